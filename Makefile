@@ -1,0 +1,119 @@
+# `make` checks and runs the fast tests, `make test` runs all of them, `make demo` plays the story.
+# Everything is installed below this folder, from locked versions, and nothing needs root.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := all
+MAKEFLAGS += --no-builtin-rules
+
+# Found before .venv leads the PATH: set-up needs the machine's own Python.
+ifndef PYTHON
+PYTHON := $(shell command -v python3)
+endif
+CACHE := $(CURDIR)/.cache
+STAMPS := .cache/stamps
+
+export PATH := $(CACHE)/bin:$(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)
+export VIRTUAL_ENV := $(CURDIR)/.venv
+# Ape and py-solc-x keep their files in the project, not in the home folder.
+export APE_DATA_FOLDER := $(CACHE)/ape
+export SOLCX_BINARY_PATH := $(CACHE)/solcx
+export UV_PYTHON_DOWNLOADS := never
+# Spark must not look for the machine's name on a network.
+export SPARK_LOCAL_IP := 127.0.0.1
+
+CONTRACTS := $(shell find contracts -name '*.sol')
+PYTEST := python -m pytest
+
+.PHONY: all help setup check format test unit contracts integration demo lock generate clean
+
+all: check unit  ## check and run the fast tests
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+## ---------------------------------------------------------------- set-up
+
+setup: $(STAMPS)/contracts  ## install everything below this folder and compile the contracts
+
+$(STAMPS)/uv: requirements/uv.txt tools/install_uv.sh
+	@tools/install_uv.sh "$(PYTHON)" $(CACHE)
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/python: $(STAMPS)/uv requirements/dev.txt pyproject.toml
+	@echo "set-up: Python packages (.venv)"
+	@uv venv --quiet --allow-existing --python "$(PYTHON)" .venv
+	@uv pip sync --quiet --require-hashes requirements/dev.txt
+	@uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(STAMPS)/node: $(STAMPS)/python requirements/node.txt tools/install_node.sh
+	@tools/install_node.sh $(CACHE)
+	@touch $@
+
+$(STAMPS)/npm: $(STAMPS)/node package.json package-lock.json .npmrc
+	@echo "set-up: npm packages (node_modules)"
+	@npm ci --loglevel=error
+	@touch $@
+
+$(STAMPS)/programs: $(STAMPS)/npm tools/install_programs.sh tools/solc.js
+	@tools/install_programs.sh $(CACHE)
+	@touch $@
+
+$(STAMPS)/contracts: $(STAMPS)/programs ape-config.yaml $(CONTRACTS)
+	@echo "set-up: contracts (Solidity 0.8.28)"
+	@ape compile --verbosity ERROR
+	@touch $@
+
+## ---------------------------------------------------------------- checks
+
+check: setup  ## format, lint, types, import layers, generated files
+	ruff format --check .
+	ruff check .
+	mypy
+	lint-imports --no-cache | tail -n 8
+	forge fmt --check
+	solhint --max-warnings 0 --noPoster 'contracts/**/*.sol'
+	python tools/generate_protobuf.py --check
+	python tools/write_abis.py --check
+	node tools/vectors/generate.mjs tests/vectors --check
+
+format: setup  ## rewrite the sources in the one format
+	ruff format .
+	ruff check --fix .
+	forge fmt
+
+## ---------------------------------------------------------------- tests
+
+test: check unit contracts integration  ## everything that must hold (what CI runs)
+
+unit: setup  ## tests without sockets, in seconds
+	$(PYTEST) tests/unit -q
+
+contracts: setup  ## the contracts, through Ape on anvil
+	ape test tests/contracts -q
+
+integration: setup  ## real anvil, databases and Spark
+	$(PYTEST) tests/indexer tests/jobs tests/council tests/e2e -q
+
+## ---------------------------------------------------------------- the story
+
+demo: setup  ## play the whole story on a private chain; writes build/demo
+	@python -m scripts.demo
+
+## ---------------------------------------------------------------- upkeep
+
+lock: $(STAMPS)/uv  ## resolve the locked versions again
+	for name in uv node; do \
+	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	    requirements/$$name.in --output-file requirements/$$name.txt; done
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --all-extras --group dev pyproject.toml --output-file requirements/dev.txt
+	npm install --package-lock-only
+
+generate: setup  ## write the generated files again: protobuf, ABIs, vectors
+	python tools/generate_protobuf.py
+	python tools/write_abis.py
+	node tools/vectors/generate.mjs tests/vectors
+
+clean:  ## remove everything that set-up, tests and demo made
+	rm -rf .venv .cache node_modules build .build .pytest_cache .mypy_cache .ruff_cache .hypothesis

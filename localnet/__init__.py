@@ -1,0 +1,1 @@
+"""A private chain on this machine, for the tests, the demo and the drills."""

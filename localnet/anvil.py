@@ -1,0 +1,103 @@
+"""anvil as a child process: on a free port, gone when its owner is gone."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from chainkit.chain import Endpoint
+from chainkit.errors import ConfigurationError
+
+DEV_ACCOUNTS: Final = 10
+"""anvil's well-known, funded accounts, from the mnemonic "test test … junk"."""
+
+_PROJECT_PROGRAMS: Final = Path(__file__).parent.parent / ".cache" / "bin"
+"""Where `make setup` puts the real program: npm's own link starts it through Node, which would
+leave it running when only Node is told to stop."""
+
+_LISTENING: Final = re.compile(r"Listening on 127\.0\.0\.1:(\d+)")
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class Anvil:
+    """A running anvil; use as a context manager. ``options`` are passed to it as they are."""
+
+    def __init__(self, *options: str) -> None:
+        """Start it on a port that the system picks, and wait until it listens."""
+        program = shutil.which("anvil", path=f"{_PROJECT_PROGRAMS}:{os.environ['PATH']}")
+        if program is None:
+            raise ConfigurationError("anvil", "a program on the PATH (`make setup`)", "none")
+        self._process = subprocess.Popen(
+            [program, "--port", "0", *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            # Ctrl-C reaches the whole foreground group: anvil must outlive the commands that
+            # still talk to it, so it stands in a session of its own.
+            start_new_session=True,
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+        )
+        assert self._process.stdout is not None
+        self._output = self._process.stdout
+        self._drain = threading.Thread(target=self._discard_output, daemon=True)
+        self.url = f"http://127.0.0.1:{self._wait_for_port()}"
+        self.endpoint = Endpoint.connect(self.url)
+
+    def __enter__(self) -> Self:
+        """Return itself: it runs already."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the process."""
+        self.stop()
+
+    @property
+    def process_id(self) -> int:
+        """Id of the process, to prove that it is gone."""
+        return self._process.pid
+
+    def stop(self) -> None:
+        """End the process and wait until it is gone."""
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._drain.join()
+        self._output.close()
+
+    def request(self, method: str, *params: Any) -> Any:
+        """Call it, also for anvil's own methods."""
+        return self.endpoint.request(method, *params)
+
+    def _wait_for_port(self) -> int:
+        for line in self._output:
+            if match := _LISTENING.search(line):
+                # It goes on writing; an unread pipe would fill up and stop it.
+                self._drain.start()
+                return int(match.group(1))
+        raise RuntimeError(f"anvil: expected to listen, ended with {self._process.wait()}")
+
+    def _discard_output(self) -> None:
+        for _ in self._output:
+            pass
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel to end the child when its parent dies, even by SIGKILL."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,19 @@
+"""The light library that node operator, auditor and security council share.
+
+Imports run one way, and import-linter holds them to it (``make check``)::
+
+    chainkit_indexer, chainkit_jobs      the two services; they never import each other
+        cli, registry, council           commands, reads and writes of the contracts
+            tables, exports, report      what the roles hand to each other
+                envelope                 node-0 envelopes and their proof
+                    decode               raw logs to typed events
+                        signatures, deployment, proto
+                            types
+                                errors
+
+``chain`` (JSON-RPC) stands beside the pure core. What makes bytes (decode, envelope, tables,
+report) has no I/O, no clock and no environment: the same chain gives the same bytes to
+everyone who holds this wheel.
+"""
+
+__version__ = "0.1.0"

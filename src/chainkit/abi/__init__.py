@@ -1,0 +1,1 @@
+"""The ABIs of the contracts, written by tools/write_abis.py and read by chainkit."""

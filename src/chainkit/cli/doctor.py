@@ -1,0 +1,110 @@
+"""``chainkit doctor``: what this machine has, what each role lacks, and how to get it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import click
+
+from chainkit.cli.options import echo_json, json_option
+
+JAVA_HINT: Final = "install the Debian package openjdk-17-jre-headless"
+MINIMUM_JAVA: Final = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a role needs."""
+
+    role: str
+    name: str
+    present: bool
+    detail: str
+    """The version found, or how to get what is missing."""
+
+
+def inspect_machine() -> list[Finding]:
+    """Look at this machine; nothing is installed and no server is asked."""
+    make_setup = "run `make setup` in a clone"
+    return [
+        _python(),
+        _package("operator", "sqlalchemy", "pip install 'chainkit[indexer]'"),
+        _package("operator", "pyarrow", "pip install 'chainkit[indexer]'"),
+        _package("auditor", "pyspark", "pip install 'chainkit[audit]'"),
+        _package("auditor", "matplotlib", "pip install 'chainkit[audit]'"),
+        _java(),
+        _package("council", "web3", "pip install chainkit"),
+        _package("developer", "ape", "pip install 'chainkit[contracts]'"),
+        _program("developer", "node", make_setup),
+        _program("developer", "anvil", make_setup),
+    ]
+
+
+def java_version() -> int | None:
+    """Return the major version of the Java on the PATH, or None."""
+    program = shutil.which("java")
+    if program is None:
+        return None
+    output = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    match = re.search(r'version "(\d+)', output.stderr + output.stdout)
+    return int(match.group(1)) if match else None
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding("everyone", "python", sys.version_info >= (3, 11), version)
+
+
+def _java() -> Finding:
+    version = java_version()
+    if version is not None and version >= MINIMUM_JAVA:
+        return Finding("auditor", "java", True, str(version))
+    found = f"found {version}, " if version else ""
+    return Finding("auditor", "java", False, f"{found}needs {MINIMUM_JAVA}: {JAVA_HINT}")
+
+
+def _package(role: str, name: str, hint: str) -> Finding:
+    present = importlib.util.find_spec(name) is not None
+    return Finding(role, name, present, "installed" if present else hint)
+
+
+def _program(role: str, name: str, hint: str) -> Finding:
+    program = shutil.which(name)
+    if program is None:
+        return Finding(role, name, False, hint)
+    output = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    lines = output.stdout.splitlines()
+    return Finding(role, name, output.returncode == 0, lines[0] if lines else "no version")
+
+
+@click.command()
+@click.option(
+    "--role",
+    type=click.Choice(["operator", "auditor", "council", "developer"]),
+    help="Look only at what this role needs.",
+)
+@json_option
+def doctor(role: str | None, as_json: bool) -> None:
+    """Say what this machine has, what each role lacks, and how to get it.
+
+    Exits 1 if something is lacking.
+
+    \b
+    Example:
+      chainkit doctor --role auditor
+    """
+    findings = [f for f in inspect_machine() if role is None or f.role in (role, "everyone")]
+    if as_json:
+        echo_json([asdict(finding) for finding in findings])
+    else:
+        for finding in findings:
+            mark = "ok     " if finding.present else "missing"
+            click.echo(f"{mark}  {finding.role:<10} {finding.name:<11} {finding.detail}")
+    if not all(finding.present for finding in findings):
+        sys.exit(1)

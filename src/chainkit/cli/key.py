@@ -1,0 +1,119 @@
+"""``chainkit key``: the keystore that signs envelopes, reports or transactions."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+from eth_account import Account
+
+from chainkit.cli.options import echo_json, hex0x, json_option, keystore_option, password_option
+from chainkit.errors import ConfigurationError
+from chainkit.signatures import SigningKey, address_of
+
+
+def load_secret(keystore_path: Path, password_path: Path | None) -> bytes:
+    """Decrypt a keystore to its 32-byte secret, asking for the password if no file holds it.
+
+    Raises ConfigurationError for a missing or foreign file and for a wrong password.
+    """
+    keystore = _read_keystore(keystore_path)
+    password = _password(password_path)
+    try:
+        return bytes(Account.decrypt(keystore, password))
+    except (ValueError, TypeError, KeyError, NotImplementedError):
+        # `from None`: nothing of the password or of the key belongs into a traceback.
+        raise ConfigurationError(
+            f"keystore {keystore_path}", "a keystore v3 and its password", "neither or a wrong one"
+        ) from None
+
+
+def load_signing_key(keystore_path: Path, password_path: Path | None) -> SigningKey:
+    """Decrypt a keystore to a key that signs; see ``load_secret``."""
+    return SigningKey(load_secret(keystore_path, password_path))
+
+
+@click.group()
+def key() -> None:
+    """Make and show the key that signs envelopes, reports and transactions.
+
+    \b
+    Example:
+      chainkit key new --keystore node.json
+    """
+
+
+@key.command("new")
+@keystore_option
+@password_option
+@json_option
+def new(keystore_path: Path, password_path: Path | None, as_json: bool) -> None:
+    """Make a secp256k1 key and write it encrypted, readable by its owner alone.
+
+    \b
+    Example:
+      chainkit key new --keystore node.json --password-file password.txt
+    """
+    if keystore_path.exists():
+        raise ConfigurationError(f"keystore {keystore_path}", "a file that does not exist", "one")
+    password = _password(password_path, confirm=True)
+    account = Account.create()
+    content = json.dumps(Account.encrypt(bytes(account.key), password))
+    try:
+        # O_EXCL: a key is never written over another one, nor for a moment readable by others.
+        descriptor = os.open(keystore_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        subject = f"keystore {keystore_path}"
+        raise ConfigurationError(subject, "a file that can be written", error.strerror) from error
+    with os.fdopen(descriptor, "w") as file:
+        file.write(content + "\n")
+    _show(SigningKey(bytes(account.key)), as_json)
+
+
+@key.command("show")
+@keystore_option
+@password_option
+@json_option
+def show(keystore_path: Path, password_path: Path | None, as_json: bool) -> None:
+    """Print the public key to register and the account address; never the key itself.
+
+    \b
+    Example:
+      chainkit key show --keystore node.json
+    """
+    _show(load_signing_key(keystore_path, password_path), as_json)
+
+
+def _show(signing_key: SigningKey, as_json: bool) -> None:
+    public_key, address = hex0x(signing_key.public_key), address_of(signing_key.public_key)
+    if as_json:
+        echo_json({"public_key": public_key, "address": address})
+    else:
+        click.echo(f"public key  {public_key}\naddress     {address}")
+
+
+def _read_keystore(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except OSError as error:
+        raise ConfigurationError(f"keystore {path}", "a readable file", error.strerror) from error
+    except ValueError as error:
+        raise ConfigurationError(f"keystore {path}", "JSON", "other text") from error
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"keystore {path}", "an object", type(content).__name__)
+    return content
+
+
+def _password(path: Path | None, confirm: bool = False) -> str:
+    if path is None:
+        prompt: str = click.prompt("Password", hide_input=True, confirmation_prompt=confirm)
+        return prompt
+    try:
+        return path.read_text().rstrip("\r\n")
+    except OSError as error:
+        raise ConfigurationError(
+            f"password file {path}", "a readable file", error.strerror
+        ) from error

@@ -1,0 +1,91 @@
+"""The root of the command line: which group serves whom, and how errors end.
+
+Exit codes, for every command: 0 done; 1 the answer is no (findings, a report not proved, a
+role that lacks something); 2 it could not be done (wrong option, dead endpoint, foreign record).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Final
+
+import click
+
+from chainkit import __version__
+from chainkit.errors import ChainkitError
+
+SECTIONS: Final = {
+    "Node operator": {
+        "index": ("chainkit_indexer.cli:index", "Follow the chain and keep signed envelopes."),
+        "key": ("chainkit.cli.key:key", "Make and show the key that signs envelopes."),
+    },
+    "Auditor": {
+        "audit": ("chainkit_jobs.cli:audit", "Compare what nodes serve with what the chain holds."),
+    },
+    "Security council": {
+        "registry": ("chainkit.cli.registry:registry", "Read and change the registry of nodes."),
+        "council": ("chainkit.cli.council:council", "Check evidence against the chain."),
+    },
+    "Everyone": {
+        "doctor": ("chainkit.cli.doctor:doctor", "Say what this machine has and what it lacks."),
+    },
+}
+"""Section of the help text to command, its import path, and its one-sentence help."""
+
+_EXTRAS: Final = {"index": "indexer", "audit": "audit"}
+
+
+class RootGroup(click.Group):
+    """Imports a command's module only when it is called: an operator installs no PySpark."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """Name the commands in the order of the sections."""
+        return [name for commands in SECTIONS.values() for name in commands]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Import the command. Raises UsageError that names the extra where it is missing."""
+        for commands in SECTIONS.values():
+            if name in commands:
+                return self._load(name, commands[name][0])
+        return None
+
+    def _load(self, name: str, import_path: str) -> click.Command:
+        module_name, attribute = import_path.split(":")
+        try:
+            command = getattr(importlib.import_module(module_name), attribute)
+        except ModuleNotFoundError as error:
+            if name not in _EXTRAS:
+                raise
+            extra = f"pip install 'chainkit[{_EXTRAS[name]}]'"
+            raise click.UsageError(
+                f"chainkit {name} needs the package {error.name}: {extra}"
+            ) from error
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by whom they serve, without importing them."""
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name, text) for name, (_, text) in commands.items()])
+
+
+@click.group(cls=RootGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="chainkit")
+def chainkit() -> None:
+    """Index, audit and govern the total order of a messaging network (XIP-49).
+
+    \b
+    Example:
+      chainkit doctor
+    """
+
+
+def main() -> None:
+    """Run the command line; an expected error is one sentence and exit code 2."""
+    try:
+        chainkit()
+    except ChainkitError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)

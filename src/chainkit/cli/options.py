@@ -1,0 +1,73 @@
+"""Options that several commands share, each spelled once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chainkit.chain import Endpoint, check_deployment
+from chainkit.deployment import DeploymentRecord, read_deployment_record
+from chainkit.types import BlockHeader
+
+rpc_option = click.option(
+    "--rpc",
+    "rpc_url",
+    envvar="CHAINKIT_RPC",
+    show_envvar=True,
+    required=True,
+    metavar="URL",
+    help="JSON-RPC endpoint of the chain.",
+)
+deployment_option = click.option(
+    "--deployment",
+    "deployment_path",
+    envvar="CHAINKIT_DEPLOYMENT",
+    show_envvar=True,
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Deployment record of the contracts.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a script.")
+keystore_option = click.option(
+    "--keystore",
+    "keystore_path",
+    envvar="CHAINKIT_KEYSTORE",
+    show_envvar=True,
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Encrypted key (keystore v3), as `chainkit key new` writes it.",
+)
+password_option = click.option(
+    "--password-file",
+    "password_path",
+    envvar="CHAINKIT_PASSWORD_FILE",
+    show_envvar=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="File with the keystore's password; asked for where it is not given.",
+)
+
+
+def open_chain(
+    rpc_url: str, deployment_path: Path
+) -> tuple[Endpoint, DeploymentRecord, BlockHeader]:
+    """Connect and prove that the endpoint serves the record's chain; also return the head."""
+    record = read_deployment_record(deployment_path)
+    endpoint = Endpoint.connect(rpc_url)
+    return endpoint, record, check_deployment(endpoint, record)
+
+
+def hex0x(value: bytes) -> str:
+    """Write bytes as people and scripts read them: 0x and hex digits."""
+    return "0x" + value.hex()
+
+
+def echo_json(content: Any) -> None:
+    """Print one JSON document with sorted keys."""
+    import json
+
+    click.echo(json.dumps(content, indent=2, sort_keys=True))

@@ -1,0 +1,139 @@
+"""The deployment record: where the contracts stand, as data, for every part that reads them.
+
+``scripts/deploy.py`` writes it. A chain id alone does not name a chain (every local chain is
+31337), so the record also holds the hash of block 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from chainkit.errors import ConfigurationError
+from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
+
+RECORD_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedContract:
+    """One contract: for an upgradeable one, its proxy."""
+
+    name: str
+    address: bytes
+    """20 bytes."""
+    block: int
+    """Height at which it was deployed: it has no log below."""
+    transaction: bytes
+    """32 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentRecord:
+    """The contracts of one network on one chain."""
+
+    chain_id: int
+    genesis_hash: bytes
+    """32 bytes: hash of block 0."""
+    group_messages: DeployedContract
+    identity_updates: DeployedContract
+    node_registry: DeployedContract
+    originator_sequence: DeployedContract
+
+    @property
+    def contracts(self) -> tuple[DeployedContract, ...]:
+        """All of them."""
+        return (
+            self.group_messages,
+            self.identity_updates,
+            self.node_registry,
+            self.originator_sequence,
+        )
+
+    @property
+    def payload_addresses(self) -> tuple[bytes, bytes]:
+        """The two contracts whose events become node-0 envelopes."""
+        return (self.group_messages.address, self.identity_updates.address)
+
+    @property
+    def first_block(self) -> int:
+        """The height below which none of the contracts has a log."""
+        return min(contract.block for contract in self.contracts)
+
+
+def read_deployment_record(path: Path) -> DeploymentRecord:
+    """Read a deployment record. Raises ConfigurationError that names the file and the field."""
+    subject = f"deployment record {path}"
+    try:
+        content = json.loads(path.read_text())
+    except OSError as error:
+        raise ConfigurationError(subject, "a readable file", error.strerror) from error
+    except ValueError as error:
+        raise ConfigurationError(subject, "JSON", error) from error
+    return parse_deployment_record(content, subject)
+
+
+def parse_deployment_record(content: Any, subject: str) -> DeploymentRecord:
+    """Build the record from parsed JSON. Raises ConfigurationError that names the field."""
+    fields = _Fields(content, subject, "")
+    if (version := fields.integer("format")) != RECORD_FORMAT:
+        raise ConfigurationError(subject, f"format {RECORD_FORMAT}", version)
+    contracts = fields.inner("contracts")
+    return DeploymentRecord(
+        chain_id=fields.integer("chain_id"),
+        genesis_hash=fields.bytes("genesis_hash", HASH_LENGTH),
+        group_messages=contracts.contract("GroupMessages"),
+        identity_updates=contracts.contract("IdentityUpdates"),
+        node_registry=contracts.contract("NodeRegistry"),
+        originator_sequence=contracts.contract("OriginatorSequence"),
+    )
+
+
+class _Fields:
+    """Typed access to a JSON object that tells the path of what is missing."""
+
+    def __init__(self, content: Any, subject: str, path: str) -> None:
+        if not isinstance(content, Mapping):
+            raise ConfigurationError(subject, "an object", type(content).__name__, path)
+        self._content = content
+        self._subject = subject
+        self._path = path
+
+    def _get(self, name: str, expected: str) -> tuple[Any, str]:
+        path = f"{self._path}.{name}" if self._path else name
+        if name not in self._content:
+            raise ConfigurationError(self._subject, expected, "nothing", path)
+        return self._content[name], path
+
+    def inner(self, name: str) -> _Fields:
+        value, path = self._get(name, "an object")
+        return _Fields(value, self._subject, path)
+
+    def integer(self, name: str) -> int:
+        value, path = self._get(name, "an integer")
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise ConfigurationError(self._subject, "an integer from 0", repr(value), path)
+        return value
+
+    def bytes(self, name: str, length: int) -> bytes:
+        expected = f"0x and {2 * length} hex digits"
+        value, path = self._get(name, expected)
+        try:
+            decoded = bytes.fromhex(value.removeprefix("0x"))
+        except (AttributeError, ValueError):
+            decoded = b""
+        if len(decoded) != length:
+            raise ConfigurationError(self._subject, expected, repr(value), path)
+        return decoded
+
+    def contract(self, name: str) -> DeployedContract:
+        fields = self.inner(name)
+        return DeployedContract(
+            name=name,
+            address=fields.bytes("address", ADDRESS_LENGTH),
+            block=fields.integer("block"),
+            transaction=fields.bytes("transaction", HASH_LENGTH),
+        )

@@ -1,0 +1,163 @@
+"""Node-0 envelopes and their proof: built by the operator, compared by auditor and council.
+
+XIP-49 §3.2.1 makes the blockchain originator 0: nobody signs as originator, and each node
+attests with a BlockchainProof what it read. Every honest node builds the same unsigned bytes;
+only the node's signature differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from google.protobuf.message import DecodeError
+
+from chainkit.errors import MalformedEnvelope
+from chainkit.proto import envelopes_pb2
+from chainkit.signatures import BLOCKCHAIN_LABEL, SigningKey, keccak256, recover_public_key
+from chainkit.types import (
+    BLOCKCHAIN_ORIGINATOR_ID,
+    HASH_LENGTH,
+    NANOSECONDS_PER_SECOND,
+    PayloadEvent,
+    TopicKind,
+)
+
+_PAYLOAD_FIELD = {
+    TopicKind.GROUP_MESSAGE: "group_message",
+    TopicKind.IDENTITY_UPDATE: "identity_update",
+}
+
+
+class QuarantineReason(StrEnum):
+    """Why a posted payload is kept and counted, but never served."""
+
+    NOT_A_CLIENT_ENVELOPE = "not a ClientEnvelope"
+    NO_AAD = "no aad"
+    WRONG_ORIGINATOR = "target originator is not 0"
+    WRONG_TOPIC = "target topic does not match"
+    NO_PAYLOAD = "no payload"
+    WRONG_PAYLOAD_KIND = "payload kind does not match topic"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedEnvelope:
+    """An OriginatorEnvelope with a BlockchainProof, taken apart, with the bytes as they came."""
+
+    originator_id: int
+    sequence_id: int
+    originator_ns: int
+    """Nanoseconds since 1970."""
+    client_envelope: bytes
+    """The payload within the PayerEnvelope."""
+    unsigned_originator_envelope: bytes
+    """As received: what the node signed."""
+    transaction_hash: bytes
+    """32 bytes."""
+    node_signature: bytes
+    """65 bytes, R ‖ S ‖ V."""
+
+
+def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
+    """Say why a posted payload must not be served, or None if it may (XIP-49 §3.3.2, §3.3.4).
+
+    Anyone may post any bytes. What may be served is a ClientEnvelope that names originator 0
+    and the topic it was posted to, and whose payload is of that topic's kind.
+    """
+    envelope = envelopes_pb2.ClientEnvelope()
+    try:
+        envelope.ParseFromString(event.payload)
+    except DecodeError:
+        return QuarantineReason.NOT_A_CLIENT_ENVELOPE
+    if not envelope.HasField("aad"):
+        return QuarantineReason.NO_AAD
+    if envelope.aad.target_originator != BLOCKCHAIN_ORIGINATOR_ID:
+        return QuarantineReason.WRONG_ORIGINATOR
+    if envelope.aad.target_topic != event.kind.topic(event.identifier):
+        return QuarantineReason.WRONG_TOPIC
+    payload_field = envelope.WhichOneof("payload")
+    if payload_field is None:
+        return QuarantineReason.NO_PAYLOAD
+    if payload_field != _PAYLOAD_FIELD[event.kind]:
+        return QuarantineReason.WRONG_PAYLOAD_KIND
+    return None
+
+
+def originator_ns(block_timestamp: int) -> int:
+    """Return the envelope's time: the block's, in nanoseconds, never a local clock's (§3.2.1)."""
+    return block_timestamp * NANOSECONDS_PER_SECOND
+
+
+def unsigned_originator_envelope(event: PayloadEvent, block_timestamp: int) -> bytes:
+    """Serialize what the chain holds as UnsignedOriginatorEnvelope (XIP-49 §3.2.1).
+
+    ``block_timestamp`` is in seconds. The PayerEnvelope has no signature: the sender paid in
+    gas. No map and no unknown field is involved, so protobuf has one serialization of it.
+    """
+    payer_envelope = envelopes_pb2.PayerEnvelope(unsigned_client_envelope=event.payload)
+    return envelopes_pb2.UnsignedOriginatorEnvelope(
+        originator_node_id=BLOCKCHAIN_ORIGINATOR_ID,
+        originator_sequence_id=event.sequence_id,
+        originator_ns=originator_ns(block_timestamp),
+        payer_envelope=payer_envelope.SerializeToString(),
+    ).SerializeToString()
+
+
+def blockchain_proof_digest(unsigned: bytes, transaction_hash: bytes) -> bytes:
+    """Return the 32 bytes that a BlockchainProof signs.
+
+    keccak256 of a label, the envelope's bytes and the transaction hash: a node can be held to
+    both. The hash has a fixed length, so the concatenation is unambiguous.
+    """
+    return keccak256(BLOCKCHAIN_LABEL + unsigned + transaction_hash)
+
+
+def sign_originator_envelope(unsigned: bytes, transaction_hash: bytes, key: SigningKey) -> bytes:
+    """Serialize an OriginatorEnvelope with the BlockchainProof of a node's key (§3.2.1)."""
+    envelope = envelopes_pb2.OriginatorEnvelope(unsigned_originator_envelope=unsigned)
+    proof = envelope.blockchain_proof
+    proof.transaction_hash = transaction_hash
+    proof.node_signature.bytes = key.sign(blockchain_proof_digest(unsigned, transaction_hash))
+    return envelope.SerializeToString()
+
+
+def parse_originator_envelope(data: bytes) -> ServedEnvelope:
+    """Take a served OriginatorEnvelope apart.
+
+    Raises MalformedEnvelope where it does not parse, carries no BlockchainProof, or its
+    transaction hash is not 32 bytes. The signature is not checked here.
+    """
+    envelope = envelopes_pb2.OriginatorEnvelope()
+    unsigned = envelopes_pb2.UnsignedOriginatorEnvelope()
+    payer = envelopes_pb2.PayerEnvelope()
+    try:
+        envelope.ParseFromString(data)
+        unsigned.ParseFromString(envelope.unsigned_originator_envelope)
+        payer.ParseFromString(unsigned.payer_envelope)
+    except DecodeError as error:
+        raise MalformedEnvelope("envelope", "an OriginatorEnvelope", error) from error
+    subject = f"envelope {unsigned.originator_sequence_id}"
+    if (proof := envelope.WhichOneof("proof")) != "blockchain_proof":
+        raise MalformedEnvelope(subject, "a BlockchainProof", proof or "no proof")
+    transaction_hash = envelope.blockchain_proof.transaction_hash
+    if len(transaction_hash) != HASH_LENGTH:
+        length = f"{len(transaction_hash)} bytes"
+        raise MalformedEnvelope(subject, f"a transaction hash of {HASH_LENGTH} bytes", length)
+    return ServedEnvelope(
+        originator_id=unsigned.originator_node_id,
+        sequence_id=unsigned.originator_sequence_id,
+        originator_ns=unsigned.originator_ns,
+        client_envelope=payer.unsigned_client_envelope,
+        unsigned_originator_envelope=envelope.unsigned_originator_envelope,
+        transaction_hash=transaction_hash,
+        node_signature=envelope.blockchain_proof.node_signature.bytes,
+    )
+
+
+def recover_node_key(served: ServedEnvelope) -> bytes:
+    """Return the 65-byte public key of the node that vouched for an envelope.
+
+    Raises InvalidSignature where the signature is malformed or recovers to nobody.
+    """
+    digest = blockchain_proof_digest(served.unsigned_originator_envelope, served.transaction_hash)
+    return recover_public_key(served.node_signature, digest)

@@ -1,0 +1,109 @@
+"""The one exception tree. Each error says what was expected, what came, and where.
+
+::
+
+    ChainkitError
+    ├── ConfigurationError       an option, a file or a record that cannot be used
+    ├── MalformedData            bytes that are not what they should be
+    │   ├── MalformedLog         a log that none of our contracts can have emitted
+    │   ├── MalformedEnvelope    not an envelope of XIP-49 §3.2.1
+    │   └── InvalidSignature     a signature that recovers to nobody, or to somebody else
+    ├── ChainError               what an endpoint answered, or did not
+    │   ├── RetryableChainError  asking again, or elsewhere, may help
+    │   │   ├── EndpointUnavailable
+    │   │   ├── RateLimited
+    │   │   └── InconsistentAnswer
+    │   └── FatalChainError      asking again changes nothing
+    │       ├── WrongChain
+    │       ├── RefusedRequest
+    │       ├── TransactionFailed
+    │       └── ReorgTooDeep
+    └── StoreError               a database or an export that cannot be read or written
+
+A rate limit never looks like bad data, nor bad data like a rate limit: they are different types.
+"""
+
+
+class ChainkitError(Exception):
+    """Something was not as expected: ``subject: expected …, got … (place)``."""
+
+    def __init__(self, subject: str, expected: object, got: object, place: str = "") -> None:
+        """Keep the parts for callers that act on them; the message is built from them."""
+        self.subject = subject
+        self.expected = expected
+        self.got = got
+        self.place = place
+        message = f"{subject}: expected {expected}, got {got}"
+        super().__init__(f"{message} ({place})" if place else message)
+
+    def __reduce__(self) -> tuple[type["ChainkitError"], tuple[str, object, object, str]]:
+        """Survive the way back from a Spark worker, where errors are pickled."""
+        return type(self), (self.subject, self.expected, self.got, self.place)
+
+
+class ConfigurationError(ChainkitError):
+    """An option, a file or a deployment record cannot be used as given."""
+
+
+class MalformedData(ChainkitError):
+    """Bytes are not what they should be."""
+
+
+class MalformedLog(MalformedData):
+    """A log carries data that none of our contracts can have emitted."""
+
+
+class MalformedEnvelope(MalformedData):
+    """Bytes are not an envelope of XIP-49 §3.2.1."""
+
+
+class InvalidSignature(MalformedData):
+    """A signature recovers to no public key, or to another one than it must."""
+
+
+class ChainError(ChainkitError):
+    """An endpoint did not answer, or not as the chain demands."""
+
+
+class RetryableChainError(ChainError):
+    """Asking again, later or elsewhere, may give the right answer."""
+
+
+class EndpointUnavailable(RetryableChainError):
+    """No answer came: refused, timed out, or a server error."""
+
+
+class RateLimited(RetryableChainError):
+    """The endpoint asks for fewer requests; ``retry_after`` is in seconds, if it said."""
+
+    retry_after: float | None = None
+
+
+class InconsistentAnswer(RetryableChainError):
+    """An answer contradicts itself or what was proved before (forks mixed, logs cut)."""
+
+
+class FatalChainError(ChainError):
+    """Asking again changes nothing; a person has to decide."""
+
+
+class WrongChain(FatalChainError):
+    """The endpoint serves another chain than the deployment record names."""
+
+
+class RefusedRequest(FatalChainError):
+    """The endpoint answered with an error of its own; ``data`` holds a revert's bytes (hex)."""
+
+    data: str | None = None
+
+
+class TransactionFailed(FatalChainError):
+    """A transaction was mined and reverted, or was not mined in time."""
+
+
+class ReorgTooDeep(FatalChainError):
+    """The chain forks below the oldest block that is still known: nothing was changed."""
+
+
+class StoreError(ChainkitError):
+    """A database or an export cannot be read or written."""

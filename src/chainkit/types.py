@@ -1,0 +1,187 @@
+"""The values that travel between the layers: frozen, typed, with their units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from chainkit.errors import MalformedData
+
+HASH_LENGTH = 32
+"""Bytes of a block hash, a transaction hash, a group id or an inbox id."""
+
+ADDRESS_LENGTH = 20
+"""Bytes of an account or contract address."""
+
+BLOCKCHAIN_ORIGINATOR_ID = 0
+"""Node id of the blockchain as an originator (XIP-49 §3.2.1)."""
+
+NANOSECONDS_PER_SECOND = 1_000_000_000
+
+
+class TopicKind(IntEnum):
+    """First byte of a topic, which matches the kind of its payloads (XIP-49 §3.3.2)."""
+
+    GROUP_MESSAGE = 0
+    WELCOME = 1
+    IDENTITY_UPDATE = 2
+    KEY_PACKAGE = 3
+
+    def topic(self, identifier: bytes) -> bytes:
+        """Return the topic of ``identifier``: one kind byte, then the identifier."""
+        return bytes([self]) + identifier
+
+
+@dataclass(frozen=True, slots=True)
+class BlockReference:
+    """What every read of the chain is pinned to."""
+
+    number: int
+    """Height."""
+    hash: bytes
+    """32 bytes."""
+
+    def __str__(self) -> str:
+        """Height and the first bytes of the hash, for a person."""
+        return f"{self.number} 0x{self.hash.hex()[:8]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHeader:
+    """The part of a block header that following a chain needs."""
+
+    number: int
+    """Height."""
+    hash: bytes
+    """32 bytes."""
+    parent_hash: bytes
+    """32 bytes."""
+    timestamp: int
+    """Seconds since 1970."""
+
+    @property
+    def reference(self) -> BlockReference:
+        """The block as a reference."""
+        return BlockReference(self.number, self.hash)
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log as an endpoint gave it, with its place in the chain."""
+
+    address: bytes
+    """20 bytes: the contract that emitted it."""
+    topics: tuple[bytes, ...]
+    """32 bytes each; the first is the keccak256 of the event's signature."""
+    data: bytes
+    """ABI-encoded arguments."""
+    block_number: int
+    block_hash: bytes
+    """32 bytes."""
+    transaction_hash: bytes
+    """32 bytes."""
+    transaction_index: int
+    log_index: int
+    """Position within the block."""
+    removed: bool = False
+    """True if the endpoint itself says that a reorg took it back."""
+
+    @property
+    def place(self) -> str:
+        """Where the log stands, for error messages."""
+        return f"block {self.block_number}, log {self.log_index}"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSent:
+    """``MessageSent(bytes32 groupId, bytes message, uint64 sequenceId)`` (XIP-49 §2.2.2)."""
+
+    group_id: bytes
+    """32 bytes."""
+    message: bytes
+    """A serialized ClientEnvelope, if the sender was honest."""
+    sequence_id: int
+    """From 1, growing by 1, shared by both contracts."""
+
+    @property
+    def kind(self) -> TopicKind:
+        """Kind of topic this event's payload belongs to."""
+        return TopicKind.GROUP_MESSAGE
+
+    @property
+    def identifier(self) -> bytes:
+        """What follows the kind byte in the topic."""
+        return self.group_id
+
+    @property
+    def payload(self) -> bytes:
+        """The bytes that were posted."""
+        return self.message
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityUpdateCreated:
+    """``IdentityUpdateCreated(bytes32 inboxId, bytes update, uint64 sequenceId)`` (§2.2.4)."""
+
+    inbox_id: bytes
+    """32 bytes."""
+    update: bytes
+    """A serialized ClientEnvelope, if the sender was honest."""
+    sequence_id: int
+    """From 1, growing by 1, shared by both contracts."""
+
+    @property
+    def kind(self) -> TopicKind:
+        """Kind of topic this event's payload belongs to."""
+        return TopicKind.IDENTITY_UPDATE
+
+    @property
+    def identifier(self) -> bytes:
+        """What follows the kind byte in the topic."""
+        return self.inbox_id
+
+    @property
+    def payload(self) -> bytes:
+        """The bytes that were posted."""
+        return self.update
+
+
+PayloadEvent = MessageSent | IdentityUpdateCreated
+"""The events that become node-0 envelopes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An entry of the node registry (XIP-49 §3.1.1), also the payload of ``NodeUpdated``."""
+
+    node_id: int
+    """100, 200, …"""
+    signing_key: bytes
+    """65 bytes: uncompressed secp256k1 point, 0x04 ‖ X ‖ Y."""
+    http_address: str
+    is_enabled: bool
+    """The prototype calls it ``isHealthy``; §3.1.1 calls it status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The highest sequence id seen per originator (XIP-49 §3.2.2); a missing one is 0."""
+
+    sequence_ids: Mapping[int, int] = field(default_factory=dict)
+
+    def __getitem__(self, originator_id: int) -> int:
+        """Highest sequence id seen of an originator."""
+        return self.sequence_ids.get(originator_id, 0)
+
+    def advanced(self, originator_id: int, sequence_id: int, place: str = "") -> Cursor:
+        """Return the cursor after the next payload of an originator.
+
+        Raises MalformedData if ``sequence_id`` is not the next one: a gap means that
+        something is missing, a repetition that something was served twice.
+        """
+        expected = self[originator_id] + 1
+        if sequence_id != expected:
+            subject = f"envelope {sequence_id} of originator {originator_id}"
+            raise MalformedData(subject, f"sequence {expected}", sequence_id, place)
+        return Cursor({**self.sequence_ids, originator_id: sequence_id})

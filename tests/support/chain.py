@@ -1,0 +1,158 @@
+"""A fresh anvil with the real contracts for each test, and the levers to move and fork it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import eth_abi
+import pytest
+from eth_account import Account
+
+from chainkit.chain import Endpoint, parse_bytes
+from chainkit.deployment import DeploymentRecord, read_deployment_record
+from chainkit.signatures import keccak256
+from chainkit.types import BlockHeader
+from localnet.anvil import Anvil
+from localnet.deployment import deploy
+
+MNEMONIC = "test test test test test test test test test test test junk"
+"""anvil's own; its keys are public."""
+
+REGISTRY_OWNER = 1
+"""Development account that deployments/parameters/local.json names."""
+
+Account.enable_unaudited_hdwallet_features()
+
+
+@cache
+def dev_secret(number: int) -> bytes:
+    """The well-known private key of an anvil development account."""
+    return bytes(Account.from_mnemonic(MNEMONIC, account_path=f"m/44'/60'/0'/0/{number}").key)
+
+
+def dev_address(number: int) -> str:
+    """The address of an anvil development account."""
+    return Account.from_key(dev_secret(number)).address
+
+
+@dataclass
+class LocalChain:
+    """An anvil with the contracts deployed; it mines each transaction at once until told not to."""
+
+    anvil: Anvil
+    record: DeploymentRecord
+    record_path: Path
+
+    @property
+    def url(self) -> str:
+        return self.anvil.url
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return self.anvil.endpoint
+
+    def head(self) -> BlockHeader:
+        return self.endpoint.head()
+
+    def send(self, to: bytes, data: bytes, sender: int = 2) -> bytes:
+        secret = dev_secret(sender)
+        nonce = self.anvil.request("eth_getTransactionCount", dev_address(sender), "pending")
+        transaction = {
+            "chainId": self.record.chain_id,
+            "nonce": int(nonce, 16),
+            "to": to,
+            "data": data,
+            "gas": 5_000_000,
+            "maxFeePerGas": 10**11,
+            "maxPriorityFeePerGas": 10**9,
+        }
+        signed = Account.sign_transaction(transaction, secret)
+        return self.send_raw(bytes(signed.raw_transaction))
+
+    def send_raw(self, raw: bytes) -> bytes:
+        return parse_bytes(self.anvil.request("eth_sendRawTransaction", "0x" + raw.hex()), 32)
+
+    def publish_message(self, group_id: bytes, payload: bytes, sender: int = 2) -> bytes:
+        data = _call("addMessage(bytes32,bytes)", group_id, payload)
+        return self.send(self.record.group_messages.address, data, sender)
+
+    def publish_identity_update(self, inbox_id: bytes, payload: bytes, sender: int = 2) -> bytes:
+        data = _call("addIdentityUpdate(bytes32,bytes)", inbox_id, payload)
+        return self.send(self.record.identity_updates.address, data, sender)
+
+    def add_node(self, owner_address: str, public_key: bytes, http_address: str) -> int:
+        """Register a node and return its id."""
+        data = _call("addNode(address,bytes,string)", owner_address, public_key, http_address)
+        transaction = self.send(self.record.node_registry.address, data, REGISTRY_OWNER)
+        receipt = self.endpoint.receipt(transaction)
+        assert receipt is not None and receipt["status"] == "0x1", receipt
+        updated = [log for log in receipt["logs"] if len(log["topics"]) == 1]
+        return int(updated[-1]["data"][2:66], 16)
+
+    def pause_mining(self) -> None:
+        self.anvil.request("evm_setAutomine", False)
+
+    def resume_mining(self) -> None:
+        self.anvil.request("evm_setAutomine", True)
+
+    def mine(self, blocks: int = 1) -> None:
+        for _ in range(blocks):
+            self.anvil.request("evm_mine")
+
+    def raw_transaction(self, transaction_hash: bytes) -> bytes:
+        raw = self.anvil.request("eth_getRawTransactionByHash", "0x" + transaction_hash.hex())
+        return parse_bytes(raw)
+
+    def reorg(self, depth: int, transactions: Sequence[tuple[bytes, int]] = ()) -> None:
+        """Replace the last ``depth`` blocks; each raw transaction goes into the block at its
+        offset (from 0), what is not listed is dropped."""
+        listed = [["0x" + raw.hex(), offset] for raw, offset in transactions]
+        self.anvil.request("anvil_reorg", depth, listed)
+
+    def rewind(self, depth: int) -> None:
+        self.anvil.request("anvil_rollback", depth)
+
+
+def _call(signature: str, *arguments: object) -> bytes:
+    types = signature[signature.index("(") + 1 : -1].split(",")
+    return keccak256(signature.encode())[:4] + eth_abi.encode(types, arguments)
+
+
+@dataclass(frozen=True)
+class _Deployment:
+    """What the deploy script sent once, to be sent again to each fresh anvil."""
+
+    record: dict[str, object]
+    raw_transactions: list[str]
+
+
+@pytest.fixture(scope="session")
+def _deployment(tmp_path_factory: pytest.TempPathFactory) -> _Deployment:
+    path = tmp_path_factory.mktemp("deployment") / "record.json"
+    with Anvil() as anvil:
+        deploy(anvil.url, path)
+        read_deployment_record(path)
+        raw = [
+            anvil.request("eth_getRawTransactionByHash", transaction)
+            for number in range(1, anvil.endpoint.head().number + 1)
+            for transaction in anvil.request("eth_getBlockByNumber", hex(number), False)[
+                "transactions"
+            ]
+        ]
+    return _Deployment(json.loads(path.read_text()), raw)
+
+
+@pytest.fixture
+def local_chain(_deployment: _Deployment, tmp_path: Path) -> Iterator[LocalChain]:
+    """A fresh chain: the deployment's own transactions again, so at the same addresses."""
+    with Anvil() as anvil:
+        for raw in _deployment.raw_transactions:
+            anvil.request("eth_sendRawTransaction", raw)
+        genesis = "0x" + anvil.endpoint.header(0).hash.hex()
+        path = tmp_path / "deployment.json"
+        path.write_text(json.dumps(_deployment.record | {"genesis_hash": genesis}))
+        yield LocalChain(anvil, read_deployment_record(path), path)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +13,7 @@ from typing import Any, Final, Self
 
 from chainkit.chain import Endpoint
 from chainkit.errors import ConfigurationError
+from localnet.process import end_with_parent
 
 DEV_ACCOUNTS: Final = 10
 """anvil's well-known, funded accounts, from the mnemonic "test test … junk"."""
@@ -25,7 +23,6 @@ _PROJECT_PROGRAMS: Final = Path(__file__).parent.parent / ".cache" / "bin"
 leave it running when only Node is told to stop."""
 
 _LISTENING: Final = re.compile(r"Listening on 127\.0\.0\.1:(\d+)")
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class Anvil:
@@ -44,7 +41,7 @@ class Anvil:
             # Ctrl-C reaches the whole foreground group: anvil must outlive the commands that
             # still talk to it, so it stands in a session of its own.
             start_new_session=True,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+            preexec_fn=end_with_parent,
         )
         assert self._process.stdout is not None
         self._output = self._process.stdout
@@ -96,8 +93,3 @@ class Anvil:
     def _discard_output(self) -> None:
         for _ in self._output:
             pass
-
-
-def _end_with_parent() -> None:
-    """Ask the kernel to end the child when its parent dies, even by SIGKILL."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

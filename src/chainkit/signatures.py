@@ -20,6 +20,7 @@ BLOCKCHAIN_LABEL: Final = b"blockchain|"
 MISBEHAVIOR_LABEL: Final = b"misbehavior|"
 """Label of MisbehaviorReport.signature."""
 
+SECRET_LENGTH: Final = 32
 SIGNATURE_LENGTH: Final = 65
 PUBLIC_KEY_LENGTH: Final = 65
 SECP256K1_ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
@@ -37,13 +38,11 @@ class SigningKey:
 
     def __init__(self, secret: bytes) -> None:
         """Take the 32-byte secret. Raises InvalidSignature if it is no scalar of the curve."""
-        try:
-            self._private_key = PrivateKey(secret)
-        except ValueError:
-            # `from None`: a traceback that shows the cause could show the secret.
-            raise InvalidSignature(
-                "private key", "32 bytes below the order of secp256k1", f"{len(secret)} bytes"
-            ) from None
+        # coincurve would pad a short secret to another key.
+        if len(secret) != SECRET_LENGTH or not 0 < int.from_bytes(secret, "big") < SECP256K1_ORDER:
+            expected = f"{SECRET_LENGTH} bytes from 1 and below the order of secp256k1"
+            raise InvalidSignature("private key", expected, f"{len(secret)} others")
+        self._private_key = PrivateKey(secret)
         self.public_key: bytes = self._private_key.public_key.format(compressed=False)
 
     def __repr__(self) -> str:

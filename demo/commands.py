@@ -1,0 +1,102 @@
+"""Runs chainkit as its users do: the installed command, in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from chainkit.errors import ChainkitError
+from localnet.process import end_with_parent
+
+CHAINKIT: Final = str(Path(sys.executable).parent / "chainkit")
+
+
+class CommandFailed(ChainkitError):
+    """A command ended with another exit code than the story needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What every command is told through the environment, as an operator would set it."""
+
+    rpc_url: str
+    record_path: Path
+    password_path: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a command."""
+        return os.environ | {
+            "CHAINKIT_RPC": self.rpc_url,
+            "CHAINKIT_DEPLOYMENT": str(self.record_path),
+            "CHAINKIT_PASSWORD_FILE": str(self.password_path),
+        }
+
+
+def run(settings: Settings, *arguments: str | Path, expected: Sequence[int] = (0,)) -> str:
+    """Run ``chainkit`` to its end and return what it printed.
+
+    Raises CommandFailed for an exit code that is not among the expected.
+    """
+    command = [CHAINKIT, *map(str, arguments)]
+    done = subprocess.run(
+        command,
+        env=settings.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode not in expected:
+        shown = f"chainkit {' '.join(map(str, arguments))}"
+        wanted = " or ".join(map(str, expected))
+        raise CommandFailed(shown, f"exit {wanted}", done.returncode, done.stderr.strip()[-2000:])
+    return done.stdout
+
+
+def run_json(settings: Settings, *arguments: str | Path, expected: Sequence[int] = (0,)) -> Any:
+    """Run ``chainkit … --json`` and return what it printed, parsed."""
+    return json.loads(run(settings, *arguments, "--json", expected=expected))
+
+
+class Background:
+    """A ``chainkit`` command that runs until it is stopped, its log in a file."""
+
+    def __init__(self, settings: Settings, log_path: Path, *arguments: str | Path) -> None:
+        """Start it."""
+        self._log_path = log_path
+        self._arguments = " ".join(map(str, arguments))
+        with log_path.open("wb") as log:
+            self._process = subprocess.Popen(
+                [CHAINKIT, *map(str, arguments)],
+                env=settings.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=end_with_parent,
+            )
+
+    def check(self) -> None:
+        """Raise CommandFailed if it is not running any more."""
+        code = self._process.poll()
+        if code is not None:
+            log = self._log_path.read_text()[-2000:]
+            raise CommandFailed(f"chainkit {self._arguments}", "to be running", f"exit {code}", log)
+
+    def stop(self) -> int:
+        """Ask it to end, as a service manager does, and return its exit code."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()

@@ -1,0 +1,204 @@
+"""Receipts that are doubted, and transactions that are signed, sent and waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from chainkit.chain import Endpoint, parse_bytes, parse_log
+from chainkit.errors import (
+    ChainError,
+    InconsistentAnswer,
+    RefusedRequest,
+    RetryableChainError,
+    TransactionFailed,
+)
+from chainkit.signatures import keccak256
+from chainkit.types import BlockHeader, BlockReference, Log
+
+RECEIPT_TIMEOUT_SECONDS: Final = 120.0
+"""How long a sent transaction is waited for."""
+
+_POLL_SECONDS: Final = 0.25
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a transaction did, in a block that is part of the chain."""
+
+    transaction_hash: bytes
+    """32 bytes."""
+    succeeded: bool
+    """Status 1; a transaction that reverted has no logs."""
+    to: bytes | None
+    """20 bytes: what the transaction itself called; None if it deployed a contract."""
+    block: BlockHeader
+    logs: tuple[Log, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SignedTransaction:
+    """A transaction ready to be sent; whoever holds it can send it."""
+
+    raw: bytes
+    """EIP-2718 envelope."""
+    hash: bytes
+    """32 bytes."""
+
+
+def fetch_receipt(endpoint: Endpoint, transaction_hash: bytes) -> Receipt | None:
+    """Return a transaction's receipt, None where the endpoint knows none.
+
+    Raises InconsistentAnswer for a receipt of another transaction, of a block that is not the
+    chain's at its height, or with logs that are not its own.
+    """
+    answer = endpoint.receipt(transaction_hash)
+    if answer is None:
+        return None
+    subject = f"receipt of 0x{transaction_hash.hex()} at {endpoint.name}"
+    receipt, block = _parsed(subject, lambda: _parse_receipt(answer, endpoint))
+    if receipt.transaction_hash != transaction_hash:
+        raise InconsistentAnswer(subject, "the same hash", f"0x{receipt.transaction_hash.hex()}")
+    if block != receipt.block.reference:
+        raise InconsistentAnswer(subject, f"block {receipt.block.reference}", block)
+    for log in receipt.logs:
+        if (log.transaction_hash, log.block_hash) != (transaction_hash, block.hash) or log.removed:
+            raise InconsistentAnswer(subject, "logs of its own", f"another's ({log.place})")
+    return receipt
+
+
+def fetch_input(endpoint: Endpoint, transaction_hash: bytes) -> bytes:
+    """Return the calldata of a transaction that has a receipt."""
+    answer = endpoint.request("eth_getTransactionByHash", "0x" + transaction_hash.hex())
+    subject = f"transaction 0x{transaction_hash.hex()} at {endpoint.name}"
+    if answer is None:
+        raise InconsistentAnswer(subject, "a transaction, as there is a receipt", "none")
+    return _parsed(subject, lambda: parse_bytes(answer["input"]))
+
+
+def estimate_gas(
+    endpoint: Endpoint, to: bytes, calldata: bytes, sender: str, block: BlockReference
+) -> int:
+    """Return the gas that a call would use at a block. Raises as Endpoint.call does."""
+    call = {"from": sender, "to": "0x" + to.hex(), "data": "0x" + calldata.hex()}
+    pinned = {"blockHash": "0x" + block.hash.hex(), "requireCanonical": True}
+    return _quantity(endpoint, "eth_estimateGas", call, pinned)
+
+
+def sign_transaction(
+    endpoint: Endpoint,
+    secret: bytes,
+    chain_id: int,
+    to: bytes,
+    calldata: bytes,
+    gas: int,
+) -> SignedTransaction:
+    """Sign an EIP-1559 call without value, with the sender's next nonce and today's fees.
+
+    ``gas`` is the estimate; a quarter is added. Raises RefusedRequest where transactions of
+    the sender still wait: a new one would replace one of them, or hang behind it.
+    """
+    from eth_account import Account
+
+    sender = Account.from_key(secret).address
+    nonce = _quantity(endpoint, "eth_getTransactionCount", sender, "latest")
+    waiting = _quantity(endpoint, "eth_getTransactionCount", sender, "pending") - nonce
+    if waiting > 0:
+        raise RefusedRequest(f"transactions of {sender}", "none waiting to be mined", waiting)
+    tip, maximum = _fees(endpoint)
+    transaction = {
+        "chainId": chain_id,
+        "nonce": nonce,
+        "to": to,
+        "data": calldata,
+        "gas": gas + gas // 4,
+        "maxPriorityFeePerGas": tip,
+        "maxFeePerGas": maximum,
+    }
+    raw = bytes(Account.sign_transaction(transaction, secret).raw_transaction)
+    return SignedTransaction(raw, keccak256(raw))
+
+
+def send_transaction(endpoint: Endpoint, signed: SignedTransaction) -> None:
+    """Hand a signed transaction to the endpoint.
+
+    Raises RefusedRequest where it was refused, and TransactionFailed with the hash to look
+    for where it is not known whether it was accepted.
+    """
+    try:
+        endpoint.request("eth_sendRawTransaction", "0x" + signed.raw.hex())
+    except ChainError as error:
+        # A lost answer is asked for again by sending again, and then "already known" or "nonce
+        # too low" says that the first attempt arrived.
+        if not _is_known(endpoint, signed.hash):
+            if isinstance(error, RefusedRequest):
+                raise
+            subject = f"transaction 0x{signed.hash.hex()}"
+            raise TransactionFailed(
+                subject, "to be accepted", f"no clear answer: {error}"
+            ) from error
+
+
+def wait_for_receipt(
+    endpoint: Endpoint, transaction_hash: bytes, timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS
+) -> Receipt:
+    """Return the receipt once the transaction is mined. Raises TransactionFailed after a while."""
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        try:
+            receipt = fetch_receipt(endpoint, transaction_hash)
+        except RetryableChainError:
+            receipt = None  # a block that is just being replaced, or an endpoint that pauses
+        if receipt is not None:
+            return receipt
+        if time.monotonic() >= deadline:
+            raise TransactionFailed(
+                f"transaction 0x{transaction_hash.hex()}",
+                f"a receipt within {timeout_seconds:g} s",
+                "none; it may still be mined",
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _is_known(endpoint: Endpoint, transaction_hash: bytes) -> bool:
+    try:
+        known = endpoint.request("eth_getTransactionByHash", "0x" + transaction_hash.hex())
+    except ChainError:
+        return False
+    return known is not None
+
+
+def _fees(endpoint: Endpoint) -> tuple[int, int]:
+    """Priority fee and highest fee per gas in wei: the base fee may double before it is mined."""
+    tip = _quantity(endpoint, "eth_maxPriorityFeePerGas")
+    history = endpoint.request("eth_feeHistory", "0x1", "latest", [])
+    base = _parsed("eth_feeHistory", lambda: int(history["baseFeePerGas"][-1], 16))
+    return tip, 2 * base + tip
+
+
+def _parse_receipt(answer: dict[str, Any], endpoint: Endpoint) -> tuple[Receipt, BlockReference]:
+    number = int(answer["blockNumber"], 16)
+    receipt = Receipt(
+        transaction_hash=parse_bytes(answer["transactionHash"], 32),
+        succeeded=int(answer["status"], 16) == 1,
+        to=parse_bytes(answer["to"], 20) if answer.get("to") else None,
+        block=endpoint.header(number),
+        logs=tuple(parse_log(log) for log in answer["logs"]),
+    )
+    return receipt, BlockReference(number, parse_bytes(answer["blockHash"], 32))
+
+
+def _quantity(endpoint: Endpoint, method: str, *params: Any) -> int:
+    answer = endpoint.request(method, *params)
+    return _parsed(f"{method} at {endpoint.name}", lambda: int(answer, 16))
+
+
+def _parsed(subject: str, parse: Callable[[], Value]) -> Value:
+    try:
+        return parse()
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise InconsistentAnswer(subject, "well-formed fields", repr(error)) from error

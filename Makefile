@@ -98,7 +98,7 @@ integration: setup  ## real anvil, databases and Spark
 ## ---------------------------------------------------------------- the story
 
 demo: setup  ## play the whole story on a private chain; writes build/demo
-	@python -m scripts.demo
+	@python -m demo
 
 ## ---------------------------------------------------------------- upkeep
 

@@ -15,8 +15,8 @@ from chainkit.chain import Endpoint
 from chainkit.errors import ConfigurationError
 from localnet.process import end_with_parent
 
-DEV_ACCOUNTS: Final = 10
-"""anvil's well-known, funded accounts, from the mnemonic "test test … junk"."""
+MNEMONIC: Final = "test test test test test test test test test test test junk"
+"""Of anvil's funded development accounts; their keys are public."""
 
 _PROJECT_PROGRAMS: Final = Path(__file__).parent.parent / ".cache" / "bin"
 """Where `make setup` puts the real program: npm's own link starts it through Node, which would

@@ -27,7 +27,8 @@ that asks for:
 - **refuted**: the envelope is, byte for byte, what every honest node builds from the chain.
 
 The argument for *proved* rests on the payload contracts emitting their arguments unchanged, as
-XIP-49 §2.2 asks of them. Whoever may upgrade them could break that; the council is who may.
+XIP-49 §2.2 asks of them. Where the transaction succeeded here, that is checked; an upgrade to
+code that emits something else on another branch only is in the hands of whoever may upgrade.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from chainkit.errors import InconsistentAnswer, InvalidSignature, MalformedData,
 from chainkit.interface import shipped_interface
 from chainkit.registry import Registry, status_word
 from chainkit.report import BlockchainInconsistencyReport, parse_inconsistency_report
-from chainkit.signatures import address_of
+from chainkit.signatures import address_of, keccak256
 from chainkit.transactions import Receipt, fetch_input, fetch_receipt
 from chainkit.types import (
     BLOCKCHAIN_ORIGINATOR_ID,
@@ -135,7 +136,7 @@ def verify_report(
     if (found := endpoint.header(block.number).reference) != block:
         raise InconsistentAnswer(f"block {block.number} at {endpoint.name}", block, found)
     steps = (
-        Step("report", f"BLOCKCHAIN_INCONSISTENCY with {len(report.envelopes)} envelopes"),
+        Step("report", f"BLOCKCHAIN_INCONSISTENCY, envelopes: {len(report.envelopes)}"),
         Step("reporter", _reporter(report, nodes)),
         Step("accused", _accused(report, accused)),
         Step("block", str(block)),
@@ -170,12 +171,13 @@ class _EnvelopeCheck:
         except MalformedEnvelope as error:
             self._note("envelope", "no envelope with a BlockchainProof")
             return Verdict.NOT_PROVED, str(error)
-        self._note("envelope", f"{_identity(served)}, {len(served.client_envelope)} bytes")
+        self._note("envelope", _identity(served))
         if (reason := self._foreign_signature(served)) is not None:
             return Verdict.NOT_PROVED, reason
         receipt = fetch_receipt(self._endpoint, served.transaction_hash)
         if receipt is None or receipt.block.number > self._block.number:
-            self._note("transaction", f"unknown up to block {self._block}")
+            hash_ = served.transaction_hash.hex()
+            self._note("transaction", f"0x{hash_}, unknown up to block {self._block}")
             return Verdict.NOT_PROVED, (
                 "this endpoint knows no such transaction: it may be invented or stand on a "
                 "retracted branch, and absence is not proof"
@@ -200,13 +202,13 @@ class _EnvelopeCheck:
 
     def _compare(self, served: ServedEnvelope, receipt: Receipt) -> tuple[Verdict, str]:
         emitted = self._emitted(receipt)
-        promised = self._promised(receipt)
+        promised = self._promised(receipt, emitted)
         self._note("transaction", _transaction(receipt, promised, len(emitted)))
         same = [event for event in emitted if _same_payload(served, event)]
         for event in same:
             expected = unsigned_originator_envelope(event, receipt.block.timestamp)
             if expected == served.unsigned_originator_envelope:
-                return Verdict.REFUTED, "the envelope is byte for byte what the chain holds"
+                return Verdict.REFUTED, _refutation(event)
         if same:
             times = f"sequence id {same[0].sequence_id}, time {receipt.block.timestamp} s"
             self._note("chain", f"the same payload and topic, with {times}")
@@ -218,7 +220,7 @@ class _EnvelopeCheck:
             self._note("chain", f"{_described(event)}, sequence id {event.sequence_id}")
         if promised is None:
             return Verdict.NOT_PROVED, (
-                "the transaction is no direct call of a payload contract: what it emits may "
+                "no direct call of a payload contract fixes what this transaction emits: it may "
                 "depend on the state, and so on the branch"
             )
         if _same_payload(served, promised):
@@ -239,25 +241,32 @@ class _EnvelopeCheck:
             if log.address in self._record.payload_addresses and log.topics in topics
         ]
 
-    def _promised(self, receipt: Receipt) -> PayloadEvent | None:
-        """Return what a direct call emits wherever it succeeds, None if it is no direct call.
+    def _promised(self, receipt: Receipt, emitted: Sequence[PayloadEvent]) -> PayloadEvent | None:
+        """Return what a direct call emits wherever it succeeds, None if nothing fixes that.
 
-        Its sequence id is unknown and stands as 0.
+        Its sequence id is the one emitted here, or 0 where the call reverted.
         """
         calldata = fetch_input(self._endpoint, receipt.transaction_hash)
+        sequence_id = emitted[0].sequence_id if emitted else 0
         try:
-            if receipt.to == self._record.group_messages.address:
-                interface = shipped_interface("GroupMessages")
-                return MessageSent(
-                    *interface.arguments("addMessage", calldata).values(), sequence_id=0
-                )
-            if receipt.to == self._record.identity_updates.address:
-                interface = shipped_interface("IdentityUpdates")
-                return IdentityUpdateCreated(
-                    *interface.arguments("addIdentityUpdate", calldata).values(), sequence_id=0
-                )
+            promised = self._arguments(receipt.to, calldata, sequence_id)
         except MalformedData:
             return None  # an administrator's call, or one that always reverts
+        # A contract that does not emit its arguments unchanged is none that the proof rests on.
+        kept_here = not receipt.succeeded or list(emitted) == [promised]
+        return promised if kept_here else None
+
+    def _arguments(
+        self, called: bytes | None, calldata: bytes, sequence_id: int
+    ) -> PayloadEvent | None:
+        if called == self._record.group_messages.address:
+            interface = shipped_interface("GroupMessages")
+            arguments = interface.arguments("addMessage", calldata)
+            return MessageSent(arguments["groupId"], arguments["message"], sequence_id)
+        if called == self._record.identity_updates.address:
+            interface = shipped_interface("IdentityUpdates")
+            arguments = interface.arguments("addIdentityUpdate", calldata)
+            return IdentityUpdateCreated(arguments["inboxId"], arguments["update"], sequence_id)
         return None
 
     def _note(self, name: str, found: str) -> None:
@@ -277,6 +286,14 @@ def _same_payload(served: ServedEnvelope, event: PayloadEvent) -> bool:
     )
 
 
+def _refutation(event: PayloadEvent) -> str:
+    reason = "the envelope is byte for byte what the chain holds"
+    invalid = quarantine_reason(event)
+    if invalid is None:
+        return reason
+    return f"{reason}; that it was served at all ({invalid}) is another misbehavior (type 7)"
+
+
 def _mismatch(served: ServedEnvelope, promised: PayloadEvent) -> str:
     if served.originator_id != BLOCKCHAIN_ORIGINATOR_ID:
         return f"the envelope names originator {served.originator_id}, and the blockchain is 0"
@@ -286,22 +303,26 @@ def _mismatch(served: ServedEnvelope, promised: PayloadEvent) -> str:
 
 
 def _identity(served: ServedEnvelope) -> str:
-    hash_ = served.transaction_hash.hex()
     return (
         f"sequence id {served.sequence_id} of originator {served.originator_id}, "
-        f"transaction 0x{hash_}"
+        f"{_digest(served.client_envelope)}"
     )
 
 
 def _described(event: PayloadEvent) -> str:
     topic = event.kind.topic(event.identifier).hex()
-    return f"{len(event.payload)} bytes to topic 0x{topic}"
+    return f"{_digest(event.payload)}, to topic 0x{topic}"
+
+
+def _digest(payload: bytes) -> str:
+    return f"{len(payload)} bytes, keccak256 0x{keccak256(payload).hex()[:16]}…"
 
 
 def _transaction(receipt: Receipt, promised: PayloadEvent | None, payloads: int) -> str:
     how = "a direct call" if promised is not None else "an indirect call"
-    what = f"{payloads} payloads" if receipt.succeeded else "reverted"
-    return f"in block {receipt.block.reference}, {how}, {what}"
+    what = f"payloads: {payloads}" if receipt.succeeded else "reverted"
+    hash_ = receipt.transaction_hash.hex()
+    return f"0x{hash_} in block {receipt.block.reference}, {how}, {what}"
 
 
 def _reporter(report: BlockchainInconsistencyReport, nodes: Sequence[Node]) -> str:
@@ -314,4 +335,6 @@ def _reporter(report: BlockchainInconsistencyReport, nodes: Sequence[Node]) -> s
 def _accused(report: BlockchainInconsistencyReport, accused: Node | None) -> str:
     if accused is None:
         return f"node {report.misbehaving_node_id}, not registered"
-    return f"node {accused.node_id}, {status_word(accused)}, key of {address_of(accused.signing_key)}"
+    return (
+        f"node {accused.node_id}, {status_word(accused)}, key of {address_of(accused.signing_key)}"
+    )

@@ -20,7 +20,8 @@ IDENTITY_UPDATE_CREATED_TOPIC: Final = keccak256(b"IdentityUpdateCreated(bytes32
 NODE_UPDATED_TOPIC: Final = keccak256(b"NodeUpdated(uint256,(bytes,string,bool))")
 
 _PAYLOAD_TYPES: Final = ("bytes32", "bytes", "uint64")
-_NODE_TYPES: Final = ("uint256", "(bytes,string,bool)")
+_NODE_TYPES: Final = ("uint256", "(bytes,bytes,bool)")
+"""The HTTP address as bytes, which are encoded alike: a stranger's string may not be UTF-8."""
 
 
 def decode_payload_event(log: Log) -> PayloadEvent:
@@ -47,7 +48,7 @@ def decode_node_updated(log: Log) -> Node:
     if topic != NODE_UPDATED_TOPIC:
         raise MalformedLog("log", "NodeUpdated", f"topic 0x{topic.hex()}", log.place)
     node_id, (signing_key, http_address, is_healthy) = _arguments(log, _NODE_TYPES)
-    return Node(node_id, signing_key, http_address, is_healthy)
+    return Node(node_id, signing_key, http_address.decode(errors="backslashreplace"), is_healthy)
 
 
 def _only_topic(log: Log) -> bytes:
@@ -59,5 +60,5 @@ def _only_topic(log: Log) -> bytes:
 def _arguments(log: Log, types: Sequence[str]) -> tuple[Any, ...]:
     try:
         return decode(types, log.data, strict=True)
-    except (DecodingError, OverflowError, UnicodeDecodeError) as error:
+    except (DecodingError, OverflowError) as error:
         raise MalformedLog("log data", f"({','.join(types)})", error, log.place) from error

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,13 +122,9 @@ class _Fields:
     def bytes(self, name: str, length: int) -> bytes:
         expected = f"0x and {2 * length} hex digits"
         value, path = self._get(name, expected)
-        try:
-            decoded = bytes.fromhex(value.removeprefix("0x"))
-        except (AttributeError, ValueError):
-            decoded = b""
-        if len(decoded) != length:
+        if not isinstance(value, str) or not re.fullmatch(f"0x[0-9a-fA-F]{{{2 * length}}}", value):
             raise ConfigurationError(self._subject, expected, repr(value), path)
-        return decoded
+        return bytes.fromhex(value[2:])
 
     def contract(self, name: str) -> DeployedContract:
         fields = self.inner(name)

@@ -36,9 +36,9 @@ class ChainkitError(Exception):
         message = f"{subject}: expected {expected}, got {got}"
         super().__init__(f"{message} ({place})" if place else message)
 
-    def __reduce__(self) -> tuple[type["ChainkitError"], tuple[str, object, object, str]]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Survive the way back from a Spark worker, where errors are pickled."""
-        return type(self), (self.subject, self.expected, self.got, self.place)
+        return type(self), (self.subject, self.expected, self.got, self.place), self.__dict__
 
 
 class ConfigurationError(ChainkitError):

@@ -121,7 +121,7 @@ def read_manifest(directory: Path, kind: str) -> Manifest:
         raise StoreError(subject, f"a folder with {MANIFEST_NAME}", "none") from error
     except (OSError, ValueError) as error:
         raise StoreError(subject, f"a readable {MANIFEST_NAME}", error) from error
-    if content.pop("format", None) != MANIFEST_FORMAT:
+    if not isinstance(content, dict) or content.pop("format", None) != MANIFEST_FORMAT:
         raise StoreError(subject, f"manifest format {MANIFEST_FORMAT}", "another")
     content.pop("tool", None)
     try:
@@ -130,9 +130,16 @@ def read_manifest(directory: Path, kind: str) -> Manifest:
         raise StoreError(subject, "a complete manifest", error) from error
     if manifest.kind != kind:
         raise StoreError(subject, f"an export of kind {kind}", manifest.kind)
-    for name, about in manifest.files.items():
-        _check_digest(directory / name, about["sha256"])
+    for name, digest in _digests(manifest, subject).items():
+        _check_digest(directory / name, digest)
     return manifest
+
+
+def _digests(manifest: Manifest, subject: str) -> dict[str, str]:
+    try:
+        return {name: about["sha256"] for name, about in manifest.files.items()}
+    except (AttributeError, KeyError, TypeError) as error:
+        raise StoreError(subject, "a digest of each file", repr(error)) from error
 
 
 def _check_digest(path: Path, expected: str) -> None:

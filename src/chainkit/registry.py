@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from eth_utils.address import is_address, is_checksum_formatted_address, to_checksum_address
+from eth_utils.address import is_hex_address, to_checksum_address
 
 from chainkit.chain import Endpoint
 from chainkit.errors import (
@@ -258,13 +258,15 @@ def check_account(address: str) -> str:
     Raises ConfigurationError for anything but 0x and 40 hex digits, a checksum (EIP-55) that
     does not match, and the address that belongs to nobody.
     """
-    expected = "0x and 40 hex digits with a valid checksum"
-    # is_address accepts digits without 0x; of a mixed case it demands that the checksum matches.
-    if not address.startswith("0x") or not is_address(address):
-        raise ConfigurationError("owner", expected, f'"{printable(address)}"')
-    if address == _NO_ACCOUNT:
+    if not address.startswith("0x") or not is_hex_address(address):
+        raise ConfigurationError("owner", "0x and 40 hex digits", f'"{printable(address)}"')
+    checksummed = to_checksum_address(address)
+    # Digits all in one case carry no checksum.
+    if address not in (checksummed, address.lower(), "0x" + address[2:].upper()):
+        raise ConfigurationError("owner", f"the checksum of {checksummed}", address)
+    if checksummed == _NO_ACCOUNT:
         raise ConfigurationError("owner", "an account", "the zero address")
-    return address if is_checksum_formatted_address(address) else to_checksum_address(address)
+    return checksummed
 
 
 def check_public_key(public_key: bytes) -> None:

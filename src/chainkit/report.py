@@ -37,15 +37,19 @@ def sign_inconsistency_report(
 
     ``envelopes`` are serialized OriginatorEnvelopes as the accused node served them. The
     reporter is an auditor, not a node: ``submitted_by_node`` stays false, and the server's
-    time is left to the server that stores the report.
+    time is left to the server that stores the report. Raises MalformedData for evidence that does
+    not parse.
     """
     report = message_api_pb2.UnsignedMisbehaviorReport(
         reporter_time_ns=reporter_time_ns,
         misbehaving_node_id=node_id,
         type=message_api_pb2.MISBEHAVIOR_BLOCKCHAIN_INCONSISTENCY,
     )
-    for envelope in envelopes:
-        report.safety.envelopes.add().ParseFromString(envelope)
+    try:
+        for envelope in envelopes:
+            report.safety.envelopes.add().ParseFromString(envelope)
+    except DecodeError as error:
+        raise MalformedData("evidence", "a serialized OriginatorEnvelope", error) from error
     unsigned = report.SerializeToString()
     signed = message_api_pb2.MisbehaviorReport(unsigned_misbehavior_report=unsigned)
     signed.signature.bytes = key.sign(misbehavior_digest(unsigned))

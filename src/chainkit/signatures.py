@@ -40,8 +40,8 @@ class SigningKey:
         """Take the 32-byte secret. Raises InvalidSignature if it is no scalar of the curve."""
         # coincurve would pad a short secret to another key.
         if len(secret) != SECRET_LENGTH or not 0 < int.from_bytes(secret, "big") < SECP256K1_ORDER:
-            expected = f"{SECRET_LENGTH} bytes from 1 and below the order of secp256k1"
-            raise InvalidSignature("private key", expected, f"{len(secret)} others")
+            expected = f"{SECRET_LENGTH} bytes below the order of secp256k1"
+            raise InvalidSignature("private key", expected, f"{len(secret)} bytes")
         self._private_key = PrivateKey(secret)
         self.public_key: bytes = self._private_key.public_key.format(compressed=False)
 

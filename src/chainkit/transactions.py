@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from chainkit.chain import Endpoint, parse_bytes, parse_log
+from chainkit.chain import Endpoint, parse_bytes, parse_integer, parse_log
 from chainkit.errors import (
     ChainError,
-    InconsistentAnswer,
     RefusedRequest,
     RetryableChainError,
     TransactionFailed,
 )
 from chainkit.signatures import keccak256
-from chainkit.types import BlockHeader, BlockReference, Log
+from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockHeader, BlockReference, Log
 
 RECEIPT_TIMEOUT_SECONDS: Final = 120.0
 """How long a sent transaction is waited for."""
 
 _POLL_SECONDS: Final = 0.25
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +55,28 @@ def fetch_receipt(endpoint: Endpoint, transaction_hash: bytes) -> Receipt | None
     answer = endpoint.receipt(transaction_hash)
     if answer is None:
         return None
-    subject = f"receipt of 0x{transaction_hash.hex()} at {endpoint.name}"
-    receipt, block = _parsed(subject, lambda: _parse_receipt(answer, endpoint))
+    subject = f"receipt of 0x{transaction_hash.hex()}"
+    claimed = endpoint.parsed(subject, _parse_block_reference, answer)
+    block = endpoint.header(claimed.number)
+    receipt = endpoint.parsed(subject, lambda value: _parse_receipt(value, block), answer)
     if receipt.transaction_hash != transaction_hash:
-        raise InconsistentAnswer(subject, "the same hash", f"0x{receipt.transaction_hash.hex()}")
-    if block != receipt.block.reference:
-        raise InconsistentAnswer(subject, f"block {receipt.block.reference}", block)
+        got = f"0x{receipt.transaction_hash.hex()}"
+        raise endpoint.inconsistent(subject, "the same hash", got)
+    if claimed != block.reference:
+        raise endpoint.inconsistent(subject, f"block {block.reference}", claimed)
     for log in receipt.logs:
         if (log.transaction_hash, log.block_hash) != (transaction_hash, block.hash) or log.removed:
-            raise InconsistentAnswer(subject, "logs of its own", f"another's ({log.place})")
+            raise endpoint.inconsistent(subject, "logs of its own", f"another's ({log.place})")
     return receipt
 
 
 def fetch_input(endpoint: Endpoint, transaction_hash: bytes) -> bytes:
     """Return the calldata of a transaction that has a receipt."""
     answer = endpoint.request("eth_getTransactionByHash", "0x" + transaction_hash.hex())
-    subject = f"transaction 0x{transaction_hash.hex()} at {endpoint.name}"
+    subject = f"transaction 0x{transaction_hash.hex()}"
     if answer is None:
-        raise InconsistentAnswer(subject, "a transaction, as there is a receipt", "none")
-    return _parsed(subject, lambda: parse_bytes(answer["input"]))
+        raise endpoint.inconsistent(subject, "a transaction, as there is a receipt", "none")
+    return endpoint.parsed(subject, lambda value: parse_bytes(value["input"]), answer)
 
 
 def estimate_gas(
@@ -176,29 +175,30 @@ def _fees(endpoint: Endpoint) -> tuple[int, int]:
     """Priority fee and highest fee per gas in wei: the base fee may double before it is mined."""
     tip = _quantity(endpoint, "eth_maxPriorityFeePerGas")
     history = endpoint.request("eth_feeHistory", "0x1", "latest", [])
-    base = _parsed("eth_feeHistory", lambda: int(history["baseFeePerGas"][-1], 16))
+    base = endpoint.parsed("eth_feeHistory", _next_base_fee, history)
     return tip, 2 * base + tip
 
 
-def _parse_receipt(answer: dict[str, Any], endpoint: Endpoint) -> tuple[Receipt, BlockReference]:
-    number = int(answer["blockNumber"], 16)
-    receipt = Receipt(
-        transaction_hash=parse_bytes(answer["transactionHash"], 32),
-        succeeded=int(answer["status"], 16) == 1,
-        to=parse_bytes(answer["to"], 20) if answer.get("to") else None,
-        block=endpoint.header(number),
+def _next_base_fee(history: Any) -> int:
+    *_, newest = history["baseFeePerGas"]
+    return parse_integer(newest)
+
+
+def _parse_block_reference(answer: Any) -> BlockReference:
+    return BlockReference(
+        parse_integer(answer["blockNumber"]), parse_bytes(answer["blockHash"], HASH_LENGTH)
+    )
+
+
+def _parse_receipt(answer: Any, block: BlockHeader) -> Receipt:
+    return Receipt(
+        transaction_hash=parse_bytes(answer["transactionHash"], HASH_LENGTH),
+        succeeded=parse_integer(answer["status"]) == 1,
+        to=parse_bytes(answer["to"], ADDRESS_LENGTH) if answer["to"] else None,
+        block=block,
         logs=tuple(parse_log(log) for log in answer["logs"]),
     )
-    return receipt, BlockReference(number, parse_bytes(answer["blockHash"], 32))
 
 
 def _quantity(endpoint: Endpoint, method: str, *params: Any) -> int:
-    answer = endpoint.request(method, *params)
-    return _parsed(f"{method} at {endpoint.name}", lambda: int(answer, 16))
-
-
-def _parsed(subject: str, parse: Callable[[], Value]) -> Value:
-    try:
-        return parse()
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise InconsistentAnswer(subject, "well-formed fields", repr(error)) from error
+    return endpoint.parsed(method, parse_integer, endpoint.request(method, *params))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,11 +17,8 @@ from chainkit.chain import Endpoint, parse_bytes
 from chainkit.deployment import DeploymentRecord, read_deployment_record
 from chainkit.signatures import keccak256
 from chainkit.types import BlockHeader
-from localnet.anvil import Anvil
+from localnet.anvil import MNEMONIC, Anvil
 from localnet.deployment import deploy
-
-MNEMONIC = "test test test test test test test test test test test junk"
-"""anvil's own; its keys are public."""
 
 REGISTRY_OWNER = 1
 """Development account that deployments/parameters/local.json names."""
@@ -74,7 +72,13 @@ class LocalChain:
         return self.send_raw(bytes(signed.raw_transaction))
 
     def send_raw(self, raw: bytes) -> bytes:
-        return parse_bytes(self.anvil.request("eth_sendRawTransaction", "0x" + raw.hex()), 32)
+        """Return the transaction's hash; unless mining is paused, it is mined by then."""
+        value = self.anvil.request("eth_sendRawTransaction", "0x" + raw.hex())
+        while self.anvil.request("anvil_getAutomine") and not self.endpoint.receipt(
+            parse_bytes(value)
+        ):
+            time.sleep(0.005)  # anvil answers before it mines
+        return parse_bytes(value, 32)
 
     def publish_message(self, group_id: bytes, payload: bytes, sender: int = 2) -> bytes:
         data = _call("addMessage(bytes32,bytes)", group_id, payload)
@@ -150,9 +154,10 @@ def _deployment(tmp_path_factory: pytest.TempPathFactory) -> _Deployment:
 def local_chain(_deployment: _Deployment, tmp_path: Path) -> Iterator[LocalChain]:
     """A fresh chain: the deployment's own transactions again, so at the same addresses."""
     with Anvil() as anvil:
-        for raw in _deployment.raw_transactions:
-            anvil.request("eth_sendRawTransaction", raw)
         genesis = "0x" + anvil.endpoint.header(0).hash.hex()
         path = tmp_path / "deployment.json"
         path.write_text(json.dumps(_deployment.record | {"genesis_hash": genesis}))
-        yield LocalChain(anvil, read_deployment_record(path), path)
+        chain = LocalChain(anvil, read_deployment_record(path), path)
+        for raw in _deployment.raw_transactions:
+            chain.send_raw(parse_bytes(raw))
+        yield chain

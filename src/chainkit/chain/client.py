@@ -6,10 +6,12 @@ fatal happen here and nowhere else.
 
 from __future__ import annotations
 
+import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -72,64 +74,73 @@ class RpcClient:
     @classmethod
     def connect(cls, url: str, timeout_seconds: float = 20.0) -> Self:
         """Return the endpoint at an http(s) URL; nothing is sent yet."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            # Not the URL itself: even a mistyped one may hold a key.
-            got = f"scheme {parts.scheme!r} and host {parts.hostname or ''!r}"
-            raise ConfigurationError("RPC endpoint", "an http:// or https:// URL", got)
+        name = _host_of(url)
+        # At DEBUG both log the URL, which may hold a key.
+        for logger in ("web3.providers.HTTPProvider", "urllib3.connectionpool"):
+            logging.getLogger(logger).setLevel(logging.INFO)
         provider = HTTPProvider(
             url, request_kwargs={"timeout": timeout_seconds}, exception_retry_configuration=None
         )
-        port = f":{parts.port}" if parts.port else ""
-        return cls(provider, f"{parts.scheme}://{parts.hostname}{port}")
+        return cls(provider, name)
 
     def request(self, method: str, *params: Any) -> Any:
         """Return the result of one call; null is None."""
-        answer = self._send(lambda: self.provider.make_request(RPCEndpoint(method), list(params)))
-        return self._result(method, answer)
+        return self._retried(lambda: self._one_request(method, params))
 
     def batch(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
         """Return the results of many calls, in their order, in as few requests as allowed."""
         results: list[Any] = []
         for start in range(0, len(calls), BATCH_SIZE):
-            results.extend(self._one_batch(calls[start : start + BATCH_SIZE]))
+            part = calls[start : start + BATCH_SIZE]
+            results.extend(self._retried(partial(self._one_batch, part)))
         return results
 
-    def _one_batch(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> Iterator[Any]:
+    def _one_request(self, method: str, params: Sequence[Any]) -> Any:
+        answer = self._sent(lambda: self.provider.make_request(RPCEndpoint(method), list(params)))
+        return self._result(method, answer)
+
+    def _one_batch(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
         requests_ = [(RPCEndpoint(method), list(params)) for method, params in calls]
-        answers = self._send(lambda: self.provider.make_batch_request(requests_))
+        answers = self._sent(lambda: self.provider.make_batch_request(requests_))
         if not isinstance(answers, list):
             # An endpoint that refuses the whole batch answers with one error object.
             self._result("batch", answers)
             raise self.inconsistent("batch", f"{len(calls)} answers", "a single one")
         if len(answers) != len(calls):
             raise self.inconsistent("batch", f"{len(calls)} answers", len(answers))
-        return (
+        # web3 sorts the answers by their ids; one id twice would shift the others' results.
+        ids = [answer["id"] for answer in answers if answer.get("id") is not None]
+        if len(set(ids)) != len(ids):
+            raise self.inconsistent("batch", "each id once", sorted(ids))
+        return [
             self._result(method, answer) for (method, _), answer in zip(calls, answers, strict=True)
-        )
+        ]
 
-    def _send(self, send: Callable[[], Any]) -> Any:
-        for attempt in range(self._retry.attempts):
+    def _retried(self, attempt: Callable[[], Parsed]) -> Parsed:
+        for number in range(1, self._retry.attempts):
             try:
-                return self._sent_once(send)
+                return attempt()
             except RetryableChainError as error:
-                if attempt + 1 == self._retry.attempts:
-                    raise
-                time.sleep(self._retry.pause(attempt, getattr(error, "retry_after", None)))
-        raise AssertionError("a retry policy has at least one attempt")
+                pause = self._retry.pause(number - 1, getattr(error, "retry_after", None))
+            time.sleep(pause)
+        return attempt()
 
-    def _sent_once(self, send: Callable[[], Any]) -> Any:
+    def _sent(self, send: Callable[[], Any]) -> Any:
+        error: ChainError
         try:
-            answer = send()
-        except requests.HTTPError as error:
-            raise self._http_error(error) from error
-        except requests.RequestException as error:
-            raise EndpointUnavailable(self.name, "an answer", _reason(error)) from error
-        except ValueError as error:
-            raise self.inconsistent("answer", "JSON", error) from error
-        if isinstance(answer, dict) and _error_code(answer) in _RATE_LIMIT_CODES:
-            raise RateLimited(self.name, "an answer", answer["error"].get("message"))
-        return answer
+            return send()
+        except requests.HTTPError as caught:
+            error = self._http_error(caught)
+        except requests.RequestException as caught:
+            error = EndpointUnavailable(self.name, "an answer", _reason(caught))
+        except ValueError as caught:
+            error = self.inconsistent("answer", "JSON", caught)
+        except (TypeError, AttributeError):
+            # web3 found a batch whose answers are not objects with comparable ids.
+            error = self.inconsistent("answer", "JSON-RPC objects", "others")
+        # Raised outside of the handlers: what was caught names the URL, which may hold a key, and
+        # would be logged as the error's context.
+        raise error
 
     def _http_error(self, error: requests.HTTPError) -> ChainError:
         status = error.response.status_code
@@ -153,6 +164,8 @@ class RpcClient:
     def _rpc_error(self, method: str, answer: dict[str, Any]) -> ChainError:
         error = answer["error"]
         message = error.get("message", error) if isinstance(error, dict) else error
+        if _error_code(answer) in _RATE_LIMIT_CODES:
+            return RateLimited(self.name, "an answer", message)
         if _error_code(answer) not in _CALLER_FAULT_CODES:
             return EndpointUnavailable(f"{method} at {self.name}", "a result", message)
         refused = RefusedRequest(f"{method} at {self.name}", "a result", message)
@@ -169,6 +182,19 @@ class RpcClient:
             return parse(answer)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise self.inconsistent(subject, "well-formed fields", repr(error)) from error
+
+
+def _host_of(url: str) -> str:
+    """Return scheme, host and port. Raises ConfigurationError, which shows no part of the rest."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+            return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
+        known = parts.scheme if parts.scheme in ("ws", "wss", "ftp", "file") else "no such"
+    except ValueError:
+        known = "a malformed"
+    raise ConfigurationError("RPC endpoint", "an http:// or https:// URL", f"{known} URL")
 
 
 def _error_code(answer: dict[str, Any]) -> int | None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from chainkit.types import BlockHeader, Log
+
+_QUANTITY: Final = re.compile("0x[0-9a-fA-F]+")
+_DATA: Final = re.compile("0x(?:[0-9a-fA-F]{2})*")
 
 
 def parse_header(value: Any) -> BlockHeader:
@@ -34,12 +38,14 @@ def parse_log(value: Any) -> Log:
 
 def parse_integer(value: Any) -> int:
     """Return the integer of a 0x-prefixed string. Raises ValueError or TypeError."""
+    if not _QUANTITY.fullmatch(value):
+        raise ValueError(f"expected 0x and hex digits, got {value[:20]!r}")
     return int(value, 16)
 
 
 def parse_bytes(value: str, length: int | None = None) -> bytes:
     """Return the bytes of a 0x-prefixed string. Raises ValueError for another length."""
-    if not value.startswith("0x"):
+    if not _DATA.fullmatch(value):
         raise ValueError(f"expected 0x and hex digits, got {value[:20]!r}")
     decoded = bytes.fromhex(value[2:])
     if length is not None and len(decoded) != length:

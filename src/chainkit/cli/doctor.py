@@ -51,8 +51,7 @@ def java_version() -> int | None:
     program = shutil.which("java")
     if program is None:
         return None
-    output = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
-    match = re.search(r'version "(\d+)', output.stderr + output.stdout)
+    match = re.search(r'version "(\d+)', _output(program, "-version") or "")
     return int(match.group(1)) if match else None
 
 
@@ -78,9 +77,19 @@ def _program(role: str, name: str, hint: str) -> Finding:
     program = shutil.which(name)
     if program is None:
         return Finding(role, name, False, hint)
-    output = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    lines = output.stdout.splitlines()
-    return Finding(role, name, output.returncode == 0, lines[0] if lines else "no version")
+    output = _output(program, "--version")
+    if output is None:
+        return Finding(role, name, False, f"{program} does not run: {hint}")
+    return Finding(role, name, True, output.partition("\n")[0])
+
+
+def _output(*command: str) -> str | None:
+    """Return what a program prints of itself, None if it cannot be run."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout + done.stderr
 
 
 @click.command()

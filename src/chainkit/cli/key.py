@@ -24,7 +24,7 @@ def load_secret(keystore_path: Path, password_path: Path | None) -> bytes:
     password = _password(password_path)
     try:
         return bytes(Account.decrypt(keystore, password))
-    except (ValueError, TypeError, KeyError, NotImplementedError):
+    except (ValueError, TypeError, KeyError, AttributeError, AssertionError, NotImplementedError):
         # `from None`: nothing of the password or of the key belongs into a traceback.
         raise ConfigurationError(
             f"keystore {keystore_path}", "a keystore v3 and its password", "neither or a wrong one"
@@ -109,11 +109,16 @@ def _read_keystore(path: Path) -> dict[str, Any]:
 
 def _password(path: Path | None, confirm: bool = False) -> str:
     if path is None:
-        prompt: str = click.prompt("Password", hide_input=True, confirmation_prompt=confirm)
-        return prompt
+        # To standard error: what a script reads on standard output is the answer alone.
+        typed: str = click.prompt(
+            "Password", hide_input=True, confirmation_prompt=confirm, err=True
+        )
+        return typed
     try:
         return path.read_text().rstrip("\r\n")
     except OSError as error:
         raise ConfigurationError(
             f"password file {path}", "a readable file", error.strerror
         ) from error
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"password file {path}", "UTF-8 text", "other bytes") from None

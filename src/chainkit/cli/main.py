@@ -87,5 +87,13 @@ def main() -> None:
     try:
         chainkit()
     except ChainkitError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {_without_control_characters(str(error))}", err=True)
         sys.exit(2)
+
+
+def _without_control_characters(text: str) -> str:
+    """Escape what could rewrite the screen: endpoints and contracts choose parts of an error."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from chainkit.chain import Endpoint, check_deployment
 from chainkit.deployment import DeploymentRecord, read_deployment_record
 from chainkit.types import BlockHeader
+
+if TYPE_CHECKING:
+    from chainkit.chain import Endpoint
 
 rpc_option = click.option(
     "--rpc",
@@ -56,6 +58,9 @@ def open_chain(
     rpc_url: str, deployment_path: Path
 ) -> tuple[Endpoint, DeploymentRecord, BlockHeader]:
     """Connect and prove that the endpoint serves the record's chain; also return the head."""
+    # Not at the top: web3 takes most of a second, and half of the commands open no chain.
+    from chainkit.chain import Endpoint, check_deployment
+
     record = read_deployment_record(deployment_path)
     endpoint = Endpoint.connect(rpc_url)
     return endpoint, record, check_deployment(endpoint, record)

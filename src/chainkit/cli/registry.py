@@ -40,7 +40,7 @@ from chainkit.types import BlockHeader, BlockReference, Node
 
 NOT_SENT: Final = "nothing was sent; add --broadcast --keystore FILE to send"
 
-_LABEL_WIDTH: Final = 14
+_LABEL_WIDTH: Final = 16
 _LINE_WIDTH: Final = 100
 
 block_option = click.option(
@@ -114,7 +114,7 @@ def list_nodes(
         return
     echo_fact("registry", f"{_address(found.address)} (chain id {record.chain_id})")
     echo_fact("owner", owner)
-    echo_fact("block", f"{block}, {len(nodes)} nodes")
+    echo_fact("block", f"{block}, nodes: {len(nodes)}")
     for node in nodes:
         key_address = _key_address(node)
         url = printable(node.http_address)
@@ -264,7 +264,8 @@ def _echo_plan(plan: Plan, chain_id: int) -> None:
     for line in plan.difference:
         echo_fact("changes", line)
     echo_fact("gas", f"{plan.gas:,} (estimated)")
-    echo_fact("calldata", f"{len(plan.calldata)} bytes, keccak256 {hex0x(plan.calldata_hash)}")
+    echo_fact("calldata", f"{len(plan.calldata)} bytes")
+    echo_fact("  keccak256", hex0x(plan.calldata_hash))
 
 
 def _echo_end(plan: Plan, record: DeploymentRecord, receipt: Receipt | None, as_json: bool) -> None:

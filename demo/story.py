@@ -1,0 +1,337 @@
+"""The story in its stages: from deployment to a node that is disabled on evidence."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import pyarrow.parquet as pq
+from eth_account import Account
+
+from chainkit.cli.key import load_signing_key
+from chainkit.envelope import parse_originator_envelope
+from demo.cheat import Injected, tamper
+from demo.commands import Background, CommandFailed, Settings, run, run_json
+from demo.summary import Summary, count_codes
+from localnet.anvil import MNEMONIC, Anvil
+from localnet.deployment import deploy, run_ape_script
+
+MESSAGES_BEFORE: Final = 240
+MESSAGES_AFTER: Final = 60
+MALFORMED_BEFORE: Final = 12
+MALFORMED_AFTER: Final = 6
+REORG_DEPTH: Final = 5
+REORG_DROPS: Final = 4
+PER_BLOCK: Final = 12
+PASSWORD: Final = "demo"
+"""Protects keys of a chain that ends with the demo."""
+CATCH_UP_SECONDS: Final = 30.0
+
+
+@dataclass
+class DemoNode:
+    """One operator: a key, a database, a folder."""
+
+    name: str
+    folder: Path
+    public_key: str = ""
+    node_id: int = 0
+
+    @property
+    def keystore(self) -> Path:
+        """Where its key is."""
+        return self.folder / "key.json"
+
+    @property
+    def database(self) -> Path:
+        """Where its envelopes are."""
+        return self.folder / "node.db"
+
+    @property
+    def export(self) -> Path:
+        """What it hands to the auditor."""
+        return self.folder / "export"
+
+
+def tell(folder: Path, summary: Summary) -> None:
+    """Play all stages; what happened stands in ``summary``, everything is stopped again."""
+    with ExitStack() as stack:
+        Story(folder, summary, stack).play()
+
+
+class Story:
+    """The actors, and the stages in which they act."""
+
+    def __init__(self, folder: Path, summary: Summary, stack: ExitStack) -> None:
+        """Start the private chain."""
+        self._folder = folder
+        self._summary = summary
+        self._facts = summary.facts
+        self._stack = stack
+        self._anvil = stack.enter_context(Anvil())
+        password_path = folder / "password"
+        password_path.write_text(PASSWORD)
+        self._settings = Settings(self._anvil.url, folder / "deployment.json", password_path)
+        self._nodes = [DemoNode(name, folder / name) for name in ("alice", "bob", "mallory")]
+        self._council_keystore = folder / "council.json"
+        self._indexers: list[Background] = []
+        self._injected: list[Injected] = []
+        self._traffic: list[dict[str, int]] = []
+
+    @property
+    def _honest(self) -> list[DemoNode]:
+        return self._nodes[:2]
+
+    @property
+    def _faulty(self) -> DemoNode:
+        return self._nodes[2]
+
+    def play(self) -> None:
+        """All stages in order."""
+        stages = (
+            ("deploy", "deploy the contracts", self._deploy),
+            ("register", "register three nodes", self._register),
+            ("publish", "publish while three nodes index", self._publish),
+            ("reorg", "force a reorg under the running indexers", self._reorg),
+            ("settle", "publish on, and let the nodes catch up", self._settle),
+            ("tamper", "tamper with one node's database", self._tamper),
+            ("export", "export the nodes and the chain", self._export),
+            ("reconcile", "reconcile the nodes with the chain (Spark)", self._reconcile),
+            ("report", "sign a misbehavior report, and verify it", self._report),
+            ("disable", "disable the faulty node", self._disable),
+        )
+        for number, (name, title, stage) in enumerate(stages, 1):
+            click.secho(f"[{number}/{len(stages)}] {title}", bold=True)
+            with self._timed(name):
+                stage()
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds = time.monotonic() - started
+            self._summary.seconds[stage] = seconds
+            click.echo(f"       {seconds:.1f} s")
+
+    # ------------------------------------------------------------------ the stages
+
+    def _deploy(self) -> None:
+        deploy(self._anvil.url, self._settings.record_path)
+        record = json.loads(self._settings.record_path.read_text())
+        for name, contract in sorted(record["contracts"].items()):
+            _say(f"{name} at {contract['address']}")
+
+    def _register(self) -> None:
+        self._write_council_keystore()
+        for number, node in enumerate(self._nodes):
+            node.folder.mkdir()
+            keys = run_json(self._settings, "key", "new", "--keystore", node.keystore)
+            node.public_key = keys["public_key"]
+            self._council(
+                "add",
+                *("--owner", keys["address"], "--public-key", node.public_key),
+                *("--http-address", f"https://{node.name}.example.org"),
+            )
+            node.node_id = self._registered()[number]["node_id"]
+            _say(f"{node.name} is node {node.node_id}")
+
+    def _publish(self) -> None:
+        self._indexers = [self._start_indexer(node) for node in self._nodes]
+        self._run_traffic(MESSAGES_BEFORE, MALFORMED_BEFORE, seed=1)
+
+    def _reorg(self) -> None:
+        self._wait_for_indexers()
+        arguments = ("--depth", str(REORG_DEPTH), "--drop", str(REORG_DROPS), "--json")
+        done = json.loads(run_ape_script("reorg", self._anvil.url, *arguments))
+        self._wait_for_indexers()
+        status = self._status(self._nodes[0])
+        (seen,) = status["reorgs"]
+        self._facts["reorg"] = {
+            outcome: seen[outcome] for outcome in ("depth", "kept", "moved", "dropped")
+        }
+        self._summary.expect("reorg depth", done["depth"], seen["depth"])
+        self._summary.expect("payloads dropped", len(done["dropped"]), seen["dropped"])
+        self._summary.expect(
+            "payloads mined again", len(done["remined"]), seen["kept"] + seen["moved"]
+        )
+        _say(
+            f"{seen['depth']} blocks replaced: {seen['kept']} payloads kept, "
+            f"{seen['moved']} moved, {seen['dropped']} dropped"
+        )
+
+    def _settle(self) -> None:
+        self._run_traffic(MESSAGES_AFTER, MALFORMED_AFTER, seed=2)
+        self._wait_for_indexers()
+        for indexer in self._indexers:
+            self._summary.expect("an indexer that was told to stop", 0, indexer.stop())
+        self._count()
+
+    def _tamper(self) -> None:
+        key = load_signing_key(self._faulty.keystore, self._settings.password_path)
+        self._injected = tamper(self._faulty.database, key)
+        for injected in self._injected:
+            _say(f"{self._faulty.name}: sequence {injected.sequence_id}, {injected.code}")
+
+    def _export(self) -> None:
+        for node in self._nodes:
+            arguments = ("--database", node.database, "--out", node.export)
+            run(self._settings, "index", "export", *arguments)
+        run(self._settings, "audit", "export-chain", "--out", self._folder / "chain")
+        first, second = (_unsigned_envelopes(node.export) for node in self._honest)
+        self._facts["honest_nodes_identical"] = bool(first) and first == second
+        self._summary.expect("honest nodes identical", True, first == second)
+        _say(f"{len(first)} unsigned envelopes of the honest nodes compared")
+
+    def _reconcile(self) -> None:
+        exports = [part for node in self._nodes for part in ("--node", node.export)]
+        out = self._folder / "audit"
+        chain = self._folder / "chain"
+        # 1 is the exit code of "there are findings", which there must be.
+        arguments = ("--chain", chain, *exports, "--out", out)
+        run(self._settings, "audit", "reconcile", *arguments, expected=(0, 1))
+        found = self._findings()
+        expected = {(item.code, self._faulty.node_id, item.sequence_id) for item in self._injected}
+        got = {(row["code"], row["node_id"], int(row["sequence_id"])) for row in found}
+        self._facts["findings"] = count_codes(row["code"] for row in found)
+        self._facts["expected_findings"] = count_codes(item.code for item in self._injected)
+        self._summary.expect("findings", sorted(expected), sorted(got))
+        self._summary.expect("number of findings", len(self._injected), len(found))
+        for row in found:
+            _say(f"{row['code']}: node {row['node_id']}, sequence {row['sequence_id']}")
+
+    def _report(self) -> None:
+        altered = next(row for row in self._findings() if row["code"] == "ENVELOPE_ALTERED")
+        report = self._folder / "report.pb"
+        run(
+            self._settings,
+            *("audit", "report-misbehavior", "--findings", self._folder / "audit"),
+            *("--finding", altered["finding_id"], "--keystore", self._nodes[0].keystore),
+            *("--out", report),
+        )
+        verified = run_json(self._settings, "council", "verify", report, expected=(0, 1))
+        self._facts["report_verified"] = verified["verdict"] == "proved"
+        self._summary.expect("verdict on the report", "proved", verified["verdict"])
+        _say(f"the council's verdict: {verified['verdict']}")
+
+    def _disable(self) -> None:
+        self._council("disable", str(self._faulty.node_id))
+        honest_ids = [node.node_id for node in self._honest]
+        seen = [self._enabled_nodes_seen_by(node) for node in self._honest]
+        self._facts["node_disabled"] = all(ids == honest_ids for ids in seen)
+        for node, ids in zip(self._honest, seen, strict=True):
+            self._summary.expect(f"enabled nodes that {node.name} sees", honest_ids, ids)
+            _say(f"{node.name} now follows nodes {', '.join(map(str, ids))}")
+
+    # ------------------------------------------------------------------ their means
+
+    def _write_council_keystore(self) -> None:
+        Account.enable_unaudited_hdwallet_features()
+        owner = Account.from_mnemonic(MNEMONIC, account_path="m/44'/60'/0'/0/1")
+        self._council_keystore.write_text(json.dumps(Account.encrypt(owner.key, PASSWORD)))
+
+    def _council(self, *arguments: str) -> None:
+        sending = ("--broadcast", "--keystore", self._council_keystore)
+        run(self._settings, "registry", *arguments, *sending)
+
+    def _registered(self) -> list[dict[str, Any]]:
+        nodes: list[dict[str, Any]] = run_json(self._settings, "registry", "list")["nodes"]
+        return nodes
+
+    def _start_indexer(self, node: DemoNode) -> Background:
+        arguments = ("index", "run", "--database", node.database, "--keystore", node.keystore)
+        indexer = Background(self._settings, node.folder / "indexer.log", *arguments)
+        self._stack.callback(indexer.stop)
+        return indexer
+
+    def _run_traffic(self, messages: int, malformed: int, seed: int) -> None:
+        output = run_ape_script(
+            "traffic",
+            self._anvil.url,
+            *("--record", str(self._settings.record_path), "--per-block", str(PER_BLOCK)),
+            *("--messages", str(messages), "--malformed", str(malformed), "--seed", str(seed)),
+            "--json",
+        )
+        traffic = json.loads(output)
+        self._traffic.append(traffic)
+        _say(
+            f"{traffic['group_messages']} commits, {traffic['identity_updates']} identity updates, "
+            f"{traffic['malformed']} malformed, blocks {traffic['first_block']} to "
+            f"{traffic['last_block']}"
+        )
+
+    def _wait_for_indexers(self) -> None:
+        """Wait until every node's cursor is the head itself, by hash."""
+        head = self._anvil.endpoint.head()
+        wanted = {"number": head.number, "hash": "0x" + head.hash.hex()}
+        deadline = time.monotonic() + CATCH_UP_SECONDS
+        for node, indexer in zip(self._nodes, self._indexers, strict=True):
+            while not node.database.exists() or self._status(node)["cursor"] != wanted:
+                indexer.check()
+                if time.monotonic() > deadline:
+                    raise CommandFailed(
+                        f"index of {node.name}",
+                        f"cursor {wanted}",
+                        "another",
+                        f"within {CATCH_UP_SECONDS:.0f} s",
+                    )
+                time.sleep(0.2)
+
+    def _status(self, node: DemoNode) -> dict[str, Any]:
+        status: dict[str, Any] = run_json(
+            self._settings, "index", "status", "--database", node.database
+        )
+        return status
+
+    def _enabled_nodes_seen_by(self, node: DemoNode) -> list[int]:
+        status = run_json(
+            self._settings,
+            "index",
+            "status",
+            "--database",
+            node.database,
+            "--rpc",
+            self._settings.rpc_url,
+            "--deployment",
+            self._settings.record_path,
+        )
+        ids: list[int] = status["registry"]["enabled_nodes"]
+        return ids
+
+    def _findings(self) -> list[dict[str, Any]]:
+        lines = (self._folder / "audit" / "findings.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def _count(self) -> None:
+        """Compare what the nodes hold with what was published, less what the reorg dropped."""
+        statuses = [self._status(node) for node in self._nodes]
+        envelopes = [status["envelopes"] for status in statuses]
+        quarantined = [sum(status["quarantined"].values()) for status in statuses]
+        published = sum(traffic["published"] for traffic in self._traffic)
+        remaining = published - self._facts["reorg"]["dropped"]
+        self._facts["messages_published"] = published
+        self._facts["quarantined"] = quarantined[0]
+        self._facts["envelopes_per_node"] = {
+            str(node.node_id): count for node, count in zip(self._nodes, envelopes, strict=True)
+        }
+        for node, *counts in zip(self._nodes, envelopes, quarantined, strict=True):
+            self._summary.expect(f"payloads that {node.name} holds", remaining, sum(counts))
+
+
+def _unsigned_envelopes(export: Path) -> list[bytes]:
+    table = pq.read_table(export / "envelopes.parquet", columns=["envelope"])
+    return [
+        parse_originator_envelope(envelope).unsigned_originator_envelope
+        for envelope in table["envelope"].to_pylist()
+    ]
+
+
+def _say(text: str) -> None:
+    click.echo(f"       {text}")

@@ -1,0 +1,232 @@
+"""`chainkit registry` against the real contract on a real anvil."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import eth_abi
+import pytest
+
+from chainkit.errors import RefusedRequest, TransactionFailed
+from chainkit.registry import Registry, execute_plan, plan_add, sign_plan
+from chainkit.signatures import SigningKey, keccak256
+from support.chain import REGISTRY_OWNER, LocalChain, dev_address, dev_secret
+from support.command_line import Outcome, run, write_keystore
+
+KEYS = [SigningKey(bytes(31) + bytes([number])).public_key for number in range(1, 6)]
+OPERATOR = dev_address(5)
+URL = "https://node.example"
+
+
+def registry_command(chain: LocalChain, *arguments: object) -> Outcome:
+    return run("registry", *arguments, "--rpc", chain.url, "--deployment", chain.record_path)
+
+
+def add_arguments(key: bytes, url: str = URL) -> list[str]:
+    return ["add", "--owner", OPERATOR, "--public-key", "0x" + key.hex(), "--http-address", url]
+
+
+def nonces(chain: LocalChain) -> list[str]:
+    accounts = [dev_address(number) for number in range(10)]
+    return [
+        chain.anvil.request("eth_getTransactionCount", account, "pending") for account in accounts
+    ]
+
+
+@pytest.fixture
+def owner_options(tmp_path: Path) -> list[str]:
+    return ["--broadcast", *write_keystore(tmp_path, dev_secret(REGISTRY_OWNER))]
+
+
+def test_round_trip__add_list_show_disable_enable__each_is_read_back(
+    local_chain: LocalChain, owner_options: list[str]
+) -> None:
+    added = registry_command(local_chain, *add_arguments(KEYS[0]), *owner_options)
+    assert added.code == 0, added.err
+    assert "read back as planned" in added.out
+
+    shown = registry_command(local_chain, "show", 100, "--json").content
+    assert shown["signing_key"] == "0x" + KEYS[0].hex()
+    assert (shown["status"], shown["holder"], shown["http_address"]) == ("enabled", OPERATOR, URL)
+
+    disabled = registry_command(local_chain, "disable", 100, "--json", *owner_options).content
+    assert disabled["sent"] is True
+    assert disabled["difference"] == ["node 100 status: enabled -> disabled"]
+    listed = registry_command(local_chain, "list", "--json").content
+    assert [(node["node_id"], node["status"]) for node in listed["nodes"]] == [(100, "disabled")]
+    assert listed["owner"] == dev_address(REGISTRY_OWNER)
+
+    before = disabled["block"]["number"]
+    earlier = registry_command(local_chain, "list", "--json", "--block", before).content
+    assert [node["status"] for node in earlier["nodes"]] == ["enabled"]
+
+    enabled = registry_command(local_chain, "enable", 100, *owner_options)
+    assert enabled.code == 0, enabled.err
+    assert "100  enabled" in registry_command(local_chain, "list").out
+
+
+def test_dry_run__every_change__shows_it_and_changes_nothing(local_chain: LocalChain) -> None:
+    local_chain.add_node(OPERATOR, KEYS[0], URL)
+    before = (local_chain.head(), nonces(local_chain))
+
+    added = registry_command(local_chain, *add_arguments(KEYS[1]))
+    disabled = registry_command(local_chain, "disable", 100)
+    as_json = registry_command(local_chain, "disable", 100, "--json")
+
+    assert (local_chain.head(), nonces(local_chain)) == before
+    assert (added.code, disabled.code) == (0, 0)
+    for outcome in (added, disabled):
+        assert outcome.out.endswith("nothing was sent; add --broadcast --keystore FILE to send\n")
+        assert max(map(len, outcome.out.splitlines())) <= 100
+    assert "node 200 status: (none) -> enabled" in added.out
+    assert "node 100 status: enabled -> disabled" in disabled.out
+    content = as_json.content
+    calldata = bytes.fromhex(content["calldata"][2:])
+    assert content["sent"] is False
+    assert content["chain_id"] == local_chain.record.chain_id
+    assert content["calldata_keccak256"] == "0x" + keccak256(calldata).hex()
+    assert content["calldata_keccak256"] in disabled.out
+    assert eth_abi.decode(["uint256", "bool"], calldata[4:]) == (100, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["enable", 100], "another status, got enabled already"),
+        (["disable", 200], "expected a registered node"),
+        (["show", 200], "expected a registered node"),
+        (add_arguments(KEYS[0]), "the key of node 100"),
+        (add_arguments(KEYS[1][:-1]), "expected 65 bytes, got 64 bytes"),
+        (add_arguments(KEYS[1][:-1] + b"\0"), "a point of secp256k1"),
+        (add_arguments(KEYS[1], "https://a.example/\x1b[2J"), "printable ASCII"),
+        (add_arguments(KEYS[1], "ftp://a.example"), "http:// or https://"),
+        (["list", "--block", 0], "a height from"),
+        (["list", "--block", 10**9], "(the head)"),
+        (["disable", 100, "--broadcast"], "--broadcast needs --keystore"),
+    ],
+)
+def test_command__changes_nothing_or_cannot_be__is_refused(
+    local_chain: LocalChain, arguments: list[object], words: str
+) -> None:
+    local_chain.add_node(OPERATOR, KEYS[0], URL)
+    before = (local_chain.head(), nonces(local_chain))
+
+    outcome = registry_command(local_chain, *arguments)
+
+    assert outcome.code == 2
+    assert words in outcome.err
+    assert outcome.err.replace("\n", "").isprintable()
+    assert (local_chain.head(), nonces(local_chain)) == before
+
+
+def test_broadcast__key_is_not_the_owners__is_refused_before_sending(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    local_chain.add_node(OPERATOR, KEYS[0], URL)
+    before = (local_chain.head(), nonces(local_chain))
+    stranger = write_keystore(tmp_path, dev_secret(3))
+
+    outcome = registry_command(local_chain, "disable", 100, "--broadcast", *stranger)
+
+    assert outcome.code == 2
+    owner = dev_address(REGISTRY_OWNER)
+    assert f"keystore: expected the registry's owner {owner}, got {dev_address(3)}" in outcome.err
+    assert (local_chain.head(), nonces(local_chain)) == before
+
+
+def test_broadcast__not_mined_in_time__fails_and_a_second_one_is_refused(
+    local_chain: LocalChain, owner_options: list[str]
+) -> None:
+    local_chain.add_node(OPERATOR, KEYS[0], URL)
+    local_chain.pause_mining()
+
+    waiting = registry_command(local_chain, "disable", 100, *owner_options, "--timeout", 0.3)
+    second = registry_command(local_chain, "disable", 100, *owner_options)
+
+    assert (waiting.code, second.code) == (2, 2)
+    assert "a receipt within 0.3 s, got none; it may still be mined" in waiting.err
+    assert "expected none waiting to be mined, got 1" in second.err
+
+
+def test_command__record_of_another_chain__is_refused(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    record = json.loads(local_chain.record_path.read_text())
+    foreign = tmp_path / "foreign.json"
+    foreign.write_text(json.dumps(record | {"chain_id": 1}))
+
+    outcome = run("registry", "list", "--rpc", local_chain.url, "--deployment", foreign)
+
+    assert outcome.code == 2
+    assert "chain id" in outcome.err
+    assert "expected 1, got 31337" in outcome.err
+
+
+def test_command__dead_rpc__is_one_sentence(local_chain: LocalChain) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        outcome = run("registry", "list", "--rpc", url, "--deployment", local_chain.record_path)
+
+    assert outcome.code == 2
+    assert outcome.err == f"error: {url}: expected an answer, got connection refused\n"
+
+
+def test_call__reverts__is_told_in_the_contracts_words(local_chain: LocalChain) -> None:
+    registry = Registry(local_chain.endpoint, local_chain.record.node_registry.address)
+    calldata = registry.interface.encode("addNode", OPERATOR, KEYS[0], URL)
+    stranger = dev_address(3)
+
+    with pytest.raises(RefusedRequest) as caught:
+        registry.endpoint.call(registry.address, calldata, local_chain.head().reference, stranger)
+
+    words = registry.interface.revert_words(caught.value)
+    assert words == f"OwnableUnauthorizedAccount(account={stranger})"
+
+
+def test_execute__key_was_taken_meanwhile__fails_in_the_contracts_words(
+    local_chain: LocalChain,
+) -> None:
+    registry = Registry(local_chain.endpoint, local_chain.record.node_registry.address)
+    plan = plan_add(registry, local_chain.head().reference, OPERATOR, KEYS[0], URL)
+    local_chain.add_node(OPERATOR, KEYS[0], URL)
+    secret = dev_secret(REGISTRY_OWNER)
+    signed = sign_plan(registry, plan, local_chain.record.chain_id, secret)
+
+    with pytest.raises(TransactionFailed, match=r"SigningKeyAlreadyUsed\(nodeId=100\)"):
+        execute_plan(registry, plan, signed, timeout_seconds=10)
+
+
+def test_execute__another_node_was_added_meanwhile__fails_as_not_planned(
+    local_chain: LocalChain,
+) -> None:
+    registry = Registry(local_chain.endpoint, local_chain.record.node_registry.address)
+    plan = plan_add(registry, local_chain.head().reference, OPERATOR, KEYS[0], URL)
+    local_chain.add_node(OPERATOR, KEYS[1], URL)
+    secret = dev_secret(REGISTRY_OWNER)
+    signed = sign_plan(registry, plan, local_chain.record.chain_id, secret)
+
+    with pytest.raises(TransactionFailed, match="NodeUpdated with the planned node"):
+        execute_plan(registry, plan, signed, timeout_seconds=10)
+
+
+def test_list__addresses_with_escapes_and_no_utf_8__are_shown_harmless(
+    local_chain: LocalChain, owner_options: list[str]
+) -> None:
+    types = ["address", "bytes", "bytes"]
+    selector = keccak256(b"addNode(address,bytes,string)")[:4]
+    for key, url in zip(KEYS, (b"http://a\x1b[2J\r\n", b"http://\xff\xfe"), strict=False):
+        data = selector + eth_abi.encode(types, [OPERATOR, key, url])
+        local_chain.send(local_chain.record.node_registry.address, data, REGISTRY_OWNER)
+
+    listed = registry_command(local_chain, "list")
+    shown = registry_command(local_chain, "show", 100)
+    disabled = registry_command(local_chain, "disable", 200, *owner_options)
+
+    assert "http://a\\x1b[2J\\x0d\\x0a" in listed.out
+    assert "http://\\udcff\\udcfe" in listed.out
+    for outcome in (listed, shown, disabled):
+        assert outcome.code == 0, outcome.err
+        assert outcome.out.replace("\n", "").isprintable()

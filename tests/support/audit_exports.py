@@ -1,0 +1,239 @@
+"""Exports as an auditor gets them, built row by row: a small chain, and nodes that serve it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import eth_abi
+
+from chainkit import tables
+from chainkit.decode import (
+    IDENTITY_UPDATE_CREATED_TOPIC,
+    MESSAGE_SENT_TOPIC,
+    NODE_UPDATED_TOPIC,
+)
+from chainkit.envelope import sign_originator_envelope, unsigned_originator_envelope
+from chainkit.exports import ExportWriter, Manifest
+from chainkit.signatures import SigningKey, keccak256
+from chainkit.types import IdentityUpdateCreated, MessageSent, PayloadEvent
+from support.payloads import commit, identity_update
+
+GENESIS = keccak256(b"genesis")
+GROUP_MESSAGES = b"\x11" * 20
+IDENTITY_UPDATES = b"\x22" * 20
+NODE_REGISTRY = b"\x33" * 20
+FIRST_BLOCK, LAST_BLOCK = 1, 20
+GROUP, INBOX = b"\x01" * 32, b"\x02" * 32
+CHAIN_SCHEMAS = {"blocks": tables.BLOCKS, "receipts": tables.RECEIPTS, "logs": tables.LOGS}
+
+Row = dict[str, Any]
+
+
+def hash_of(number: int, fork: str = "main") -> bytes:
+    return keccak256(f"{fork} block {number}".encode())
+
+
+def time_of(number: int) -> int:
+    return 1_700_000_000 + 2 * number
+
+
+def key_of(node_id: int) -> SigningKey:
+    return SigningKey(keccak256(f"node {node_id}".encode()))
+
+
+@dataclass(frozen=True)
+class Post:
+    """A payload on the chain, and the transaction that brought it."""
+
+    sequence_id: int
+    block: int
+    payload: bytes
+    is_update: bool = False
+    transaction: bytes = b""
+    gas: int = 50_000
+
+    @property
+    def transaction_hash(self) -> bytes:
+        return self.transaction or keccak256(f"transaction {self.sequence_id}".encode())
+
+    @property
+    def event(self) -> PayloadEvent:
+        event = IdentityUpdateCreated if self.is_update else MessageSent
+        return event(INBOX if self.is_update else GROUP, self.payload, self.sequence_id)
+
+    @property
+    def unsigned(self) -> bytes:
+        return unsigned_originator_envelope(self.event, time_of(self.block))
+
+    def envelope(self, key: SigningKey) -> bytes:
+        return sign_originator_envelope(self.unsigned, self.transaction_hash, key)
+
+
+MALFORMED_SEQUENCE = 4
+
+
+def base_posts() -> list[Post]:
+    """Eight payloads in the blocks 10 to 17, the fourth of them malformed."""
+    posts = [
+        Post(n, 9 + n, commit(GROUP, size=100 * n, seed=n), gas=50_000 + 10 * n)
+        for n in range(1, 9)
+    ]
+    posts[1] = replace(posts[1], is_update=True, payload=identity_update(INBOX))
+    posts[MALFORMED_SEQUENCE - 1] = replace(posts[MALFORMED_SEQUENCE - 1], payload=b"\xff not one")
+    return posts
+
+
+def honest(posts: Sequence[Post], key: SigningKey) -> list[bytes]:
+    return [post.envelope(key) for post in posts if post.sequence_id != MALFORMED_SEQUENCE]
+
+
+def registered(
+    node_id: int, block: int = 2, log_index: int = 0, key: SigningKey | None = None, **node: Any
+) -> Row:
+    """A NodeUpdated log."""
+    public_key = (key or key_of(node_id)).public_key
+    entry = (public_key, f"https://node{node_id}.example", node.get("is_enabled", True))
+    data = eth_abi.encode(("uint256", "(bytes,string,bool)"), (node_id, entry))
+    transaction = keccak256(f"registry {node_id} {block}".encode())
+    return log_row(NODE_REGISTRY, NODE_UPDATED_TOPIC, data, block, transaction, log_index)
+
+
+def log_row(
+    address: bytes, topic: bytes, data: bytes, block: int, transaction: bytes, log_index: int
+) -> Row:
+    return {
+        "block_number": block,
+        "block_hash": hash_of(block),
+        "transaction_hash": transaction,
+        "transaction_index": 0,
+        "log_index": log_index,
+        "address": address,
+        "topics": [topic],
+        "data": data,
+    }
+
+
+def payload_log(post: Post) -> Row:
+    event = post.event
+    data = eth_abi.encode(
+        ("bytes32", "bytes", "uint64"), (event.identifier, event.payload, event.sequence_id)
+    )
+    address = IDENTITY_UPDATES if post.is_update else GROUP_MESSAGES
+    topic = IDENTITY_UPDATE_CREATED_TOPIC if post.is_update else MESSAGE_SENT_TOPIC
+    # Several posts of a test may share a block: any order that grows with the sequence will do.
+    return log_row(address, topic, data, post.block, post.transaction_hash, post.sequence_id)
+
+
+def receipt_row(post: Post) -> Row:
+    return {
+        "block_number": post.block,
+        "block_hash": hash_of(post.block),
+        "transaction_hash": post.transaction_hash,
+        "transaction_index": 0,
+        "type": 2,
+        "status": 1,
+        "from_address": b"\x44" * 20,
+        "to_address": GROUP_MESSAGES,
+        "contract_address": None,
+        "gas_used": post.gas,
+        "cumulative_gas_used": post.gas,
+        "effective_gas_price": 10**9 + 1,
+    }
+
+
+def block_row(number: int) -> Row:
+    return {
+        "number": number,
+        "hash": hash_of(number),
+        "parent_hash": hash_of(number - 1),
+        "timestamp": time_of(number),
+        "receipts_root": b"\x00" * 32,
+        "logs_bloom": b"\x00" * 256,
+        "gas_limit": 30_000_000,
+        "gas_used": 0,
+        "base_fee_per_gas": 10**9,
+        "transaction_count": 0,
+    }
+
+
+def write_chain(
+    directory: Path, posts: Sequence[Post], registry: Sequence[Row], **about: Any
+) -> Path:
+    """Write a chain export; ``about`` overrides what its manifest says."""
+    about = {"from_block": FIRST_BLOCK, "to_block": LAST_BLOCK} | about
+    numbers = range(about["from_block"], about["to_block"] + 1)
+    logs = [*registry, *map(payload_log, posts)]
+    receipts = {post.transaction_hash: receipt_row(post) for post in posts}
+    with ExportWriter(directory, CHAIN_SCHEMAS) as writer:
+        writer.write("blocks", [block_row(number) for number in numbers])
+        writer.write("receipts", list(receipts.values()))
+        writer.write("logs", [row for row in logs if row["block_number"] in numbers])
+        _finish(writer, "chain", about)
+    return directory
+
+
+def write_node(directory: Path, envelopes: Sequence[bytes], key: SigningKey, **about: Any) -> Path:
+    """Write a node's export; ``about`` overrides what its manifest says.
+
+    The columns beside the raw envelopes are wrong on purpose: the audit must not use them.
+    """
+    about = {"node_public_key": "0x" + key.public_key.hex()} | about
+    with ExportWriter(directory, {"envelopes": tables.ENVELOPES}) as writer:
+        writer.write("envelopes", [_envelope_row(n, e) for n, e in enumerate(envelopes, start=1)])
+        _finish(writer, "node", about)
+    return directory
+
+
+def _envelope_row(position: int, envelope: bytes) -> Row:
+    return {
+        "originator_id": 7,
+        "sequence_id": Decimal(1000 + position),
+        "block_number": 0,
+        "block_hash": b"",
+        "transaction_hash": b"",
+        "transaction_index": 0,
+        "log_index": 0,
+        "originator_ns": 0,
+        "topic": b"",
+        "envelope": envelope,
+    }
+
+
+def _finish(writer: ExportWriter, kind: str, about: Mapping[str, Any]) -> Manifest:
+    to_block = about.get("to_block", LAST_BLOCK)
+    defaults = {
+        "kind": kind,
+        "chain_id": 31337,
+        "genesis_hash": "0x" + GENESIS.hex(),
+        "contracts": {
+            "GroupMessages": "0x" + GROUP_MESSAGES.hex(),
+            "IdentityUpdates": "0x" + IDENTITY_UPDATES.hex(),
+            "NodeRegistry": "0x" + NODE_REGISTRY.hex(),
+        },
+        "from_block": FIRST_BLOCK,
+        "to_block": to_block,
+        "to_block_hash": "0x" + hash_of(to_block).hex(),
+    }
+    return writer.finish(**(defaults | about))
+
+
+Serve = Callable[[Sequence[Post], SigningKey], list[bytes]]
+
+
+def write_scene(
+    root: Path, serves: Mapping[int, Serve], posts: Sequence[Post] | None = None
+) -> tuple[Path, list[tuple[int | None, Path]]]:
+    """Write a chain and one export per node id; ``serves`` says what each node serves of it."""
+    posts = base_posts() if posts is None else posts
+    registry = [registered(node_id, log_index=n) for n, node_id in enumerate(serves)]
+    chain = write_chain(root / "chain", posts, registry)
+    nodes: list[tuple[int | None, Path]] = [
+        (None, write_node(root / f"node-{node_id}", serve(posts, key), key))
+        for node_id, serve in serves.items()
+        for key in [key_of(node_id)]
+    ]
+    return chain, nodes

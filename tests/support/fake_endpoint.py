@@ -1,0 +1,97 @@
+"""An endpoint that answers from memory: below chainkit's own code, or below web3's."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+from requests.adapters import BaseAdapter
+from web3 import HTTPProvider
+from web3.providers.base import JSONBaseProvider
+
+from chainkit.chain import Endpoint, RetryPolicy
+
+NAME = "http://endpoint.test"
+AT_ONCE = RetryPolicy(attempts=4, first_pause_seconds=0, longest_pause_seconds=0)
+
+
+@dataclass(frozen=True)
+class RpcError:
+    """A JSON-RPC error as the answer to one call."""
+
+    code: int
+    message: str = "refused"
+    data: str | None = None
+
+
+class FakeProvider(JSONBaseProvider):
+    """Answers each method with a value or what a function of the parameters returns.
+
+    ``interruptions`` come first, one per request: an exception is raised, anything else is the
+    whole answer. ``requests`` keeps what was sent, a list of calls per request.
+    """
+
+    def __init__(self, answers: Mapping[str, Any], interruptions: Iterable[Any] = ()) -> None:
+        super().__init__()
+        self.answers = answers
+        self.interruptions = list(interruptions)
+        self.requests: list[list[tuple[str, Any]]] = []
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self, NAME, AT_ONCE)
+
+    def make_request(self, method: Any, params: Any) -> Any:
+        return self._respond([(method, params)], lambda calls: self._answer(*calls[0]))
+
+    def make_batch_request(self, batch_requests: Any) -> Any:
+        return self._respond(batch_requests, lambda calls: [self._answer(*call) for call in calls])
+
+    def _respond(self, calls: Sequence[Any], answer: Callable[[Sequence[Any]], Any]) -> Any:
+        self.requests.append(list(calls))
+        if not self.interruptions:
+            return answer(calls)
+        if isinstance(interruption := self.interruptions.pop(0), Exception):
+            raise interruption
+        return interruption
+
+    def _answer(self, method: str, params: Sequence[Any]) -> dict[str, Any]:
+        value = self.answers[method]
+        value = value(*params) if callable(value) else value
+        if isinstance(value, RpcError):
+            return {"error": {"code": value.code, "message": value.message, "data": value.data}}
+        return {"result": value}
+
+
+class FakeServer(BaseAdapter):
+    """Stands below web3's own HTTP provider: each request meets the next of ``responses``.
+
+    A response is an exception, or a status, headers and a body, which may be a function of the
+    parsed request.
+    """
+
+    def __init__(self, *responses: Any) -> None:
+        super().__init__()
+        self.responses = list(responses)
+
+    def endpoint(self, url: str = NAME) -> Endpoint:
+        session = requests.Session()
+        session.mount("http://", self)
+        session.mount("https://", self)
+        provider = HTTPProvider(url, session=session, exception_retry_configuration=None)
+        return Endpoint(provider, Endpoint.connect(url).name, AT_ONCE)
+
+    def send(self, request: Any, *arguments: Any, **options: Any) -> requests.Response:
+        given = self.responses.pop(0)
+        if isinstance(given, Exception):
+            raise given
+        status, headers, body = given
+        response = requests.Response()
+        response.status_code, response.url, response.request = status, request.url, request
+        response.headers.update(headers)
+        body = body(json.loads(request.body)) if callable(body) else body
+        response._content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return response
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,102 @@
+import logging
+import pickle
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+
+from chainkit.chain import Endpoint
+from chainkit.errors import ChainkitError
+from support.fake_endpoint import FakeServer
+
+SECRETS = ["alice", "hush-password", "hush-path", "hush-query"]
+PATH = "/v2/hush-path?token=hush-query"
+LOCATION = f"alice:hush-password@rpc.example:8443{PATH}"
+URL = f"https://{LOCATION}"
+
+# What urllib3 and requests say, with the path as they say it.
+REFUSED = (
+    "HTTPSConnectionPool(host='rpc.example', port=8443): Max retries exceeded with url: "
+    f"{PATH} (Caused by NewConnectionError('[Errno 111] Connection refused'))"
+)
+RESPONSES = {
+    "refused": requests.ConnectionError(REFUSED),
+    "timed out": requests.ReadTimeout(f"{URL} timed out"),
+    "redirected for ever": requests.TooManyRedirects(f"{URL} redirects"),
+    "HTTP 403": (403, {}, b"no"),
+    "HTTP 429": (429, {"Retry-After": "0"}, b"slow down"),
+    "HTTP 500": (500, {}, b"broken"),
+    "no JSON": (200, {}, b"<html>"),
+    "no answer": (200, {}, []),
+    "internal error": (200, {}, {"id": 0, "error": {"code": -32603, "message": "broken"}}),
+    "refused by JSON-RPC": (200, {}, {"id": 0, "error": {"code": -32000, "message": "no"}}),
+}
+READS: dict[str, Callable[[Endpoint], Any]] = {
+    "request": lambda endpoint: endpoint.chain_id(),
+    "batch": lambda endpoint: endpoint.header(7),
+    "logs": lambda endpoint: endpoint.logs(5, 8, [bytes(20)]),
+}
+MALFORMED_URLS = [
+    f"wss://{LOCATION}",
+    f"htps://{LOCATION}",
+    LOCATION,
+    f"https://[{LOCATION}",
+    f"https://alice:hush-password@rpc.example:hush-port{PATH}",
+]
+
+
+def secrets_in(text: str) -> list[str]:
+    return [secret for secret in SECRETS if secret in text]
+
+
+def error_of(response: Any, read: Callable[[Endpoint], Any]) -> ChainkitError:
+    with pytest.raises(ChainkitError) as caught:
+        read(FakeServer(*[response] * 4).endpoint(URL))
+    return caught.value
+
+
+def test_print__endpoint_with_a_key_in_its_url__shows_the_host_only() -> None:
+    endpoint = Endpoint.connect(URL)
+
+    assert endpoint.name == "https://rpc.example:8443"
+    assert secrets_in(f"{endpoint} {endpoint!r} {endpoint.name}") == []
+
+
+@pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_read__any_failure__tells_no_secret_of_the_url(response: Any, read: Any) -> None:
+    error = error_of(response, read)
+
+    parts = [error.subject, error.expected, error.got, error.place]
+    assert secrets_in(f"{error} {error!r} {parts!r} {pickle.dumps(error)!r}") == []
+
+
+@pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_log__exception_of_any_failure__tells_no_secret_of_the_url(
+    response: Any, read: Any
+) -> None:
+    error = error_of(response, read)
+
+    assert secrets_in("".join(traceback.format_exception(error))) == []
+
+
+@pytest.mark.parametrize("url", MALFORMED_URLS)
+def test_connect__malformed_url__tells_no_secret_of_it(url: str) -> None:
+    with pytest.raises(ChainkitError) as caught:
+        Endpoint.connect(url)
+
+    assert secrets_in("".join(traceback.format_exception(caught.value))) == []
+
+
+def test_log__every_request_at_debug_level__tells_no_secret_of_the_url(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    endpoint = FakeServer((200, {}, {"id": 0, "result": "0x1"})).endpoint(URL)
+
+    assert endpoint.chain_id() == 1
+    assert secrets_in(caplog.text) == []

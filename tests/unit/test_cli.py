@@ -1,0 +1,235 @@
+import inspect
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from chainkit import __version__
+from chainkit.cli.main import SECTIONS, chainkit, main
+from chainkit.errors import ChainkitError, ConfigurationError
+
+COMMANDS = [name for commands in SECTIONS.values() for name in commands]
+HEAVY = ["ape", "pyarrow", "pyspark", "sqlalchemy"]
+
+Path_ = tuple[str, ...]
+
+
+def commands_below(path: Path_, command: click.Command) -> Iterator[tuple[Path_, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None, (*path, name)
+            yield from commands_below((*path, name), child)
+
+
+def commands_of(name: str) -> list[tuple[Path_, click.Command]]:
+    command = chainkit.get_command(click.Context(chainkit), name)
+    assert command is not None
+    return list(commands_below((name,), command))
+
+
+def help_sentence(command: click.Command) -> str:
+    return " ".join((command.help or "").split("\n\n")[0].split())
+
+
+def examples_of(command: click.Command) -> list[str]:
+    """The lines after `Example:`, each with what continues it."""
+    _, _, text = inspect.cleandoc(command.help or "").partition("\nExample:\n")
+    lines = text.split("\n\n")[0].replace("\\\n", " ").splitlines()
+    return [" ".join(line.split()) for line in lines]
+
+
+def faults_of_example(example: str) -> list[str]:
+    """What in an example line is no command or no option of it."""
+    command: click.Command = chainkit
+    words = shlex.split(example)
+    if words[:1] != ["chainkit"]:
+        return [f"{example}: does not start with chainkit"]
+    rest = words[1:]
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+        child = command.get_command(click.Context(command), rest[0])
+        if child is None:
+            return [f"{example}: no command {rest[0]}"]
+        command, rest = child, rest[1:]
+    known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+    used = {word.partition("=")[0] for word in rest if word.startswith("-") and word != "-"}
+    return [f"{example}: no option {option}" for option in sorted(used - known)]
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+# ------------------------------------------------------------------ every command
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_document__every_command_below__has_a_sentence_with_a_full_stop(name: str) -> None:
+    sentences = {path: help_sentence(command) for path, command in commands_of(name)}
+
+    assert [path for path, sentence in sentences.items() if not sentence.endswith(".")] == []
+    assert [path for path, sentence in sentences.items() if not sentence[:1].isupper()] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_document__every_command_below__has_an_example_of_itself(name: str) -> None:
+    without = []
+    for path, command in commands_of(name):
+        start = " ".join(("chainkit", *path))
+        examples = examples_of(command)
+        if not examples or not all(f"{line} ".startswith(f"{start} ") for line in examples):
+            without.append((path, examples))
+
+    assert without == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_document__every_example__uses_commands_and_options_that_exist(name: str) -> None:
+    faults = [
+        fault
+        for _, command in commands_of(name)
+        for example in examples_of(command)
+        for fault in faults_of_example(example)
+    ]
+
+    assert faults == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_document__every_option_below__has_a_help_text(name: str) -> None:
+    without = [
+        (path, option.name)
+        for path, command in commands_of(name)
+        for option in command.params
+        if isinstance(option, click.Option) and not option.help
+    ]
+
+    assert without == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ask_help__of_every_command_below__exits_0(name: str) -> None:
+    for path, command in commands_of(name):
+        result = CliRunner().invoke(chainkit, [*path, "--help"])
+
+        assert result.exit_code == 0, (path, result.output)
+        assert result.output.startswith("Usage: "), path
+        assert help_sentence(command).split()[0] in result.output, path
+
+
+# ------------------------------------------------------------------ the root
+
+
+def test_document__root__has_a_sentence_and_an_example() -> None:
+    assert help_sentence(chainkit).endswith(".")
+    assert [faults_of_example(example) for example in examples_of(chainkit)] == [[]]
+
+
+def test_ask_help__of_the_root__lists_every_command_under_whom_it_serves() -> None:
+    result = CliRunner().invoke(chainkit, ["--help"])
+
+    assert result.exit_code == 0
+    positions = [
+        result.output.index(text)
+        for section, commands in SECTIONS.items()
+        for text in (f"{section}:", *(f"  {name} " for name in commands))
+    ]
+    assert positions == sorted(positions)
+    assert chainkit.list_commands(click.Context(chainkit)) == COMMANDS
+
+
+@pytest.mark.parametrize("text", [t for c in SECTIONS.values() for _, t in c.values()])
+def test_list_command__in_the_roots_help__is_one_sentence(text: str) -> None:
+    assert re.fullmatch(r"[A-Z][^.]*\.", text)
+
+
+def test_ask_version__of_the_root__is_that_of_the_package() -> None:
+    result = CliRunner().invoke(chainkit, ["--version"])
+
+    assert (result.exit_code, result.output) == (0, f"chainkit, version {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nonsense"], ["key", "nonsense"], ["--nonsense"], ["key", "show"], ["doctor", "--nonsense"]],
+    ids=" ".join,
+)
+def test_run__unknown_command_or_missing_option__exits_2(arguments: list[str]) -> None:
+    result = CliRunner().invoke(chainkit, arguments)
+
+    assert result.exit_code == 2
+    assert "Error: " in result.output
+
+
+@pytest.mark.parametrize(("command", "extra"), [("index", "indexer"), ("audit", "audit")])
+def test_run__command_whose_packages_are_missing__names_the_extra(
+    command: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = next(commands for commands in SECTIONS.values() if command in commands)
+    monkeypatch.setitem(section, command, ("absent_package.cli:group", "Say nothing."))
+
+    result = CliRunner().invoke(chainkit, [command])
+
+    assert result.exit_code == 2
+    assert f"chainkit {command} needs the package absent_package" in result.output
+    assert f"pip install 'chainkit[{extra}]'" in result.output
+
+
+@pytest.mark.parametrize("error", [ChainkitError, ConfigurationError])
+def test_run__expected_error__is_one_sentence_on_stderr_and_exits_2(
+    error: type[ChainkitError],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail() -> None:
+        raise error("chain id", 31337, 1, "endpoint")
+
+    monkeypatch.setattr("chainkit.cli.main.chainkit", fail)
+
+    with pytest.raises(SystemExit) as exit_:
+        main()
+
+    assert exit_.value.code == 2
+    assert capsys.readouterr() == ("", "error: chain id: expected 31337, got 1 (endpoint)\n")
+
+
+def test_run__unexpected_error__keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("chainkit.cli.main.chainkit", fail)
+
+    with pytest.raises(ZeroDivisionError):
+        main()
+
+
+# ------------------------------------------------------------------ a light start
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["key", "--help"]], ids=" ".join)
+def test_start__root_or_a_light_command__imports_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import contextlib, io, json, sys\n"
+        "from chainkit.cli.main import main\n"
+        f"sys.argv = ['chainkit', *{arguments!r}]\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        "    main()\n"
+        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))\n"
+    )
+
+    assert json.loads(run_python(code)) == []
+
+
+def test_start__installed_command__runs_the_root() -> None:
+    code = "from chainkit.cli.main import main; import sys; sys.argv = ['chainkit', '-h']; main()"
+
+    assert run_python(code).startswith("Usage: chainkit [OPTIONS] COMMAND [ARGS]...")

@@ -1,0 +1,366 @@
+"""Verdicts on honest, tampered, moved, invented and forged evidence, over a chain in memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import eth_abi
+import pytest
+
+from chainkit.council import ReportVerdict, Verdict, verify_report
+from chainkit.deployment import DeployedContract, DeploymentRecord
+from chainkit.envelope import sign_originator_envelope, unsigned_originator_envelope
+from chainkit.errors import InconsistentAnswer, InvalidSignature, MalformedData
+from chainkit.proto import envelopes_pb2, message_api_pb2
+from chainkit.report import sign_inconsistency_report
+from chainkit.signatures import SigningKey, keccak256
+from chainkit.types import IdentityUpdateCreated, MessageSent, PayloadEvent
+from support.fake_endpoint import FakeProvider
+from support.fake_registry import ADDRESS, FakeRegistry, block, block_hash, hexed, node_key
+from support.payloads import commit, identity_update
+
+MESSAGES, UPDATES, SEQUENCE, WALLET = (bytes([n]) * 20 for n in (0xA1, 0xA2, 0xA3, 0xB1))
+GROUP, OTHER_GROUP, INBOX = b"\x01" * 32, b"\x02" * 32, b"\x03" * 32
+HASH = keccak256(b"transaction")
+MINED_IN = 7
+TIME = 1_700_000_000 + MINED_IN
+PAYLOAD = commit(GROUP)
+AUDITOR = SigningKey(bytes(31) + b"\x55")
+NODE = node_key(1)
+
+
+def deployed(name: str, address: bytes) -> DeployedContract:
+    return DeployedContract(name, address, 1, bytes(32))
+
+
+RECORD = DeploymentRecord(
+    31337,
+    block_hash(0),
+    deployed("GroupMessages", MESSAGES),
+    deployed("IdentityUpdates", UPDATES),
+    deployed("NodeRegistry", ADDRESS),
+    deployed("OriginatorSequence", SEQUENCE),
+)
+
+
+def event_log(event: PayloadEvent, address: bytes | None = None) -> dict[str, Any]:
+    message = isinstance(event, MessageSent)
+    name = "MessageSent" if message else "IdentityUpdateCreated"
+    topic = keccak256(f"{name}(bytes32,bytes,uint64)".encode())
+    contract = address or (MESSAGES if message else UPDATES)
+    values = (event.identifier, event.payload, event.sequence_id)
+    return {
+        "address": "0x" + contract.hex(),
+        "topics": ["0x" + topic.hex()],
+        "data": hexed(["bytes32", "bytes", "uint64"], *values),
+        "blockNumber": hex(MINED_IN),
+        "blockHash": "0x" + block_hash(MINED_IN).hex(),
+        "transactionHash": "0x" + HASH.hex(),
+        "transactionIndex": "0x0",
+        "logIndex": "0x0",
+    }
+
+
+def calldata(event: PayloadEvent) -> bytes:
+    message = isinstance(event, MessageSent)
+    signature = b"addMessage(bytes32,bytes)" if message else b"addIdentityUpdate(bytes32,bytes)"
+    arguments = eth_abi.encode(["bytes32", "bytes"], [event.identifier, event.payload])
+    return keccak256(signature)[:4] + arguments
+
+
+@dataclass
+class Transaction:
+    """The only transaction of the chain; by default a direct call that emits what it was given."""
+
+    events: Sequence[PayloadEvent] = field(default_factory=lambda: [MessageSent(GROUP, PAYLOAD, 5)])
+    to: bytes = MESSAGES
+    input: bytes | None = None
+    succeeded: bool = True
+    log_address: bytes | None = None
+
+    def endpoint_answers(self) -> dict[str, Any]:
+        data = calldata(self.events[0]) if self.input is None else self.input
+        logs = [event_log(event, self.log_address) for event in self.events]
+        receipt = {
+            "transactionHash": "0x" + HASH.hex(),
+            "status": "0x1" if self.succeeded else "0x0",
+            "to": "0x" + self.to.hex(),
+            "blockNumber": hex(MINED_IN),
+            "blockHash": "0x" + block_hash(MINED_IN).hex(),
+            "logs": logs if self.succeeded else [],
+        }
+        known = "0x" + HASH.hex()
+        return {
+            "eth_getTransactionReceipt": lambda hash_: receipt if hash_ == known else None,
+            "eth_getTransactionByHash": lambda hash_: (
+                {"input": "0x" + data.hex()} if hash_ == known else None
+            ),
+        }
+
+
+def served(
+    event: PayloadEvent, time: int = TIME, hash_: bytes = HASH, key: SigningKey = NODE
+) -> bytes:
+    return sign_originator_envelope(unsigned_originator_envelope(event, time), hash_, key)
+
+
+def judged(
+    *envelopes: bytes, transaction: Transaction | None = None, node_id: int = 100, height: int = 20
+) -> ReportVerdict:
+    transaction = transaction or Transaction()
+    endpoint = FakeProvider(FakeRegistry().answers() | transaction.endpoint_answers()).endpoint()
+    report = sign_inconsistency_report(node_id, envelopes, 123, AUDITOR)
+    return verify_report(report, endpoint, RECORD, block(height))
+
+
+def only(result: ReportVerdict) -> tuple[Verdict, str]:
+    (envelope,) = result.envelopes
+    assert result.verdict == envelope.verdict
+    return envelope.verdict, envelope.reason
+
+
+def test_verify__envelope_equals_chain__is_refuted() -> None:
+    verdict, reason = only(judged(served(MessageSent(GROUP, PAYLOAD, 5))))
+
+    assert verdict == Verdict.REFUTED
+    assert reason == "the envelope is byte for byte what the chain holds"
+
+
+def test_verify__another_payload__is_proved() -> None:
+    verdict, reason = only(judged(served(MessageSent(GROUP, commit(GROUP, seed=1), 5))))
+
+    assert verdict == Verdict.PROVED
+    assert "posts another payload" in reason
+
+
+def test_verify__same_payload_as_another_originators__is_proved() -> None:
+    unsigned = envelopes_pb2.UnsignedOriginatorEnvelope()
+    unsigned.ParseFromString(unsigned_originator_envelope(MessageSent(GROUP, PAYLOAD, 5), TIME))
+    unsigned.originator_node_id = 100
+    data = sign_originator_envelope(unsigned.SerializeToString(), HASH, NODE)
+
+    verdict, reason = only(judged(data))
+
+    assert (verdict, "names originator 100" in reason) == (Verdict.PROVED, True)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [MessageSent(OTHER_GROUP, PAYLOAD, 5), IdentityUpdateCreated(GROUP, PAYLOAD, 5)],
+    ids=["another group", "another kind"],
+)
+def test_verify__payload_posted_to_another_topic_than_it_names__is_proved(
+    event: PayloadEvent,
+) -> None:
+    to = MESSAGES if isinstance(event, MessageSent) else UPDATES
+    transaction = Transaction([event], to=to)
+
+    verdict, reason = only(judged(served(event), transaction=transaction))
+
+    assert (verdict, "names another topic" in reason) == (Verdict.PROVED, True)
+
+
+def test_verify__swapped_transaction_hash__is_proved() -> None:
+    update = IdentityUpdateCreated(INBOX, identity_update(INBOX), 6)
+    transaction = Transaction([update], to=UPDATES)
+
+    verdict, _ = only(judged(served(MessageSent(GROUP, PAYLOAD, 5)), transaction=transaction))
+
+    assert verdict == Verdict.PROVED
+
+
+@pytest.mark.parametrize(
+    ("sequence_id", "time"), [(6, TIME), (5, TIME + 12), (4, TIME - 1)], ids=["id", "time", "both"]
+)
+def test_verify__only_sequence_id_or_time_shifted__is_not_proved(
+    sequence_id: int, time: int
+) -> None:
+    verdict, reason = only(judged(served(MessageSent(GROUP, PAYLOAD, sequence_id), time)))
+
+    assert verdict == Verdict.NOT_PROVED
+    assert "a reorg may have moved it" in reason
+
+
+def test_verify__transaction_unknown__is_not_proved() -> None:
+    envelope = served(MessageSent(GROUP, PAYLOAD, 5), hash_=keccak256(b"invented"))
+
+    verdict, reason = only(judged(envelope))
+
+    assert (verdict, "absence is not proof" in reason) == (Verdict.NOT_PROVED, True)
+
+
+def test_verify__transaction_above_the_block__is_not_proved() -> None:
+    tampered = served(MessageSent(GROUP, commit(GROUP, seed=1), 5))
+
+    assert judged(tampered, height=MINED_IN - 1).verdict == Verdict.NOT_PROVED
+    assert judged(tampered, height=MINED_IN).verdict == Verdict.PROVED
+
+
+def test_verify__another_node_signed__is_not_proved_against_the_accused() -> None:
+    tampered = served(MessageSent(GROUP, commit(GROUP, seed=1), 5), key=node_key(2))
+
+    verdict, reason = only(judged(tampered))
+
+    assert (verdict, "did not sign it" in reason) == (Verdict.NOT_PROVED, True)
+    assert judged(tampered, node_id=200).verdict == Verdict.PROVED
+
+
+def test_verify__envelope_altered_after_signing__is_not_proved() -> None:
+    envelope = envelopes_pb2.OriginatorEnvelope()
+    envelope.ParseFromString(served(MessageSent(GROUP, PAYLOAD, 5)))
+    other = MessageSent(GROUP, commit(GROUP, seed=1), 5)
+    envelope.unsigned_originator_envelope = unsigned_originator_envelope(other, TIME)
+
+    assert only(judged(envelope.SerializeToString()))[0] == Verdict.NOT_PROVED
+
+
+def test_verify__signature_recovers_to_nobody__is_not_proved() -> None:
+    envelope = envelopes_pb2.OriginatorEnvelope()
+    envelope.ParseFromString(served(MessageSent(GROUP, commit(GROUP, seed=1), 5)))
+    envelope.blockchain_proof.node_signature.bytes = b"\xff" * 65
+
+    verdict, reason = only(judged(envelope.SerializeToString()))
+
+    assert (verdict, "nobody can be held to it" in reason) == (Verdict.NOT_PROVED, True)
+
+
+def test_verify__accused_not_registered__is_not_proved() -> None:
+    result = judged(served(MessageSent(GROUP, commit(GROUP, seed=1), 5)), node_id=900)
+
+    assert result.accused is None
+    assert only(result)[0] == Verdict.NOT_PROVED
+
+
+def test_verify__inner_bytes_are_garbage__is_not_proved_with_the_reason() -> None:
+    garbage = envelopes_pb2.OriginatorEnvelope(unsigned_originator_envelope=b"\xff\xff\xff")
+
+    verdict, reason = only(judged(garbage.SerializeToString()))
+
+    assert (verdict, "an OriginatorEnvelope" in reason) == (Verdict.NOT_PROVED, True)
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_verify__one_of_several_payloads__matches_any_of_them(position: int) -> None:
+    events = [MessageSent(GROUP, PAYLOAD, 5), MessageSent(OTHER_GROUP, commit(OTHER_GROUP), 6)]
+    transaction = Transaction(events, to=WALLET, input=b"\x01")
+
+    assert judged(served(events[position]), transaction=transaction).verdict == Verdict.REFUTED
+
+
+def test_verify__same_payload_twice__matches_the_second_too() -> None:
+    events = [MessageSent(GROUP, PAYLOAD, 5), MessageSent(GROUP, PAYLOAD, 6)]
+    transaction = Transaction(events, to=WALLET, input=b"\x01")
+
+    assert judged(served(events[1]), transaction=transaction).verdict == Verdict.REFUTED
+
+
+def test_verify__another_payload_than_a_wallet_passed_on__is_not_proved() -> None:
+    transaction = Transaction(to=WALLET, input=calldata(MessageSent(GROUP, PAYLOAD, 0)))
+
+    verdict, reason = only(
+        judged(served(MessageSent(GROUP, commit(GROUP, seed=1), 5)), transaction=transaction)
+    )
+
+    assert (verdict, "no direct call" in reason) == (Verdict.NOT_PROVED, True)
+
+
+def test_verify__administrators_call__is_not_proved() -> None:
+    transaction = Transaction(to=MESSAGES, input=keccak256(b"pause()")[:4], log_address=WALLET)
+
+    assert judged(served(MessageSent(GROUP, PAYLOAD, 5)), transaction=transaction).verdict == (
+        Verdict.NOT_PROVED
+    )
+
+
+def test_verify__contract_emitted_other_than_its_arguments__is_not_proved() -> None:
+    promised = MessageSent(GROUP, commit(GROUP, seed=2), 5)
+    transaction = Transaction(input=calldata(promised))
+
+    assert judged(
+        served(MessageSent(GROUP, commit(GROUP, seed=1), 5)), transaction=transaction
+    ).verdict == (Verdict.NOT_PROVED)
+
+
+def test_verify__direct_call_reverted_here__is_not_proved_for_its_own_payload() -> None:
+    verdict, reason = only(
+        judged(served(MessageSent(GROUP, PAYLOAD, 5)), transaction=Transaction(succeeded=False))
+    )
+
+    assert (verdict, "reverted here" in reason) == (Verdict.NOT_PROVED, True)
+
+
+def test_verify__direct_call_reverted_here__is_proved_for_another_payload() -> None:
+    tampered = served(MessageSent(GROUP, commit(GROUP, seed=1), 5))
+
+    assert judged(tampered, transaction=Transaction(succeeded=False)).verdict == Verdict.PROVED
+
+
+def test_verify__event_of_a_strangers_contract__does_not_count() -> None:
+    transaction = Transaction(log_address=WALLET, to=WALLET, input=b"\x01")
+
+    assert judged(served(MessageSent(GROUP, PAYLOAD, 5)), transaction=transaction).verdict == (
+        Verdict.NOT_PROVED
+    )
+
+
+def test_verify__served_though_no_client_envelope__is_refuted_and_named() -> None:
+    event = MessageSent(GROUP, b"\xff", 5)
+
+    verdict, reason = only(judged(served(event), transaction=Transaction([event])))
+
+    assert verdict == Verdict.REFUTED
+    assert "not a ClientEnvelope" in reason
+
+
+def test_verify__one_proved_among_others__is_proved_overall() -> None:
+    honest = served(MessageSent(GROUP, PAYLOAD, 5))
+    moved = served(MessageSent(GROUP, PAYLOAD, 9))
+    tampered = served(MessageSent(GROUP, commit(GROUP, seed=1), 5))
+
+    assert judged(honest, moved, tampered).verdict == Verdict.PROVED
+    assert judged(honest, moved).verdict == Verdict.NOT_PROVED
+    assert judged(honest, honest).verdict == Verdict.REFUTED
+
+
+def test_verify__reporter__is_named_if_registered() -> None:
+    steps = {step.name: step.found for step in judged(served(MessageSent(GROUP, PAYLOAD, 5))).steps}
+
+    assert steps["reporter"].endswith(", not a registered node")
+    assert steps["accused"].startswith("node 100, enabled, key of 0x")
+    endpoint = FakeProvider(FakeRegistry().answers() | Transaction().endpoint_answers()).endpoint()
+    report = sign_inconsistency_report(
+        100, [served(MessageSent(GROUP, PAYLOAD, 5))], 1, node_key(2)
+    )
+    assert verify_report(report, endpoint, RECORD, block()).steps[1].found.endswith(", node 200")
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xff", b"report", bytes(100)])
+def test_verify__report_is_garbage__could_not_be_checked(data: bytes) -> None:
+    with pytest.raises(MalformedData, match="misbehavior report"):
+        verify_report(data, FakeRegistry().endpoint(), RECORD, block())
+
+
+def test_verify__report_signature_recovers_to_nobody__could_not_be_checked() -> None:
+    report = message_api_pb2.MisbehaviorReport()
+    report.ParseFromString(
+        sign_inconsistency_report(100, [served(MessageSent(GROUP, PAYLOAD, 5))], 1, AUDITOR)
+    )
+    report.signature.bytes = bytes(65)
+
+    with pytest.raises(InvalidSignature):
+        verify_report(report.SerializeToString(), FakeRegistry().endpoint(), RECORD, block())
+
+
+def test_verify__chain_forks_meanwhile__could_not_be_checked() -> None:
+    class Forking(FakeRegistry):
+        def header(self, number: str, full: bool) -> dict[str, str] | None:
+            header = super().header(number, full)
+            if header and int(number, 16) == 20:
+                header["hash"] = "0x" + bytes(32).hex()
+            return header
+
+    endpoint = FakeProvider(Forking().answers() | Transaction().endpoint_answers()).endpoint()
+    report = sign_inconsistency_report(100, [served(MessageSent(GROUP, PAYLOAD, 5))], 1, AUDITOR)
+
+    with pytest.raises(InconsistentAnswer, match="block 20"):
+        verify_report(report, endpoint, RECORD, block())

@@ -1,0 +1,261 @@
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainkit.envelope import (
+    QuarantineReason,
+    ServedEnvelope,
+    blockchain_proof_digest,
+    originator_ns,
+    parse_originator_envelope,
+    quarantine_reason,
+    recover_node_key,
+    sign_originator_envelope,
+    unsigned_originator_envelope,
+)
+from chainkit.errors import InvalidSignature, MalformedEnvelope
+from chainkit.proto import envelopes_pb2
+from chainkit.signatures import SigningKey, keccak256
+from chainkit.types import IdentityUpdateCreated, MessageSent, PayloadEvent
+from support import payloads
+from support.vectors import case_name, from_hex, load
+
+ENVELOPES = load("envelopes")["cases"]
+PAYLOADS = load("client_envelopes")["cases"]
+EVENT_TYPES = {"MessageSent": MessageSent, "IdentityUpdateCreated": IdentityUpdateCreated}
+
+KEY = SigningKey(b"\1" * 32)
+GROUP_ID = b"g" * 32
+INBOX_ID = b"i" * 32
+TRANSACTION_HASH = b"t" * 32
+EVENTS = [
+    MessageSent(GROUP_ID, payloads.commit(GROUP_ID), 42),
+    IdentityUpdateCreated(INBOX_ID, payloads.identity_update(INBOX_ID), 43),
+]
+
+
+def event_of(case: dict[str, Any]) -> PayloadEvent:
+    event_type = EVENT_TYPES[case["contract_event"]]
+    client_envelope = from_hex(case["client_envelope"])
+    return event_type(from_hex(case["identifier"]), client_envelope, int(case["sequence_id"]))
+
+
+def served(event: PayloadEvent = EVENTS[0]) -> ServedEnvelope:
+    unsigned = unsigned_originator_envelope(event, 1_735_689_600)
+    return parse_originator_envelope(sign_originator_envelope(unsigned, TRANSACTION_HASH, KEY))
+
+
+def with_flipped_bit(data: bytes, bit: int) -> bytes:
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
+    """The bytes cut, with a byte changed, or with others put in: they nearly parse."""
+    position = draw(st.integers(0, len(whole)))
+    replaced = draw(st.integers(0, 4))
+    return whole[:position] + draw(st.binary(max_size=4)) + whole[position + replaced :]
+
+
+# ------------------------------------------------------------------ building
+
+
+@pytest.mark.parametrize("case", ENVELOPES, ids=case_name)
+def test_build_unsigned__event_of_a_vector__gives_the_same_bytes(case: dict[str, Any]) -> None:
+    unsigned = unsigned_originator_envelope(event_of(case), int(case["block_timestamp"]))
+
+    assert unsigned == from_hex(case["unsigned_originator_envelope"])
+
+
+@pytest.mark.parametrize("case", ENVELOPES, ids=case_name)
+def test_digest__envelope_of_a_vector__gives_the_same_bytes(case: dict[str, Any]) -> None:
+    unsigned = from_hex(case["unsigned_originator_envelope"])
+
+    digest = blockchain_proof_digest(unsigned, from_hex(case["transaction_hash"]))
+
+    assert digest == from_hex(case["digest"])
+
+
+@pytest.mark.parametrize("case", ENVELOPES, ids=case_name)
+def test_sign__envelope_of_a_vector__gives_the_same_bytes(case: dict[str, Any]) -> None:
+    envelope = sign_originator_envelope(
+        from_hex(case["unsigned_originator_envelope"]),
+        from_hex(case["transaction_hash"]),
+        SigningKey(from_hex(case["private_key"])),
+    )
+
+    assert envelope == from_hex(case["originator_envelope"])
+
+
+def test_digest__same_bytes_under_another_label__differs() -> None:
+    digest = blockchain_proof_digest(b"bytes", TRANSACTION_HASH)
+
+    assert digest == keccak256(b"blockchain|bytes" + TRANSACTION_HASH)
+    assert digest != keccak256(b"bytes" + TRANSACTION_HASH)
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 1_735_689_600, 9_223_372_036])
+def test_convert_time__of_a_block__is_in_nanoseconds(seconds: int) -> None:
+    assert originator_ns(seconds) == int(f"{seconds}000000000")
+
+
+# ------------------------------------------------------------------ taking apart
+
+
+@pytest.mark.parametrize("case", ENVELOPES, ids=case_name)
+def test_parse__envelope_of_a_vector__gives_every_field(case: dict[str, Any]) -> None:
+    assert parse_originator_envelope(from_hex(case["originator_envelope"])) == ServedEnvelope(
+        originator_id=0,
+        sequence_id=int(case["sequence_id"]),
+        originator_ns=int(case["block_timestamp"]) * 10**9,
+        client_envelope=from_hex(case["client_envelope"]),
+        unsigned_originator_envelope=from_hex(case["unsigned_originator_envelope"]),
+        transaction_hash=from_hex(case["transaction_hash"]),
+        node_signature=from_hex(case["signature"]),
+    )
+
+
+@pytest.mark.parametrize("case", ENVELOPES, ids=case_name)
+def test_recover__envelope_of_a_vector__gives_its_public_key(case: dict[str, Any]) -> None:
+    envelope = parse_originator_envelope(from_hex(case["originator_envelope"]))
+
+    assert recover_node_key(envelope) == from_hex(case["public_key"])
+
+
+def test_parse__unsigned_bytes_in_another_field_order__are_kept_as_signed() -> None:
+    unsigned = envelopes_pb2.UnsignedOriginatorEnvelope(originator_ns=7).SerializeToString()
+    unsigned += envelopes_pb2.UnsignedOriginatorEnvelope(
+        originator_sequence_id=42
+    ).SerializeToString()
+
+    envelope = parse_originator_envelope(sign_originator_envelope(unsigned, TRANSACTION_HASH, KEY))
+
+    assert envelope.unsigned_originator_envelope == unsigned
+    assert (envelope.sequence_id, envelope.originator_ns) == (42, 7)
+    assert recover_node_key(envelope) == KEY.public_key
+
+
+@given(st.data())
+def test_recover__any_flipped_bit_of_what_is_signed__gives_another_key_or_fails(
+    data: st.DataObject,
+) -> None:
+    envelope = served()
+    field = data.draw(st.sampled_from(["unsigned_originator_envelope", "transaction_hash"]))
+    signed = getattr(envelope, field)
+    bit = data.draw(st.integers(0, 8 * len(signed) - 1))
+
+    try:
+        key = recover_node_key(replace(envelope, **{field: with_flipped_bit(signed, bit)}))
+    except InvalidSignature:
+        return
+    assert key != KEY.public_key
+
+
+@given(st.integers(0, 8 * 65 - 1))
+def test_recover__any_flipped_bit_of_the_signature__gives_another_key_or_fails(bit: int) -> None:
+    envelope = served()
+    signature = with_flipped_bit(envelope.node_signature, bit)
+
+    with suppress(InvalidSignature):
+        assert recover_node_key(replace(envelope, node_signature=signature)) != KEY.public_key
+
+
+@given(st.binary(max_size=400) | damaged(from_hex(ENVELOPES[0]["originator_envelope"])))
+def test_parse__arbitrary_bytes__gives_an_envelope_or_malformed_envelope(data: bytes) -> None:
+    try:
+        envelope = parse_originator_envelope(data)
+    except MalformedEnvelope:
+        return
+    assert len(envelope.transaction_hash) == 32
+    assert envelope.unsigned_originator_envelope in data
+
+
+@pytest.mark.parametrize("field", ["envelope", "unsigned envelope", "payer envelope"])
+def test_parse__no_protobuf_at_any_depth__is_refused(field: str) -> None:
+    garbage = b"\x0a"
+    unsigned = envelopes_pb2.UnsignedOriginatorEnvelope(payer_envelope=garbage).SerializeToString()
+    data = {
+        "envelope": garbage,
+        "unsigned envelope": sign_originator_envelope(garbage, TRANSACTION_HASH, KEY),
+        "payer envelope": sign_originator_envelope(unsigned, TRANSACTION_HASH, KEY),
+    }[field]
+
+    with pytest.raises(MalformedEnvelope, match=r"^envelope: expected an OriginatorEnvelope, got "):
+        parse_originator_envelope(data)
+
+
+def test_parse__no_proof__says_so() -> None:
+    unsigned = unsigned_originator_envelope(EVENTS[0], 1)
+    data = envelopes_pb2.OriginatorEnvelope(unsigned_originator_envelope=unsigned)
+
+    with pytest.raises(MalformedEnvelope) as caught:
+        parse_originator_envelope(data.SerializeToString())
+
+    assert str(caught.value) == "envelope 42: expected a BlockchainProof, got no proof"
+
+
+def test_parse__signature_of_another_originator__says_so() -> None:
+    data = envelopes_pb2.OriginatorEnvelope(
+        unsigned_originator_envelope=unsigned_originator_envelope(EVENTS[0], 1)
+    )
+    data.originator_signature.bytes = bytes(65)
+
+    with pytest.raises(MalformedEnvelope) as caught:
+        parse_originator_envelope(data.SerializeToString())
+
+    assert str(caught.value) == "envelope 42: expected a BlockchainProof, got originator_signature"
+
+
+@pytest.mark.parametrize("length", [0, 31, 33])
+def test_parse__transaction_hash_of_another_length__says_the_length(length: int) -> None:
+    unsigned = unsigned_originator_envelope(EVENTS[0], 1)
+
+    with pytest.raises(MalformedEnvelope) as caught:
+        parse_originator_envelope(sign_originator_envelope(unsigned, bytes(length), KEY))
+
+    assert str(caught.value) == (
+        f"envelope 42: expected a transaction hash of 32 bytes, got {length} bytes"
+    )
+
+
+# ------------------------------------------------------------------ quarantine
+
+
+@pytest.mark.parametrize("case", PAYLOADS, ids=case_name)
+def test_quarantine__payload_of_a_vector__gives_its_reason(case: dict[str, Any]) -> None:
+    event = EVENT_TYPES[case["event"]](from_hex(case["identifier"]), from_hex(case["payload"]), 1)
+
+    assert quarantine_reason(event) == case["reason"]
+
+
+def test_list_quarantine_reasons__all__are_met_by_a_vector() -> None:
+    assert {case["reason"] for case in PAYLOADS} == {None, *QuarantineReason}
+
+
+@pytest.mark.parametrize("case", ENVELOPES, ids=case_name)
+def test_quarantine__payload_of_a_served_envelope__is_not_wanted(case: dict[str, Any]) -> None:
+    assert quarantine_reason(event_of(case)) is None
+
+
+@given(st.sampled_from(EVENTS), st.data())
+def test_quarantine__arbitrary_bytes__never_raises(
+    event: PayloadEvent, data: st.DataObject
+) -> None:
+    payload = data.draw(st.binary() | damaged(event.payload))
+
+    reason = quarantine_reason(type(event)(event.identifier, payload, event.sequence_id))
+
+    assert reason is None or reason in QuarantineReason
+
+
+@given(st.binary(min_size=32, max_size=32).filter(lambda group_id: group_id != GROUP_ID))
+def test_quarantine__payload_replayed_to_another_group__does_not_match(group_id: bytes) -> None:
+    event = replace(EVENTS[0], group_id=group_id)
+
+    assert quarantine_reason(event) == QuarantineReason.WRONG_TOPIC

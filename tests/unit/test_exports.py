@@ -1,0 +1,276 @@
+import json
+import shutil
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from chainkit.errors import StoreError
+from chainkit.exports import ExportWriter, Manifest, read_manifest
+from chainkit.tables import ENVELOPES, QUARANTINE
+
+SCHEMAS = {"envelopes": ENVELOPES, "quarantine": QUARANTINE}
+ABOUT: dict[str, Any] = {
+    "kind": "node",
+    "chain_id": 31337,
+    "genesis_hash": "0x" + "00" * 32,
+    "contracts": {"GroupMessages": "0x" + "11" * 20},
+    "from_block": 4,
+    "to_block": 1204331,
+    "to_block_hash": "0x" + "22" * 32,
+    "node_public_key": "0x04" + "33" * 64,
+}
+BASE_ROW = {
+    "originator_id": 0,
+    "sequence_id": Decimal(1),
+    "block_number": 4,
+    "block_hash": b"b" * 32,
+    "transaction_hash": b"t" * 32,
+    "transaction_index": 0,
+    "log_index": 0,
+    "originator_ns": 1_735_689_600_000_000_000,
+    "topic": b"\0" + b"g" * 32,
+    "envelope": b"envelope",
+}
+ROWS = [BASE_ROW | {"sequence_id": Decimal(number)} for number in (1, 2, 2**64 - 1)]
+
+
+def write_export(directory: Path, **about: Any) -> Manifest:
+    with ExportWriter(directory, SCHEMAS) as writer:
+        writer.write("envelopes", ROWS[:2])
+        writer.write("envelopes", [])
+        writer.write("envelopes", ROWS[2:])
+        return writer.finish(**ABOUT | about)
+
+
+def change_manifest(directory: Path, **changes: Any) -> None:
+    path = directory / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def contents_of(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    write_export(tmp_path / "export")
+    return tmp_path / "export"
+
+
+# ------------------------------------------------------------------ writing
+
+
+def test_write__rows_in_parts__come_back_with_their_manifest(tmp_path: Path) -> None:
+    written = write_export(tmp_path / "export")
+
+    manifest = read_manifest(tmp_path / "export", "node")
+
+    assert manifest == written
+    assert {name: getattr(manifest, name) for name in ABOUT} == ABOUT
+    assert {name: about["rows"] for name, about in manifest.files.items()} == {
+        "envelopes.parquet": 3,
+        "quarantine.parquet": 0,
+    }
+    assert pq.read_table(tmp_path / "export/envelopes.parquet").to_pylist() == ROWS
+    empty = pq.read_table(tmp_path / "export/quarantine.parquet")
+    assert empty.num_rows == 0
+    assert empty.schema.equals(QUARANTINE)
+
+
+def test_write__chain_export__has_no_node_key(tmp_path: Path) -> None:
+    write_export(tmp_path / "export", kind="chain", node_public_key=None)
+
+    assert read_manifest(tmp_path / "export", "chain").node_public_key is None
+
+
+def test_write__same_rows_twice__gives_the_same_bytes(tmp_path: Path) -> None:
+    write_export(tmp_path / "first")
+    write_export(tmp_path / "second")
+
+    first = contents_of(tmp_path / "first")
+    assert sorted(first) == ["envelopes.parquet", "manifest.json", "quarantine.parquet"]
+    assert contents_of(tmp_path / "second") == first
+
+
+def test_write__folder_exists__is_refused_and_untouched(export: Path) -> None:
+    before = contents_of(export)
+
+    with pytest.raises(StoreError) as caught:
+        ExportWriter(export, SCHEMAS)
+
+    assert str(caught.value) == (
+        f"export {export}: expected a folder that does not exist yet, got one"
+    )
+    assert contents_of(export) == before
+
+
+def test_write__below_a_file__says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(StoreError, match="expected a folder that can be written, got Not a dir"):
+        write_export(tmp_path / "file" / "export")
+
+
+def test_write__below_folders_that_do_not_exist__makes_them(tmp_path: Path) -> None:
+    write_export(tmp_path / "a" / "b" / "export")
+
+    assert read_manifest(tmp_path / "a" / "b" / "export", "node").chain_id == 31337
+
+
+def test_write__exception_midway__leaves_nothing_behind(tmp_path: Path) -> None:
+    with (
+        pytest.raises(RuntimeError, match="midway"),
+        ExportWriter(tmp_path / "export", SCHEMAS) as writer,
+    ):
+        writer.write("envelopes", ROWS)
+        raise RuntimeError("midway")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_write__never_finished__leaves_nothing_behind(tmp_path: Path) -> None:
+    with ExportWriter(tmp_path / "export", SCHEMAS) as writer:
+        writer.write("envelopes", ROWS)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_write__before_it_is_finished__is_not_visible(tmp_path: Path) -> None:
+    with ExportWriter(tmp_path / "export", SCHEMAS) as writer:
+        writer.write("envelopes", ROWS)
+        assert not (tmp_path / "export").exists()
+        writer.finish(**ABOUT)
+        assert (tmp_path / "export").exists()
+
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+
+
+def test_write__after_a_killed_run__starts_afresh(tmp_path: Path) -> None:
+    left_behind = tmp_path / ".export.partial"
+    left_behind.mkdir()
+    (left_behind / "stray.parquet").write_text("")
+
+    write_export(tmp_path / "export")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+    assert "stray.parquet" not in contents_of(tmp_path / "export")
+
+
+# ------------------------------------------------------------------ reading
+
+
+def test_read__export_of_another_kind__says_both(export: Path) -> None:
+    with pytest.raises(StoreError) as caught:
+        read_manifest(export, "chain")
+
+    assert str(caught.value) == f"export {export}: expected an export of kind chain, got node"
+
+
+def test_read__file_changed__says_both_digests(export: Path) -> None:
+    digest = read_manifest(export, "node").files["envelopes.parquet"]["sha256"]
+    path = export / "envelopes.parquet"
+    path.write_bytes(path.read_bytes() + b"\0")
+
+    with pytest.raises(StoreError) as caught:
+        read_manifest(export, "node")
+
+    assert caught.value.subject == f"export file {path}"
+    assert caught.value.expected == f"sha256 {digest}"
+    assert caught.value.got != digest
+
+
+@pytest.mark.parametrize("name", ["envelopes.parquet", "quarantine.parquet"])
+def test_read__file_missing__names_it(export: Path, name: str) -> None:
+    (export / name).unlink()
+
+    with pytest.raises(StoreError) as caught:
+        read_manifest(export, "node")
+
+    assert str(caught.value) == (
+        f"export file {export / name}: expected a readable file, got No such file or directory"
+    )
+
+
+def test_read__no_manifest__says_so(export: Path) -> None:
+    (export / "manifest.json").unlink()
+
+    with pytest.raises(StoreError, match=r"expected a folder with manifest\.json, got none"):
+        read_manifest(export, "node")
+
+
+def test_read__no_folder__says_so(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"expected a folder with manifest\.json, got none"):
+        read_manifest(tmp_path / "export", "node")
+
+
+def test_read__file_in_place_of_the_folder__is_refused(tmp_path: Path) -> None:
+    (tmp_path / "export").write_text("")
+
+    with pytest.raises(StoreError, match=r"a readable manifest\.json"):
+        read_manifest(tmp_path / "export", "node")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff", b"[]", b"7", b'"text"', b"null", b"{}"],
+    ids=["empty", "cut", "no UTF-8", "list", "number", "text", "null", "no fields"],
+)
+def test_read__manifest_that_is_none__is_refused(export: Path, content: bytes) -> None:
+    (export / "manifest.json").write_bytes(content)
+
+    with pytest.raises(StoreError, match="manifest"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize("field", [*(name for name in ABOUT if name != "node_public_key"), "files"])
+def test_read__field_of_the_manifest_missing__names_it(export: Path, field: str) -> None:
+    path = export / "manifest.json"
+    content = json.loads(path.read_text())
+    del content[field]
+    path.write_text(json.dumps(content))
+
+    with pytest.raises(StoreError, match=f"expected a complete manifest, got .*'{field}'"):
+        read_manifest(export, "node")
+
+
+def test_read__manifest_with_an_unknown_field__is_refused(export: Path) -> None:
+    change_manifest(export, surprise=1)
+
+    with pytest.raises(StoreError, match="'surprise'"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize("format_", [0, 2, "1", None])
+def test_read__manifest_of_another_format__is_refused(export: Path, format_: Any) -> None:
+    change_manifest(export, format=format_)
+
+    with pytest.raises(StoreError, match="expected manifest format 1"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [],
+        None,
+        {"envelopes.parquet": {}},
+        {"envelopes.parquet": None},
+        {"envelopes.parquet": {"rows": 3, "sha256": None}},
+    ],
+    ids=["list", "null", "no digest", "null for a file", "null for a digest"],
+)
+def test_read__manifest_with_malformed_files__is_refused(export: Path, files: Any) -> None:
+    change_manifest(export, files=files)
+
+    with pytest.raises(StoreError):
+        read_manifest(export, "node")
+
+
+def test_read__export_moved_elsewhere__is_still_proved(export: Path, tmp_path: Path) -> None:
+    written = read_manifest(export, "node")
+    shutil.move(export, tmp_path / "elsewhere")
+
+    assert read_manifest(tmp_path / "elsewhere", "node") == written

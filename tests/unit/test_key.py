@@ -1,0 +1,289 @@
+import json
+import stat
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from eth_account import Account
+
+from chainkit.cli.key import key, load_secret, load_signing_key
+from chainkit.cli.main import main
+from chainkit.errors import ConfigurationError
+from chainkit.signatures import SigningKey, address_of
+
+SECRET = bytes(range(1, 33))
+SIGNING_KEY = SigningKey(SECRET)
+PASSWORD = "correct horse"
+
+# One round instead of a second of work: what is tested is not the cost of guessing.
+KEYSTORE: dict[str, Any] = Account.encrypt(SECRET, PASSWORD, kdf="pbkdf2", iterations=1)
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CHAINKIT_KEYSTORE", raising=False)
+    monkeypatch.delenv("CHAINKIT_PASSWORD_FILE", raising=False)
+
+
+@pytest.fixture
+def keystore(tmp_path: Path) -> Path:
+    path = tmp_path / "node.json"
+    path.write_text(json.dumps(KEYSTORE))
+    return path
+
+
+@pytest.fixture
+def password(tmp_path: Path) -> Path:
+    path = tmp_path / "password.txt"
+    path.write_text(PASSWORD + "\n")
+    return path
+
+
+def run(*arguments: object, typed: str | None = None) -> Result:
+    return CliRunner().invoke(key, [str(argument) for argument in arguments], input=typed)
+
+
+def refusal_of(result: Result) -> str:
+    assert isinstance(result.exception, ConfigurationError), result.exception
+    return str(result.exception)
+
+
+def everything_said(result: Result) -> str:
+    """What was printed, and what a log of the exception would print."""
+    trace = traceback.format_exception(result.exception) if result.exception else []
+    return result.output + "".join(trace)
+
+
+def without(field: str) -> dict[str, Any]:
+    return {name: value for name, value in KEYSTORE.items() if name != field}
+
+
+def with_crypto(**changes: Any) -> dict[str, Any]:
+    return KEYSTORE | {"crypto": KEYSTORE["crypto"] | changes}
+
+
+def with_derivation(**changes: Any) -> dict[str, Any]:
+    return with_crypto(kdfparams=KEYSTORE["crypto"]["kdfparams"] | changes)
+
+
+# ------------------------------------------------------------------ new, then show
+
+
+@dataclass(frozen=True)
+class Made:
+    """One run of `key new`, whose key derivation is meant to be slow."""
+
+    path: Path
+    secret: bytes
+    result: Result
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("key")
+    path, password_path = folder / "node.json", folder / "password.txt"
+    password_path.write_text(PASSWORD)
+    result = run("new", "--keystore", path, typed=f"one\nother\n{PASSWORD}\n{PASSWORD}\n")
+    assert result.exit_code == 0, result.output
+    return Made(path, load_secret(path, password_path), result)
+
+
+def test_make_key__then_load_it__is_the_key_that_was_shown(made: Made) -> None:
+    public_key = SigningKey(made.secret).public_key
+
+    assert made.result.output.endswith(
+        f"\npublic key  0x{public_key.hex()}\naddress     {address_of(public_key)}\n"
+    )
+
+
+def test_make_key__file__is_a_slow_keystore_readable_by_its_owner_alone(made: Made) -> None:
+    content = json.loads(made.path.read_text())
+
+    assert stat.S_IMODE(made.path.stat().st_mode) == 0o600
+    assert (content["version"], content["crypto"]["kdf"]) == (3, "scrypt")
+    assert content["crypto"]["kdfparams"]["n"] >= 2**17
+
+
+def test_make_key__secret_and_password__are_never_said(made: Made) -> None:
+    for text in (everything_said(made.result), made.path.read_text()):
+        assert made.secret.hex() not in text.lower()
+        assert PASSWORD not in text
+
+
+def test_make_key__passwords_typed_differently__asks_again(made: Made) -> None:
+    assert made.result.output.count("do not match") == 1
+
+
+def test_make_key__file_exists__is_refused_and_untouched(keystore: Path, password: Path) -> None:
+    before = keystore.read_bytes()
+
+    result = run("new", "--keystore", keystore, "--password-file", password)
+
+    assert refusal_of(result) == (
+        f"keystore {keystore}: expected a file that does not exist, got one"
+    )
+    assert keystore.read_bytes() == before
+
+
+# ------------------------------------------------------------------ show
+
+
+def test_show_key__password_from_a_file__prints_the_public_half(
+    keystore: Path, password: Path
+) -> None:
+    result = run("show", "--keystore", keystore, "--password-file", password)
+
+    assert result.exit_code == 0
+    assert result.output == (
+        f"public key  0x{SIGNING_KEY.public_key.hex()}\n"
+        f"address     {address_of(SIGNING_KEY.public_key)}\n"
+    )
+
+
+def test_show_key__password_typed__prints_json_alone_for_a_script(
+    keystore: Path,
+) -> None:
+    result = CliRunner(mix_stderr=False).invoke(
+        key, ["show", "--keystore", str(keystore), "--json"], input=PASSWORD + "\n"
+    )
+
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == {
+        "address": address_of(SIGNING_KEY.public_key),
+        "public_key": "0x" + SIGNING_KEY.public_key.hex(),
+    }
+    assert PASSWORD not in result.stdout + result.stderr
+
+
+def test_show_key__options_from_the_environment__are_taken(
+    keystore: Path, password: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHAINKIT_KEYSTORE", str(keystore))
+    monkeypatch.setenv("CHAINKIT_PASSWORD_FILE", str(password))
+
+    assert address_of(SIGNING_KEY.public_key) in run("show").output
+
+
+def test_show_key__wrong_password__is_one_sentence_without_it(keystore: Path) -> None:
+    result = run("show", "--keystore", keystore, typed="battery staple\n")
+
+    assert refusal_of(result) == (
+        f"keystore {keystore}: expected a keystore v3 and its password, got neither or a wrong one"
+    )
+    assert "battery staple" not in everything_said(result)
+    assert "Traceback" not in result.output
+
+
+def test_run__wrong_password__prints_the_sentence_and_exits_2(
+    keystore: Path,
+    password: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    password.write_text("battery staple")
+    arguments = ["--keystore", str(keystore), "--password-file", str(password)]
+    monkeypatch.setattr("sys.argv", ["chainkit", "key", "show", *arguments])
+
+    with pytest.raises(SystemExit) as exit_:
+        main()
+
+    said = capsys.readouterr()
+    assert exit_.value.code == 2
+    assert said.out == ""
+    assert said.err == (
+        f"error: keystore {keystore}: expected a keystore v3 and its password, "
+        "got neither or a wrong one\n"
+    )
+
+
+FOREIGN_KEYSTORES = {
+    "empty": {},
+    "no version": without("version"),
+    "no crypto": without("crypto"),
+    "version 1": KEYSTORE | {"version": 1},
+    "crypto is text": KEYSTORE | {"crypto": "text"},
+    "another derivation": with_crypto(kdf="argon2"),
+    "ciphertext is no hex": with_crypto(ciphertext="zz"),
+    "ciphertext is null": with_crypto(ciphertext=None),
+    "another mac": with_crypto(mac="00"),
+    "another hash": with_derivation(prf="md5"),
+    "hash is null": with_derivation(prf=None),
+    "no rounds": with_derivation(c=0),
+    "length is text": with_derivation(dklen="32"),
+    "salt is a number": with_derivation(salt=7),
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN_KEYSTORES.values(), ids=FOREIGN_KEYSTORES)
+def test_load_secret__foreign_keystore__is_refused_without_a_cause(
+    keystore: Path, password: Path, content: dict[str, Any]
+) -> None:
+    keystore.write_text(json.dumps(content))
+
+    with pytest.raises(ConfigurationError, match="expected a keystore v3") as caught:
+        load_secret(keystore, password)
+
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "expected JSON, got other text"),
+        (b"\xff", "expected JSON, got other text"),
+        (b"[]", "expected an object, got list"),
+        (b'"text"', "expected an object, got str"),
+    ],
+)
+def test_load_secret__file_that_is_no_keystore__says_what_it_is(
+    keystore: Path, password: Path, content: bytes, said: str
+) -> None:
+    keystore.write_bytes(content)
+
+    with pytest.raises(ConfigurationError, match=said):
+        load_secret(keystore, password)
+
+
+@pytest.mark.parametrize("missing", ["keystore", "password file"])
+def test_load_secret__file_missing__names_it(
+    keystore: Path, password: Path, tmp_path: Path, missing: str
+) -> None:
+    nowhere = tmp_path / "nowhere"
+    paths = (nowhere, password) if missing == "keystore" else (keystore, nowhere)
+
+    with pytest.raises(ConfigurationError) as caught:
+        load_secret(*paths)
+
+    assert str(caught.value) == (
+        f"{missing} {nowhere}: expected a readable file, got No such file or directory"
+    )
+
+
+def test_load_secret__password_file_in_another_encoding__is_refused_without_showing_it(
+    keystore: Path, password: Path
+) -> None:
+    password.write_bytes("hush-ä".encode("latin-1"))
+
+    with pytest.raises(ConfigurationError, match=r"^password file ") as caught:
+        load_secret(keystore, password)
+
+    assert "hush" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
+def test_load_secret__password_file_with_any_line_ending__gives_the_secret(
+    keystore: Path, password: Path, ending: str
+) -> None:
+    password.write_bytes((PASSWORD + ending).encode())
+
+    assert load_secret(keystore, password) == SECRET
+
+
+def test_load_signing_key__keystore_of_a_secret__signs_as_that_key(
+    keystore: Path, password: Path
+) -> None:
+    assert load_signing_key(keystore, password).public_key == SIGNING_KEY.public_key

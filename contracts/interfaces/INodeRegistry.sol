@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.28;
+
+/// @title INodeRegistry
+/// @notice The source of truth for the nodes of the network (XIP-49 §2.2.1 read with §3.1.1). Each
+/// node is an NFT held by its operator; only the contract's owner adds, enables, disables and
+/// transfers nodes.
+/// @dev Nodes are never removed. A node that needs another key or address is disabled and added
+/// again, with a new id and a key never used before.
+interface INodeRegistry {
+    /// @notice What the registry says about a node.
+    /// @param signingKeyPub The node's secp256k1 public key: 65 bytes, 0x04, X, Y. Never changes.
+    /// @param httpAddress The node's entry point. Changes only while the owner has opened updates.
+    /// @param isHealthy Whether the node is enabled.
+    struct Node {
+        bytes signingKeyPub;
+        string httpAddress;
+        bool isHealthy;
+    }
+
+    /// @notice A node beside its id.
+    /// @param nodeId The node's id, which is also its token id and its originator id.
+    /// @param node What the registry says about it.
+    struct NodeWithId {
+        uint32 nodeId;
+        Node node;
+    }
+
+    // Events are unindexed as in XIP-49: indexing would move values out of the log's data.
+    // solhint-disable gas-indexed-events
+
+    /// @notice Emitted when a node was added or changed.
+    /// @param nodeId The node's id.
+    /// @param node The node after the change.
+    event NodeUpdated(uint256 nodeId, Node node);
+
+    /// @notice Emitted when the owner opened or closed operators' address updates.
+    /// @param open Whether holders may change their node's HTTP address from now on.
+    event HttpAddressUpdatesOpenChanged(bool open);
+
+    /// @notice A signing key must be 65 bytes long.
+    /// @param length The length given, in bytes.
+    error InvalidSigningKeyLength(uint256 length);
+
+    /// @notice A signing key must begin with 0x04.
+    /// @param prefix The first byte given.
+    error InvalidSigningKeyPrefix(bytes1 prefix);
+
+    /// @notice A signing key must be a point of secp256k1.
+    /// @param x The X coordinate given.
+    /// @param y The Y coordinate given.
+    error SigningKeyNotOnCurve(uint256 x, uint256 y);
+
+    /// @notice A signing key belongs to one node for ever, also after the node was disabled.
+    /// @param nodeId The node that has the key.
+    error SigningKeyAlreadyUsed(uint256 nodeId);
+
+    /// @notice An HTTP address must not be empty.
+    error EmptyHttpAddress();
+
+    /// @notice Holders may not change HTTP addresses now.
+    /// @param nodeId The node whose address was to change.
+    error HttpAddressUpdatesClosed(uint256 nodeId);
+
+    /// @notice Only the holder of a node may do this.
+    /// @param nodeId The node.
+    /// @param caller The address that called.
+    error NotNodeHolder(uint256 nodeId, address caller);
+
+    /// @notice Nodes have no approved spenders: only the contract's owner transfers.
+    /// @param spender The address that was to be approved.
+    error ApprovalsDisabled(address spender);
+
+    /// @notice Adds an enabled node and mints its token. Only callable by the owner.
+    /// @dev The token is minted without asking `to`, also if `to` is a contract.
+    /// @param to The node's operator.
+    /// @param signingKeyPub The node's public key: uncompressed, valid and never used before.
+    /// @param httpAddress The node's entry point, not empty.
+    /// @return nodeId The new id: 100, 200, 300, …
+    function addNode(address to, bytes calldata signingKeyPub, string calldata httpAddress)
+        external
+        returns (uint32 nodeId);
+
+    /// @notice Enables or disables a node. Only callable by the owner.
+    /// @param tokenId The node's id.
+    /// @param isHealthy Whether the node is enabled from now on.
+    function updateHealth(uint256 tokenId, bool isHealthy) external;
+
+    /// @notice Changes a node's HTTP address. Only callable by the node's holder, and only while the
+    /// owner has opened updates (closed at first: XIP-49 §3.1.1).
+    /// @param tokenId The node's id.
+    /// @param httpAddress The new entry point, not empty.
+    function updateHttpAddress(uint256 tokenId, string calldata httpAddress) external;
+
+    /// @notice Opens or closes operators' address updates. Only callable by the owner.
+    /// @param open Whether holders may change their node's HTTP address from now on.
+    function setHttpAddressUpdatesOpen(bool open) external;
+
+    /// @notice Whether holders may change their node's HTTP address.
+    /// @return open False until the owner opens updates.
+    function httpAddressUpdatesOpen() external view returns (bool open);
+
+    /// @notice How many nodes there are.
+    /// @return count The number of nodes ever added, enabled or not.
+    function nodeCount() external view returns (uint256 count);
+
+    /// @notice A node's entry. Reverts if the node does not exist.
+    /// @param tokenId The node's id.
+    /// @return node What the registry says about it.
+    function getNode(uint256 tokenId) external view returns (Node memory node);
+
+    /// @notice All nodes, in the order of their ids.
+    /// @dev Costs grow with the registry: read it off chain, or use `nodesPage`.
+    /// @return nodes Every node ever added, enabled or not.
+    function allNodes() external view returns (NodeWithId[] memory nodes);
+
+    /// @notice The enabled nodes, in the order of their ids.
+    /// @dev Costs grow with the registry: read it off chain, or use `nodesPage`.
+    /// @return nodes The nodes which are enabled now.
+    function healthyNodes() external view returns (NodeWithId[] memory nodes);
+
+    /// @notice A page of all nodes, in the order of their ids.
+    /// @param offset The number of nodes to leave out; beyond the end the page is empty.
+    /// @param limit The most nodes to return; the last page is shorter.
+    /// @return nodes At most `limit` nodes, enabled or not.
+    function nodesPage(uint256 offset, uint256 limit)
+        external
+        view
+        returns (NodeWithId[] memory nodes);
+}

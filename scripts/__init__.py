@@ -1,0 +1,1 @@
+"""Ape scripts: deploy the contracts, publish traffic, drill a reorg."""

@@ -1,0 +1,35 @@
+"""Connects a script to the chain that its caller names, and tells what went wrong in a sentence."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import click
+from ape import networks
+from ape.api import ProviderAPI
+from ape.exceptions import ApeException
+from ape.logging import LogLevel, logger
+
+from chainkit.errors import ChainkitError
+
+# Ape's own option falls back to a throw-away anvil, where nobody would find what was done, and
+# answers a missing or dead network with pages of choices or a traceback.
+network_option = click.option(
+    "--network",
+    "network",
+    required=True,
+    metavar="URL",
+    help="JSON-RPC endpoint of the chain, or one of Ape's network choices.",
+)
+
+
+@contextmanager
+def connected(network: str) -> Iterator[ProviderAPI]:
+    """Yield the provider of a network; errors of chainkit and Ape become click's."""
+    try:
+        with ExitStack() as stack:
+            # Ape announces the connection on standard output, where a caller may expect JSON.
+            with logger.at_level(LogLevel.WARNING):
+                provider = stack.enter_context(networks.parse_network_choice(network))
+            yield provider
+    except (ChainkitError, ApeException) as error:
+        raise click.ClickException(str(error)) from error

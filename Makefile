@@ -61,7 +61,8 @@ $(STAMPS)/programs: $(STAMPS)/npm tools/install_programs.sh tools/solc.js
 
 $(STAMPS)/contracts: $(STAMPS)/programs ape-config.yaml $(CONTRACTS)
 	@echo "set-up: contracts (Solidity 0.8.28)"
-	@ape compile --verbosity ERROR
+	@# --force: Ape keeps stale bytecode where only an imported file changed.
+	@ape compile --force --verbosity ERROR
 	@touch $@
 
 ## ---------------------------------------------------------------- checks
@@ -75,6 +76,7 @@ check: setup  ## format, lint, types, import layers, generated files
 	solhint --max-warnings 0 --noPoster 'contracts/**/*.sol'
 	python tools/generate_protobuf.py --check
 	python tools/write_abis.py --check
+	python tools/write_command_reference.py --check
 	node tools/vectors/generate.mjs tests/vectors --check
 
 format: setup  ## rewrite the sources in the one format
@@ -90,7 +92,7 @@ unit: setup  ## tests without sockets, in seconds
 	$(PYTEST) tests/unit -q
 
 contracts: setup  ## the contracts, through Ape on anvil
-	ape test tests/contracts -q
+	$(PYTEST) -p ape.pytest.plugin tests/contracts -q
 
 integration: setup  ## real anvil, databases and Spark
 	$(PYTEST) tests/indexer tests/jobs tests/council tests/e2e -q
@@ -113,6 +115,7 @@ lock: $(STAMPS)/uv  ## resolve the locked versions again
 generate: setup  ## write the generated files again: protobuf, ABIs, vectors
 	python tools/generate_protobuf.py
 	python tools/write_abis.py
+	python tools/write_command_reference.py
 	node tools/vectors/generate.mjs tests/vectors
 
 clean:  ## remove everything that set-up, tests and demo made

@@ -233,3 +233,20 @@ def test_start__installed_command__runs_the_root() -> None:
     code = "from chainkit.cli.main import main; import sys; sys.argv = ['chainkit', '-h']; main()"
 
     assert run_python(code).startswith("Usage: chainkit [OPTIONS] COMMAND [ARGS]...")
+
+
+def test_run__several_options_missing__names_all_at_once() -> None:
+    result = CliRunner().invoke(chainkit, ["index", "run"], env={})
+
+    assert result.exit_code == 2
+    for name in ("--rpc (or CHAINKIT_RPC)", "--deployment", "--keystore", "--database"):
+        assert name in result.output
+
+
+def test_run__only_missing_option_is_in_the_environment__is_not_named() -> None:
+    result = CliRunner().invoke(
+        chainkit, ["index", "run"], env={"CHAINKIT_RPC": "http://127.0.0.1:1"}
+    )
+
+    assert result.exit_code == 2
+    assert "--rpc" not in result.output

@@ -9,13 +9,14 @@ from typing import Any
 
 import click
 
+from chainkit.cli.command import CompleteGroup
 from chainkit.cli.options import deployment_option, echo_json, hex0x, json_option, rpc_option
 from chainkit.cli.registry import block_option, echo_fact, open_registry
 from chainkit.council import EnvelopeVerdict, ReportVerdict, Step, Verdict, verify_report
 from chainkit.errors import ConfigurationError
 
 
-@click.group()
+@click.group(cls=CompleteGroup)
 def council() -> None:
     """Check evidence of misbehavior against the chain.
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from eth_account import Account
 
+from chainkit.cli.command import CompleteGroup
 from chainkit.cli.options import echo_json, hex0x, json_option, keystore_option, password_option
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import SigningKey, address_of
@@ -36,7 +37,7 @@ def load_signing_key(keystore_path: Path, password_path: Path | None) -> Signing
     return SigningKey(load_secret(keystore_path, password_path))
 
 
-@click.group()
+@click.group(cls=CompleteGroup)
 def key() -> None:
     """Make and show the key that signs envelopes, reports and transactions.
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from chainkit.chain import Endpoint
+from chainkit.cli.command import CompleteGroup
 from chainkit.cli.options import (
     deployment_option,
     echo_json,
@@ -82,7 +83,7 @@ def _write_options(command: Callable[..., None]) -> Callable[..., None]:
     return reduce(lambda inner, option: option(inner), reversed(_WRITE_OPTIONS), command)
 
 
-@click.group()
+@click.group(cls=CompleteGroup)
 def registry() -> None:
     """Read and change the registry of nodes; changes are dry runs until --broadcast.
 

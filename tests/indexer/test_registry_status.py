@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from eth_abi import encode
+
+from chainkit.signatures import SigningKey, keccak256
+from support.chain import REGISTRY_OWNER, LocalChain, dev_address
+
+from .conftest import Node, chainkit, publish
+
+STRANGER = SigningKey(b"\x77" * 32)
+
+
+def status(node: Node, *options: str) -> Any:
+    chain = ("--rpc", node.chain.url, "--deployment", str(node.chain.record_path))
+    done = chainkit("index", "status", "--database", str(node.database), *chain, *options)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout) if "--json" in options else done.stdout
+
+
+def disable(chain: LocalChain, node_id: int) -> None:
+    selector = keccak256(b"updateHealth(uint256,bool)")[:4]
+    data = selector + encode(["uint256", "bool"], [node_id, False])
+    chain.send(chain.record.node_registry.address, data, REGISTRY_OWNER)
+
+
+def test_status__with_registry__says_who_is_enabled_and_sees_the_change(
+    node: Node, local_chain: LocalChain
+) -> None:
+    own = local_chain.add_node(dev_address(5), node.key.public_key, "https://own.example.org")
+    other = local_chain.add_node(dev_address(6), STRANGER.public_key, "https://other.example.org")
+    publish(local_chain, 1)
+    node.catch_up()
+
+    before = status(node, "--json")["registry"]
+    disable(local_chain, other)
+    after = status(node, "--json")["registry"]
+
+    assert (before["node_id"], before["status"]) == (own, "enabled")
+    assert before["enabled_nodes"] == [own, other]
+    assert after["enabled_nodes"] == [own]
+    assert f"node {own} is enabled; enabled nodes: {own}" in status(node)
+
+
+def test_status__key_that_is_not_registered__says_so(node: Node, local_chain: LocalChain) -> None:
+    publish(local_chain, 1)
+    node.catch_up()
+
+    assert status(node, "--json")["registry"]["node_id"] is None
+    assert "this key is not registered; enabled nodes: none" in status(node)
+
+
+def test_status__deployment_without_endpoint__is_refused(
+    node: Node, local_chain: LocalChain
+) -> None:
+    publish(local_chain, 1)
+    node.catch_up()
+    record = str(local_chain.record_path)
+
+    done = chainkit("index", "status", "--database", str(node.database), "--deployment", record)
+
+    assert done.returncode == 2
+    assert "--deployment needs --rpc" in done.stderr

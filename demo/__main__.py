@@ -17,18 +17,35 @@ from demo.story import tell
 from demo.summary import Summary
 from localnet.deployment import PROJECT
 
-RESULT: Final = PROJECT / "build" / "demo"
+DEFAULT_RESULT: Final = PROJECT / "build" / "demo"
 
 
-def main() -> None:
-    """Play the story in a folder of its own, then show it under ``build/demo``."""
-    signal.signal(signal.SIGTERM, _interrupt)
+@click.command()
+@click.option(
+    "--out",
+    "result",
+    metavar="DIR",
+    default=DEFAULT_RESULT,
+    type=click.Path(path_type=Path),
+    help="Folder for the result; what was there before is replaced.  [default: build/demo]",
+)
+def main(result: Path) -> None:
+    """Play the story on a private chain, and exit 1 if anything is not as it must be.
+
+    \b
+    Example:
+      python -m demo --out build/demo
+    """
+    # SIGINT too: whoever starts the demo in the background may have had it ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     found = java_version()
     if found is None or found < MINIMUM_JAVA:
         click.echo(f"the audit needs Java {MINIMUM_JAVA} or newer: {JAVA_HINT}", err=True)
         sys.exit(1)
     # Two demos may run side by side: each works in its own folder.
-    folder = RESULT.with_name(f"demo.{os.getpid()}")
+    result = result.resolve()
+    folder = result.with_name(f"{result.name}.{os.getpid()}")
     folder.mkdir(parents=True)
     summary = Summary()
     try:
@@ -40,18 +57,18 @@ def main() -> None:
         shutil.rmtree(folder)
         click.echo("\ninterrupted: everything was stopped and removed", err=True)
         sys.exit(130)
-    summary.facts["html_report"] = str((RESULT / "audit" / "report.html").relative_to(PROJECT))
+    summary.facts["html_report"] = os.path.relpath(result / "audit" / "report.html")
     summary.write(folder / "summary.json")
-    _publish(folder)
+    _publish(folder, result)
     _conclude(summary)
 
 
-def _publish(folder: Path) -> None:
+def _publish(folder: Path, result: Path) -> None:
     """Put the finished folder under the name that people look for."""
     retired = folder.with_name(f"{folder.name}.old")
-    if RESULT.exists():
-        RESULT.rename(retired)
-    folder.rename(RESULT)
+    if result.exists():
+        result.rename(retired)
+    folder.rename(result)
     shutil.rmtree(retired, ignore_errors=True)
 
 

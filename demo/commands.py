@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from chainkit.errors import ChainkitError
-from localnet.process import end_with_parent
+from localnet.process import end, end_with_parent, run_to_end
 
 CHAINKIT: Final = str(Path(sys.executable).parent / "chainkit")
 
@@ -46,14 +45,7 @@ def run(settings: Settings, *arguments: str | Path, expected: Sequence[int] = (0
     Raises CommandFailed for an exit code that is not among the expected.
     """
     command = [CHAINKIT, *map(str, arguments)]
-    done = subprocess.run(
-        command,
-        env=settings.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    done = run_to_end(command, settings.environment)
     if done.returncode not in expected:
         shown = f"chainkit {' '.join(map(str, arguments))}"
         wanted = " or ".join(map(str, expected))
@@ -93,10 +85,4 @@ class Background:
 
     def stop(self) -> int:
         """Ask it to end, as a service manager does, and return its exit code."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
-        try:
-            return self._process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
+        return end(self._process)

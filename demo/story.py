@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +16,8 @@ from eth_account import Account
 from chainkit.cli.key import load_signing_key
 from chainkit.envelope import parse_originator_envelope
 from demo.cheat import Injected, tamper
-from demo.commands import Background, CommandFailed, Settings, run, run_json
+from demo.commands import Settings, run, run_json
+from demo.operators import Operator
 from demo.summary import Summary, count_codes
 from localnet.anvil import MNEMONIC, Anvil
 from localnet.deployment import deploy, run_ape_script
@@ -31,32 +31,6 @@ REORG_DROPS: Final = 4
 PER_BLOCK: Final = 12
 PASSWORD: Final = "demo"
 """Protects keys of a chain that ends with the demo."""
-CATCH_UP_SECONDS: Final = 30.0
-
-
-@dataclass
-class DemoNode:
-    """One operator: a key, a database, a folder."""
-
-    name: str
-    folder: Path
-    public_key: str = ""
-    node_id: int = 0
-
-    @property
-    def keystore(self) -> Path:
-        """Where its key is."""
-        return self.folder / "key.json"
-
-    @property
-    def database(self) -> Path:
-        """Where its envelopes are."""
-        return self.folder / "node.db"
-
-    @property
-    def export(self) -> Path:
-        """What it hands to the auditor."""
-        return self.folder / "export"
 
 
 def tell(folder: Path, summary: Summary) -> None:
@@ -78,19 +52,20 @@ class Story:
         password_path = folder / "password"
         password_path.write_text(PASSWORD)
         self._settings = Settings(self._anvil.url, folder / "deployment.json", password_path)
-        self._nodes = [DemoNode(name, folder / name) for name in ("alice", "bob", "mallory")]
+        self._operators = [
+            Operator(name, folder / name, self._settings) for name in ("alice", "bob", "mallory")
+        ]
         self._council_keystore = folder / "council.json"
-        self._indexers: list[Background] = []
         self._injected: list[Injected] = []
         self._traffic: list[dict[str, int]] = []
 
     @property
-    def _honest(self) -> list[DemoNode]:
-        return self._nodes[:2]
+    def _honest(self) -> list[Operator]:
+        return self._operators[:2]
 
     @property
-    def _faulty(self) -> DemoNode:
-        return self._nodes[2]
+    def _faulty(self) -> Operator:
+        return self._operators[2]
 
     def play(self) -> None:
         """All stages in order."""
@@ -131,20 +106,19 @@ class Story:
 
     def _register(self) -> None:
         self._write_council_keystore()
-        for number, node in enumerate(self._nodes):
-            node.folder.mkdir()
-            keys = run_json(self._settings, "key", "new", "--keystore", node.keystore)
-            node.public_key = keys["public_key"]
+        for operator in self._operators:
+            keys = operator.make_key()
             self._council(
                 "add",
-                *("--owner", keys["address"], "--public-key", node.public_key),
-                *("--http-address", f"https://{node.name}.example.org"),
+                *("--owner", keys["address"], "--public-key", keys["public_key"]),
+                *("--http-address", f"https://{operator.name}.example.org"),
             )
-            node.node_id = self._registered()[number]["node_id"]
-            _say(f"{node.name} is node {node.node_id}")
+            operator.node_id = self._registered()[-1]["node_id"]
+            _say(f"{operator.name} is node {operator.node_id}")
 
     def _publish(self) -> None:
-        self._indexers = [self._start_indexer(node) for node in self._nodes]
+        for operator in self._operators:
+            self._stack.callback(operator.start_indexer().stop)
         self._run_traffic(MESSAGES_BEFORE, MALFORMED_BEFORE, seed=1)
 
     def _reorg(self) -> None:
@@ -152,7 +126,7 @@ class Story:
         arguments = ("--depth", str(REORG_DEPTH), "--drop", str(REORG_DROPS), "--json")
         done = json.loads(run_ape_script("reorg", self._anvil.url, *arguments))
         self._wait_for_indexers()
-        status = self._status(self._nodes[0])
+        status = self._operators[0].status()
         (seen,) = status["reorgs"]
         self._facts["reorg"] = {
             outcome: seen[outcome] for outcome in ("depth", "kept", "moved", "dropped")
@@ -170,8 +144,10 @@ class Story:
     def _settle(self) -> None:
         self._run_traffic(MESSAGES_AFTER, MALFORMED_AFTER, seed=2)
         self._wait_for_indexers()
-        for indexer in self._indexers:
-            self._summary.expect("an indexer that was told to stop", 0, indexer.stop())
+        for operator in self._operators:
+            assert operator.indexer is not None
+            code = operator.indexer.stop()
+            self._summary.expect(f"exit code of {operator.name}'s indexer", 0, code)
         self._count()
 
     def _tamper(self) -> None:
@@ -181,17 +157,16 @@ class Story:
             _say(f"{self._faulty.name}: sequence {injected.sequence_id}, {injected.code}")
 
     def _export(self) -> None:
-        for node in self._nodes:
-            arguments = ("--database", node.database, "--out", node.export)
-            run(self._settings, "index", "export", *arguments)
+        for operator in self._operators:
+            operator.write_export()
         run(self._settings, "audit", "export-chain", "--out", self._folder / "chain")
-        first, second = (_unsigned_envelopes(node.export) for node in self._honest)
+        first, second = (_unsigned_envelopes(operator.export) for operator in self._honest)
         self._facts["honest_nodes_identical"] = bool(first) and first == second
         self._summary.expect("honest nodes identical", True, first == second)
         _say(f"{len(first)} unsigned envelopes of the honest nodes compared")
 
     def _reconcile(self) -> None:
-        exports = [part for node in self._nodes for part in ("--node", node.export)]
+        exports = [part for operator in self._operators for part in ("--node", operator.export)]
         out = self._folder / "audit"
         chain = self._folder / "chain"
         # 1 is the exit code of "there are findings", which there must be.
@@ -213,7 +188,7 @@ class Story:
         run(
             self._settings,
             *("audit", "report-misbehavior", "--findings", self._folder / "audit"),
-            *("--finding", altered["finding_id"], "--keystore", self._nodes[0].keystore),
+            *("--finding", altered["finding_id"], "--keystore", self._operators[0].keystore),
             *("--out", report),
         )
         verified = run_json(self._settings, "council", "verify", report, expected=(0, 1))
@@ -223,12 +198,12 @@ class Story:
 
     def _disable(self) -> None:
         self._council("disable", str(self._faulty.node_id))
-        honest_ids = [node.node_id for node in self._honest]
-        seen = [self._enabled_nodes_seen_by(node) for node in self._honest]
+        honest_ids = [operator.node_id for operator in self._honest]
+        seen = [operator.enabled_nodes() for operator in self._honest]
         self._facts["node_disabled"] = all(ids == honest_ids for ids in seen)
-        for node, ids in zip(self._honest, seen, strict=True):
-            self._summary.expect(f"enabled nodes that {node.name} sees", honest_ids, ids)
-            _say(f"{node.name} now follows nodes {', '.join(map(str, ids))}")
+        for operator, ids in zip(self._honest, seen, strict=True):
+            self._summary.expect(f"enabled nodes that {operator.name} sees", honest_ids, ids)
+            _say(f"{operator.name} now follows nodes {', '.join(map(str, ids))}")
 
     # ------------------------------------------------------------------ their means
 
@@ -244,12 +219,6 @@ class Story:
     def _registered(self) -> list[dict[str, Any]]:
         nodes: list[dict[str, Any]] = run_json(self._settings, "registry", "list")["nodes"]
         return nodes
-
-    def _start_indexer(self, node: DemoNode) -> Background:
-        arguments = ("index", "run", "--database", node.database, "--keystore", node.keystore)
-        indexer = Background(self._settings, node.folder / "indexer.log", *arguments)
-        self._stack.callback(indexer.stop)
-        return indexer
 
     def _run_traffic(self, messages: int, malformed: int, seed: int) -> None:
         output = run_ape_script(
@@ -268,42 +237,9 @@ class Story:
         )
 
     def _wait_for_indexers(self) -> None:
-        """Wait until every node's cursor is the head itself, by hash."""
-        head = self._anvil.endpoint.head()
-        wanted = {"number": head.number, "hash": "0x" + head.hash.hex()}
-        deadline = time.monotonic() + CATCH_UP_SECONDS
-        for node, indexer in zip(self._nodes, self._indexers, strict=True):
-            while not node.database.exists() or self._status(node)["cursor"] != wanted:
-                indexer.check()
-                if time.monotonic() > deadline:
-                    raise CommandFailed(
-                        f"index of {node.name}",
-                        f"cursor {wanted}",
-                        "another",
-                        f"within {CATCH_UP_SECONDS:.0f} s",
-                    )
-                time.sleep(0.2)
-
-    def _status(self, node: DemoNode) -> dict[str, Any]:
-        status: dict[str, Any] = run_json(
-            self._settings, "index", "status", "--database", node.database
-        )
-        return status
-
-    def _enabled_nodes_seen_by(self, node: DemoNode) -> list[int]:
-        status = run_json(
-            self._settings,
-            "index",
-            "status",
-            "--database",
-            node.database,
-            "--rpc",
-            self._settings.rpc_url,
-            "--deployment",
-            self._settings.record_path,
-        )
-        ids: list[int] = status["registry"]["enabled_nodes"]
-        return ids
+        head = self._anvil.endpoint.head().reference
+        for operator in self._operators:
+            operator.wait_for(head)
 
     def _findings(self) -> list[dict[str, Any]]:
         lines = (self._folder / "audit" / "findings.jsonl").read_text().splitlines()
@@ -311,7 +247,7 @@ class Story:
 
     def _count(self) -> None:
         """Compare what the nodes hold with what was published, less what the reorg dropped."""
-        statuses = [self._status(node) for node in self._nodes]
+        statuses = [operator.status() for operator in self._operators]
         envelopes = [status["envelopes"] for status in statuses]
         quarantined = [sum(status["quarantined"].values()) for status in statuses]
         published = sum(traffic["published"] for traffic in self._traffic)
@@ -319,10 +255,11 @@ class Story:
         self._facts["messages_published"] = published
         self._facts["quarantined"] = quarantined[0]
         self._facts["envelopes_per_node"] = {
-            str(node.node_id): count for node, count in zip(self._nodes, envelopes, strict=True)
+            str(operator.node_id): count
+            for operator, count in zip(self._operators, envelopes, strict=True)
         }
-        for node, *counts in zip(self._nodes, envelopes, quarantined, strict=True):
-            self._summary.expect(f"payloads that {node.name} holds", remaining, sum(counts))
+        for operator, *counts in zip(self._operators, envelopes, quarantined, strict=True):
+            self._summary.expect(f"payloads that {operator.name} holds", remaining, sum(counts))
 
 
 def _unsigned_envelopes(export: Path) -> list[bytes]:

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from chainkit.chain import Endpoint
 from chainkit.errors import ConfigurationError
-from localnet.process import end_with_parent
+from localnet.process import end, end_with_parent
 
 MNEMONIC: Final = "test test test test test test test test test test test junk"
 """Of anvil's funded development accounts; their keys are public."""
@@ -69,12 +69,7 @@ class Anvil:
 
     def stop(self) -> None:
         """End the process and wait until it is gone."""
-        self._process.terminate()
-        try:
-            self._process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end(self._process)
         self._drain.join()
         self._output.close()
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
+from chainkit.errors import ChainkitError
+from localnet.process import run_to_end
+
 PROJECT: Final = Path(__file__).parent.parent
 PARAMETERS: Final = PROJECT / "deployments" / "parameters" / "local.json"
+
+
+class ScriptFailed(ChainkitError):
+    """A script ended with another exit code than 0."""
 
 
 def ape_environment() -> dict[str, str]:
@@ -25,19 +31,13 @@ def ape_environment() -> dict[str, str]:
 def run_ape_script(name: str, url: str, *arguments: str) -> str:
     """Run one of ``scripts/`` against an anvil; return what it printed.
 
-    Raises RuntimeError with its output where it ends with another code than 0.
+    Raises ScriptFailed with what it wrote where it ends with another code than 0.
     """
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / "ape"), "run", name, "--network", url, *arguments],
-        cwd=PROJECT,
-        env=ape_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    ape = str(Path(sys.executable).parent / "ape")
+    command = [ape, "run", name, "--network", url, *arguments]
+    done = run_to_end(command, ape_environment(), PROJECT)
     if done.returncode != 0:
-        raise RuntimeError(f"ape run {name}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        raise ScriptFailed(f"ape run {name}", "exit 0", done.returncode, done.stderr.strip())
     return done.stdout
 
 

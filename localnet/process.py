@@ -4,13 +4,50 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
+_GRACE_SECONDS: Final = 15.0
 
 
 def end_with_parent() -> None:
     """Ask the kernel to end the child when its parent dies, even by SIGKILL (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> int:
+    """Ask a process to end, insist after a while, and return its exit code."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        return process.wait(timeout=_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def run_to_end(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command and return what it printed; an interruption ends it too."""
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=end_with_parent,
+    )
+    try:
+        output, errors = process.communicate()
+    except BaseException:
+        end(process)
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from chainkit.errors import ChainkitError
-from localnet.process import end, end_with_parent, run_to_end
+from localnet.process import end, end_with_parent, interruptions_deferred, run_to_end
 
 CHAINKIT: Final = str(Path(sys.executable).parent / "chainkit")
 
@@ -62,13 +62,18 @@ class Background:
     """A ``chainkit`` command that runs until it is stopped, its log in a file."""
 
     def __init__(self, settings: Settings, log_path: Path, *arguments: str | Path) -> None:
-        """Start it."""
+        """Prepare it; ``start`` starts it."""
+        self._settings = settings
         self._log_path = log_path
-        self._arguments = " ".join(map(str, arguments))
-        with log_path.open("wb") as log:
+        self._arguments = [str(argument) for argument in arguments]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it. Whoever is to stop it must know it before."""
+        with self._log_path.open("wb") as log, interruptions_deferred():
             self._process = subprocess.Popen(
-                [CHAINKIT, *map(str, arguments)],
-                env=settings.environment,
+                [CHAINKIT, *self._arguments],
+                env=self._settings.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -78,11 +83,12 @@ class Background:
 
     def check(self) -> None:
         """Raise CommandFailed if it is not running any more."""
-        code = self._process.poll()
+        code = self._process.poll() if self._process else None
         if code is not None:
+            command = f"chainkit {' '.join(self._arguments)}"
             log = self._log_path.read_text()[-2000:]
-            raise CommandFailed(f"chainkit {self._arguments}", "to be running", f"exit {code}", log)
+            raise CommandFailed(command, "to be running", f"exit {code}", log)
 
     def stop(self) -> int:
-        """Ask it to end, as a service manager does, and return its exit code."""
-        return end(self._process)
+        """Ask it to end, as a service manager does, and return its exit code, 0 if not started."""
+        return end(self._process) if self._process else 0

@@ -45,8 +45,8 @@ class Operator:
         keys: dict[str, str] = run_json(self.settings, "key", "new", "--keystore", self.keystore)
         return keys
 
-    def start_indexer(self) -> Background:
-        """Follow the chain from now on."""
+    def make_indexer(self) -> Background:
+        """Return the indexer, which follows the chain once it is started."""
         self.indexer = Background(
             self.settings,
             self.folder / "indexer.log",

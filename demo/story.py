@@ -118,7 +118,9 @@ class Story:
 
     def _publish(self) -> None:
         for operator in self._operators:
-            self._stack.callback(operator.start_indexer().stop)
+            indexer = operator.make_indexer()
+            self._stack.callback(indexer.stop)
+            indexer.start()
         self._run_traffic(MESSAGES_BEFORE, MALFORMED_BEFORE, seed=1)
 
     def _reorg(self) -> None:

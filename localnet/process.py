@@ -6,16 +6,35 @@ import ctypes
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
+_INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM)
 _GRACE_SECONDS: Final = 15.0
 
 
+@contextmanager
+def interruptions_deferred() -> Iterator[None]:
+    """Hold SIGINT and SIGTERM back until the end of the block.
+
+    An interruption between the start of a child and its assignment to a name would lose it.
+    """
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
 def end_with_parent() -> None:
-    """Ask the kernel to end the child when its parent dies, even by SIGKILL (Linux only)."""
+    """Ask the kernel to end the child when its parent dies, even by SIGKILL (Linux only).
+
+    Runs in the child, which also inherits what ``interruptions_deferred`` holds back.
+    """
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTIONS)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -35,19 +54,22 @@ def run_to_end(
     command: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command and return what it printed; an interruption ends it too."""
-    process = subprocess.Popen(
-        command,
-        env=environment,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=end_with_parent,
-    )
+    process = None
     try:
+        with interruptions_deferred():
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                preexec_fn=end_with_parent,
+            )
         output, errors = process.communicate()
     except BaseException:
-        end(process)
+        if process is not None:
+            end(process)
         raise
     return subprocess.CompletedProcess(command, process.returncode, output, errors)

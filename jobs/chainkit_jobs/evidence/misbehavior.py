@@ -1,0 +1,85 @@
+"""From a finding to a signed MisbehaviorReport (XIP-49 §3.2.7)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from chainkit.envelope import parse_originator_envelope, recover_node_key
+from chainkit.errors import ConfigurationError, MalformedData, StoreError
+from chainkit.report import sign_inconsistency_report
+from chainkit.signatures import SigningKey
+from chainkit_jobs.findings import FINDINGS, Code
+
+REPORTABLE: Final = frozenset({Code.ENVELOPE_ALTERED, Code.ENVELOPE_INVENTED})
+"""What type BLOCKCHAIN_INCONSISTENCY is about: a payload that does not match the chain's."""
+
+SHORTEST_PREFIX: Final = 8
+
+
+def read_finding(directory: Path, identity: str) -> dict[str, Any]:
+    """Return a finding by its id, or by the first digits of it where no other begins so.
+
+    Raises StoreError where the folder holds no findings, ConfigurationError for an id that
+    names none, or several.
+    """
+    path = directory / "findings.parquet"
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise StoreError(f"findings {directory}", "the output of an audit", "none") from error
+    if table.schema.names != FINDINGS.names:
+        raise StoreError(f"findings {path}", "the columns of this version", "others")
+    if len(identity) < SHORTEST_PREFIX:
+        expected = f"at least {SHORTEST_PREFIX} digits of an id"
+        raise ConfigurationError("--finding", expected, repr(identity))
+    found = [row for row in table.to_pylist() if row["finding_id"].startswith(identity.lower())]
+    if len(found) != 1:
+        raise ConfigurationError(f"finding {identity}", f"one finding in {path}", len(found))
+    return dict(found[0])
+
+
+def report_finding(finding: dict[str, Any], reporter_time_ns: int, key: SigningKey) -> bytes:
+    """Sign a MisbehaviorReport of type BLOCKCHAIN_INCONSISTENCY that carries the evidence.
+
+    ``reporter_time_ns`` is in nanoseconds since 1970. Raises ConfigurationError for a finding
+    that is no proof by itself: nothing was served, the served bytes match the chain's, or the
+    signature is not the accused node's.
+    """
+    subject = f"finding {finding['finding_id'][:16]} ({finding['code']})"
+    if finding["envelope"] is None:
+        expected = "an envelope that the node served and signed"
+        raise ConfigurationError(subject, expected, "none: nothing was served that proves it")
+    if finding["code"] not in REPORTABLE:
+        expected = f"one of {', '.join(sorted(REPORTABLE))}"
+        raise ConfigurationError(subject, expected, "no contradiction of the chain's bytes")
+    _check_signature(subject, finding)
+    return sign_inconsistency_report(
+        finding["node_id"], [finding["envelope"]], reporter_time_ns, key
+    )
+
+
+def _check_signature(subject: str, finding: dict[str, Any]) -> None:
+    """Look at the bytes again: a report is worth as much as the signature in its evidence."""
+    expected = f"a signature by the registered key of node {finding['node_id']}"
+    try:
+        signer = recover_node_key(parse_originator_envelope(finding["envelope"]))
+    except MalformedData as error:
+        raise ConfigurationError(subject, expected, error) from error
+    if signer != finding["node_public_key"]:
+        raise ConfigurationError(subject, expected, "another key's: it proves nothing against it")
+
+
+def write_report(path: Path, report: bytes) -> None:
+    """Write a report to a file that does not exist yet. Raises ConfigurationError if it does."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except OSError as error:
+        expected = "a file that does not exist yet and can be written"
+        raise ConfigurationError(f"report {path}", expected, error.strerror) from error
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(report)

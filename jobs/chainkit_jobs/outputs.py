@@ -1,0 +1,148 @@
+"""What an audit leaves behind: tables for machines, a summary, and a page for people."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from chainkit import __version__
+from chainkit.errors import StoreError
+from chainkit_jobs.audit import Audit, Row
+from chainkit_jobs.comparison import NodeExport
+from chainkit_jobs.findings import FINDINGS
+from chainkit_jobs.gas import GAS
+from chainkit_jobs.report_html import render_report
+
+SUMMARY_FORMAT: Final = 1
+
+
+def check_free(directory: Path) -> None:
+    """Raise StoreError if the output folder exists: a result is never written over another."""
+    if directory.exists():
+        raise StoreError(f"output {directory}", "a folder that does not exist yet", "one")
+
+
+def write_outputs(directory: Path, audit: Audit) -> dict[str, Any]:
+    """Write all outputs beside ``directory``, rename them into place, and return the summary.
+
+    The same exports give the same bytes, however Spark divided the work. Raises StoreError if
+    the folder exists or cannot be written.
+    """
+    check_free(directory)
+    summary = summarize(audit)
+    partial = directory.with_name(f".{directory.name}.partial")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        _write_table(partial / "findings", audit.findings, FINDINGS)
+        _write_table(partial / "gas", audit.gas, GAS)
+        (partial / "summary.json").write_text(_json(summary, indent=2) + "\n")
+        (partial / "report.html").write_text(render_report(summary, audit), encoding="utf-8")
+        partial.rename(directory)
+    except OSError as error:
+        subject = f"output {directory}"
+        raise StoreError(subject, "a folder that can be written", error.strerror) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return summary
+
+
+def summarize(audit: Audit) -> dict[str, Any]:
+    """Return the summary: inputs with digests, what was compared, what not, and the counts."""
+    manifest = audit.chain.manifest
+    findings = _count_codes(audit.findings)
+    return {
+        "format": SUMMARY_FORMAT,
+        "tool": f"chainkit {__version__}",
+        "outcome": outcome(audit),
+        "chain": {
+            "chain_id": manifest.chain_id,
+            "genesis_hash": manifest.genesis_hash,
+            "contracts": dict(manifest.contracts),
+            "from_block": manifest.from_block,
+            "to_block": manifest.to_block,
+            "to_block_hash": manifest.to_block_hash,
+            "manifest_sha256": audit.chain.manifest_digest,
+            "payloads": audit.payloads.count,
+            "quarantined": audit.payloads.quarantined,
+            "first_sequence": audit.payloads.first_sequence,
+            "last_sequence": audit.payloads.last_sequence,
+        },
+        "nodes": [_summarize_node(audit, node) for node in audit.nodes],
+        "findings": findings,
+        "findings_total": sum(findings.values()),
+        "not_compared": not_compared(audit),
+    }
+
+
+def outcome(audit: Audit) -> str:
+    """Say in a word how it ended: a node that could not be compared outweighs findings."""
+    if audit.comparability.set_aside:
+        return "could not compare"
+    return "findings" if audit.findings else "clean"
+
+
+def not_compared(audit: Audit) -> list[str]:
+    """Return a sentence for everything that a reader might think was compared."""
+    sentences = [*audit.comparability.set_aside.values(), *audit.comparability.left_out]
+    for node_id, counts in sorted(audit.counts.items()):
+        if counts["outside"]:
+            sentences.append(
+                f"node {node_id}: {counts['outside']} sequences that the chain export lacks or "
+                f"repeats, though the contracts must have given them out"
+            )
+    if shared := audit.payloads.count - audit.payloads.costed:
+        sentences.append(
+            f"gas table: {shared} messages that shared a transaction with another message"
+        )
+    return sentences
+
+
+def _summarize_node(audit: Audit, node: NodeExport) -> dict[str, Any]:
+    manifest, node_id = node.manifest, node.node.node_id
+    counts = audit.counts.get(node_id)
+    own = [row for row in audit.findings if row["node_id"] == node_id]
+    return {
+        "node_id": node_id,
+        "public_key": "0x" + node.node.signing_key.hex(),
+        "http_address": node.node.http_address,
+        "is_enabled": node.node.is_enabled,
+        "manifest_sha256": node.export.manifest_digest,
+        "from_block": manifest.from_block,
+        "to_block": manifest.to_block,
+        "to_block_hash": manifest.to_block_hash,
+        "compared": counts is not None,
+        "expected": counts["expected"] if counts else None,
+        "served": counts["served"] if counts else None,
+        "matched": counts["matched"] if counts else None,
+        "findings": _count_codes(own),
+    }
+
+
+def _count_codes(findings: Iterable[Row]) -> dict[str, int]:
+    return dict(sorted(Counter(str(row["code"]) for row in findings).items()))
+
+
+def _write_table(path: Path, rows: list[Row], schema: pa.Schema) -> None:
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path.with_suffix(".parquet"))
+    lines = (_json({name: json_value(row[name]) for name in schema.names}) for row in rows)
+    path.with_suffix(".jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+
+def json_value(value: Any) -> Any:
+    """Write bytes as 0x hex and decimals (uint64, wei) as text: JSON readers round numbers."""
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    return str(value) if isinstance(value, Decimal) else value
+
+
+def _json(content: Any, indent: int | None = None) -> str:
+    return json.dumps(content, indent=indent, sort_keys=True)

@@ -1,0 +1,135 @@
+"""Exports on disk as typed frames, after proof that they speak of the same chain."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from chainkit import tables
+from chainkit.errors import StoreError
+from chainkit.exports import MANIFEST_NAME, Manifest, read_manifest
+from chainkit.types import Log
+
+PAYLOAD_CONTRACTS: Final = ("GroupMessages", "IdentityUpdates")
+"""The contracts whose events become node-0 envelopes: a node's export need name no others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A finished export whose files have the digests of its manifest."""
+
+    directory: Path
+    manifest: Manifest
+    manifest_digest: str
+    """sha256 of the manifest, in hex: it names the digest of every file."""
+
+    def contract(self, name: str) -> bytes:
+        """Return a contract's address. Raises StoreError if the manifest does not name it."""
+        try:
+            return bytes.fromhex(self.manifest.contracts[name].removeprefix("0x"))
+        except (KeyError, ValueError) as error:
+            subject = f"export {self.directory}"
+            raise StoreError(subject, f"the address of {name}", "none", MANIFEST_NAME) from error
+
+
+def read_export(directory: Path, kind: str) -> Export:
+    """Read an export's manifest and prove its files. Raises StoreError; see read_manifest."""
+    manifest = read_manifest(directory, kind)
+    digest = hashlib.sha256((directory / MANIFEST_NAME).read_bytes()).hexdigest()
+    return Export(directory, manifest, digest)
+
+
+def check_same_network(chain: Export, nodes: Sequence[Export]) -> None:
+    """Prove that all exports name one chain and the same two payload contracts.
+
+    Raises StoreError that tells which export differs in what.
+    """
+    for node in nodes:
+        subject = f"export {node.directory}"
+        for name in ("chain_id", "genesis_hash"):
+            expected, got = getattr(chain.manifest, name), getattr(node.manifest, name)
+            if expected != got:
+                raise StoreError(subject, f"{name} {expected} as in {chain.directory}", got)
+        for name in PAYLOAD_CONTRACTS:
+            address, other = chain.contract(name), node.contract(name)
+            if address != other:
+                expected = f"{name} at 0x{address.hex()} as in {chain.directory}"
+                raise StoreError(subject, expected, f"0x{other.hex()}")
+
+
+def read_blocks(spark: SparkSession, chain: Export) -> DataFrame:
+    """Return the blocks of a chain export (columns of chainkit.tables.BLOCKS)."""
+    return _read(spark, chain, "blocks", tables.BLOCKS)
+
+
+def read_receipts(spark: SparkSession, chain: Export) -> DataFrame:
+    """Return the receipts of a chain export (columns of chainkit.tables.RECEIPTS)."""
+    return _read(spark, chain, "receipts", tables.RECEIPTS)
+
+
+def read_logs(spark: SparkSession, chain: Export) -> DataFrame:
+    """Return the logs of a chain export (columns of chainkit.tables.LOGS)."""
+    return _read(spark, chain, "logs", tables.LOGS)
+
+
+def read_raw_envelopes(spark: SparkSession, nodes: Mapping[int, Export]) -> DataFrame:
+    """Return the nodes' envelopes as served, with nothing derived that the audit would trust.
+
+    ``nodes`` are the exports by node id. Columns: ``node_id``, ``row_index`` (position in the
+    node's file), ``claimed_sequence_id`` (what the node's table says, for rows that cannot be
+    read) and ``envelope``.
+    """
+    frames = [
+        _read(spark, export, "envelopes", tables.ENVELOPES, "_metadata.row_index").select(
+            sf.lit(node_id).cast("long").alias("node_id"),
+            sf.col("row_index"),
+            sf.col("sequence_id").alias("claimed_sequence_id"),
+            sf.col("envelope"),
+        )
+        for node_id, export in nodes.items()
+    ]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def log_from_row(row: Mapping[str, Any]) -> Log:
+    """Build a log from a row of chainkit.tables.LOGS, whichever way Spark handed it over."""
+    columns: dict[str, Any] = {name: row[name] for name in Log.__slots__ if name in row}
+    for name in ("address", "data", "block_hash", "transaction_hash"):
+        columns[name] = bytes(row[name])
+    columns["topics"] = tuple(bytes(topic) for topic in row["topics"])
+    return Log(**columns)
+
+
+def _read(
+    spark: SparkSession, export: Export, table: str, schema: pa.Schema, *hidden: str
+) -> DataFrame:
+    file_name = f"{table}.parquet"
+    path = (export.directory / file_name).resolve()
+    if file_name not in export.manifest.files:
+        raise StoreError(f"export {export.directory}", f"the table {table}", "none", MANIFEST_NAME)
+    _check_schema(path, schema)
+    frame = spark.read.schema(from_arrow_schema(schema)).parquet(str(path))
+    return frame.select(*schema.names, *hidden)
+
+
+def _check_schema(path: Path, expected: pa.Schema) -> None:
+    """Spark fills a column that is missing with nulls: that would be read as evidence."""
+    try:
+        schema = pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise StoreError(f"export file {path}", "Parquet", error) from error
+    for field in expected:
+        index = schema.get_field_index(field.name)
+        found = str(schema.field(index).type) if index >= 0 else "none"
+        if found != str(field.type):
+            raise StoreError(f"export file {path}", f"{field.name} of type {field.type}", found)

@@ -1,0 +1,370 @@
+"""`chainkit audit reconcile`: exit codes, ranges, outputs and what it refuses."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+from chainkit import tables
+from chainkit.cli.main import chainkit
+from chainkit.errors import ChainkitError, ConfigurationError, StoreError
+from chainkit_jobs.session import spark_session
+from support.audit_exports import (
+    GROUP_MESSAGES,
+    base_posts,
+    hash_of,
+    honest,
+    key_of,
+    registered,
+    write_chain,
+    write_node,
+    write_scene,
+)
+
+A, B = 100, 200
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+
+def reconcile(chain: Path, nodes: list[Path | str], out: Path, *options: str) -> Result:
+    arguments = ["audit", "reconcile", "--chain", str(chain), "--out", str(out), *options]
+    for node in nodes:
+        arguments += ["--node", str(node)]
+    result = CliRunner(mix_stderr=False).invoke(chainkit, arguments)
+    if result.exception is not None and not isinstance(
+        result.exception, (SystemExit, ChainkitError)
+    ):
+        raise result.exception
+    return result
+
+
+def node_of(tmp_path: Path, node_id: int, **about: Any) -> Path:
+    key = key_of(node_id)
+    return write_node(tmp_path / f"node-{node_id}", honest(base_posts(), key), key, **about)
+
+
+def chain_of(tmp_path: Path, **about: Any) -> Path:
+    registry = [registered(A), registered(B, log_index=1)]
+    return write_chain(tmp_path / "chain", base_posts(), registry, **about)
+
+
+def refusal(result: Result) -> ChainkitError:
+    assert isinstance(result.exception, ChainkitError), result
+    return result.exception
+
+
+def test_reconcile__all_honest__exits_0_and_writes_every_output(tmp_path: Path) -> None:
+    out = tmp_path / "audit"
+
+    result = reconcile(chain_of(tmp_path), [node_of(tmp_path, A), node_of(tmp_path, B)], out)
+
+    assert result.exit_code == 0, result.output
+    assert "0 findings" in result.output
+    names = {"findings.parquet", "findings.jsonl", "gas.parquet", "gas.jsonl"}
+    assert {path.name for path in out.iterdir()} == names | {"summary.json", "report.html"}
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["outcome"] == "clean"
+    assert summary["not_compared"] == []
+    assert [(n["node_id"], n["matched"]) for n in summary["nodes"]] == [(A, 7), (B, 7)]
+    assert summary["chain"]["quarantined"] == 1
+
+
+def test_reconcile__one_node_omits__exits_1_and_tables_agree(tmp_path: Path) -> None:
+    chain, nodes = write_scene(tmp_path, {A: honest, B: lambda p, key: honest(p[1:], key)})
+    out = tmp_path / "audit"
+
+    result = reconcile(chain, [path for _, path in nodes], out, "--json")
+
+    assert result.exit_code == 1, result.output
+    assert json.loads(result.stdout)["findings"] == {"ENVELOPE_MISSING": 1}
+    [row] = pq.read_table(out / "findings.parquet").to_pylist()
+    [line] = [json.loads(line) for line in (out / "findings.jsonl").read_text().splitlines()]
+    assert row["finding_id"] == line["finding_id"]
+    assert line["sequence_id"] == "1"
+    assert line["expected_digest"] == "0x" + row["expected_digest"].hex()
+    assert row["finding_id"] in (out / "report.html").read_text()
+
+
+def test_reconcile__split_otherwise__gives_the_same_bytes(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    chain, nodes = write_scene(
+        tmp_path, {A: honest, B: lambda p, key: honest(p[2:], key)[::-1] * 2}
+    )
+    settings = {
+        "spark.sql.shuffle.partitions": ("2", "7"),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": ("2000", "1"),
+        "spark.sql.files.maxPartitionBytes": ("128m", "600"),
+        "spark.sql.adaptive.enabled": ("true", "false"),
+    }
+    outputs = []
+    for run in (0, 1):
+        for name, values in settings.items():
+            spark.conf.set(name, values[run])
+        out = tmp_path / f"audit-{run}"
+        reconcile(chain, [path for _, path in nodes], out)
+        outputs.append({path.name: path.read_bytes() for path in out.iterdir()})
+    for name, values in settings.items():
+        spark.conf.set(name, values[0])
+
+    assert len(outputs[0]) == 6
+    assert outputs[0] == outputs[1]
+
+
+def test_reconcile__node_behind__is_compared_up_to_its_last_block(tmp_path: Path) -> None:
+    behind = base_posts()[:5]
+    node = write_node(tmp_path / "behind", honest(behind, key_of(B)), key_of(B), to_block=14)
+    out = tmp_path / "audit"
+
+    result = reconcile(chain_of(tmp_path), [node_of(tmp_path, A), node], out)
+
+    assert result.exit_code == 0, result.output
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["not_compared"] == ["node 200: blocks 15 to 20, which its export does not reach"]
+    assert [node["expected"] for node in summary["nodes"]] == [7, 4]
+
+
+def test_reconcile__node_lacks_the_payload_of_its_last_block__is_missing(tmp_path: Path) -> None:
+    lacking = honest(base_posts()[:5], key_of(B))
+    node = write_node(tmp_path / "lacking", lacking, key_of(B), to_block=15)
+
+    result = reconcile(chain_of(tmp_path), [node_of(tmp_path, A), node], tmp_path / "audit")
+
+    assert result.exit_code == 1
+    assert "ENVELOPE_MISSING 1" in result.output
+
+
+@pytest.mark.parametrize(
+    ("about", "sentence"),
+    [
+        ({"to_block": 21}, "its export ends at block 21, beyond the chain export's last block 20"),
+        ({"to_block_hash": "0x" + hash_of(20, "other").hex()}, "ends on another fork"),
+    ],
+)
+def test_reconcile__node_beyond_or_on_a_fork__exits_2_and_compares_the_rest(
+    tmp_path: Path, about: dict[str, Any], sentence: str
+) -> None:
+    out = tmp_path / "audit"
+    nodes: list[Path | str] = [node_of(tmp_path, A), node_of(tmp_path, B, **about)]
+
+    result = reconcile(chain_of(tmp_path), nodes, out)
+
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["outcome"] == "could not compare"
+    assert [(n["compared"], n["matched"]) for n in summary["nodes"]] == [(True, 7), (False, None)]
+    assert sentence in summary["not_compared"][0]
+    assert "Not everything could be compared" in (out / "report.html").read_text()
+
+
+def test_reconcile__chain_export_begins_later__older_sequences_accuse_nobody(
+    tmp_path: Path,
+) -> None:
+    registry = [registered(A, block=12), registered(B, block=12, log_index=1)]
+    chain = write_chain(tmp_path / "chain", base_posts(), registry, from_block=12)
+    out = tmp_path / "audit"
+
+    result = reconcile(chain, [node_of(tmp_path, A), node_of(tmp_path, B)], out)
+
+    assert result.exit_code == 0, result.output
+    assert json.loads((out / "summary.json").read_text())["not_compared"] == [
+        "node 100: blocks 1 to 11, before the chain export begins",
+        "node 200: blocks 1 to 11, before the chain export begins",
+        "node 100: 2 sequences that the chain export lacks or repeats, though the contracts "
+        "must have given them out",
+        "node 200: 2 sequences that the chain export lacks or repeats, though the contracts "
+        "must have given them out",
+    ]
+
+
+def test_reconcile__chain_lacks_and_repeats__chain_is_found_and_no_node(tmp_path: Path) -> None:
+    posts = base_posts()
+    repeated = replace(posts[7], transaction=b"\x08" * 32, block=19)
+    posts = [post for post in posts if post.sequence_id not in (2, 3, 6)] + [repeated]
+    chain = write_chain(tmp_path / "chain", posts, [registered(A), registered(B, log_index=1)])
+    out = tmp_path / "audit"
+
+    result = reconcile(chain, [node_of(tmp_path, A), node_of(tmp_path, B)], out)
+
+    assert result.exit_code == 1, result.output
+    rows = pq.read_table(out / "findings.parquet").to_pylist()
+    assert [(row["code"], int(row["sequence_id"]), row["detail"]) for row in rows] == [
+        ("CHAIN_SEQUENCE_GAP", 2, "sequences 2 to 3"),
+        ("CHAIN_SEQUENCE_GAP", 6, "sequence 6"),
+        ("CHAIN_SEQUENCE_REPEATED", 8, "held 2 times"),
+    ]
+
+
+def test_reconcile__no_payload_anywhere_but_one_node_invents__is_found(tmp_path: Path) -> None:
+    chain = write_chain(tmp_path / "chain", [], [registered(A), registered(B, log_index=1)])
+    empty = write_node(tmp_path / "empty", [], key_of(A))
+    inventing = write_node(tmp_path / "inventing", [base_posts()[0].envelope(key_of(B))], key_of(B))
+    out = tmp_path / "audit"
+
+    result = reconcile(chain, [empty, inventing], out)
+
+    assert result.exit_code == 1, result.output
+    assert json.loads((out / "summary.json").read_text())["findings"] == {"ENVELOPE_INVENTED": 1}
+
+
+def test_reconcile__disabled_node__is_compared_and_shown_as_disabled(tmp_path: Path) -> None:
+    registry = [
+        registered(A),
+        registered(B, log_index=1),
+        registered(B, block=19, is_enabled=False),
+    ]
+    chain = write_chain(tmp_path / "chain", base_posts(), registry)
+    out = tmp_path / "audit"
+
+    result = reconcile(chain, [node_of(tmp_path, A), node_of(tmp_path, B)], out)
+
+    assert result.exit_code == 0, result.output
+    summary = json.loads((out / "summary.json").read_text())
+    assert [(n["is_enabled"], n["matched"]) for n in summary["nodes"]] == [(True, 7), (False, 7)]
+
+
+def test_reconcile__export_named_as_another_node__every_signature_is_wrong(tmp_path: Path) -> None:
+    stranger = key_of(300)
+    foreign = write_node(tmp_path / "foreign", honest(base_posts(), stranger), stranger)
+
+    result = reconcile(
+        chain_of(tmp_path), [node_of(tmp_path, A), f"{B}={foreign}"], tmp_path / "audit"
+    )
+
+    assert result.exit_code == 1
+    assert "SIGNATURE_INVALID 7" in result.output
+
+
+def rewrite(export: Path, file_name: str, table: pa.Table) -> None:
+    """Write another table under the same name, and its digest into the manifest."""
+    file = export / file_name
+    pq.write_table(table, file)
+    manifest = json.loads((export / "manifest.json").read_text())
+    manifest["files"][file_name]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
+    (export / "manifest.json").write_text(json.dumps(manifest))
+
+
+def without_column(path: Path) -> None:
+    table = pq.read_table(path / "envelopes.parquet")
+    rewrite(path, "envelopes.parquet", table.drop_columns(["envelope"]))
+
+
+def changed_byte(path: Path) -> None:
+    file = path / "envelopes.parquet"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+OTHER_CONTRACTS = {
+    "GroupMessages": "0x" + (b"\x55" * 20).hex(),
+    "IdentityUpdates": "0x" + (b"\x22" * 20).hex(),
+}
+
+
+@pytest.mark.parametrize(
+    ("about", "damage", "message"),
+    [
+        ({"chain_id": 1}, None, "expected chain_id 31337 as in"),
+        ({"genesis_hash": "0x" + "00" * 32}, None, "expected genesis_hash 0x"),
+        ({"contracts": OTHER_CONTRACTS}, None, f"GroupMessages at 0x{GROUP_MESSAGES.hex()} as in"),
+        ({"kind": "chain"}, None, "expected an export of kind node, got chain"),
+        ({"node_public_key": None}, None, "expected node_public_key in its manifest, got none"),
+        ({}, without_column, "expected envelope of type binary, got none"),
+        ({}, changed_byte, "expected sha256"),
+    ],
+)
+def test_reconcile__export_unusable__is_refused_and_nothing_written(
+    tmp_path: Path, about: dict[str, Any], damage: Callable[[Path], None] | None, message: str
+) -> None:
+    node = node_of(tmp_path, B, **about)
+    if damage is not None:
+        damage(node)
+
+    result = reconcile(chain_of(tmp_path), [node_of(tmp_path, A), node], tmp_path / "audit")
+
+    assert message in str(refusal(result))
+    assert isinstance(result.exception, StoreError)
+    assert not (tmp_path / "audit").exists()
+
+
+def test_reconcile__key_not_registered__names_export_and_block(tmp_path: Path) -> None:
+    result = reconcile(
+        chain_of(tmp_path), [node_of(tmp_path, A), node_of(tmp_path, 300)], tmp_path / "audit"
+    )
+
+    assert "expected a key registered by block 20" in str(refusal(result))
+
+
+def test_reconcile__one_node_twice__is_refused(tmp_path: Path) -> None:
+    node = node_of(tmp_path, A)
+
+    result = reconcile(chain_of(tmp_path), [node, f"{A}={node}"], tmp_path / "audit")
+
+    assert isinstance(refusal(result), ConfigurationError)
+
+
+def test_reconcile__id_not_registered__tells_which_are(tmp_path: Path) -> None:
+    result = reconcile(
+        chain_of(tmp_path), [node_of(tmp_path, A), f"300={node_of(tmp_path, B)}"], tmp_path / "o"
+    )
+
+    assert str(refusal(result)) == "node 300: expected a registered id (100, 200), got another"
+
+
+def test_reconcile__log_of_the_contract_does_not_decode__is_refused(tmp_path: Path) -> None:
+    chain = chain_of(tmp_path)
+    rows = pq.read_table(chain / "logs.parquet").to_pylist()
+    rows[-1]["data"] = rows[-1]["data"][:40]
+    rewrite(chain, "logs.parquet", pa.Table.from_pylist(rows, schema=tables.LOGS))
+
+    result = reconcile(chain, [node_of(tmp_path, A), node_of(tmp_path, B)], tmp_path / "audit")
+
+    assert "chain export: expected payload logs that decode" in str(refusal(result))
+    assert "(block 17, log 8)" in str(refusal(result))
+
+
+def test_reconcile__one_node_only__is_a_usage_error(tmp_path: Path) -> None:
+    result = reconcile(tmp_path, [tmp_path], tmp_path / "audit")
+
+    assert result.exit_code == 2
+    assert "two or more" in result.stderr
+
+
+def test_reconcile__output_exists__is_refused_before_any_work(tmp_path: Path) -> None:
+    result = reconcile(tmp_path / "no", [tmp_path / "x", tmp_path / "y"], tmp_path)
+
+    assert "expected a folder that does not exist yet" in str(refusal(result))
+
+
+def test_session__unknown_master__is_refused_before_java_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("chainkit_jobs.session.SparkSession.getActiveSession", lambda: None)
+
+    with pytest.raises(ConfigurationError, match="--master: expected"), spark_session("lcal[2]"):
+        pass
+
+
+def test_session__java_missing__names_the_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("chainkit_jobs.session.java_version", lambda: 11)
+    monkeypatch.setattr("chainkit_jobs.session.SparkSession.getActiveSession", lambda: None)
+
+    with pytest.raises(ConfigurationError) as raised, spark_session():
+        pass
+
+    assert str(raised.value) == (
+        "java: expected version 17 or newer (install the Debian package "
+        "openjdk-17-jre-headless), got 11"
+    )

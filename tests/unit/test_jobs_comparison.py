@@ -1,0 +1,84 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainkit.errors import ConfigurationError
+from chainkit.exports import Manifest
+from chainkit.types import Node
+from chainkit_jobs.comparison import NodeExport, compare_ranges, identify_nodes
+from chainkit_jobs.nodes import Registry
+from chainkit_jobs.sources import Export
+from support.audit_exports import hash_of, key_of
+
+NODE = Node(100, key_of(100).public_key, "https://node100.example", True)
+REGISTRY = Registry({100: NODE}, at_block=50)
+
+
+def export(kind: str = "node", **changes: Any) -> Export:
+    about = {
+        "kind": kind,
+        "chain_id": 1,
+        "genesis_hash": "0x00",
+        "contracts": {},
+        "from_block": 10,
+        "to_block": 50,
+        "files": {},
+        "node_public_key": "0x" + key_of(100).public_key.hex(),
+    } | changes
+    about.setdefault("to_block_hash", "0x" + hash_of(about["to_block"]).hex())
+    return Export(Path(kind), Manifest(**about), "digest")
+
+
+@pytest.mark.parametrize(
+    ("node", "sentences"),
+    [
+        ({}, []),
+        ({"to_block_hash": "0x" + hash_of(50).hex().upper()}, []),
+        ({"from_block": 20}, ["node 100: blocks 10 to 19, before its export begins"]),
+        ({"from_block": 5}, ["node 100: blocks 5 to 9, before the chain export begins"]),
+        ({"to_block": 49}, ["node 100: block 50, which its export does not reach"]),
+        ({"to_block": 10}, ["node 100: blocks 11 to 50, which its export does not reach"]),
+    ],
+)
+def test_compare_ranges__ranges_overlap__compares_and_names_the_rest(
+    node: dict[str, Any], sentences: list[str]
+) -> None:
+    hashes = {number: hash_of(number) for number in range(10, 51)}
+
+    result = compare_ranges(export("chain"), [NodeExport(NODE, export(**node))], hashes)
+
+    assert [item.node.node_id for item in result.comparable] == [100]
+    assert list(result.left_out) == sentences
+    assert result.set_aside == {}
+
+
+@pytest.mark.parametrize(
+    ("node", "reason"),
+    [
+        ({"to_block": 51}, "beyond the chain export's last block 50"),
+        ({"from_block": 1, "to_block": 9}, "they have no block in common"),
+        ({"to_block_hash": "0x" + "00" * 32}, "ends on another fork"),
+        ({"to_block": 48}, "the chain export has no block"),
+    ],
+)
+def test_compare_ranges__no_common_chain__sets_the_node_aside(
+    node: dict[str, Any], reason: str
+) -> None:
+    result = compare_ranges(export("chain"), [NodeExport(NODE, export(**node))], {50: hash_of(50)})
+
+    assert result.comparable == ()
+    assert reason in result.set_aside[100]
+
+
+def test_identify_nodes__key_in_capitals__is_found() -> None:
+    key = "0x" + key_of(100).public_key.hex().upper()
+
+    [node] = identify_nodes([(None, export(node_public_key=key))], REGISTRY)
+
+    assert node.node is NODE
+
+
+def test_identify_nodes__nobody_registered__says_so() -> None:
+    with pytest.raises(ConfigurationError, match="none is registered"):
+        identify_nodes([(100, export())], Registry({}, at_block=50))

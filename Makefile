@@ -24,7 +24,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 CONTRACTS := $(shell find contracts -name '*.sol')
 PYTEST := python -m pytest
 
-.PHONY: all help setup check format test unit contracts integration demo lock generate clean
+.PHONY: all help setup check format test unit contracts integration demo localnet lock generate clean
 
 all: check unit  ## check and run the fast tests
 
@@ -101,6 +101,9 @@ integration: setup  ## real anvil, databases and Spark
 
 demo: setup  ## play the whole story on a private chain; writes build/demo
 	@python -m demo
+
+localnet: setup  ## run a private chain with the contracts, to try the commands on
+	@python -m localnet
 
 ## ---------------------------------------------------------------- upkeep
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import click
 import pyarrow.parquet as pq
-from eth_account import Account
 
 from chainkit.cli.key import load_signing_key
 from chainkit.envelope import parse_originator_envelope
@@ -19,7 +18,8 @@ from demo.cheat import Injected, tamper
 from demo.commands import Settings, run, run_json
 from demo.operators import Operator
 from demo.summary import Summary, count_codes
-from localnet.anvil import MNEMONIC, Anvil
+from localnet.accounts import write_council_keystore
+from localnet.anvil import Anvil
 from localnet.deployment import deploy, run_ape_script
 
 MESSAGES_BEFORE: Final = 240
@@ -105,7 +105,7 @@ class Story:
             _say(f"{name} at {contract['address']}")
 
     def _register(self) -> None:
-        self._write_council_keystore()
+        write_council_keystore(self._council_keystore, PASSWORD)
         for operator in self._operators:
             keys = operator.make_key()
             self._council(
@@ -208,11 +208,6 @@ class Story:
             _say(f"{operator.name} now follows nodes {', '.join(map(str, ids))}")
 
     # ------------------------------------------------------------------ their means
-
-    def _write_council_keystore(self) -> None:
-        Account.enable_unaudited_hdwallet_features()
-        owner = Account.from_mnemonic(MNEMONIC, account_path="m/44'/60'/0'/0/1")
-        self._council_keystore.write_text(json.dumps(Account.encrypt(owner.key, PASSWORD)))
 
     def _council(self, *arguments: str) -> None:
         sending = ("--broadcast", "--keystore", self._council_keystore)

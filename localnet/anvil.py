@@ -15,9 +15,6 @@ from chainkit.chain import Endpoint
 from chainkit.errors import ConfigurationError
 from localnet.process import end, end_with_parent
 
-MNEMONIC: Final = "test test test test test test test test test test test junk"
-"""Of anvil's funded development accounts; their keys are public."""
-
 _PROJECT_PROGRAMS: Final = Path(__file__).parent.parent / ".cache" / "bin"
 """Where `make setup` puts the real program: npm's own link starts it through Node, which would
 leave it running when only Node is told to stop."""

@@ -21,7 +21,6 @@ _MASTERS: Final = ("local", "spark://", "k8s://", "yarn")
 
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     # An overflow or a bad cast must end the audit, never become a null.
     "spark.sql.ansi.enabled": "true",
@@ -83,6 +82,8 @@ def _start(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkSess
     all_settings = {
         **_SETTINGS,
         **(_LOCAL_SETTINGS if is_local else {}),
+        # A bar per stage for a person at a terminal, nothing for a log.
+        "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",

@@ -7,7 +7,7 @@ from web3 import HTTPProvider, Web3
 
 from chainkit.errors import ConfigurationError, WrongChain
 from localnet.anvil import Anvil
-from localnet.deployment import PARAMETERS, deploy, run_ape_script
+from localnet.deployment import PARAMETERS, ScriptFailed, deploy, run_ape_script
 from scripts._parameters import read_parameters
 from scripts._record import check_absent_or_readable
 from scripts._verification import DeployedChain, check_deployed
@@ -80,7 +80,7 @@ def test_deploy__with_the_parameters_of_another_network__is_refused(
 
 def test_deploy__to_a_dead_endpoint__says_so_in_a_line(tmp_path):
     options = ("--account", "test::0", "--parameters", str(PARAMETERS))
-    with pytest.raises(RuntimeError) as error:
+    with pytest.raises(ScriptFailed) as error:
         record = str(tmp_path / "record.json")
         run_ape_script("deploy", "http://127.0.0.1:9", *options, "--record", record)
     _, *lines = str(error.value).splitlines()

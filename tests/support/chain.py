@@ -17,19 +17,16 @@ from chainkit.chain import Endpoint, parse_bytes
 from chainkit.deployment import DeploymentRecord, read_deployment_record
 from chainkit.signatures import keccak256
 from chainkit.types import BlockHeader
-from localnet.anvil import MNEMONIC, Anvil
+from localnet.accounts import COUNCIL as REGISTRY_OWNER
+from localnet.accounts import development_account
+from localnet.anvil import Anvil
 from localnet.deployment import deploy
-
-REGISTRY_OWNER = 1
-"""Development account that deployments/parameters/local.json names."""
-
-Account.enable_unaudited_hdwallet_features()
 
 
 @cache
 def dev_secret(number: int) -> bytes:
     """The well-known private key of an anvil development account."""
-    return bytes(Account.from_mnemonic(MNEMONIC, account_path=f"m/44'/60'/0'/0/{number}").key)
+    return bytes(development_account(number).key)
 
 
 def dev_address(number: int) -> str:

@@ -334,7 +334,10 @@ def test_check_deployment__foreign_genesis__says_both() -> None:
     with pytest.raises(WrongChain) as caught:
         check_deployment(chain().endpoint(), record)
 
-    assert str(caught.value) == (f"block 0 at {NAME}: expected 0x{'01' * 32}, got 0x{'00' * 32}")
+    assert str(caught.value) == (
+        f"block 0 at {NAME}: expected 0x{'01' * 32}, got 0x{'00' * 32} "
+        "(the deployment record is of another chain)"
+    )
 
 
 @pytest.mark.parametrize("missing", CONTRACTS, ids=lambda contract: contract.name)

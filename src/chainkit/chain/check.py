@@ -20,7 +20,8 @@ def check_deployment(endpoint: Endpoint, record: DeploymentRecord) -> BlockHeade
     genesis = endpoint.header(0)
     if genesis.hash != record.genesis_hash:
         expected, got = f"0x{record.genesis_hash.hex()}", f"0x{genesis.hash.hex()}"
-        raise WrongChain(f"block 0 at {endpoint.name}", expected, got)
+        place = "the deployment record is of another chain"
+        raise WrongChain(f"block 0 at {endpoint.name}", expected, got, place)
     head = endpoint.head()
     for contract in record.contracts:
         if not endpoint.code(contract.address, head.reference):

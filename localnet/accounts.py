@@ -1,0 +1,28 @@
+"""anvil's development accounts. Their keys are public: never fund them elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+
+MNEMONIC: Final = "test test test test test test test test test test test junk"
+
+COUNCIL: Final = 1
+"""Number of the account that deployments/parameters/local.json makes owner and admin."""
+
+
+def development_account(number: int) -> LocalAccount:
+    """Return one of the accounts that anvil funds."""
+    Account.enable_unaudited_hdwallet_features()
+    account: LocalAccount = Account.from_mnemonic(MNEMONIC, account_path=f"m/44'/60'/0'/0/{number}")
+    return account
+
+
+def write_council_keystore(path: Path, password: str) -> None:
+    """Write the council's key as a keystore, as the real council would hold its own."""
+    account = development_account(COUNCIL)
+    path.write_text(json.dumps(Account.encrypt(bytes(account.key), password)) + "\n")

@@ -83,8 +83,8 @@ def test_deploy__to_a_dead_endpoint__says_so_in_a_line(tmp_path):
     with pytest.raises(ScriptFailed) as error:
         record = str(tmp_path / "record.json")
         run_ape_script("deploy", "http://127.0.0.1:9", *options, "--record", record)
-    _, *lines = str(error.value).splitlines()
-    assert lines == ["Error: No (supported) node found on 'http://127.0.0.1:9'."]
+    assert error.value.place == "Error: No (supported) node found on 'http://127.0.0.1:9'."
+    assert not (tmp_path / "record.json").exists()
 
 
 def test_check_deployed__with_another_owner_or_admin__names_it(deployed, chain, tmp_path):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chainkit.cli.command import CompleteGroup
+from chainkit.cli.command import CompleteGroup, require_packages
 from chainkit.cli.options import (
     deployment_option,
     echo_json,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from chainkit_indexer.status import Status
     from chainkit_indexer.store import Store
     from chainkit_indexer.types import StepResult
+
+require_packages("sqlalchemy", "pyarrow")
 
 database_option = click.option(
     "--database",

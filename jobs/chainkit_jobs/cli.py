@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +11,7 @@ from typing import Any
 
 import click
 
-from chainkit.cli.command import CompleteGroup
+from chainkit.cli.command import CompleteGroup, require_packages
 from chainkit.cli.options import (
     deployment_option,
     echo_json,
@@ -22,11 +21,7 @@ from chainkit.cli.options import (
     rpc_option,
 )
 
-for package in ("pyspark", "pyarrow", "matplotlib", "jinja2"):
-    # The commands import these when they run, to start fast; the root command says how to get
-    # what is missing, if it learns of it while it imports this module.
-    if importlib.util.find_spec(package) is None:
-        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+require_packages("pyspark", "pyarrow", "matplotlib", "jinja2")
 
 EXIT_FINDINGS = 1
 EXIT_NOT_COMPARED = 2

@@ -250,3 +250,26 @@ def test_run__only_missing_option_is_in_the_environment__is_not_named() -> None:
 
     assert result.exit_code == 2
     assert "--rpc" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("command", "package", "extra"),
+    [("index", "sqlalchemy", "indexer"), ("audit", "pyspark", "audit")],
+)
+def test_run__extra_not_installed__names_the_extra_at_once(
+    command: str, package: str, extra: str
+) -> None:
+    program = f"""
+import importlib.util, sys
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name == {package!r} else found(name, *more)
+from chainkit.cli.main import main
+sys.argv = ["chainkit", {command!r}, "--help"]
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert f"needs the package {package}: pip install 'chainkit[{extra}]'" in done.stderr

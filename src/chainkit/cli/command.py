@@ -1,11 +1,22 @@
-"""A command that tells all missing options in one error, not the next one at each try."""
+"""Commands that tell what is missing: all options in one error, or the packages of an extra."""
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
 import click
+
+
+def require_packages(*names: str) -> None:
+    """Raise ModuleNotFoundError now for packages that a group's commands import when they run.
+
+    The root command, which imports the group's module, then says which extra brings them.
+    """
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 class CompleteCommand(click.Command):

@@ -95,7 +95,7 @@ contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q
 
 integration: setup  ## real anvil, databases and Spark
-	$(PYTEST) tests/indexer tests/jobs tests/council tests/e2e -q
+	$(PYTEST) tests/indexer tests/jobs tests/council tests/e2e -q -rs
 
 ## ---------------------------------------------------------------- the story
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-import click
 import pyarrow.parquet as pq
 
 from chainkit.cli.key import load_signing_key
@@ -17,6 +14,7 @@ from chainkit.envelope import parse_originator_envelope
 from demo.cheat import Injected, tamper
 from demo.commands import Settings, run, run_json
 from demo.operators import Operator
+from demo.progress import say, stage
 from demo.summary import Summary, count_codes
 from localnet.accounts import write_council_keystore
 from localnet.anvil import Anvil
@@ -81,20 +79,9 @@ class Story:
             ("report", "sign a misbehavior report, and verify it", self._report),
             ("disable", "disable the faulty node", self._disable),
         )
-        for number, (name, title, stage) in enumerate(stages, 1):
-            click.secho(f"[{number}/{len(stages)}] {title}", bold=True)
-            with self._timed(name):
-                stage()
-
-    @contextmanager
-    def _timed(self, stage: str) -> Iterator[None]:
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            seconds = time.monotonic() - started
-            self._summary.seconds[stage] = seconds
-            click.echo(f"       {seconds:.1f} s")
+        for number, (name, title, play) in enumerate(stages, 1):
+            with stage(f"[{number}/{len(stages)}] {title}", self._summary.seconds, name):
+                play()
 
     # ------------------------------------------------------------------ the stages
 
@@ -102,7 +89,7 @@ class Story:
         deploy(self._anvil.url, self._settings.record_path)
         record = json.loads(self._settings.record_path.read_text())
         for name, contract in sorted(record["contracts"].items()):
-            _say(f"{name} at {contract['address']}")
+            say(f"{name} at {contract['address']}")
 
     def _register(self) -> None:
         write_council_keystore(self._council_keystore, PASSWORD)
@@ -114,7 +101,7 @@ class Story:
                 *("--http-address", f"https://{operator.name}.example.org"),
             )
             operator.node_id = self._registered()[-1]["node_id"]
-            _say(f"{operator.name} is node {operator.node_id}")
+            say(f"{operator.name} is node {operator.node_id}")
 
     def _publish(self) -> None:
         for operator in self._operators:
@@ -138,7 +125,7 @@ class Story:
         self._summary.expect(
             "payloads mined again", len(done["remined"]), seen["kept"] + seen["moved"]
         )
-        _say(
+        say(
             f"{seen['depth']} blocks replaced: {seen['kept']} payloads kept, "
             f"{seen['moved']} moved, {seen['dropped']} dropped"
         )
@@ -156,7 +143,7 @@ class Story:
         key = load_signing_key(self._faulty.keystore, self._settings.password_path)
         self._injected = tamper(self._faulty.database, key)
         for injected in self._injected:
-            _say(f"{self._faulty.name}: sequence {injected.sequence_id}, {injected.code}")
+            say(f"{self._faulty.name}: sequence {injected.sequence_id}, {injected.code}")
 
     def _export(self) -> None:
         for operator in self._operators:
@@ -165,7 +152,7 @@ class Story:
         first, second = (_unsigned_envelopes(operator.export) for operator in self._honest)
         self._facts["honest_nodes_identical"] = bool(first) and first == second
         self._summary.expect("honest nodes identical", True, first == second)
-        _say(f"{len(first)} unsigned envelopes of the honest nodes compared")
+        say(f"{len(first)} unsigned envelopes of the honest nodes compared")
 
     def _reconcile(self) -> None:
         exports = [part for operator in self._operators for part in ("--node", operator.export)]
@@ -182,7 +169,7 @@ class Story:
         self._summary.expect("findings", sorted(expected), sorted(got))
         self._summary.expect("number of findings", len(self._injected), len(found))
         for row in found:
-            _say(f"{row['code']}: node {row['node_id']}, sequence {row['sequence_id']}")
+            say(f"{row['code']}: node {row['node_id']}, sequence {row['sequence_id']}")
 
     def _report(self) -> None:
         altered = next(row for row in self._findings() if row["code"] == "ENVELOPE_ALTERED")
@@ -196,7 +183,7 @@ class Story:
         verified = run_json(self._settings, "council", "verify", report, expected=(0, 1))
         self._facts["report_verified"] = verified["verdict"] == "proved"
         self._summary.expect("verdict on the report", "proved", verified["verdict"])
-        _say(f"the council's verdict: {verified['verdict']}")
+        say(f"the council's verdict: {verified['verdict']}")
 
     def _disable(self) -> None:
         self._council("disable", str(self._faulty.node_id))
@@ -205,7 +192,7 @@ class Story:
         self._facts["node_disabled"] = all(ids == honest_ids for ids in seen)
         for operator, ids in zip(self._honest, seen, strict=True):
             self._summary.expect(f"enabled nodes that {operator.name} sees", honest_ids, ids)
-            _say(f"{operator.name} now follows nodes {', '.join(map(str, ids))}")
+            say(f"{operator.name} now follows nodes {', '.join(map(str, ids))}")
 
     # ------------------------------------------------------------------ their means
 
@@ -227,7 +214,7 @@ class Story:
         )
         traffic = json.loads(output)
         self._traffic.append(traffic)
-        _say(
+        say(
             f"{traffic['group_messages']} commits, {traffic['identity_updates']} identity updates, "
             f"{traffic['malformed']} malformed, blocks {traffic['first_block']} to "
             f"{traffic['last_block']}"
@@ -265,7 +252,3 @@ def _unsigned_envelopes(export: Path) -> list[bytes]:
         parse_originator_envelope(envelope).unsigned_originator_envelope
         for envelope in table["envelope"].to_pylist()
     ]
-
-
-def _say(text: str) -> None:
-    click.echo(f"       {text}")

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from chainkit import __version__
 from chainkit.errors import StoreError
+from chainkit.interface import printable
 from chainkit_jobs.audit import Audit, Row
 from chainkit_jobs.comparison import NodeExport
 from chainkit_jobs.findings import FINDINGS
@@ -113,7 +114,7 @@ def _summarize_node(audit: Audit, node: NodeExport) -> dict[str, Any]:
     return {
         "node_id": node_id,
         "public_key": "0x" + node.node.signing_key.hex(),
-        "http_address": node.node.http_address,
+        "http_address": printable(node.node.http_address),
         "is_enabled": node.node.is_enabled,
         "manifest_sha256": node.export.manifest_digest,
         "from_block": manifest.from_block,

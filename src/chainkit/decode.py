@@ -21,7 +21,8 @@ NODE_UPDATED_TOPIC: Final = keccak256(b"NodeUpdated(uint256,(bytes,string,bool))
 
 _PAYLOAD_TYPES: Final = ("bytes32", "bytes", "uint64")
 _NODE_TYPES: Final = ("uint256", "(bytes,bytes,bool)")
-"""The HTTP address as bytes, which are encoded alike: a stranger's string may not be UTF-8."""
+"""The HTTP address as bytes, which are encoded alike: a stranger's string may not be UTF-8, and
+then its bytes are kept as surrogates. ``interface.printable`` shows them."""
 
 
 def decode_payload_event(log: Log) -> PayloadEvent:
@@ -48,7 +49,7 @@ def decode_node_updated(log: Log) -> Node:
     if topic != NODE_UPDATED_TOPIC:
         raise MalformedLog("log", "NodeUpdated", f"topic 0x{topic.hex()}", log.place)
     node_id, (signing_key, http_address, is_healthy) = _arguments(log, _NODE_TYPES)
-    return Node(node_id, signing_key, http_address.decode(errors="backslashreplace"), is_healthy)
+    return Node(node_id, signing_key, http_address.decode(errors="surrogateescape"), is_healthy)
 
 
 def _only_topic(log: Log) -> bytes:

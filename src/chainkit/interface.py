@@ -36,10 +36,10 @@ _SOLIDITY_ERRORS: Final[tuple[dict[str, Any], ...]] = (
 
 
 class _TolerantStringDecoder(StringDecoder):
-    """Escapes bytes that are no UTF-8: a stranger's string must not hide a list."""
+    """Keeps bytes that are no UTF-8 as surrogates: a stranger's string must not hide a list."""
 
     def __init__(self) -> None:
-        super().__init__("backslashreplace")  # type: ignore[no-untyped-call]
+        super().__init__("surrogateescape")  # type: ignore[no-untyped-call]
 
 
 def _codec() -> ABICodec:

@@ -177,3 +177,12 @@ def test_decode_node_updated__arbitrary_data__gives_a_node_or_malformed_log(data
         return
     assert node.node_id == int.from_bytes(data[:32], "big")
     assert node.signing_key in data
+
+
+def test_decode_node_updated__address_that_is_no_utf_8__keeps_its_bytes() -> None:
+    address = b"http://\xff\xfe"
+    data = eth_abi.encode(["uint256", "(bytes,bytes,bool)"], [100, (b"key", address, True)])
+
+    node = decode_node_updated(Log(bytes(20), (NODE_UPDATED_TOPIC,), data, 1, bytes(32), b"", 0, 0))
+
+    assert node.http_address.encode("utf-8", "surrogateescape") == address

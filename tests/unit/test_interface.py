@@ -54,12 +54,13 @@ def test_result__bytes_of_no_such_type__is_inconsistent() -> None:
         REGISTRY.result("owner", b"\xff" * 32)
 
 
-def test_result__string_that_is_no_utf_8__shows_its_bytes() -> None:
+def test_result__string_that_is_no_utf_8__keeps_its_bytes() -> None:
     data = eth_abi.encode(["(bytes,bytes,bool)"], [(b"key", b"http://\xff\xfe", True)])
 
     ((_, http_address, _),) = REGISTRY.result("getNode", data)
 
-    assert http_address == r"http://\xff\xfe"
+    assert http_address.encode("utf-8", "surrogateescape") == b"http://\xff\xfe"
+    assert printable(http_address) == "http://\\udcff\\udcfe"
 
 
 def test_event__node_updated__is_named() -> None:

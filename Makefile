@@ -112,6 +112,7 @@ lock: $(STAMPS)/uv  ## resolve the locked versions again
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	    requirements/$$name.in --output-file requirements/$$name.txt; done
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --overrides requirements/overrides.txt \
 	  --all-extras --group dev pyproject.toml --output-file requirements/dev.txt
 	npm install --package-lock-only
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -53,6 +54,9 @@ def main(result: Path) -> None:
     except ChainkitError as error:
         summary.faults.append(str(error))
         click.echo(f"\nerror: {error}", err=True)
+    except Exception as error:  # whatever it was, the summary must not tell of an earlier run
+        summary.faults.append(repr(error))
+        traceback.print_exc()
     except KeyboardInterrupt:
         shutil.rmtree(folder)
         click.echo("\ninterrupted: everything was stopped and removed", err=True)

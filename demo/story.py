@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from chainkit.cli.key import load_signing_key
 from chainkit.envelope import parse_originator_envelope
+from chainkit.errors import ChainkitError
 from demo.cheat import Injected, tamper
 from demo.commands import Settings, run, run_json
 from demo.operators import Operator
@@ -29,6 +30,10 @@ REORG_DROPS: Final = 4
 PER_BLOCK: Final = 12
 PASSWORD: Final = "demo"
 """Protects keys of a chain that ends with the demo."""
+
+
+class StageFailed(ChainkitError):
+    """The story cannot go on."""
 
 
 def tell(folder: Path, summary: Summary) -> None:
@@ -116,7 +121,8 @@ class Story:
         done = json.loads(run_ape_script("reorg", self._anvil.url, *arguments))
         self._wait_for_indexers()
         status = self._operators[0].status()
-        (seen,) = status["reorgs"]
+        self._summary.expect("number of reorgs seen", 1, len(status["reorgs"]))
+        seen = status["reorgs"][-1]
         self._facts["reorg"] = {
             outcome: seen[outcome] for outcome in ("depth", "kept", "moved", "dropped")
         }
@@ -151,7 +157,7 @@ class Story:
         run(self._settings, "audit", "export-chain", "--out", self._folder / "chain")
         first, second = (_unsigned_envelopes(operator.export) for operator in self._honest)
         self._facts["honest_nodes_identical"] = bool(first) and first == second
-        self._summary.expect("honest nodes identical", True, first == second)
+        self._summary.expect("honest nodes identical", True, self._facts["honest_nodes_identical"])
         say(f"{len(first)} unsigned envelopes of the honest nodes compared")
 
     def _reconcile(self) -> None:
@@ -172,7 +178,9 @@ class Story:
             say(f"{row['code']}: node {row['node_id']}, sequence {row['sequence_id']}")
 
     def _report(self) -> None:
-        altered = next(row for row in self._findings() if row["code"] == "ENVELOPE_ALTERED")
+        altered = next((r for r in self._findings() if r["code"] == "ENVELOPE_ALTERED"), None)
+        if altered is None:
+            raise StageFailed("findings", "an altered envelope to report", "none")
         report = self._folder / "report.pb"
         run(
             self._settings,

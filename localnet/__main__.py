@@ -40,18 +40,25 @@ _FILES: Final = ("deployment.json", "council.json", "password")
 
 
 def _explain(url: str, record: Path, keystore: Path, password: Path) -> None:
+    settings = {
+        "CHAINKIT_RPC": url,
+        "CHAINKIT_DEPLOYMENT": record,
+        "CHAINKIT_PASSWORD_FILE": password,
+        "APE_DATA_FOLDER": PROJECT / ".cache" / "ape",
+        "SOLCX_BINARY_PATH": PROJECT / ".cache" / "solcx",
+    }
+    click.echo("A private chain with the contracts deployed; Ctrl-C ends it.")
+    click.echo("In another terminal, in this folder:\n")
+    click.echo(f'export PATH="{PROJECT}/.cache/bin:{PROJECT}/.venv/bin:$PATH"')
+    for name, value in settings.items():
+        click.echo(f"export {name}={value}")
+    click.echo("\nSomething to index, and a reorg:\n")
     click.echo(
-        "A private chain with the contracts deployed; Ctrl-C ends it. In another terminal:\n"
+        "ape run traffic --network $CHAINKIT_RPC --record $CHAINKIT_DEPLOYMENT --per-block 10"
     )
-    click.echo('export PATH="$PWD/.cache/bin:$PWD/.venv/bin:$PATH"')
-    click.echo(f"export CHAINKIT_RPC={url}")
-    click.echo(f"export CHAINKIT_DEPLOYMENT={_shown(record)}")
-    click.echo(f"export CHAINKIT_PASSWORD_FILE={_shown(password)}")
-    click.echo(f"\nThe council's keystore is {_shown(keystore)}.")
-
-
-def _shown(path: Path) -> str:
-    return str(path.relative_to(PROJECT))
+    click.echo("ape run reorg --network $CHAINKIT_RPC --depth 3 --drop 2")
+    click.echo("\nThe registry's owner signs with:\n")
+    click.echo(f"--broadcast --keystore {keystore}")
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:

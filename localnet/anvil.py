@@ -59,11 +59,6 @@ class Anvil:
         """End the process."""
         self.stop()
 
-    @property
-    def process_id(self) -> int:
-        """Id of the process, to prove that it is gone."""
-        return self._process.pid
-
     def stop(self) -> None:
         """End the process and wait until it is gone."""
         end(self._process)

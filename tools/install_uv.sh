@@ -5,7 +5,7 @@ set -euo pipefail
 python=$1 cache=$2
 
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-  echo "set-up: expected Python 3.11 or newer as $python: install the Debian package python3, or pass PYTHON=" >&2
+  echo "set-up: expected Python 3.11 or newer as ${python:-python3}: install the Debian package python3, or pass PYTHON=" >&2
   exit 1
 fi
 mkdir -p "$cache/bin" "$cache/stamps"

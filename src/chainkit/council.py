@@ -10,6 +10,9 @@ so a verdict of *proved* must hold whatever the council's own endpoint has or ha
 that asks for:
 
 - The envelope bears the accused node's signature, over envelope and transaction hash together.
+- **proved**: the signed bytes are not the ones that every node builds from some log: another
+  originator than 0, sequence id 0, a time that no block has, a payer's signature, an unknown or
+  repeated field. No transaction excuses them.
 - **proved**: the transaction calls one of the two payload contracts directly, and what it asks
   that contract to emit is not the envelope's payload and topic. What a direct call emits is fixed
   by its calldata, and the calldata by the transaction's hash: on no branch of the chain, past or
@@ -60,6 +63,8 @@ from chainkit.signatures import address_of, keccak256
 from chainkit.transactions import Receipt, fetch_input, fetch_receipt
 from chainkit.types import (
     BLOCKCHAIN_ORIGINATOR_ID,
+    HASH_LENGTH,
+    NANOSECONDS_PER_SECOND,
     BlockReference,
     IdentityUpdateCreated,
     MessageSent,
@@ -174,6 +179,8 @@ class _EnvelopeCheck:
         self._note("envelope", _identity(served))
         if (reason := self._foreign_signature(served)) is not None:
             return Verdict.NOT_PROVED, reason
+        if (reason := _impossible_form(served)) is not None:
+            return Verdict.PROVED, reason
         receipt = fetch_receipt(self._endpoint, served.transaction_hash)
         if receipt is None or receipt.block.number > self._block.number:
             hash_ = served.transaction_hash.hex()
@@ -273,15 +280,34 @@ class _EnvelopeCheck:
         self._steps.append(Step(name, found))
 
 
+def _impossible_form(served: ServedEnvelope) -> str | None:
+    """Say why no log of any chain gives these signed bytes, or None if one might.
+
+    Sequence id and time are taken as served; everything else in an unsigned envelope follows
+    from the payload (XIP-49 §3.2.1), and its one serialization with it.
+    """
+    if served.originator_id != BLOCKCHAIN_ORIGINATOR_ID:
+        return f"the envelope names originator {served.originator_id}, and the blockchain is 0"
+    if served.sequence_id == 0:
+        return "the envelope has sequence id 0, and the contracts count from 1"
+    timestamp, rest = divmod(served.originator_ns, NANOSECONDS_PER_SECOND)
+    if rest or timestamp < 0:
+        return f"the envelope's time, {served.originator_ns} ns, is no block's"
+    # The kind of event does not enter the bytes: any one stands for all.
+    event = MessageSent(bytes(HASH_LENGTH), served.client_envelope, served.sequence_id)
+    if unsigned_originator_envelope(event, timestamp) != served.unsigned_originator_envelope:
+        return "the signed bytes hold more than payload, sequence id and time: no node adds to them"
+    return None
+
+
 def _same_payload(served: ServedEnvelope, event: PayloadEvent) -> bool:
-    """Tell whether an envelope carries an event's payload as originator 0, on its topic.
+    """Tell whether an envelope carries an event's payload, on its topic.
 
     The envelope names its topic only inside the payload: equal bytes posted to another topic
     than they name are what a node must quarantine, not serve under the topic named (§3.3.2).
     """
     return (
-        served.originator_id == BLOCKCHAIN_ORIGINATOR_ID
-        and served.client_envelope == event.payload
+        served.client_envelope == event.payload
         and quarantine_reason(event) is not QuarantineReason.WRONG_TOPIC
     )
 
@@ -295,8 +321,6 @@ def _refutation(event: PayloadEvent) -> str:
 
 
 def _mismatch(served: ServedEnvelope, promised: PayloadEvent) -> str:
-    if served.originator_id != BLOCKCHAIN_ORIGINATOR_ID:
-        return f"the envelope names originator {served.originator_id}, and the blockchain is 0"
     if served.client_envelope == promised.payload:
         return f"the payload names another topic than it was posted to ({_described(promised)})"
     return f"the transaction posts another payload ({_described(promised)})"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
@@ -22,6 +23,9 @@ from chainkit.types import (
     PayloadEvent,
     TopicKind,
 )
+
+MAXIMUM_BLOCK_TIMESTAMP: Final = (2**63 - 1) // NANOSECONDS_PER_SECOND
+"""Seconds since 1970 that ``originator_ns`` can hold: until the year 2262."""
 
 _PAYLOAD_FIELD = {
     TopicKind.GROUP_MESSAGE: "group_message",
@@ -45,7 +49,9 @@ class ServedEnvelope:
     """An OriginatorEnvelope with a BlockchainProof, taken apart, with the bytes as they came."""
 
     originator_id: int
+    """0 for the blockchain; whatever the node wrote."""
     sequence_id: int
+    """A uint64."""
     originator_ns: int
     """Nanoseconds since 1970."""
     client_envelope: bytes
@@ -84,7 +90,13 @@ def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
 
 
 def originator_ns(block_timestamp: int) -> int:
-    """Return the envelope's time: the block's, in nanoseconds, never a local clock's (§3.2.1)."""
+    """Return the envelope's time: the block's, in nanoseconds, never a local clock's (§3.2.1).
+
+    Raises MalformedEnvelope for a time that the field, an int64, cannot hold.
+    """
+    if not 0 <= block_timestamp <= MAXIMUM_BLOCK_TIMESTAMP:
+        expected = f"seconds from 0 to {MAXIMUM_BLOCK_TIMESTAMP}"
+        raise MalformedEnvelope("block time", expected, block_timestamp)
     return block_timestamp * NANOSECONDS_PER_SECOND
 
 

@@ -68,7 +68,7 @@ def parse_inconsistency_report(data: bytes) -> BlockchainInconsistencyReport:
         signed.ParseFromString(data)
         report.ParseFromString(signed.unsigned_misbehavior_report)
     except DecodeError as error:
-        raise MalformedData("misbehavior report", "a MisbehaviorReport", error) from error
+        raise MalformedData("misbehavior report", "a MisbehaviorReport", "other bytes") from error
     if report.type != message_api_pb2.MISBEHAVIOR_BLOCKCHAIN_INCONSISTENCY:
         raise MalformedData("misbehavior report", "type BLOCKCHAIN_INCONSISTENCY (8)", report.type)
     if not report.safety.envelopes:

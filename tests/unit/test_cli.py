@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -190,7 +191,7 @@ def test_run__expected_error__is_one_sentence_on_stderr_and_exits_2(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def fail() -> None:
+    def fail(**_: object) -> None:
         raise error("chain id", 31337, 1, "endpoint")
 
     monkeypatch.setattr("chainkit.cli.main.chainkit", fail)
@@ -202,14 +203,19 @@ def test_run__expected_error__is_one_sentence_on_stderr_and_exits_2(
     assert capsys.readouterr() == ("", "error: chain id: expected 31337, got 1 (endpoint)\n")
 
 
-def test_run__unexpected_error__keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
+def test_run__unexpected_error__keeps_its_traceback_and_exits_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr("chainkit.cli.main.chainkit", fail)
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(SystemExit) as exit_:
         main()
+
+    assert exit_.value.code == 2
+    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------ a light start
@@ -273,3 +279,41 @@ main()
 
     assert done.returncode == 2
     assert f"needs the package {package}: pip install 'chainkit[{extra}]'" in done.stderr
+
+
+def program(*arguments: str) -> list[str]:
+    return [str(Path(sys.executable).with_name("chainkit")), *arguments]
+
+
+def test_run__output_that_nobody_reads__ends_quietly() -> None:
+    shell = f"{shlex.join(program('doctor'))} | true; exit ${{PIPESTATUS[0]}}"
+
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
+
+    assert done.stderr == ""
+    assert done.returncode in (0, 1, 141)
+
+
+def test_run__output_that_is_full__is_one_sentence_and_exits_2() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            program("doctor"), stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert done.returncode == 2
+    assert done.stderr == "error: output: No space left on device\n"
+
+
+def test_run__interrupted__exits_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(**_: object) -> None:
+        raise click.Abort
+
+    monkeypatch.setattr("chainkit.cli.main.chainkit", interrupt)
+
+    with pytest.raises(SystemExit) as exit_:
+        main()
+
+    assert exit_.value.code == 130
+    assert capsys.readouterr().err == "error: interrupted\n"

@@ -364,3 +364,34 @@ def test_verify__chain_forks_meanwhile__could_not_be_checked() -> None:
 
     with pytest.raises(InconsistentAnswer, match="block 20"):
         verify_report(report, endpoint, RECORD, block())
+
+
+UNKNOWN_FIELD = b"\x28\x01"  # field 5, a varint
+
+
+@pytest.mark.parametrize("hash_", [HASH, bytes(32)], ids=["known", "unknown transaction"])
+@pytest.mark.parametrize(
+    ("changes", "appended", "words"),
+    [
+        ({"originator_sequence_id": 0}, b"", "sequence id 0"),
+        ({"originator_ns": TIME * 10**9 + 1}, b"", "is no block's"),
+        ({"originator_ns": -5 * 10**9}, b"", "is no block's"),
+        ({}, UNKNOWN_FIELD, "hold more than"),
+        ({"payer_envelope": b"\x12\x00"}, b"", "hold more than"),
+    ],
+)
+def test_verify__signed_bytes_that_no_log_gives__is_proved(
+    changes: dict[str, Any], appended: bytes, words: str, hash_: bytes
+) -> None:
+    honest = unsigned_originator_envelope(MessageSent(GROUP, PAYLOAD, 5), TIME)
+    unsigned = envelopes_pb2.UnsignedOriginatorEnvelope.FromString(honest)
+    for name, value in changes.items():
+        if isinstance(value, bytes):
+            value = unsigned.payer_envelope + value
+        setattr(unsigned, name, value)
+    data = sign_originator_envelope(unsigned.SerializeToString() + appended, hash_, NODE)
+
+    verdict, reason = only(judged(data))
+
+    assert verdict == Verdict.PROVED
+    assert words in reason

@@ -41,7 +41,7 @@ def test_inspect__any_machine__tells_about_every_role_once() -> None:
     findings = inspect_machine()
 
     assert {finding.role for finding in findings} == ROLES | {"everyone"}
-    names = [finding.name for finding in findings]
+    names = [(finding.role, finding.name) for finding in findings]
     assert len(set(names)) == len(names)
     assert all(finding.detail for finding in findings)
 

@@ -287,3 +287,17 @@ def test_load_signing_key__keystore_of_a_secret__signs_as_that_key(
     keystore: Path, password: Path
 ) -> None:
     assert load_signing_key(keystore, password).public_key == SIGNING_KEY.public_key
+
+
+def test_make_key__empty_password_file__is_refused_and_writes_nothing(tmp_path: Path) -> None:
+    password, keystore = tmp_path / "password", tmp_path / "key.json"
+    password.write_text("\n")
+
+    with pytest.raises(ConfigurationError, match="expected a password, got an empty file"):
+        CliRunner().invoke(
+            key,
+            ["new", "--keystore", str(keystore), "--password-file", str(password)],
+            catch_exceptions=False,
+        )
+
+    assert not keystore.exists()

@@ -2,11 +2,15 @@
 
 import importlib.util
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from chainkit.proto import envelopes_pb2, identity_associations_pb2, message_api_pb2
@@ -14,44 +18,70 @@ from chainkit.proto import envelopes_pb2, identity_associations_pb2, message_api
 ROOT = Path(__file__).resolve().parents[2]
 
 XIP_49_FIELDS = {
-    identity_associations_pb2.RecoverableEcdsaSignature: "bytes=1",
-    envelopes_pb2.Cursor: "node_id_to_sequence_id=1",
-    envelopes_pb2.AuthenticatedData: "target_originator=1 target_topic=2 last_seen=3",
+    identity_associations_pb2.RecoverableEcdsaSignature: "bytes bytes=1",
+    envelopes_pb2.Cursor: "repeated NodeIdToSequenceIdEntry node_id_to_sequence_id=1",
+    envelopes_pb2.Cursor.NodeIdToSequenceIdEntry: "uint32 key=1, uint64 value=2",
+    envelopes_pb2.AuthenticatedData: (
+        "uint32 target_originator=1, bytes target_topic=2, Cursor last_seen=3"
+    ),
     envelopes_pb2.ClientEnvelope: (
-        "aad=1 group_message=2 welcome_message=3 upload_key_package=4 identity_update=5"
+        "AuthenticatedData aad=1, GroupMessageInput group_message=2, "
+        "WelcomeMessageInput welcome_message=3, UploadKeyPackageRequest upload_key_package=4, "
+        "IdentityUpdate identity_update=5"
     ),
-    envelopes_pb2.PayerEnvelope: "unsigned_client_envelope=1 payer_signature=2",
+    envelopes_pb2.PayerEnvelope: (
+        "bytes unsigned_client_envelope=1, RecoverableEcdsaSignature payer_signature=2"
+    ),
+    # The payer envelope as bytes is the one type that is not the XIP's: the same on the wire.
     envelopes_pb2.UnsignedOriginatorEnvelope: (
-        "originator_node_id=1 originator_sequence_id=2 originator_ns=3 payer_envelope=4"
+        "uint32 originator_node_id=1, uint64 originator_sequence_id=2, int64 originator_ns=3, "
+        "bytes payer_envelope=4"
     ),
-    envelopes_pb2.BlockchainProof: "transaction_hash=1 node_signature=2",
+    envelopes_pb2.BlockchainProof: (
+        "bytes transaction_hash=1, RecoverableEcdsaSignature node_signature=2"
+    ),
     envelopes_pb2.OriginatorEnvelope: (
-        "unsigned_originator_envelope=1 originator_signature=2 blockchain_proof=3"
+        "bytes unsigned_originator_envelope=1, RecoverableEcdsaSignature originator_signature=2, "
+        "BlockchainProof blockchain_proof=3"
     ),
-    message_api_pb2.EnvelopesQuery: "topics=1 originator_node_ids=2 last_seen=3",
-    message_api_pb2.SubscribeEnvelopesRequest: "query=1",
-    message_api_pb2.SubscribeEnvelopesResponse: "envelopes=1",
-    message_api_pb2.QueryEnvelopesRequest: "query=1 limit=2",
-    message_api_pb2.QueryEnvelopesResponse: "envelopes=1",
-    message_api_pb2.PublishPayerEnvelopesRequest: "payer_envelopes=1",
-    message_api_pb2.PublishPayerEnvelopesResponse: "originator_envelopes=1",
-    message_api_pb2.GetInboxIdsRequest: "requests=1",
-    message_api_pb2.GetInboxIdsRequest.Request: "address=1",
-    message_api_pb2.GetInboxIdsResponse: "responses=1",
-    message_api_pb2.GetInboxIdsResponse.Response: "address=1 inbox_id=2",
-    message_api_pb2.LivenessFailure: "response_time_ns=1 subscribe=2 query=3 publish=4",
-    message_api_pb2.SafetyFailure: "envelopes=1",
+    message_api_pb2.EnvelopesQuery: (
+        "repeated bytes topics=1, repeated uint32 originator_node_ids=2, Cursor last_seen=3"
+    ),
+    message_api_pb2.SubscribeEnvelopesRequest: "EnvelopesQuery query=1",
+    message_api_pb2.SubscribeEnvelopesResponse: "repeated OriginatorEnvelope envelopes=1",
+    message_api_pb2.QueryEnvelopesRequest: "EnvelopesQuery query=1, uint32 limit=2",
+    message_api_pb2.QueryEnvelopesResponse: "repeated OriginatorEnvelope envelopes=1",
+    message_api_pb2.PublishPayerEnvelopesRequest: "repeated PayerEnvelope payer_envelopes=1",
+    message_api_pb2.PublishPayerEnvelopesResponse: (
+        "repeated OriginatorEnvelope originator_envelopes=1"
+    ),
+    message_api_pb2.GetInboxIdsRequest: "repeated Request requests=1",
+    message_api_pb2.GetInboxIdsRequest.Request: "string address=1",
+    message_api_pb2.GetInboxIdsResponse: "repeated Response responses=1",
+    message_api_pb2.GetInboxIdsResponse.Response: "string address=1, string inbox_id=2",
+    message_api_pb2.LivenessFailure: (
+        "uint32 response_time_ns=1, SubscribeEnvelopesRequest subscribe=2, "
+        "QueryEnvelopesRequest query=3, PublishPayerEnvelopesRequest publish=4"
+    ),
+    message_api_pb2.SafetyFailure: "repeated OriginatorEnvelope envelopes=1",
     message_api_pb2.UnsignedMisbehaviorReport: (
-        "reporter_time_ns=1 misbehaving_node_id=2 type=3 liveness=4 safety=5 submitted_by_node=6"
+        "uint64 reporter_time_ns=1, uint32 misbehaving_node_id=2, Misbehavior type=3, "
+        "LivenessFailure liveness=4, SafetyFailure safety=5, bool submitted_by_node=6"
     ),
     message_api_pb2.MisbehaviorReport: (
-        "server_time_ns=1 unsigned_misbehavior_report=2 signature=3"
+        "uint64 server_time_ns=1, bytes unsigned_misbehavior_report=2, "
+        "RecoverableEcdsaSignature signature=3"
     ),
-    message_api_pb2.SubmitMisbehaviorReportRequest: "report=1",
+    message_api_pb2.SubmitMisbehaviorReportRequest: "UnsignedMisbehaviorReport report=1",
     message_api_pb2.SubmitMisbehaviorReportResponse: "",
-    message_api_pb2.QueryMisbehaviorReportsRequest: "after_ns=1",
-    message_api_pb2.QueryMisbehaviorReportsResponse: "reports=1",
+    message_api_pb2.QueryMisbehaviorReportsRequest: "uint64 after_ns=1",
+    message_api_pb2.QueryMisbehaviorReportsResponse: "repeated MisbehaviorReport reports=1",
 }
+
+XIP_49_MISBEHAVIORS = (
+    "UNSPECIFIED UNRESPONSIVE_NODE SLOW_NODE FAILED_REQUEST OUT_OF_ORDER DUPLICATE_SEQUENCE_ID"
+    " CAUSAL_ORDERING INVALID_PAYLOAD BLOCKCHAIN_INCONSISTENCY"
+)
 
 # Field 99, which no version of PayerEnvelope knows, then the known fields in falling order.
 UNUSUAL_PAYER_ENVELOPE = bytes.fromhex("9806ac0212030a01ff0a03010203")
@@ -85,14 +115,37 @@ def copied_root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+SCALARS = {
+    FieldDescriptor.TYPE_BOOL: "bool",
+    FieldDescriptor.TYPE_BYTES: "bytes",
+    FieldDescriptor.TYPE_INT64: "int64",
+    FieldDescriptor.TYPE_STRING: "string",
+    FieldDescriptor.TYPE_UINT32: "uint32",
+    FieldDescriptor.TYPE_UINT64: "uint64",
+}
+
+
+def described(field: FieldDescriptor) -> str:
+    kind = field.message_type or field.enum_type
+    name = kind.name if kind else SCALARS[field.type]
+    return f"{'repeated ' if field.is_repeated else ''}{name} {field.name}={field.number}"
+
+
 @pytest.mark.parametrize("message_type", XIP_49_FIELDS, ids=lambda kind: kind.DESCRIPTOR.full_name)
-def test_describe_message__any_of_section_3__has_the_xips_numbers(
+def test_describe_message__any_of_section_3__has_the_xips_types_and_numbers(
     message_type: type[Message],
 ) -> None:
-    fields = message_type.DESCRIPTOR.fields
-    found = " ".join(f"{field.name}={field.number}" for field in fields)
+    found = ", ".join(described(field) for field in message_type.DESCRIPTOR.fields)
 
     assert found == XIP_49_FIELDS[message_type]
+
+
+def test_describe_misbehavior__all__have_the_xips_numbers() -> None:
+    expected = [f"MISBEHAVIOR_{name}" for name in XIP_49_MISBEHAVIORS.split()]
+
+    assert dict(message_api_pb2.Misbehavior.items()) == {
+        name: number for number, name in enumerate(expected)
+    }
 
 
 @pytest.mark.parametrize("case", vector_cases("envelopes.json"), ids=case_name)
@@ -229,3 +282,19 @@ def test_generate__new_field__writes_code_that_is_current_again(copied_root: Pat
     ]
     assert generator.main([], copied_root) == 0
     assert generator.outdated_files(copied_root) == []
+
+
+def test_start__another_protobuf_runtime__is_refused_in_a_sentence() -> None:
+    program = Path(sys.executable).with_name("chainkit")
+    environment = os.environ | {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+
+    done = subprocess.run(
+        [program, "council", "--help"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: protobuf runtime: expected upb")

@@ -13,7 +13,8 @@ from chainkit.cli.command import CompleteGroup
 from chainkit.cli.options import deployment_option, echo_json, hex0x, json_option, rpc_option
 from chainkit.cli.registry import block_option, echo_fact, open_registry
 from chainkit.council import EnvelopeVerdict, ReportVerdict, Step, Verdict, verify_report
-from chainkit.errors import ConfigurationError
+from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.report import parse_inconsistency_report
 
 
 @click.group(cls=CompleteGroup)
@@ -44,6 +45,10 @@ def verify(
       chainkit council verify report.bin --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
     data = _read(report)
+    try:
+        parse_inconsistency_report(data)
+    except MalformedData as error:
+        raise MalformedData(f"report {report}", error.expected, error.got) from error
     registry, record, block = open_registry(rpc_url, deployment_path, block_number)
     result = verify_report(data, registry.endpoint, record, block)
     if as_json:

@@ -17,6 +17,8 @@ from chainkit.cli.options import echo_json, json_option
 JAVA_HINT: Final = "install the Debian package openjdk-17-jre-headless"
 MINIMUM_JAVA: Final = 17
 
+_AUDIT_PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2")
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -31,18 +33,16 @@ class Finding:
 
 def inspect_machine() -> list[Finding]:
     """Look at this machine; nothing is installed and no server is asked."""
-    make_setup = "run `make setup` in a clone"
+    in_a_clone = "`make setup` in a clone, then .cache/bin on the PATH (CONTRIBUTING.md)"
     return [
         _python(),
-        _package("operator", "sqlalchemy", "pip install 'chainkit[indexer]'"),
-        _package("operator", "pyarrow", "pip install 'chainkit[indexer]'"),
-        _package("auditor", "pyspark", "pip install 'chainkit[audit]'"),
-        _package("auditor", "matplotlib", "pip install 'chainkit[audit]'"),
+        *(_package("operator", name, "indexer") for name in ("sqlalchemy", "pyarrow")),
+        *(_package("auditor", name, "audit") for name in _AUDIT_PACKAGES),
         _java(),
-        _package("council", "web3", "pip install chainkit"),
-        _package("developer", "ape", "pip install 'chainkit[contracts]'"),
-        _program("developer", "node", make_setup),
-        _program("developer", "anvil", make_setup),
+        _package("council", "web3", ""),
+        _package("developer", "ape", "contracts"),
+        _program("developer", "node", in_a_clone),
+        _program("developer", "anvil", in_a_clone),
     ]
 
 
@@ -68,8 +68,9 @@ def _java() -> Finding:
     return Finding("auditor", "java", False, f"{found}needs {MINIMUM_JAVA}: {JAVA_HINT}")
 
 
-def _package(role: str, name: str, hint: str) -> Finding:
+def _package(role: str, name: str, extra: str) -> Finding:
     present = importlib.util.find_spec(name) is not None
+    hint = f"pip install 'chainkit[{extra}]'" if extra else "pip install chainkit"
     return Finding(role, name, present, "installed" if present else hint)
 
 

@@ -58,19 +58,11 @@ def new(keystore_path: Path, password_path: Path | None, as_json: bool) -> None:
     Example:
       chainkit key new --keystore node.json --password-file password.txt
     """
-    if keystore_path.exists():
+    if os.path.lexists(keystore_path):
         raise ConfigurationError(f"keystore {keystore_path}", "a file that does not exist", "one")
     password = _password(password_path, confirm=True)
     account = Account.create()
-    content = json.dumps(Account.encrypt(bytes(account.key), password))
-    try:
-        # O_EXCL: a key is never written over another one, nor for a moment readable by others.
-        descriptor = os.open(keystore_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        subject = f"keystore {keystore_path}"
-        raise ConfigurationError(subject, "a file that can be written", error.strerror) from error
-    with os.fdopen(descriptor, "w") as file:
-        file.write(content + "\n")
+    _write_keystore(keystore_path, json.dumps(Account.encrypt(bytes(account.key), password)))
     _show(SigningKey(bytes(account.key)), as_json)
 
 
@@ -96,6 +88,21 @@ def _show(signing_key: SigningKey, as_json: bool) -> None:
         click.echo(f"public key  {public_key}\naddress     {address}")
 
 
+def _write_keystore(path: Path, content: str) -> None:
+    try:
+        # O_EXCL: a key is never written over another one, nor for a moment readable by others.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(content + "\n")
+        except OSError:
+            path.unlink()  # half a key is none
+            raise
+    except OSError as error:
+        subject = f"keystore {path}"
+        raise ConfigurationError(subject, "a file that can be written", error.strerror) from error
+
+
 def _read_keystore(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text())
@@ -116,10 +123,13 @@ def _password(path: Path | None, confirm: bool = False) -> str:
         )
         return typed
     try:
-        return path.read_text().rstrip("\r\n")
+        password = path.read_text().rstrip("\r\n")
     except OSError as error:
         raise ConfigurationError(
             f"password file {path}", "a readable file", error.strerror
         ) from error
     except UnicodeDecodeError:
         raise ConfigurationError(f"password file {path}", "UTF-8 text", "other bytes") from None
+    if confirm and not password:
+        raise ConfigurationError(f"password file {path}", "a password", "an empty file")
+    return password

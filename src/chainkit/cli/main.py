@@ -1,14 +1,17 @@
 """The root of the command line: which group serves whom, and how errors end.
 
 Exit codes, for every command: 0 done; 1 the answer is no (findings, a report not proved, a
-role that lacks something); 2 it could not be done (wrong option, dead endpoint, foreign record).
+role that lacks something); 2 it could not be done (wrong option, dead endpoint, foreign record, or
+a fault of ours, with its traceback); 130 interrupted; 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from typing import Final
+import traceback
+from typing import Final, NoReturn
 
 import click
 
@@ -32,6 +35,10 @@ SECTIONS: Final = {
     },
 }
 """Section of the help text to command, its import path, and its one-sentence help."""
+
+COULD_NOT: Final = 2
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
 
 _EXTRAS: Final = {"index": "indexer", "audit": "audit"}
 
@@ -82,13 +89,34 @@ def chainkit() -> None:
     """
 
 
-def main() -> None:
-    """Run the command line; an expected error is one sentence and exit code 2."""
+def main() -> NoReturn:
+    """Run the command line and end with the exit codes of this module's docstring."""
     try:
-        chainkit()
+        # Not click's own way: it ends an interruption with 1, which here means "the answer is no".
+        code = chainkit(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        _end(COULD_NOT)
     except ChainkitError as error:
-        click.echo(f"error: {_without_control_characters(str(error))}", err=True)
-        sys.exit(2)
+        _end(COULD_NOT, str(error))
+    except (click.Abort, KeyboardInterrupt):
+        _end(INTERRUPTED, "interrupted")
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; the rest must not fail again at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _end(BROKEN_PIPE)
+    except OSError as error:
+        _end(COULD_NOT, f"{error.filename or 'output'}: {error.strerror or error}")
+    except Exception:
+        traceback.print_exc()
+        _end(COULD_NOT)
+    _end(code if isinstance(code, int) else 0)
+
+
+def _end(code: int, sentence: str = "") -> NoReturn:
+    if sentence:
+        click.echo(f"error: {_without_control_characters(sentence)}", err=True)
+    sys.exit(code)
 
 
 def _without_control_characters(text: str) -> str:

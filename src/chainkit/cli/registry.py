@@ -44,6 +44,9 @@ NOT_SENT: Final = "nothing was sent; add --broadcast --keystore FILE to send"
 _LABEL_WIDTH: Final = 16
 _LINE_WIDTH: Final = 100
 
+NODE_ID: Final = click.IntRange(1, 2**256 - 1)
+"""What the registry's uint256 holds."""
+
 block_option = click.option(
     "--block",
     "block_number",
@@ -123,7 +126,7 @@ def list_nodes(
 
 
 @registry.command("show")
-@click.argument("node_id", type=click.IntRange(min=1))
+@click.argument("node_id", type=NODE_ID)
 @rpc_option
 @deployment_option
 @block_option
@@ -176,7 +179,7 @@ def add(holder: str, public_key: str, http_address: str, **options: Any) -> None
 
 
 @registry.command("enable")
-@click.argument("node_id", type=click.IntRange(min=1))
+@click.argument("node_id", type=NODE_ID)
 @_write_options
 def enable(node_id: int, **options: Any) -> None:
     """Enable a disabled node; a dry run without --broadcast.
@@ -189,7 +192,7 @@ def enable(node_id: int, **options: Any) -> None:
 
 
 @registry.command("disable")
-@click.argument("node_id", type=click.IntRange(min=1))
+@click.argument("node_id", type=NODE_ID)
 @_write_options
 def disable(node_id: int, **options: Any) -> None:
     """Disable an enabled node; a dry run without --broadcast.

@@ -102,6 +102,13 @@ contract NodeRegistry is INodeRegistry, ERC721, Ownable2Step {
         revert ApprovalsDisabled(operator);
     }
 
+    /* OWNERSHIP */
+
+    /// @notice Always reverts. See INodeRegistry.
+    function renounceOwnership() public pure override {
+        revert RenouncingDisabled();
+    }
+
     /* LISTINGS */
 
     /// @inheritdoc INodeRegistry

@@ -32,4 +32,10 @@ def connected(network: str) -> Iterator[ProviderAPI]:
                 provider = stack.enter_context(networks.parse_network_choice(network))
             yield provider
     except (ChainkitError, ApeException) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(first_line(error)) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says in one line: Ape goes on with pages of what it could do instead."""
+    line = str(error).strip().partition("\n")[0].removesuffix(" Options:")
+    return line or type(error).__name__

@@ -18,26 +18,28 @@ from ape.api import AccountAPI
 from ape.cli import account_option
 from ape.contracts import ContractContainer
 
-from chainkit.errors import ConfigurationError, WrongChain
+from chainkit.deployment import RECORD_FORMAT, DeploymentRecord, read_deployment_record
+from chainkit.errors import WrongChain
 from scripts._connection import connected, network_option
 from scripts._contracts import compile_contracts
 from scripts._parameters import Parameters, read_parameters
-from scripts._record import check_absent_or_readable, read_record, write_record
-from scripts._verification import LOG_NAMES, DeployedChain, check_deployed
+from scripts._record import Draft, Entry, drafted
+from scripts._verification import DeployedChain, check_deployed, checksummed
 
-Entry = dict[str, Any]
 Contracts = Mapping[str, ContractContainer]
 
 # The order of the six transactions, as offsets to the deployer's nonce.
-_GROUP_MESSAGES_PROXY = 3
-_IDENTITY_UPDATES_PROXY = 4
+_SEQUENCE = 0
+_IMPLEMENTATIONS = {"GroupMessages": 1, "IdentityUpdates": 2}
+_PROXIES = {"GroupMessages": 3, "IdentityUpdates": 4}
+_REGISTRY = 5
 
 
-def create(account: AccountAPI, container: ContractContainer, *arguments: Any) -> Entry:
-    """Deploy one contract and return its address, block and transaction."""
+def create(account: AccountAPI, nonce: int, container: ContractContainer, *arguments: Any) -> Entry:
+    """Deploy one contract with this nonce or not at all; return address, block, transaction."""
     # Not `account.deploy`: on a network given by its URL, that caches types by address on disk,
     # where the next chain with the same addresses would find them.
-    receipt = account.call(container(*arguments, sender=account.address))
+    receipt = account.call(container(*arguments, sender=account.address, nonce=nonce))
     return {
         "address": receipt.contract_address,
         "block": receipt.block_number,
@@ -45,58 +47,52 @@ def create(account: AccountAPI, container: ContractContainer, *arguments: Any) -
     }
 
 
-def create_all(account: AccountAPI, parameters: Parameters) -> dict[str, Entry]:
-    """Deploy everything in the one order that the predicted addresses allow."""
+def create_all(account: AccountAPI, parameters: Parameters, draft: Draft) -> None:
+    """Deploy everything in the one order that the predicted addresses allow, into the draft."""
     contracts = compile_contracts()
-    nonce = account.nonce
-    proxies = (
-        account.get_deployment_address(nonce + _GROUP_MESSAGES_PROXY),
-        account.get_deployment_address(nonce + _IDENTITY_UPDATES_PROXY),
-    )
-    sequence = create(account, contracts["OriginatorSequence"], *proxies)
-    implementations = [create(account, contracts[name], sequence["address"]) for name in LOG_NAMES]
-    group_messages, identity_updates = (
-        _create_proxy(account, contracts, implementation, parameters.message_admin)
-        for implementation in implementations
-    )
-    _check_prediction(proxies, (group_messages["address"], identity_updates["address"]))
-    return {
-        "GroupMessages": group_messages,
-        "IdentityUpdates": identity_updates,
-        "NodeRegistry": create(account, contracts["NodeRegistry"], parameters.registry_owner),
-        "OriginatorSequence": sequence,
-    }
+    first = account.nonce
+    proxies = [account.get_deployment_address(first + offset) for offset in _PROXIES.values()]
+    sequence = create(account, first + _SEQUENCE, contracts["OriginatorSequence"], *proxies)
+    draft.add("OriginatorSequence", sequence)
+    for name, offset in _IMPLEMENTATIONS.items():
+        implementation = create(account, first + offset, contracts[name], sequence["address"])
+        draft.add(name, {"implementation": implementation})
+    for name, offset in _PROXIES.items():
+        address = draft.contracts[name]["implementation"]["address"]
+        call = _initialization(account, contracts, address, parameters.message_admin)
+        proxy = contracts["SequencedLogProxy"]
+        draft.add(name, create(account, first + offset, proxy, address, call))
+    owner = parameters.registry_owner
+    draft.add("NodeRegistry", create(account, first + _REGISTRY, contracts["NodeRegistry"], owner))
 
 
-def _create_proxy(
-    account: AccountAPI, contracts: Contracts, implementation: Entry, admin: str
-) -> Entry:
+def _initialization(
+    account: AccountAPI, contracts: Contracts, implementation: str, admin: str
+) -> bytes:
     initialize = contracts["GroupMessages"].contract_type.mutable_methods["initialize"]
     ecosystem = account.provider.network.ecosystem
-    call = ecosystem.encode_transaction(implementation["address"], initialize, admin).data
-    proxy = create(account, contracts["SequencedLogProxy"], implementation["address"], call)
-    return proxy | {"implementation": implementation}
+    return bytes(ecosystem.encode_transaction(implementation, initialize, admin).data)
 
 
-def _check_prediction(predicted: tuple[str, str], created: tuple[str, str]) -> None:
-    if predicted != created:
-        raise ConfigurationError(
-            "proxies", " and ".join(predicted), " and ".join(created), "another nonce was used"
-        )
+def deploy(
+    account: AccountAPI, chain: DeployedChain, parameters: Parameters, record_path: Path
+) -> DeploymentRecord:
+    """Deploy to a chain, check what stands there, and write the record.
 
-
-def deploy(account: AccountAPI, chain: DeployedChain, parameters: Parameters) -> Entry:
-    """Deploy to a chain, check what stands there, and return the content of the record."""
-    contracts = create_all(account, parameters)
-    content = {
-        "format": 1,
+    Raises ConfigurationError before anything is sent if no record can be written, and
+    UnfinishedDeployment, which names the file with the addresses, if it goes wrong later.
+    """
+    header = {
+        "format": RECORD_FORMAT,
         "chain_id": chain.chain_id,
         "genesis_hash": chain.genesis_hash,
         "deployer": account.address,
-        "contracts": contracts,
     }
-    check_deployed(chain, content, parameters)
-    return content
+    with drafted(record_path, header) as draft:
+        create_all(account, parameters, draft)
+        record = draft.parsed()
+        check_deployed(chain, record, parameters)
+    return record
 
 
 def check_chain(chain: DeployedChain, parameters: Parameters) -> None:
@@ -107,21 +103,18 @@ def check_chain(chain: DeployedChain, parameters: Parameters) -> None:
 
 def run(
     account: AccountAPI, chain: DeployedChain, parameters_path: Path, record_path: Path
-) -> tuple[Mapping[str, Any], bool]:
+) -> tuple[DeploymentRecord, bool]:
     """Deploy unless the record's deployment stands on this chain; return it, and if it is new.
 
     A second run changes nothing. A record of another deployment is refused, never overwritten.
     """
     parameters = read_parameters(parameters_path)
     check_chain(chain, parameters)
-    check_absent_or_readable(record_path)
-    if record_path.exists():
-        content = read_record(record_path)
-        check_deployed(chain, content, parameters)
-        return content, False
-    content = deploy(account, chain, parameters)
-    write_record(record_path, content)
-    return content, True
+    if not record_path.exists():
+        return deploy(account, chain, parameters, record_path), True
+    record = read_deployment_record(record_path)
+    check_deployed(chain, record, parameters)
+    return record, False
 
 
 @click.command()
@@ -149,7 +142,7 @@ def cli(network: str, account: AccountAPI, parameters_path: Path, record_path: P
     """
     with connected(network) as provider:
         chain = DeployedChain(provider.web3)
-        content, is_new = run(account, chain, parameters_path, record_path)
+        record, is_new = run(account, chain, parameters_path, record_path)
     click.echo(f"{'deployed' if is_new else 'already deployed'}, checked: {record_path}")
-    for name, entry in sorted(content["contracts"].items()):
-        click.echo(f"  {name:<18} {entry['address']}  block {entry['block']}")
+    for contract in record.contracts:
+        click.echo(f"  {contract.name:<18} {checksummed(contract)}  block {contract.block}")

@@ -30,8 +30,8 @@ SENDER_ACCOUNTS = range(2, 10)
 
 def calls(chain: DeployedChain, record: DeploymentRecord, made: Sequence[Payload]) -> list[Call]:
     """Return the contract address and calldata of each payload."""
-    group_messages = chain.contract("GroupMessages", _address(record.group_messages.address))
-    identity_updates = chain.contract("IdentityUpdates", _address(record.identity_updates.address))
+    group_messages = chain.contract("GroupMessages", record.group_messages.address)
+    identity_updates = chain.contract("IdentityUpdates", record.identity_updates.address)
     functions = {
         TopicKind.GROUP_MESSAGE: (group_messages, "addMessage"),
         TopicKind.IDENTITY_UPDATE: (identity_updates, "addIdentityUpdate"),
@@ -44,14 +44,10 @@ def calls(chain: DeployedChain, record: DeploymentRecord, made: Sequence[Payload
     return encoded
 
 
-def _address(value: bytes) -> str:
-    return Web3.to_checksum_address(value)
-
-
 def last_sequence_id(chain: DeployedChain, record: DeploymentRecord) -> int:
     """Return the sequence id that originator 0 used last, 0 if none."""
-    address = _address(record.originator_sequence.address)
-    return int(chain.contract("OriginatorSequence", address).functions.last().call())
+    sequence = chain.contract("OriginatorSequence", record.originator_sequence.address)
+    return int(sequence.functions.last().call())
 
 
 def publish(

@@ -63,6 +63,17 @@ abstract contract SequencedLog is
         override
         onlyRole(DEFAULT_ADMIN_ROLE)
     {
+        address current = address(originatorSequence);
+        address proposed = _sequenceOf(newImplementation);
+        if (proposed != current) revert OriginatorSequenceChanged(current, proposed);
         emit UpgradeAuthorized(msg.sender, newImplementation);
+    }
+
+    function _sequenceOf(address implementation) internal view returns (address sequence) {
+        try ISequencedLog(implementation).originatorSequence() returns (IOriginatorSequence found) {
+            return address(found);
+        } catch {
+            return address(0);
+        }
     }
 }

@@ -7,6 +7,9 @@ pragma solidity 0.8.28;
 /// transfers nodes.
 /// @dev Nodes are never removed. A node that needs another key or address is disabled and added
 /// again, with a new id and a key never used before.
+/// Ownership follows OpenZeppelin's Ownable2Step, where the prototype has Ownable: a new owner has
+/// to accept it, so that a mistyped address cannot take it. It cannot be renounced: without an owner
+/// nobody could ever disable a node.
 interface INodeRegistry {
     /// @notice What the registry says about a node.
     /// @param signingKeyPub The node's secp256k1 public key: 65 bytes, 0x04, X, Y. Never changes.
@@ -70,6 +73,9 @@ interface INodeRegistry {
     /// @notice Nodes have no approved spenders: only the contract's owner transfers.
     /// @param spender The address that was to be approved.
     error ApprovalsDisabled(address spender);
+
+    /// @notice The registry cannot be left without an owner.
+    error RenouncingDisabled();
 
     /// @notice Adds an enabled node and mints its token. Only callable by the owner.
     /// @dev The token is minted without asking `to`, also if `to` is a contract.

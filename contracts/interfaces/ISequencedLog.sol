@@ -8,7 +8,9 @@ import {IOriginatorSequence} from "./IOriginatorSequence.sol";
 /// and upgrade, and the shared sequence of originator 0 (XIP-49 §2.2.2, §2.2.4).
 /// @dev Roles follow OpenZeppelin's AccessControl (`grantRole`, `revokeRole`, `renounceRole`); every
 /// privileged function here asks for DEFAULT_ADMIN_ROLE. Upgrades follow UUPS
-/// (`upgradeToAndCall`). Warning: an administrator can upgrade to code with other rules.
+/// (`upgradeToAndCall`), to an implementation built on the same sequence only: on another one the
+/// ids of originator 0 would begin again. Warning: an administrator can upgrade to code with other
+/// rules, and whether the new code is this contract's or its sibling's is not checked.
 interface ISequencedLog {
     // Events are unindexed as in XIP-49: indexing would move values out of the log's data.
     // solhint-disable gas-indexed-events
@@ -21,6 +23,11 @@ interface ISequencedLog {
     /// @notice The implementation was constructed with a sequence that holds no code.
     /// @param originatorSequence The address given.
     error InvalidOriginatorSequence(address originatorSequence);
+
+    /// @notice An upgrade would have re-pointed the sequence.
+    /// @param current The sequence from which this contract takes its ids.
+    /// @param proposed The sequence of the new implementation, zero if it names none.
+    error OriginatorSequenceChanged(address current, address proposed);
 
     /// @notice The proxy was initialized with an administrator who cannot act.
     /// @param admin The address given.

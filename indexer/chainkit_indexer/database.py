@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ LOCK_SECONDS: Final = 5
 """How long a transaction waits for a process that holds SQLite's write lock."""
 
 _WRITES: Final = "chainkit_writes"
+_SCHEME: Final = re.compile(r"[\w+.-]+://")
+_URL_WITHOUT_SLASHES: Final = re.compile(r"[\w+.-]{2,}:.*@")
 
 
 class Database:
@@ -28,10 +31,15 @@ class Database:
         Raises ConfigurationError for a URL that no installed driver understands.
         """
         url = _url(location)
-        # A URL may hold a password, so this is what errors show.
+        # A URL may hold a password, also in its query, so this is what errors show.
         self.file = Path(url.database or "") if _is_sqlite(url) else None
-        self.name = str(self.file or url.render_as_string(hide_password=True))
-        self._engine = _sqlite_engine(url) if _is_sqlite(url) else _engine(url)
+        self.name = str(self.file or url.set(query={}).render_as_string(hide_password=True))
+        try:
+            self._engine = _sqlite_engine(url) if _is_sqlite(url) else _engine(url)
+        except (NoSuchModuleError, ModuleNotFoundError) as error:
+            raise ConfigurationError("database", "an installed driver", error) from error
+        except (ArgumentError, ValueError):
+            raise _malformed(location) from None
         self._writer = self._engine.execution_options(**{_WRITES: True})
 
     @contextmanager
@@ -90,15 +98,28 @@ class Database:
 
 
 def _url(location: str) -> URL:
-    if "://" not in location:
+    if "://" not in location and not _URL_WITHOUT_SLASHES.match(location):
         return URL.create("sqlite", database=location)
     try:
         url = make_url(location)
-    except ArgumentError as error:
-        raise ConfigurationError("database", "a path or a URL", repr(location)) from error
-    if _is_sqlite(url) and url.database in (None, "", ":memory:"):
-        raise ConfigurationError("database", "a path to a file", repr(location))
+    except (ArgumentError, ValueError):
+        raise _malformed(location) from None
+    if "@" in (url.host or ""):
+        # The rest of a password that holds an @, which a URL writes as %40.
+        raise _malformed(location)
+    if _is_sqlite(url):
+        if url.username or url.host:
+            raise _malformed(location)
+        if url.database in (None, "", ":memory:"):
+            raise ConfigurationError("database", "a path to a file", "none")
     return url
+
+
+def _malformed(location: str) -> ConfigurationError:
+    """Show nothing of a URL but its scheme: any other part may be a password or a piece of one."""
+    scheme = _SCHEME.match(location)
+    got = f"a malformed {scheme[0]} URL" if scheme else "a malformed URL"
+    return ConfigurationError("database", "a path or a URL", got)
 
 
 def _is_sqlite(url: URL) -> bool:
@@ -124,7 +145,4 @@ def _sqlite_engine(url: URL) -> Engine:
 
 
 def _engine(url: URL) -> Engine:
-    try:
-        return create_engine(url, isolation_level="REPEATABLE READ")
-    except (NoSuchModuleError, ModuleNotFoundError) as error:
-        raise ConfigurationError("database", "an installed driver", error) from error
+    return create_engine(url, isolation_level="REPEATABLE READ")

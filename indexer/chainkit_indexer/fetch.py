@@ -4,7 +4,9 @@ An endpoint behind a load balancer mixes replicas: one lags and answers with emp
 stands on a fork. Blocks must link by parent hash from the cursor on; each log must lie in one of
 these blocks by hash; sequence ids must continue without a gap; and the contract's own counter,
 read at the page's last block by hash, must agree, because logs cut off at a page's end leave no
-gap within it. All that is not so is an InconsistentAnswer: the page is asked for again.
+gap within it. All that is not so is an InconsistentAnswer: the page is asked for again. So is a
+counter that the endpoint does not tell: a replica that lags refuses the call as one without old
+state does, and a page that was committed without its payloads could never be mended.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from chainkit.decode import (
     decode_payload_event,
 )
 from chainkit.deployment import DeploymentRecord
-from chainkit.errors import InconsistentAnswer, MalformedData, RefusedRequest
+from chainkit.errors import AccessRefused, InconsistentAnswer, MalformedData, RefusedRequest
 from chainkit.signatures import keccak256
 from chainkit.types import (
     BLOCKCHAIN_ORIGINATOR_ID,
@@ -32,9 +34,6 @@ from chainkit.types import (
     PayloadEvent,
 )
 from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
-
-RECENT_BLOCKS: Final = 64
-"""Depth below the head to which every endpoint has state; only archives have all of it."""
 
 _LAST_SELECTOR: Final = keccak256(b"last()")[:4]
 _MAXIMUM_TIMESTAMP: Final = (2**63 - 1) // NANOSECONDS_PER_SECOND
@@ -70,11 +69,11 @@ def fetch_page(
     record: DeploymentRecord,
     start: IndexedBlock,
     headers: Sequence[BlockHeader],
-    head: BlockReference,
 ) -> VerifiedPage:
     """Return the payloads of some linked blocks, of which the first links to ``start``.
 
-    Raises InconsistentAnswer where logs contradict the headers, the contracts or the counter.
+    Raises InconsistentAnswer where logs contradict the headers, the contracts or the counter,
+    or where the endpoint has no state to read the counter from.
     """
     logs = endpoint.logs(
         headers[0].number,
@@ -85,7 +84,7 @@ def fetch_page(
     of_number = {header.number: header for header in headers}
     events = tuple(_placed_event(log, of_number[log.block_number], record) for log in logs)
     blocks = _count_through(start, headers, events)
-    _check_counter(endpoint, record, blocks[-1], head)
+    _check_counter(endpoint, record, blocks[-1])
     return VerifiedPage(start, blocks, events)
 
 
@@ -133,26 +132,30 @@ def _count_through(
     return tuple(blocks)
 
 
-def _check_counter(
-    endpoint: Endpoint, record: DeploymentRecord, last: IndexedBlock, head: BlockReference
-) -> None:
-    sequence = record.originator_sequence
-    if last.header.number < sequence.block:
+def _check_counter(endpoint: Endpoint, record: DeploymentRecord, last: IndexedBlock) -> None:
+    if last.header.number < record.originator_sequence.block:
         return
-    try:
-        answer = endpoint.call(sequence.address, _LAST_SELECTOR, last.header.reference)
-    except RefusedRequest as error:
-        if head.number - last.header.number > RECENT_BLOCKS:
-            # A pruned node cannot say. A cut in deep history shows as a gap at the next log.
-            return
-        raise InconsistentAnswer(error.subject, error.expected, error.got) from error
-    if int.from_bytes(answer, "big") != last.last_sequence_id:
+    counter = _counter(endpoint, record, last.header.reference)
+    if counter != last.last_sequence_id:
         raise InconsistentAnswer(
             f"logs at {endpoint.name}",
-            f"all up to sequence id {int.from_bytes(answer, 'big')}",
+            f"all up to sequence id {counter}",
             f"up to {last.last_sequence_id}",
             f"block {last.header.number}",
         )
+
+
+def _counter(endpoint: Endpoint, record: DeploymentRecord, block: BlockReference) -> int:
+    subject = f"counter at {endpoint.name}"
+    try:
+        answer = endpoint.call(record.originator_sequence.address, _LAST_SELECTOR, block)
+    except AccessRefused:
+        raise
+    except RefusedRequest as error:
+        raise InconsistentAnswer(subject, f"its state at block {block}", error.got) from error
+    if len(answer) != 32:
+        raise InconsistentAnswer(subject, "32 bytes", len(answer), f"block {block}")
+    return int.from_bytes(answer, "big")
 
 
 def _inconsistent(error: MalformedData) -> InconsistentAnswer:

@@ -48,15 +48,31 @@ def match_outcomes(
 ) -> Iterator[tuple[Retracted, int]]:
     """Pair journal entries with rows of the same payload; yield the entry and its new id.
 
-    One row answers one entry, the lowest first, because a single transaction may post the same
-    payload twice. ``rows`` come in chain order.
+    One row answers one entry, because a single transaction may post the same payload more than
+    once: first those of equal sequence id, then the others, the lowest first. ``rows`` come in
+    chain order, and all of a transaction's come together.
     """
-    waiting: defaultdict[tuple[bytes, bytes], deque[Retracted]] = defaultdict(deque)
-    for entry in sorted(retracted):
-        waiting[entry.transaction_hash, entry.payload_digest].append(entry)
+    entries, others = sorted(retracted), []
+    at_its_id = {(_payload_of(entry), entry.sequence_id): entry for entry in entries}
+    kept: set[Retracted] = set()
     for row in rows:
-        if entries := waiting.get((row["transaction_hash"], row["payload_digest"])):
-            yield entries.popleft(), row["sequence_id"]
+        payload = row["transaction_hash"], row["payload_digest"]
+        if (entry := at_its_id.get((payload, row["sequence_id"]))) is None:
+            others.append((payload, row["sequence_id"]))
+            continue
+        kept.add(entry)
+        yield entry, row["sequence_id"]
+    waiting: defaultdict[tuple[bytes, bytes], deque[Retracted]] = defaultdict(deque)
+    for entry in entries:
+        if entry not in kept:
+            waiting[_payload_of(entry)].append(entry)
+    for payload, sequence_id in others:
+        if left := waiting.get(payload):
+            yield left.popleft(), sequence_id
+
+
+def _payload_of(entry: Retracted) -> tuple[bytes, bytes]:
+    return entry.transaction_hash, entry.payload_digest
 
 
 def insert_reorg(connection: Connection, position: IndexedBlock, ancestor: IndexedBlock) -> int:

@@ -53,7 +53,7 @@ def step(
         raise InconsistentAnswer(subject, "the same block twice", "another one")
     if not is_ours:
         return _roll_back(endpoint, store, position, head)
-    page = fetch_page(endpoint, settings.record, position, headers[1:], head.reference)
+    page = fetch_page(endpoint, settings.record, position, headers[1:])
     return _commit(store, key, settings, page, head)
 
 

@@ -176,7 +176,9 @@ def _read_identity(connection: Connection, name: str) -> Identity | None:
         return None
     if not tables >= set(schema.metadata.tables):
         raise StoreError(f"database {name}", "an indexer's tables", ", ".join(sorted(tables)))
-    row = dict(connection.execute(select(schema.identity)).mappings().one())
+    row = connection.execute(select(schema.identity)).mappings().one_or_none()
+    if row is None:
+        raise StoreError(f"database {name}", "a row in the table identity", "none")
     if (version := row["schema_version"]) != schema.SCHEMA_VERSION:
         raise StoreError(f"database {name}", f"schema version {schema.SCHEMA_VERSION}", version)
     return Identity(**{field.name: row[field.name] for field in fields(Identity)})

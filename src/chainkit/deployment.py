@@ -1,7 +1,9 @@
 """The deployment record: where the contracts stand, as data, for every part that reads them.
 
 ``scripts/deploy.py`` writes it. A chain id alone does not name a chain (every local chain is
-31337), so the record also holds the hash of block 0.
+31337), so the record also holds the hash of block 0, and whoever uses it looks for code at its
+addresses. Two local chains may still pass for each other: started within the same second they have
+the same block 0, and the same deployer's contracts get the same addresses.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +32,8 @@ class DeployedContract:
     """Height at which it was deployed: it has no log below."""
     transaction: bytes
     """32 bytes."""
+    implementation: DeployedContract | None = None
+    """What a proxy was deployed with; None for a contract that is no proxy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class DeploymentRecord:
     identity_updates: DeployedContract
     node_registry: DeployedContract
     originator_sequence: DeployedContract
+    deployer: bytes = bytes(ADDRESS_LENGTH)
+    """20 bytes: the account that sent the transactions. Zero only where no record was read."""
 
     @property
     def contracts(self) -> tuple[DeployedContract, ...]:
@@ -86,8 +92,9 @@ def parse_deployment_record(content: Any, subject: str) -> DeploymentRecord:
     return DeploymentRecord(
         chain_id=fields.integer("chain_id"),
         genesis_hash=fields.bytes("genesis_hash", HASH_LENGTH),
-        group_messages=contracts.contract("GroupMessages"),
-        identity_updates=contracts.contract("IdentityUpdates"),
+        deployer=fields.bytes("deployer", ADDRESS_LENGTH),
+        group_messages=contracts.proxy("GroupMessages"),
+        identity_updates=contracts.proxy("IdentityUpdates"),
         node_registry=contracts.contract("NodeRegistry"),
         originator_sequence=contracts.contract("OriginatorSequence"),
     )
@@ -134,3 +141,7 @@ class _Fields:
             block=fields.integer("block"),
             transaction=fields.bytes("transaction", HASH_LENGTH),
         )
+
+    def proxy(self, name: str) -> DeployedContract:
+        implementation = self.inner(name).contract("implementation")
+        return replace(self.contract(name), implementation=implementation)

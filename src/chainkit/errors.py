@@ -16,6 +16,7 @@
     │   └── FatalChainError      asking again changes nothing
     │       ├── WrongChain
     │       ├── RefusedRequest
+    │       │   └── AccessRefused
     │       ├── TransactionFailed
     │       └── ReorgTooDeep
     └── StoreError               a database or an export that cannot be read or written
@@ -95,6 +96,10 @@ class RefusedRequest(FatalChainError):
     """The endpoint answered with an error of its own; ``data`` holds a revert's bytes (hex)."""
 
     data: str | None = None
+
+
+class AccessRefused(RefusedRequest):
+    """HTTP itself refuses, as for a revoked key: no matter what is asked."""
 
 
 class TransactionFailed(FatalChainError):

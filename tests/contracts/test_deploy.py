@@ -1,19 +1,23 @@
 import json
-from pathlib import Path
+import os
 
 import ape
 import pytest
 from web3 import HTTPProvider, Web3
 
+from chainkit.deployment import parse_deployment_record
 from chainkit.errors import ConfigurationError, WrongChain
 from localnet.anvil import Anvil
 from localnet.deployment import PARAMETERS, ScriptFailed, deploy, run_ape_script
 from scripts._parameters import read_parameters
-from scripts._record import check_absent_or_readable
 from scripts._verification import DeployedChain, check_deployed
 from scripts.deploy import run
 
 LOCAL = json.loads(PARAMETERS.read_text())
+
+
+def parsed(record):
+    return parse_deployment_record(record, "record")
 
 
 @ape.fixture(scope="module", chain_isolation=False)
@@ -45,7 +49,8 @@ def test_deploy__on_a_fresh_chain__writes_what_the_chain_holds(deployed, chain):
         assert Web3.to_checksum_address(receipt["contractAddress"]) == entry["address"]
         assert int(receipt["blockNumber"], 16) == entry["block"]
         assert Web3.to_checksum_address(receipt["from"]) == record["deployer"]
-        assert chain.has_code(entry["address"])
+        assert chain.has_code(bytes.fromhex(entry["address"][2:]))
+    assert os.listdir(path.parent) == [path.name]
 
 
 def test_deploy__a_second_time__sends_nothing_and_keeps_the_record(deployed):
@@ -64,6 +69,32 @@ def test_deploy__over_the_record_of_another_chain__is_refused(deployed, chain, d
     with pytest.raises(WrongChain, match=f"block 0: expected 0x{64 * '1'}, got 0x"):
         run(deployer, chain, PARAMETERS, foreign)
     assert (foreign.read_text(), anvil.endpoint.head()) == before
+
+
+@pytest.mark.parametrize("field", ["deployer", "implementation"])
+def test_deploy__over_a_record_without_a_field__names_it(
+    deployed, chain, deployer, tmp_path, field
+):
+    record = json.loads(deployed[1].read_text())
+    (record if field in record else record["contracts"]["GroupMessages"]).pop(field)
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(record))
+    with pytest.raises(ConfigurationError, match=f"{path}: expected .*, got nothing .*{field}"):
+        run(deployer, chain, PARAMETERS, path)
+
+
+def test_deploy__over_a_record_in_lower_case_with_an_entry_more__accepts_it(deployed, tmp_path):
+    record = json.loads(deployed[1].read_text(), object_hook=in_lower_case)
+    record["contracts"]["Extra"] = 5
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(record))
+    deploy(deployed[0].url, path)
+
+
+def in_lower_case(fields):
+    return {
+        name: value.lower() if isinstance(value, str) else value for name, value in fields.items()
+    }
 
 
 def test_deploy__with_the_parameters_of_another_network__is_refused(
@@ -87,6 +118,20 @@ def test_deploy__to_a_dead_endpoint__says_so_in_a_line(tmp_path):
     assert not (tmp_path / "record.json").exists()
 
 
+def test_deploy__to_a_network_that_ape_does_not_know__says_so_in_a_line(tmp_path):
+    options = ("--account", "test::0", "--parameters", str(PARAMETERS))
+    with pytest.raises(ScriptFailed) as error:
+        record = str(tmp_path / "record.json")
+        run_ape_script("deploy", "nonsense:foo", *options, "--record", record)
+    assert error.value.place == "Error: No ecosystem named 'nonsense'."
+
+
+def test_check_deployed__record_of_another_chain_id__names_both_ids(deployed, chain):
+    record = json.loads(deployed[1].read_text()) | {"chain_id": 1}
+    with pytest.raises(WrongChain, match=r"^chain id: expected 1, got 31337$"):
+        check_deployed(chain, parsed(record), read_parameters(PARAMETERS))
+
+
 def test_check_deployed__with_another_owner_or_admin__names_it(deployed, chain, tmp_path):
     record = json.loads(deployed[1].read_text())
     for field, subject in (
@@ -97,7 +142,7 @@ def test_check_deployed__with_another_owner_or_admin__names_it(deployed, chain, 
         path = tmp_path / f"{field}.json"
         path.write_text(json.dumps(LOCAL | {field: entry}))
         with pytest.raises(ConfigurationError, match=subject):
-            check_deployed(chain, record, read_parameters(path))
+            check_deployed(chain, parsed(record), read_parameters(path))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +171,7 @@ def test_check_deployed__against_a_wrong_record__names_the_difference(
     record = json.loads(deployed[1].read_text())
     change(record["contracts"])
     with pytest.raises(ConfigurationError, match=message):
-        check_deployed(chain, record, read_parameters(PARAMETERS))
+        check_deployed(chain, parsed(record), read_parameters(PARAMETERS))
 
 
 @pytest.mark.parametrize(
@@ -159,11 +204,3 @@ def test_read_parameters__unusable_file__names_file_and_field(tmp_path, text, me
 def test_read_parameters__no_file__names_it(tmp_path):
     with pytest.raises(ConfigurationError, match="expected a readable file, got No such file"):
         read_parameters(tmp_path / "none.json")
-
-
-def test_check_absent_or_readable__a_folder_or_no_folder__raises(tmp_path: Path):
-    check_absent_or_readable(tmp_path / "record.json")
-    with pytest.raises(ConfigurationError, match="a writable folder"):
-        check_absent_or_readable(tmp_path / "none" / "record.json")
-    with pytest.raises(ConfigurationError, match="a file or nothing"):
-        check_absent_or_readable(tmp_path)

@@ -108,6 +108,15 @@ def test_ownership__in_two_steps__moves_what_only_the_owner_may(three_nodes, own
     three_nodes.updateHealth(100, False, sender=stranger)
 
 
+def test_renounce_ownership__by_anybody__reverts_and_leaves_the_owner(three_nodes, owner, stranger):
+    data = three_nodes.renounceOwnership.encode_input()
+    for caller in (owner, stranger):
+        with ape.reverts(three_nodes.RenouncingDisabled):
+            caller.transfer(three_nodes, 0, data=data)
+    assert three_nodes.owner() == owner
+    three_nodes.updateHealth(100, False, sender=owner)
+
+
 def test_ownership__accepted_by_another_than_the_pending_owner__reverts(
     three_nodes, owner, operator, stranger
 ):

@@ -60,11 +60,33 @@ def test_upgrade__by_anybody_else__reverts(proxy, successor, deployer, stranger,
 
 
 def test_upgrade__to_a_contract_that_cannot_upgrade__reverts(proxy, deployment, admin):
+    other_proxy = deployment.identity_updates.proxy
     # Proxy and implementation both declare the error, so Ape offers it under neither's name.
     with ape.reverts() as revert:
-        proxy.upgradeToAndCall(deployment.sequence, b"", sender=admin)
+        proxy.upgradeToAndCall(other_proxy, b"", sender=admin)
     assert revert.value.name == "ERC1967InvalidImplementation"
-    assert revert.value.inputs == {"implementation": deployment.sequence.address}
+    assert revert.value.inputs == {"implementation": other_proxy.address}
+
+
+def test_upgrade__to_a_contract_without_a_sequence__reverts(proxy, deployment, admin):
+    own, none = deployment.sequence.address, "0x" + 40 * "0"
+    with ape.reverts(proxy.OriginatorSequenceChanged, current=own, proposed=none):
+        proxy.upgradeToAndCall(deployment.sequence, b"", sender=admin)
+
+
+def test_upgrade__to_another_sequence_with_the_same_callers__reverts(
+    project, deployment, contract, deployer, admin, publisher, networks
+):
+    own = deployment.sequence
+    other = deployer.deploy(project.OriginatorSequence, own.groupMessages(), own.identityUpdates())
+    successor = deployer.deploy(project.get_contract(contract.name), other)
+    before = implementation_of(contract.proxy, networks.provider)
+    error = contract.proxy.OriginatorSequenceChanged
+    with ape.reverts(error, current=own.address, proposed=other.address):
+        contract.proxy.upgradeToAndCall(successor, b"", sender=admin)
+    assert implementation_of(contract.proxy, networks.provider) == before
+    contract.publish(IDENTIFIER, b"payload", sender=publisher)
+    assert (own.last(), other.last()) == (1, 0)
 
 
 def test_upgrade__of_the_implementation_itself__reverts(deployment, successor, admin):

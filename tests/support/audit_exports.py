@@ -166,6 +166,12 @@ def write_chain(
     """Write a chain export; ``about`` overrides what its manifest says."""
     about = {"from_block": FIRST_BLOCK, "to_block": LAST_BLOCK} | about
     numbers = range(about["from_block"], about["to_block"] + 1)
+    held = [post.sequence_id for post in posts if post.block in numbers]
+    about = {
+        "first_block": FIRST_BLOCK,
+        "sequence_before": min(held, default=1) - 1,
+        "sequence_after": max(held, default=0),
+    } | about
     logs = [*registry, *map(payload_log, posts)]
     receipts = {post.transaction_hash: receipt_row(post) for post in posts}
     with ExportWriter(directory, CHAIN_SCHEMAS) as writer:

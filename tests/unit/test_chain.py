@@ -137,9 +137,11 @@ def test_request__server_that_stays_broken__is_unavailable(status: int) -> None:
     [
         ({"Retry-After": "7"}, 7.0),
         ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({"Retry-After": "²"}, None),
+        ({"Retry-After": "\u0663"}, None),
         ({}, None),
     ],
-    ids=["seconds", "date", "no header"],
+    ids=["seconds", "date", "superscript", "Arabic digit", "no header"],
 )
 def test_request__rate_limit_that_stays__says_how_long_to_wait(
     headers: dict[str, str], retry_after: float | None

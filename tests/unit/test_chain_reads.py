@@ -6,7 +6,7 @@ from chainkit.chain import check_deployment
 from chainkit.deployment import DeployedContract, DeploymentRecord
 from chainkit.errors import InconsistentAnswer, RefusedRequest, WrongChain
 from chainkit.types import BlockHeader, BlockReference, Log
-from support.fake_endpoint import NAME, FakeProvider, RpcError
+from support.fake_endpoint import NAME, FakeProvider, FakeServer, RpcError
 
 ADDRESS = b"\x11" * 20
 OTHER_ADDRESS = b"\x22" * 20
@@ -240,6 +240,14 @@ def test_read_logs__range_refused__is_retryable_because_a_replica_may_lag() -> N
     assert str(caught.value) == (
         f"logs of blocks 5 to 8 at {NAME}: expected logs, got block range above head"
     )
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_read_logs__refused_by_http__is_not_retryable(status: int) -> None:
+    server = FakeServer((status, {}, b"no such key"))
+
+    with pytest.raises(RefusedRequest, match=f"expected HTTP 200, got HTTP {status}"):
+        server.endpoint().logs(5, 8, [ADDRESS])
 
 
 # ------------------------------------------------------------------ other reads

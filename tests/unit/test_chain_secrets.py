@@ -27,6 +27,8 @@ RESPONSES = {
     "redirected for ever": requests.TooManyRedirects(f"{URL} redirects"),
     "HTTP 403": (403, {}, b"no"),
     "HTTP 429": (429, {"Retry-After": "0"}, b"slow down"),
+    "HTTP 429 without a number": (429, {"Retry-After": "²"}, b""),
+    "HTTP error without a response": requests.HTTPError(f"403 for url: {URL}"),
     "HTTP 500": (500, {}, b"broken"),
     "no JSON": (200, {}, b"<html>"),
     "no answer": (200, {}, []),

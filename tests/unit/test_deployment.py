@@ -8,10 +8,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chainkit.deployment import parse_deployment_record, read_deployment_record
+from chainkit.deployment import (
+    DeployedContract,
+    parse_deployment_record,
+    read_deployment_record,
+)
 from chainkit.errors import ConfigurationError
 
 CONTRACTS = ["GroupMessages", "IdentityUpdates", "NodeRegistry", "OriginatorSequence"]
+PROXIES = CONTRACTS[:2]
 
 
 def contract(number: int) -> dict[str, Any]:
@@ -26,8 +31,11 @@ RECORD: dict[str, Any] = {
     "format": 1,
     "chain_id": 31337,
     "genesis_hash": "0x" + "9e" * 32,
+    "deployer": "0x" + "dE" * 20,
     "contracts": {name: contract(number) for number, name in enumerate(CONTRACTS, start=1)},
 }
+for number, name in enumerate(PROXIES, start=5):
+    RECORD["contracts"][name]["implementation"] = contract(number)
 
 
 def paths_of(content: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -38,8 +46,11 @@ def paths_of(content: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ..
 
 
 PATHS = list(paths_of(RECORD))
-LEAVES = [path for path in PATHS if path[-1] not in ("contracts", *CONTRACTS)]
-BYTES = [path for path in LEAVES if path[-1] in ("genesis_hash", "address", "transaction")]
+OBJECTS = ("contracts", "implementation", *CONTRACTS)
+LEAVES = [path for path in PATHS if path[-1] not in OBJECTS]
+BYTES = [
+    path for path in LEAVES if path[-1] in ("genesis_hash", "deployer", "address", "transaction")
+]
 INTEGERS = [path for path in LEAVES if path[-1] in ("format", "chain_id", "block")]
 
 json_values = st.recursive(
@@ -82,12 +93,19 @@ def test_read__complete_record__gives_every_field(tmp_path: Path) -> None:
     record = read_deployment_record(path)
 
     assert (record.chain_id, record.genesis_hash) == (31337, b"\x9e" * 32)
+    assert record.deployer == b"\xde" * 20
     assert [each.name for each in record.contracts] == CONTRACTS
     assert record.node_registry.name == "NodeRegistry"
     assert record.node_registry.address == b"\3" * 20
     assert record.node_registry.block == 7
     assert record.node_registry.transaction == b"\xa3" * 32
     assert record.payload_addresses == (b"\1" * 20, b"\2" * 20)
+    assert [each.implementation for each in record.contracts] == [
+        DeployedContract("implementation", b"\5" * 20, 5, b"\xa5" * 32),
+        DeployedContract("implementation", b"\6" * 20, 4, b"\xa6" * 32),
+        None,
+        None,
+    ]
 
 
 def test_first_block__contracts_deployed_in_any_order__is_the_lowest() -> None:
@@ -97,7 +115,10 @@ def test_first_block__contracts_deployed_in_any_order__is_the_lowest() -> None:
 
 
 def test_parse__field_of_a_newer_writer__is_ignored() -> None:
-    record = parse_deployment_record(RECORD | {"deployer": "somebody"}, "deployment record")
+    record = parse_deployment_record(
+        RECORD | {"council": "somebody"} | {"contracts": RECORD["contracts"] | {"Extra": 5}},
+        "deployment record",
+    )
 
     assert record == parse_deployment_record(RECORD, "deployment record")
 

@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 import shutil
 from decimal import Decimal
 from pathlib import Path
@@ -148,8 +150,8 @@ def test_write__before_it_is_finished__is_not_visible(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["export"]
 
 
-def test_write__after_a_killed_run__starts_afresh(tmp_path: Path) -> None:
-    left_behind = tmp_path / ".export.partial"
+def test_write__after_a_killed_run_with_this_process_id__starts_afresh(tmp_path: Path) -> None:
+    left_behind = tmp_path / f".export.{os.getpid()}.partial"
     left_behind.mkdir()
     (left_behind / "stray.parquet").write_text("")
 
@@ -157,6 +159,69 @@ def test_write__after_a_killed_run__starts_afresh(tmp_path: Path) -> None:
 
     assert [path.name for path in tmp_path.iterdir()] == ["export"]
     assert "stray.parquet" not in contents_of(tmp_path / "export")
+
+
+def test_write__two_processes_to_one_name__first_wins_and_second_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExportWriter(tmp_path / "export", SCHEMAS) as slow:
+        slow.write("envelopes", ROWS[:1])
+        with monkeypatch.context() as other_process:
+            other_process.setattr("os.getpid", lambda: 1)
+            write_export(tmp_path / "export")
+        slow.write("envelopes", ROWS[1:])
+        with pytest.raises(StoreError, match="expected a folder that can be written, got Direct"):
+            slow.finish(**ABOUT)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+    assert read_manifest(tmp_path / "export", "node").files["envelopes.parquet"]["rows"] == 3
+
+
+@pytest.mark.parametrize(
+    "change", [{"envelope": None}, {"block_number": 2**63}, {"topic": 5}, {"sequence_id": "x"}]
+)
+def test_write__row_that_the_schema_does_not_hold__is_refused_and_leaves_nothing(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    with (
+        pytest.raises(StoreError, match="expected a folder that can be written"),
+        ExportWriter(tmp_path / "export", SCHEMAS) as writer,
+    ):
+        writer.write("envelopes", [BASE_ROW | change])
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def full_disk(writer: Any, *_: Any) -> None:
+    writer.is_open = False
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("step", ["__init__", "write_table", "close"])
+def test_write__disk_is_full__is_refused_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    monkeypatch.setattr(pq.ParquetWriter, step, full_disk)
+
+    with pytest.raises(StoreError, match="got No space left on device"):
+        write_export(tmp_path / "export")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_write__fields_that_are_not_given__do_not_stand_in_the_manifest(export: Path) -> None:
+    content = json.loads((export / "manifest.json").read_text())
+
+    assert {"first_block", "sequence_before", "sequence_after"}.isdisjoint(content)
+
+
+def test_write__chain_export_with_counters__gives_them_back(tmp_path: Path) -> None:
+    about = {"first_block": 3, "sequence_before": 0, "sequence_after": 2**64 - 1}
+
+    write_export(tmp_path / "export", kind="chain", node_public_key=None, **about)
+
+    manifest = read_manifest(tmp_path / "export", "chain")
+    assert {name: getattr(manifest, name) for name in about} == about
 
 
 # ------------------------------------------------------------------ reading
@@ -266,6 +331,48 @@ def test_read__manifest_with_malformed_files__is_refused(export: Path, files: An
     change_manifest(export, files=files)
 
     with pytest.raises(StoreError):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("kind", ["node"]),
+        ("chain_id", "31337"),
+        ("chain_id", True),
+        ("genesis_hash", None),
+        ("genesis_hash", "0x" + "0" * 63),
+        ("contracts", ["x"]),
+        ("contracts", {"GroupMessages": 5}),
+        ("contracts", {"GroupMessages": "0x" + "1g" * 20}),
+        ("contracts", {"<b>": "0x" + "11" * 20}),
+        ("from_block", None),
+        ("from_block", -1),
+        ("from_block", 2**63),
+        ("to_block", "12"),
+        ("to_block", 12.0),
+        ("to_block_hash", None),
+        ("node_public_key", 5),
+        ("node_public_key", "0x04"),
+        ("files", {"../manifest.json": {"sha256": "0" * 64}}),
+        ("first_block", 2**63),
+        ("sequence_before", "0"),
+        ("sequence_after", 2**64),
+    ],
+)
+def test_read__field_of_another_type_or_range__names_it(
+    export: Path, field: str, value: Any
+) -> None:
+    change_manifest(export, **{field: value})
+
+    with pytest.raises(StoreError, match=rf"expected {field}: .*, got .* \(manifest\.json\)"):
+        read_manifest(export, "node")
+
+
+def test_read__manifest_nested_without_end__is_refused(export: Path) -> None:
+    (export / "manifest.json").write_text("[" * 100_000)
+
+    with pytest.raises(StoreError, match=r"a readable manifest\.json"):
         read_manifest(export, "node")
 
 

@@ -1,10 +1,13 @@
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
-from chainkit.errors import InconsistentAnswer
+from chainkit.errors import InconsistentAnswer, RefusedRequest
 from chainkit_indexer import schema
 from chainkit_indexer.types import Advanced
 from support.fake_chain import FIRST_BLOCK, FakeChain, Post, update
@@ -126,17 +129,108 @@ def test_step__fork_seen_by_one_replica_only__is_asked_again(node: FakeNode) -> 
     assert node.content() == before
 
 
-def test_step__pruned_node_in_deep_history__does_without_the_counter(node: FakeNode) -> None:
+@pytest.mark.parametrize("blocks_above", [3, 100], ids=["near the head", "in deep history"])
+def test_step__logs_cut_and_counter_refused__never_commits(
+    node: FakeNode, tmp_path: Path, blocks_above: int
+) -> None:
+    node.chain.mine([A], [B], *[[]] * blocks_above, [D])
+    before = node.content()
+    # So answers a replica that has not yet seen the blocks: no logs, and no state to ask.
+    node.chain.tamper = lambda method, params, result: (
+        result[:-1] if method == "eth_getLogs" else result
+    )
+    honest_call, node.chain._eth_call = node.chain._eth_call, _refuse  # type: ignore[method-assign]
+
+    with pytest.raises(InconsistentAnswer, match=r"its state at block 4 .*header not found"):
+        node.step(page_blocks=2)
+
+    assert node.content() == before
+    node.chain.tamper = lambda method, params, result: result
+    node.chain._eth_call = honest_call  # type: ignore[method-assign]
+    node.catch_up(page_blocks=2)
+    clean = FakeNode(node.chain, tmp_path / "clean.db")
+    clean.catch_up(page_blocks=2)
+    assert node.content() == clean.content()
+    assert len(node.rows(schema.envelopes)) == 3
+    clean.store.close()
+
+
+def test_step__endpoint_without_any_state__never_commits(node: FakeNode) -> None:
     node.chain.mine([A], *[[]] * 80)
+    before = node.content()
     node.chain._eth_call = _refuse  # type: ignore[method-assign]
 
-    assert isinstance(node.step(page_blocks=5), Advanced)
-    with pytest.raises(InconsistentAnswer, match="header not found"):
-        node.step(page_blocks=60)
+    with pytest.raises(InconsistentAnswer, match="counter at fake chain: expected its state"):
+        node.step(page_blocks=5)
+
+    assert node.content() == before
 
 
 def _refuse(call: Any, pinned: Any) -> Any:
     raise LookupError("header not found")
+
+
+def test_step__counter_refused_by_http__is_not_asked_again(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.chain.mine([A])
+    before = node.content()
+    forbidden = requests.Response()
+    forbidden.status_code = 403
+
+    def refuse(call: Any, pinned: Any) -> Any:
+        raise requests.HTTPError(response=forbidden)
+
+    monkeypatch.setattr(node.chain, "_eth_call", refuse)
+    with pytest.raises(RefusedRequest, match="expected HTTP 200, got HTTP 403"):
+        node.step()
+
+    assert node.content() == before
+
+
+def test_step__blocks_below_the_counters_own__are_followed_without_it(node: FakeNode) -> None:
+    _deploy_counter_at(node.chain, FIRST_BLOCK + 2)
+    node.chain.mine([], [], [A])
+
+    assert isinstance(node.step(page_blocks=2), Advanced)
+    assert isinstance(node.step(page_blocks=2), Advanced)
+    assert [row[1] for row in node.rows(schema.envelopes)] == [1]
+
+
+def test_step__no_counter_where_there_must_be_one__never_commits(node: FakeNode) -> None:
+    node.chain.mine([A], [B], [D])
+    before = node.content()
+
+    def tamper(method: str, params: Any, result: Any) -> Any:
+        return {"eth_getLogs": [], "eth_call": "0x"}.get(method, result)
+
+    node.chain.tamper = tamper
+    with pytest.raises(InconsistentAnswer, match="expected 32 bytes, got 0"):
+        node.step()
+
+    assert node.content() == before
+
+
+def _deploy_counter_at(chain: FakeChain, block: int) -> None:
+    sequence = replace(chain.record.originator_sequence, block=block)
+    chain.record = replace(chain.record, originator_sequence=sequence)
+
+
+def test_step__first_page_read_from_two_replicas__never_commits(node: FakeNode) -> None:
+    node.chain.mine([A], [B])
+    before = node.content()
+    reads = count()
+
+    def tamper(method: str, params: Any, result: Any) -> Any:
+        if method != "eth_getBlockByNumber" or params[0] != hex(FIRST_BLOCK - 1):
+            return result
+        return result | {"hash": "0x" + "ee" * 32} if next(reads) == 0 else result
+
+    node.chain.tamper = tamper
+    with pytest.raises(InconsistentAnswer, match="the same block twice"):
+        node.step()
+
+    assert node.content() == before
 
 
 def test_step__shorter_fork_seen_by_one_replica_only__takes_nothing_back(node: FakeNode) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from chainkit.envelope import parse_originator_envelope, recover_node_key
 from chainkit.errors import ReorgTooDeep, StoreError
+from chainkit.types import TopicKind
 from chainkit_indexer import schema
 from chainkit_indexer import step as step_module
 from chainkit_indexer.types import Advanced, Idle, RolledBack
@@ -114,10 +115,45 @@ def test_step__payload_posted_twice_by_one_transaction__pairs_each_once(node: Fa
     twice = Post("twice", times=2)
     node.chain.mine([], [twice])
     node.catch_up()
-    node.chain.fork(1, [A, twice])
+    node.chain.fork(1, [A, D, twice])
     node.catch_up()
 
-    assert node.journal() == [(1, 1, "moved", 2), (1, 2, "moved", 3)]
+    assert node.journal() == [(1, 1, "moved", 3), (1, 2, "moved", 4)]
+
+
+@pytest.mark.parametrize(
+    ("times", "first"), [(1, ("dropped", None)), (2, ("moved", 3))], ids=["once", "twice"]
+)
+def test_step__payload_of_two_seen_again_at_the_second_id__keeps_the_second(
+    node: FakeNode, times: int, first: tuple[str, int | None]
+) -> None:
+    node.chain.mine([], [Post("twice", times=2)])
+    node.catch_up()
+    node.chain.fork(1, [A, Post("twice", times=times)])
+    node.catch_up()
+
+    assert node.journal() == [(1, 1, *first), (1, 2, "kept", None)]
+
+
+def test_step__payload_of_two_seen_again_at_the_first_id__moves_the_second(node: FakeNode) -> None:
+    twice = Post("twice", times=2)
+    node.chain.mine([A], [twice])
+    node.catch_up()
+    node.chain.fork(2, [twice], [])
+    node.catch_up()
+
+    assert node.journal() == [(1, 1, "dropped", None), (1, 2, "kept", None), (1, 3, "moved", 1)]
+
+
+def test_step__same_payload_to_two_topics__are_told_apart(node: FakeNode) -> None:
+    to_identity = Post("c", TopicKind.IDENTITY_UPDATE, is_valid=False)
+    assert (to_identity.payload, to_identity.transaction_hash) == (C.payload, C.transaction_hash)
+    node.chain.mine([], [C, to_identity])
+    node.catch_up()
+    node.chain.fork(1, [to_identity], [])
+    node.catch_up()
+
+    assert node.journal() == [(1, 1, "dropped", None), (1, 2, "moved", 1)]
 
 
 def test_step__retracted_envelope__keeps_what_was_served(node: FakeNode) -> None:
@@ -231,6 +267,29 @@ def test_step__cursor_moved_by_another_process__changes_nothing(
     with pytest.raises(StoreError, match="another process writes to it"):
         node.step()
 
+    assert [row[1] for row in node.rows(schema.envelopes)] == [1, 2]
+
+
+def test_step__reorg_repaired_by_another_process__is_journalled_once(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.chain.mine([A], [B])
+    node.catch_up()
+    node.chain.fork(1, [D], [])
+    find_ancestor = step_module.find_ancestor
+
+    def find_slowly(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        node.step()
+        return find_ancestor(*arguments)
+
+    monkeypatch.setattr(step_module, "find_ancestor", find_slowly)
+    with pytest.raises(StoreError, match="another process writes to it"):
+        node.step()
+
+    assert len(node.rows(schema.reorgs)) == 1
+    assert node.journal() == [(1, 2, "dropped", None)]
+    node.catch_up()
     assert [row[1] for row in node.rows(schema.envelopes)] == [1, 2]
 
 

@@ -1,9 +1,11 @@
 import sqlite3
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
@@ -86,6 +88,18 @@ def test_open__another_schema_version__names_both(path: Path) -> None:
         Store.open(str(path), IDENTITY)
 
 
+@pytest.mark.parametrize("existing", [False, True])
+def test_open__tables_without_an_identity__says_what_is_missing(path: Path, existing: bool) -> None:
+    Store.open(str(path), IDENTITY).close()
+    connection = sqlite3.connect(path)
+    connection.execute("DELETE FROM identity")
+    connection.commit()
+    connection.close()
+
+    with pytest.raises(StoreError, match="expected a row in the table identity, got none"):
+        Store.open_existing(str(path)) if existing else Store.open(str(path), IDENTITY)
+
+
 def test_open__killed_before_the_tables_were_made__makes_them(path: Path) -> None:
     path.touch()
 
@@ -110,6 +124,40 @@ def test_open__path_of_a_folder__is_refused(tmp_path: Path) -> None:
 def test_open__url_that_cannot_be_used__is_refused(location: str) -> None:
     with pytest.raises(ConfigurationError):
         Database(location)
+
+
+@pytest.mark.parametrize(
+    ("location", "got"),
+    [
+        ("postgres-ql://op:S3CRET@db/x", "a malformed postgres-ql:// URL"),
+        ("postgresql://op:S3CRET@db:54x2/x", "a malformed postgresql:// URL"),
+        ("postgresql://op:S3CRET", "a malformed postgresql:// URL"),
+        ("postgresql://op:pass@S3CRET@db/x", "a malformed postgresql:// URL"),
+        ("op:S3CRET@db://x", "a malformed URL"),
+        ("op:S3CRET@db/x", "a malformed URL"),
+        ("postgresql:/op:S3CRET@db/x", "a malformed URL"),
+        ("sqlite://op:S3CRET@db/x", "a malformed sqlite:// URL"),
+        ("sqlite://op:S3CRET@/:memory:", "a malformed sqlite:// URL"),
+        ("sqlite:///x?timeout=S3CRET", "a malformed sqlite:// URL"),
+    ],
+)
+def test_open__malformed_url__shows_its_scheme_only(location: str, got: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Database(location)
+
+    assert str(caught.value) == f"database: expected a path or a URL, got {got}"
+    assert "S3CRET" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    "location", ["postgresql://op:S3CRET@db/x", "postgresql://op@db/x?password=S3CRET"]
+)
+def test_name__database_with_a_password__does_not_tell_it(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_engine", lambda url: create_engine("sqlite://"))
+
+    assert Database(location).name in ("postgresql://op:***@db/x", "postgresql://op@db/x")
 
 
 def test_open_existing__no_file__leaves_none_behind(path: Path) -> None:

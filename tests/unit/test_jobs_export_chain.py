@@ -1,15 +1,21 @@
 """An endpoint that contradicts itself, one contradiction at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import eth_abi
 import pytest
 
+from chainkit.decode import MESSAGE_SENT_TOPIC
+from chainkit.deployment import DeployedContract, DeploymentRecord
 from chainkit.errors import InconsistentAnswer
+from chainkit.exports import Manifest
+from chainkit.signatures import keccak256
 from chainkit.types import BlockReference
 from chainkit_jobs.export_chain import export_chain, fetch_blocks, parse_block
-from support.fake_endpoint import FakeProvider
+from support.fake_endpoint import FakeProvider, RpcError
 
 Answer = dict[str, Any]
 
@@ -129,32 +135,72 @@ def test_fetch_blocks__nothing_or_malformed__is_inconsistent(answers: Answer) ->
         list(fetch_blocks(FakeProvider(answers).endpoint(), [5]))
 
 
-class Chain(FakeProvider):
-    """Empty blocks by number; ``forked_from`` on they belong to another branch."""
+def payload_log(number: int, sequence_id: int) -> Answer:
+    data = eth_abi.encode(("bytes32", "bytes", "uint64"), (b"\x01" * 32, b"payload", sequence_id))
+    topics = ["0x" + MESSAGE_SENT_TOPIC.hex()]
+    return log(number, 0, 0) | {"topics": topics, "data": "0x" + data.hex()}
 
-    def __init__(self, forked_from: int | None = None) -> None:
+
+class Chain(FakeProvider):
+    """Blocks by number; ``forked_from`` on they belong to another branch.
+
+    ``posts`` are the sequences by the block that holds them, at most one each. ``counters`` is
+    what the contract's counter answers, by the block's hash; 0 for others.
+    """
+
+    def __init__(
+        self,
+        forked_from: int | None = None,
+        posts: Mapping[int, int] = MappingProxyType({}),
+        counters: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         super().__init__(
-            {"eth_getBlockByNumber": self.block_at, "eth_getBlockReceipts": lambda *_: []}
+            {
+                "eth_getBlockByNumber": self.block_at,
+                "eth_getBlockReceipts": self.receipts_at,
+                "eth_call": self.counter_at,
+            }
         )
         self.forked_from = forked_from
+        self.posts = posts
+        self.counters = counters
+        self.head = 6
 
     def block_at(self, number: str, *_: Any) -> Answer:
-        answer = block(int(number, 16), transactions=0)
+        number = hex(self.head) if number == "latest" else number
+        answer = block(int(number, 16), transactions=int(int(number, 16) in self.posts))
         if self.forked_from is not None and int(number, 16) >= self.forked_from:
             answer |= {"hash": hash_hex(int(number, 16)), "parentHash": hash_hex(0)}
         return answer
 
+    def receipts_at(self, number: str) -> list[Answer]:
+        sequence_id = self.posts.get(height := int(number, 16))
+        if sequence_id is None:
+            return []
+        return [receipts(height)[0] | {"logs": [payload_log(height, sequence_id)]}]
 
-class _Record:
-    """As much of a deployment record as a manifest names."""
-
-    chain_id = 1
-    genesis_hash = b"\x00" * 32
-    contracts = ()
+    def counter_at(self, call: Answer, pinned: Answer) -> Any:
+        assert call == {"to": "0x" + "33" * 20, "data": "0x" + keccak256(b"last()")[:4].hex()}
+        answer = self.counters.get(pinned["blockHash"], 0)
+        return hash_hex(answer) if isinstance(answer, int) else answer
 
 
-def run(provider: FakeProvider, out: Path, end: BlockReference) -> None:
-    export_chain(provider.endpoint(), _Record(), 3, end, out)  # type: ignore[arg-type]
+def contract(name: str, byte: str, number: int) -> DeployedContract:
+    return DeployedContract(name, bytes.fromhex(byte * 20), number, b"\x00" * 32)
+
+
+RECORD = DeploymentRecord(
+    chain_id=1,
+    genesis_hash=b"\x00" * 32,
+    group_messages=contract("GroupMessages", "11", 2),
+    identity_updates=contract("IdentityUpdates", "22", 2),
+    node_registry=contract("NodeRegistry", "44", 1),
+    originator_sequence=contract("OriginatorSequence", "33", 2),
+)
+
+
+def run(provider: FakeProvider, out: Path, end: BlockReference, first_block: int = 3) -> Manifest:
+    return export_chain(provider.endpoint(), RECORD, first_block, end, out)
 
 
 END = BlockReference(6, (1006).to_bytes(32, "big"))
@@ -174,3 +220,78 @@ def test_export_chain__answers_of_two_branches__are_refused(
         run(Chain(forked_from), tmp_path / "chain", END)
 
     assert list(tmp_path.iterdir()) == []
+
+
+BEFORE, AFTER = hash_hex(1002), hash_hex(1006)
+
+
+def test_export_chain__payloads_fill_the_counter__both_numbers_stand_in_the_manifest(
+    tmp_path: Path,
+) -> None:
+    provider = Chain(posts={4: 8, 6: 9}, counters={BEFORE: 7, AFTER: 9})
+
+    manifest = run(provider, tmp_path / "chain", END)
+
+    assert (manifest.sequence_before, manifest.sequence_after) == (7, 9)
+    assert manifest.first_block == 1
+
+
+def test_export_chain__begins_below_the_counters_deployment__begins_with_0(tmp_path: Path) -> None:
+    provider = Chain(posts={4: 1}, counters={hash_hex(1001): RpcError(3), AFTER: 1})
+
+    manifest = run(provider, tmp_path / "chain", END, first_block=2)
+
+    assert (manifest.sequence_before, manifest.sequence_after) == (0, 1)
+
+
+def test_export_chain__ends_below_the_counters_deployment__ends_with_0(tmp_path: Path) -> None:
+    end = BlockReference(1, (1001).to_bytes(32, "big"))
+
+    manifest = run(Chain(counters={hash_hex(1001): RpcError(3)}), tmp_path / "chain", end, 0)
+
+    assert (manifest.sequence_before, manifest.sequence_after) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("posts", "message"),
+    [
+        ({}, "expected all up to sequence id 9, got up to 7"),
+        ({4: 8}, "expected all up to sequence id 9, got up to 8"),
+        ({6: 9}, r"expected sequence id 8, got 9 \(block 6, log 0\)"),
+        ({4: 8, 5: 8, 6: 9}, r"expected sequence id 9, got 8 \(block 5, log 0\)"),
+        ({4: 9, 6: 8}, "expected sequence id 8, got 9"),
+        ({4: 8, 5: 9, 6: 10}, "expected all up to sequence id 9, got up to 10"),
+    ],
+    ids=["none", "last cut", "first cut", "repeated", "swapped", "one too many"],
+)
+def test_export_chain__payloads_contradict_the_counter__is_refused_and_leaves_nothing(
+    tmp_path: Path, posts: dict[int, int], message: str
+) -> None:
+    with pytest.raises(InconsistentAnswer, match=message):
+        run(Chain(posts=posts, counters={BEFORE: 7, AFTER: 9}), tmp_path / "chain", END)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("answer", [RpcError(3), "0x", "0x07", 2**64], ids=str)
+def test_export_chain__counter_is_none__is_refused(tmp_path: Path, answer: Any) -> None:
+    with pytest.raises(InconsistentAnswer):
+        run(Chain(posts={4: 8}, counters={BEFORE: 7, AFTER: answer}), tmp_path / "chain", END)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("head", "is_deep"), [(6 + 64, False), (6 + 65, True)])
+def test_export_chain__endpoint_has_no_state_any_more__only_deep_down_goes_on_without(
+    tmp_path: Path, head: int, is_deep: bool
+) -> None:
+    provider = Chain(posts={4: 8, 5: 9}, counters={BEFORE: 7, AFTER: RpcError(3)})
+    provider.head = head
+
+    if not is_deep:
+        with pytest.raises(InconsistentAnswer):
+            run(provider, tmp_path / "chain", END)
+        return
+    manifest = run(provider, tmp_path / "chain", END)
+
+    assert (manifest.sequence_before, manifest.sequence_after) == (7, None)

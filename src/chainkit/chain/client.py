@@ -21,6 +21,7 @@ from web3.providers.base import JSONBaseProvider
 from web3.types import RPCEndpoint
 
 from chainkit.errors import (
+    AccessRefused,
     ChainError,
     ConfigurationError,
     EndpointUnavailable,
@@ -126,31 +127,35 @@ class RpcClient:
         return attempt()
 
     def _sent(self, send: Callable[[], Any]) -> Any:
-        error: ChainError
         try:
             return send()
-        except requests.HTTPError as caught:
-            error = self._http_error(caught)
-        except requests.RequestException as caught:
-            error = EndpointUnavailable(self.name, "an answer", _reason(caught))
-        except ValueError as caught:
-            error = self.inconsistent("answer", "JSON", caught)
-        except (TypeError, AttributeError):
-            # web3 found a batch whose answers are not objects with comparable ids.
-            error = self.inconsistent("answer", "JSON-RPC objects", "others")
-        # Raised outside of the handlers: what was caught names the URL, which may hold a key, and
-        # would be logged as the error's context.
-        raise error
+        except (requests.RequestException, ValueError, TypeError, AttributeError) as caught:
+            failure = caught
+        # Sorted and raised outside of the handler: what was caught names the URL, which may hold
+        # a key, and would be logged as the context of whatever is raised within.
+        raise self._unanswered(failure)
 
-    def _http_error(self, error: requests.HTTPError) -> ChainError:
-        status = error.response.status_code
+    def _unanswered(self, failure: Exception) -> ChainError:
+        if isinstance(failure, requests.HTTPError) and failure.response is not None:
+            return self._http_error(failure.response)
+        if isinstance(failure, requests.RequestException):
+            return EndpointUnavailable(self.name, "an answer", _reason(failure))
+        if isinstance(failure, ValueError):
+            return self.inconsistent("answer", "JSON", failure)
+        # web3 found a batch whose answers are not objects with comparable ids.
+        return self.inconsistent("answer", "JSON-RPC objects", "others")
+
+    def _http_error(self, response: requests.Response) -> ChainError:
+        status = response.status_code
         if status == 429:
             limited = RateLimited(self.name, "an answer", "HTTP 429")
-            limited.retry_after = _seconds(error.response.headers.get("Retry-After"))
+            limited.retry_after = _seconds(response.headers.get("Retry-After"))
             return limited
         if status >= 500:
             return EndpointUnavailable(self.name, "an answer", f"HTTP {status}")
-        return RefusedRequest(self.name, "HTTP 200", f"HTTP {status}")
+        # 400 and 413 also say that a range is too wide: that is for the caller to judge.
+        kind = RefusedRequest if status in (400, 413) else AccessRefused
+        return kind(self.name, "HTTP 200", f"HTTP {status}")
 
     def _result(self, method: str, answer: Any) -> Any:
         if not isinstance(answer, dict):
@@ -204,7 +209,8 @@ def _error_code(answer: dict[str, Any]) -> int | None:
 
 
 def _seconds(header: str | None) -> float | None:
-    return float(header) if header and header.isdigit() else None
+    # A superscript is a digit to Python, but no number.
+    return float(header) if header and header.isascii() and header.isdecimal() else None
 
 
 def _reason(error: requests.RequestException) -> str:

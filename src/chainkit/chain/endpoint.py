@@ -8,7 +8,7 @@ from typing import Any
 
 from chainkit.chain.client import RpcClient
 from chainkit.chain.parsing import parse_bytes, parse_header, parse_integer, parse_log
-from chainkit.errors import RefusedRequest
+from chainkit.errors import AccessRefused, RefusedRequest
 from chainkit.types import BlockHeader, BlockReference, Log
 
 
@@ -63,7 +63,8 @@ class Endpoint(RpcClient):
 
         ``topics`` are alternatives for the first topic. Raises InconsistentAnswer for a log
         outside the range, of another contract, taken back, or given twice; and also where the
-        endpoint refuses the range, because a replica that lags behind the head does so.
+        endpoint refuses the range, because a replica that lags behind the head does so. Raises
+        AccessRefused where HTTP refuses, because that is no matter of the range.
         """
         query = {
             "fromBlock": hex(first_block),
@@ -74,6 +75,8 @@ class Endpoint(RpcClient):
         subject = f"logs of blocks {first_block} to {last_block}"
         try:
             answer = self.request("eth_getLogs", query)
+        except AccessRefused:
+            raise
         except RefusedRequest as error:
             raise self.inconsistent(subject, "logs", error.got) from error
         logs = self.parsed(subject, lambda values: [parse_log(value) for value in values], answer)

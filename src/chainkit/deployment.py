@@ -47,8 +47,8 @@ class DeploymentRecord:
     identity_updates: DeployedContract
     node_registry: DeployedContract
     originator_sequence: DeployedContract
-    deployer: bytes = bytes(ADDRESS_LENGTH)
-    """20 bytes: the account that sent the transactions. Zero only where no record was read."""
+    deployer: bytes
+    """20 bytes: the account that sent the transactions."""
 
     @property
     def contracts(self) -> tuple[DeployedContract, ...]:

@@ -55,6 +55,11 @@ def test_export_chain__whole_deployment__holds_what_the_chain_answers(
     first = local_chain.record.first_block
     assert (manifest.from_block, manifest.to_block) == (first, head.number)
     assert manifest.to_block_hash == "0x" + head.hash.hex()
+    assert (manifest.first_block, manifest.sequence_before, manifest.sequence_after) == (
+        first,
+        0,
+        5,
+    )
     blocks, receipts, logs = (
         pq.read_table(tmp_path / "chain" / f"{name}.parquet").to_pylist()
         for name in ("blocks", "receipts", "logs")
@@ -87,6 +92,8 @@ def test_export_chain__json__tells_range_and_rows(local_chain: LocalChain, tmp_p
     told = json.loads(result.stdout)
     assert (told["from_block"], told["to_block"]) == (head - 3, head - 2)
     assert told["rows"] == {"blocks": 2, "receipts": 2, "logs": 2}
+    manifest = read_manifest(out, "chain")
+    assert (manifest.sequence_before, manifest.sequence_after) == (3, 5)
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,12 @@ CASES: dict[str, tuple[Serve, Expected]] = {
         lambda posts, key: honest(posts, key) + honest(posts, key)[:1],
         [("ENVELOPE_DUPLICATED", 1)],
     ),
+    "the same altered bytes twice": (
+        lambda posts, key: (
+            altered(3, payload=OTHER)(posts, key) + [replace(posts[2], payload=OTHER).envelope(key)]
+        ),
+        [("ENVELOPE_ALTERED", 3), ("ENVELOPE_DUPLICATED", 3)],
+    ),
     "one right and one altered": (
         added(Post(3, 12, OTHER)),
         [("ENVELOPE_ALTERED", 3), ("ENVELOPE_DUPLICATED", 3)],

@@ -1,6 +1,5 @@
 """`chainkit audit reconcile`: exit codes, ranges, outputs and what it refuses."""
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +23,7 @@ from support.audit_exports import (
     honest,
     key_of,
     registered,
+    rewrite_table,
     write_chain,
     write_node,
     write_scene,
@@ -232,30 +232,49 @@ def test_reconcile__disabled_node__is_compared_and_shown_as_disabled(tmp_path: P
     assert [(n["is_enabled"], n["matched"]) for n in summary["nodes"]] == [(True, 7), (False, 7)]
 
 
-def test_reconcile__export_named_as_another_node__every_signature_is_wrong(tmp_path: Path) -> None:
-    stranger = key_of(300)
-    foreign = write_node(tmp_path / "foreign", honest(base_posts(), stranger), stranger)
+def test_reconcile__signed_by_another_than_its_manifest_names__every_signature_is_wrong(
+    tmp_path: Path,
+) -> None:
+    foreign = write_node(tmp_path / "foreign", honest(base_posts(), key_of(300)), key_of(B))
 
-    result = reconcile(
-        chain_of(tmp_path), [node_of(tmp_path, A), f"{B}={foreign}"], tmp_path / "audit"
-    )
+    result = reconcile(chain_of(tmp_path), [node_of(tmp_path, A), foreign], tmp_path / "audit")
 
     assert result.exit_code == 1
     assert "SIGNATURE_INVALID 7" in result.output
 
 
-def rewrite(export: Path, file_name: str, table: pa.Table) -> None:
-    """Write another table under the same name, and its digest into the manifest."""
-    file = export / file_name
-    pq.write_table(table, file)
-    manifest = json.loads((export / "manifest.json").read_text())
-    manifest["files"][file_name]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
-    (export / "manifest.json").write_text(json.dumps(manifest))
+def test_reconcile__ids_swapped__is_refused_and_accuses_nobody(tmp_path: Path) -> None:
+    node, other = node_of(tmp_path, A), node_of(tmp_path, B)
+
+    result = reconcile(chain_of(tmp_path), [f"{B}={node}", f"{A}={other}"], tmp_path / "audit")
+
+    assert str(refusal(result)) == (
+        f"node 200: expected an export with its registered key ({node}), got another: its "
+        f"manifest names the key of node 100"
+    )
 
 
-def without_column(path: Path) -> None:
-    table = pq.read_table(path / "envelopes.parquet")
-    rewrite(path, "envelopes.parquet", table.drop_columns(["envelope"]))
+def test_reconcile__id_given_with_a_key_of_nobody__is_refused(tmp_path: Path) -> None:
+    nodes: list[Path | str] = [node_of(tmp_path, A), f"{B}={node_of(tmp_path, 300)}"]
+
+    result = reconcile(chain_of(tmp_path), nodes, tmp_path / "audit")
+
+    assert "its manifest names the key that is not registered" in str(refusal(result))
+
+
+@pytest.mark.parametrize("identity", ["", f"{B}="])
+def test_reconcile__chain_export_begins_after_the_registry__says_from_where(
+    tmp_path: Path, identity: str
+) -> None:
+    chain = chain_of(tmp_path, from_block=5)
+    nodes: list[Path | str] = [f"{identity}{node_of(tmp_path, B)}", node_of(tmp_path, A)]
+
+    result = reconcile(chain, nodes, tmp_path / "audit")
+
+    assert str(refusal(result)).endswith(
+        "(the chain export begins at block 5, maybe after the registry's first entries: export "
+        "it from the deployment's first block, 1)"
+    )
 
 
 def changed_byte(path: Path) -> None:
@@ -279,7 +298,6 @@ OTHER_CONTRACTS = {
         ({"contracts": OTHER_CONTRACTS}, None, f"GroupMessages at 0x{GROUP_MESSAGES.hex()} as in"),
         ({"kind": "chain"}, None, "expected an export of kind node, got chain"),
         ({"node_public_key": None}, None, "expected node_public_key in its manifest, got none"),
-        ({}, without_column, "expected envelope of type binary, got none"),
         ({}, changed_byte, "expected sha256"),
     ],
 )
@@ -325,7 +343,7 @@ def test_reconcile__log_of_the_contract_does_not_decode__is_refused(tmp_path: Pa
     chain = chain_of(tmp_path)
     rows = pq.read_table(chain / "logs.parquet").to_pylist()
     rows[-1]["data"] = rows[-1]["data"][:40]
-    rewrite(chain, "logs.parquet", pa.Table.from_pylist(rows, schema=tables.LOGS))
+    rewrite_table(chain, "logs.parquet", pa.Table.from_pylist(rows, schema=tables.LOGS))
 
     result = reconcile(chain, [node_of(tmp_path, A), node_of(tmp_path, B)], tmp_path / "audit")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -9,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import eth_abi
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from chainkit import tables
 from chainkit.decode import (
@@ -225,6 +229,20 @@ def _finish(writer: ExportWriter, kind: str, about: Mapping[str, Any]) -> Manife
         "to_block_hash": "0x" + hash_of(to_block).hex(),
     }
     return writer.finish(**(defaults | about))
+
+
+def rewrite_table(export: Path, file_name: str, table: pa.Table) -> None:
+    """Write another table under the same name, and its digest into the manifest."""
+    pq.write_table(table, export / file_name)
+    renew_digest(export, file_name)
+
+
+def renew_digest(export: Path, file_name: str) -> None:
+    """Make the manifest vouch for a file that was changed: whoever exports can do so."""
+    manifest = json.loads((export / "manifest.json").read_text())
+    digest = hashlib.sha256((export / file_name).read_bytes()).hexdigest()
+    manifest["files"][file_name]["sha256"] = digest
+    (export / "manifest.json").write_text(json.dumps(manifest))
 
 
 Serve = Callable[[Sequence[Post], SigningKey], list[bytes]]

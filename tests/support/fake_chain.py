@@ -93,9 +93,8 @@ class FakeChain(JSONBaseProvider):
         self.salt = 0
         self.tamper: Callable[[str, Any, Any], Any] = lambda method, params, result: result
         self.endpoint = Endpoint(self, "fake chain", RetryPolicy(attempts=1))
-        self.record = DeploymentRecord(
-            31337, self.blocks[0].hash, _contract(1), _contract(2), _contract(3), _contract(4)
-        )
+        contracts = (_contract(number) for number in range(1, 5))
+        self.record = DeploymentRecord(31337, self.blocks[0].hash, *contracts, deployer=bytes(20))
         self.mine(*[[]] * (_BLOCKS_BEFORE - 1))
 
     @property

@@ -315,7 +315,7 @@ CONTRACTS = [
         ["GroupMessages", "IdentityUpdates", "NodeRegistry", "OriginatorSequence"], start=1
     )
 ]
-RECORD = DeploymentRecord(31337, bytes(32), *CONTRACTS)
+RECORD = DeploymentRecord(31337, bytes(32), *CONTRACTS, deployer=bytes(20))
 
 
 def test_check_deployment__chain_of_the_record__returns_the_head() -> None:
@@ -337,7 +337,7 @@ def test_check_deployment__another_chain_id__says_both() -> None:
 
 
 def test_check_deployment__foreign_genesis__says_both() -> None:
-    record = DeploymentRecord(31337, b"\x01" * 32, *CONTRACTS)
+    record = DeploymentRecord(31337, b"\x01" * 32, *CONTRACTS, deployer=bytes(20))
 
     with pytest.raises(WrongChain) as caught:
         check_deployment(chain().endpoint(), record)

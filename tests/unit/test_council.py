@@ -40,6 +40,7 @@ RECORD = DeploymentRecord(
     deployed("IdentityUpdates", UPDATES),
     deployed("NodeRegistry", ADDRESS),
     deployed("OriginatorSequence", SEQUENCE),
+    deployer=bytes(20),
 )
 
 

@@ -58,6 +58,7 @@ def test_compare_ranges__ranges_overlap__compares_and_names_the_rest(
     [
         ({"to_block": 51}, "beyond the chain export's last block 50"),
         ({"from_block": 1, "to_block": 9}, "they have no block in common"),
+        ({"from_block": 51}, "begins at block 51, after its last block 50"),
         ({"to_block_hash": "0x" + "00" * 32}, "ends on another fork"),
         ({"to_block": 48}, "the chain export has no block"),
     ],
@@ -82,3 +83,24 @@ def test_identify_nodes__key_in_capitals__is_found() -> None:
 def test_identify_nodes__nobody_registered__says_so() -> None:
     with pytest.raises(ConfigurationError, match="none is registered"):
         identify_nodes([(100, export())], Registry({}, at_block=50))
+
+
+@pytest.mark.parametrize(("begin", "is_compared"), [(4, True), (5, True), (6, False), (10, False)])
+def test_compare_ranges__deployment_began_at_5__only_who_begins_there_is_compared(
+    begin: int, is_compared: bool
+) -> None:
+    chain, node = export("chain", first_block=5), export(from_block=begin)
+
+    result = compare_ranges(chain, [NodeExport(NODE, node)], {50: hash_of(50)})
+
+    assert [item.node.node_id for item in result.comparable] == [100] * is_compared
+    if not is_compared:
+        assert "begins at the deployment's first block 5" in result.set_aside[100]
+
+
+def test_compare_ranges__export_cannot_be_read__is_set_aside_with_the_reason() -> None:
+    nodes = [NodeExport(NODE, export())]
+
+    result = compare_ranges(export("chain"), nodes, {50: hash_of(50)}, {100: "torn"})
+
+    assert result.set_aside == {100: "node 100: torn"}

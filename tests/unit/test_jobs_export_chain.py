@@ -196,6 +196,7 @@ RECORD = DeploymentRecord(
     identity_updates=contract("IdentityUpdates", "22", 2),
     node_registry=contract("NodeRegistry", "44", 1),
     originator_sequence=contract("OriginatorSequence", "33", 2),
+    deployer=bytes(20),
 )
 
 

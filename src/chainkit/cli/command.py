@@ -34,8 +34,6 @@ class CompleteCommand(click.Command):
                 for parameter in self.get_params(ctx)
                 if parameter.required and _is_missing(parameter, ctx, options)
             ]
-            if len(missing) < 2:
-                raise
             raise click.UsageError(f"missing {', '.join(missing)}", ctx) from error
 
 

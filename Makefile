@@ -46,7 +46,7 @@ $(STAMPS)/python: $(STAMPS)/uv requirements/dev.txt pyproject.toml
 	@uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(STAMPS)/node: $(STAMPS)/python requirements/node.txt tools/install_node.sh
+$(STAMPS)/node: requirements/node.txt tools/install_node.sh | $(STAMPS)/python
 	@tools/install_node.sh $(CACHE)
 	@touch $@
 

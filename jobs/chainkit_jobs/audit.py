@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from chainkit.errors import StoreError
+from chainkit.exports import Manifest
 from chainkit_jobs.comparison import Comparability, NodeExport, compare_ranges, identify_nodes
-from chainkit_jobs.evidence.rows import chain_findings, node_findings
+from chainkit_jobs.evidence.rows import SequenceBounds, chain_findings, node_findings
 from chainkit_jobs.expected import PayloadContracts, check_decoded, expected_envelopes
 from chainkit_jobs.findings import complete
 from chainkit_jobs.gas import gas_table, message_costs
@@ -23,6 +24,7 @@ from chainkit_jobs.served import served_envelopes
 from chainkit_jobs.sources import (
     Export,
     check_same_network,
+    envelopes_problem,
     read_blocks,
     read_export,
     read_logs,
@@ -87,6 +89,10 @@ def read_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]])
     an export is none, was changed after it was written, or is of another chain or contracts.
     """
     chain = read_export(chain_directory, "chain")
+    first, last = chain.manifest.from_block, chain.manifest.to_block
+    if first > last:
+        expected = f"a first block up to its last, {last}"
+        raise StoreError(f"export {chain_directory}", expected, first)
     exports = [(node_id, read_export(directory, "node")) for node_id, directory in nodes]
     check_same_network(chain, [export for _, export in exports])
     return Inputs(chain, tuple(exports))
@@ -100,10 +106,25 @@ def run_audit(spark: SparkSession, inputs: Inputs) -> Audit:
     """
     chain = inputs.chain
     logs = read_logs(spark, chain)
-    registry = read_registry(logs, chain.contract("NodeRegistry"), chain.manifest.to_block)
+    registry = read_registry(
+        logs, chain.contract("NodeRegistry"), chain.manifest.to_block, _begins_late(chain.manifest)
+    )
     nodes = identify_nodes(inputs.nodes, registry)
     hashes = _block_hashes(spark, chain, nodes)
-    return _compare(spark, chain, tuple(nodes), compare_ranges(chain, nodes, hashes))
+    found = {node.node.node_id: envelopes_problem(node.export) for node in nodes}
+    problems = {node_id: problem for node_id, problem in found.items() if problem is not None}
+    return _compare(spark, chain, tuple(nodes), compare_ranges(chain, nodes, hashes, problems))
+
+
+def _begins_late(manifest: Manifest) -> str:
+    first = manifest.first_block
+    if manifest.from_block <= (first or 0):
+        return ""
+    known = "" if first is None else f", {first}"
+    return (
+        f"the chain export begins at block {manifest.from_block}, maybe after the registry's "
+        f"first entries: export it from the deployment's first block{known}"
+    )
 
 
 def _block_hashes(
@@ -133,6 +154,7 @@ def _compare(
     ):
         check_decoded(expected)
         payloads = _payloads(expected, costs)
+        _check_counters(chain, payloads)
         counts, findings = _judge_nodes(spark, chain, comparability, expected, payloads)
         return Audit(
             chain=chain,
@@ -166,10 +188,10 @@ def _judge_nodes(
         _kept(verified) as served,
         _kept(compare_keys(expected, served, sorted(registered_keys))) as keys,
     ):
-        judged = judge(keys, [_compared_node(chain, node, payloads) for node in nodes])
+        judged = judge(keys, [_compared_node(chain, node) for node in nodes])
         counts = {row["node_id"]: row for row in _rows(node_counts(judged))}
         found = _rows(node_findings(judged, served, raw))
-        found += chain_findings(keys, payloads.first_sequence, payloads.last_sequence)
+        found += chain_findings(keys, _bounds(chain.manifest, payloads))
     empty = {node_id: _no_counts(node_id) for node_id in registered_keys}
     return empty | counts, complete(found, registered_keys)
 
@@ -179,16 +201,33 @@ def _no_counts(node_id: int) -> Row:
     return {"node_id": node_id} | dict.fromkeys(("expected", "served", "matched", "outside"), 0)
 
 
-def _compared_node(chain: Export, node: NodeExport, payloads: Payloads) -> ComparedNode:
+def _check_counters(chain: Export, payloads: Payloads) -> None:
+    """Logs beyond the counter contradict it: such an export must accuse nobody of anything."""
+    before, after = chain.manifest.sequence_before, chain.manifest.sequence_after
+    first, last = payloads.first_sequence, payloads.last_sequence
+    subject = f"export {chain.directory}"
+    if before is not None and first is not None and first <= before:
+        raise StoreError(subject, f"sequences above {before}, its sequence_before", first)
+    if after is not None and last is not None and last > after:
+        raise StoreError(subject, f"sequences up to {after}, its sequence_after", last)
+
+
+def _bounds(manifest: Manifest, payloads: Payloads) -> SequenceBounds:
+    return SequenceBounds(
+        before=manifest.sequence_before,
+        first=payloads.first_sequence,
+        last=payloads.last_sequence,
+        after=manifest.sequence_after,
+    )
+
+
+def _compared_node(chain: Export, node: NodeExport) -> ComparedNode:
     own, whole = node.manifest, chain.manifest
-    highest = payloads.last_sequence
-    if highest is None and whole.from_block <= own.from_block:
-        highest = 0
     return ComparedNode(
         node_id=node.node.node_id,
         first_block=max(own.from_block, whole.from_block),
         last_block=min(own.to_block, whole.to_block),
-        highest_sequence=highest,
+        highest_sequence=whole.sequence_after,
     )
 
 

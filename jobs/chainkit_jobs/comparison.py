@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from chainkit.errors import ConfigurationError, StoreError
 from chainkit.exports import Manifest
@@ -43,7 +44,8 @@ def identify_nodes(
     """Return each export with its registered node, sorted by id.
 
     A node is named by its id, or found by the key in its manifest. Raises ConfigurationError
-    where the registry holds no such node or two exports are of the same one.
+    where the registry holds no such node, its key is not the one in the manifest, or two exports
+    are of the same one.
     """
     found: dict[int, Path] = {}
     nodes = []
@@ -54,6 +56,8 @@ def identify_nodes(
             raise StoreError(subject, "node_public_key in its manifest", "none")
         name = str(export.directory)
         node = registry.by_id(node_id) if node_id is not None else registry.by_key(key or "", name)
+        if key is not None:
+            _check_key(node, key, name, registry)
         if node.node_id in found:
             other = f"also {found[node.node_id]}"
             raise ConfigurationError(f"node {node.node_id}", f"one export ({name})", other)
@@ -62,17 +66,33 @@ def identify_nodes(
     return sorted(nodes, key=lambda item: item.node.node_id)
 
 
+def _check_key(node: Node, key: str, export: str, registry: Registry) -> None:
+    """An id on the command line must not hold a node to signatures that it never claimed."""
+    owner = registry.find_key(key)
+    if owner is node:
+        return
+    expected = f"an export with its registered key ({export})"
+    whose = "that is not registered" if owner is None else f"of node {owner.node_id}"
+    raise ConfigurationError(
+        f"node {node.node_id}", expected, f"another: its manifest names the key {whose}"
+    )
+
+
 def compare_ranges(
-    chain: Export, nodes: Sequence[NodeExport], block_hashes: Mapping[int, bytes]
+    chain: Export,
+    nodes: Sequence[NodeExport],
+    block_hashes: Mapping[int, bytes],
+    problems: Mapping[int, str] = MappingProxyType({}),
 ) -> Comparability:
     """Decide what of each node's export this chain export can judge.
 
     ``block_hashes`` holds the chain's hash at the last block of each node's export, where the
-    chain export has that block.
+    chain export has that block; ``problems`` says by node id why an export cannot be read.
     """
     comparable, set_aside, left_out = [], {}, []
     for node in nodes:
         obstacle = _obstacle(chain.manifest, node.manifest, block_hashes)
+        obstacle = obstacle or problems.get(node.node.node_id)
         if obstacle is not None:
             set_aside[node.node.node_id] = f"node {node.node.node_id}: {obstacle}"
             continue
@@ -82,6 +102,16 @@ def compare_ranges(
 
 
 def _obstacle(chain: Manifest, node: Manifest, hashes: Mapping[int, bytes]) -> str | None:
+    if node.from_block > node.to_block:
+        return (
+            f"its export says that it begins at block {node.from_block}, after its last block "
+            f"{node.to_block}"
+        )
+    if chain.first_block is not None and node.from_block > chain.first_block:
+        return (
+            f"its export says that it begins at block {node.from_block}, though one that holds "
+            f"everything begins at the deployment's first block {chain.first_block}"
+        )
     if node.to_block > chain.to_block:
         return (
             f"its export ends at block {node.to_block}, beyond the chain export's last block "

@@ -13,6 +13,7 @@ from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError, InconsistentAnswer
 from chainkit.exports import ExportWriter, Manifest
 from chainkit.types import BlockHeader, BlockReference
+from chainkit_jobs.counter import SequenceCheck, read_counter
 
 CHUNK_BLOCKS: Final = 100
 """Blocks that are asked for, checked and written together."""
@@ -65,22 +66,29 @@ def export_chain(
     """Write a range of blocks, both ends included, as the chain that ends in ``end``.
 
     Raises InconsistentAnswer, and leaves nothing behind, where the answers contradict each
-    other or the chain is no longer the one that was pinned: asking again may help.
+    other or the contract's counter, or the chain is no longer the one that was pinned: asking
+    again may help.
     """
     with ExportWriter(directory, SCHEMAS) as writer:
         parent: BlockHeader | None = None
+        # Read now: state of the last block may be pruned by the time a long export ends.
+        after = read_counter(endpoint, record, end)
+        before = read_counter(endpoint, record, _parent(endpoint.header(first_block)))
+        sequence = SequenceCheck(endpoint, record, before)
         for start in range(first_block, end.number + 1, CHUNK_BLOCKS):
             numbers = range(start, min(start + CHUNK_BLOCKS, end.number + 1))
             blocks = list(fetch_blocks(endpoint, numbers))
             for block in blocks:
                 _check_link(endpoint, parent, block.header)
                 parent = block.header
+            sequence.add(row for block in blocks for row in block.logs)
             # One write per chunk: each becomes a row group of the Parquet file.
             writer.write("blocks", [block.row for block in blocks])
             writer.write("receipts", [row for block in blocks for row in block.receipts])
             writer.write("logs", [row for block in blocks for row in block.logs])
             progress(len(numbers))
         _check_pinned(endpoint, end, parent)
+        sequence.finish(after, end)
         return writer.finish(
             kind="chain",
             chain_id=record.chain_id,
@@ -89,6 +97,9 @@ def export_chain(
             from_block=first_block,
             to_block=end.number,
             to_block_hash=_hex(end.hash),
+            first_block=record.first_block,
+            sequence_before=before,
+            sequence_after=after,
         )
 
 
@@ -185,6 +196,10 @@ def _log_row(value: Any) -> Row:
 
 def _optional_address(value: str | None) -> bytes | None:
     return None if value is None else parse_bytes(value, 20)
+
+
+def _parent(header: BlockHeader) -> BlockReference:
+    return BlockReference(header.number - 1, header.parent_hash)
 
 
 def _check_link(endpoint: Endpoint, parent: BlockHeader | None, header: BlockHeader) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable
@@ -39,7 +40,7 @@ def write_outputs(directory: Path, audit: Audit) -> dict[str, Any]:
     """
     check_free(directory)
     summary = summarize(audit)
-    partial = directory.with_name(f".{directory.name}.partial")
+    partial = directory.with_name(f".{directory.name}.{os.getpid()}.partial")
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
@@ -76,6 +77,8 @@ def summarize(audit: Audit) -> dict[str, Any]:
             "quarantined": audit.payloads.quarantined,
             "first_sequence": audit.payloads.first_sequence,
             "last_sequence": audit.payloads.last_sequence,
+            "sequence_before": manifest.sequence_before,
+            "sequence_after": manifest.sequence_after,
         },
         "nodes": [_summarize_node(audit, node) for node in audit.nodes],
         "findings": findings,

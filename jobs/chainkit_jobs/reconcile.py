@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -27,7 +28,8 @@ class ComparedNode:
     last_block: int
     """A payload above it need not be served yet."""
     highest_sequence: int | None
-    """The chain export's last: a higher one is invented. None where it cannot be known."""
+    """The contract's counter where the chain export ends: a higher one is invented. None where
+    it was not read."""
 
 
 def compare_keys(expected: DataFrame, served: DataFrame, node_ids: Sequence[int]) -> DataFrame:
@@ -120,7 +122,7 @@ def judge(keys: DataFrame, nodes: Sequence[ComparedNode]) -> DataFrame:
     Returns per (originator, sequence, node): ``chain``, the counts, and the flags is_required,
     is_known (the chain holds it, once), is_missing, is_altered, is_invented,
     is_quarantined_served, is_matched, and is_outside (served, but this chain export cannot
-    tell: it lies before its first payload, in a gap, or is held twice).
+    tell: it lies before its first payload or after its last, in a gap, or is held twice).
     """
     lane = sf.explode("nodes").alias("lane")
     rows = keys.select(*_KEY, "chain_count", "chain", lane).select(
@@ -167,10 +169,12 @@ def judge(keys: DataFrame, nodes: Sequence[ComparedNode]) -> DataFrame:
 
 
 def _bounds(node: ComparedNode) -> tuple[Column, Column]:
+    # An integer goes to Java as a long, which does not hold every uint64.
+    highest = None if node.highest_sequence is None else Decimal(node.highest_sequence)
     bound = sf.struct(
         sf.lit(node.first_block).cast("long").alias("first"),
         sf.lit(node.last_block).cast("long").alias("last"),
-        sf.lit(node.highest_sequence).cast("decimal(20,0)").alias("highest_sequence"),
+        sf.lit(highest).cast("decimal(20,0)").alias("highest_sequence"),
     )
     return sf.lit(node.node_id).cast("long"), bound
 

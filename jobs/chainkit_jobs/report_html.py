@@ -18,9 +18,9 @@ SHOWN_FINDINGS: Final = 200
 """Rows of the table of findings; all of them stand in findings.jsonl."""
 
 TAKEN_ON_TRUST: Final = (
-    "The chain export is what one endpoint answered. Parent links, block hashes and the number "
-    "of receipts were checked when it was written; receipts were not proved against the "
-    "receipts root of their header.",
+    "The chain export is what one endpoint answered. Parent links, block hashes, the number of "
+    "receipts and the contract's counter were checked when it was written; receipts were not "
+    "proved against the receipts root of their header.",
     "A node's export is what its operator handed over. That the node serves the same envelopes "
     "to its clients was not tested.",
 )

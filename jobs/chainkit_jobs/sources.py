@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,14 @@ from chainkit import tables
 from chainkit.errors import StoreError
 from chainkit.exports import MANIFEST_NAME, Manifest, read_manifest
 from chainkit.types import Log
+
+RAW_ENVELOPES: Final = pa.schema(
+    [("sequence_id", tables.UINT64), pa.field("envelope", pa.binary(), nullable=False)]
+)
+"""All that is read of a node's file. The sequence is a claim: it may be null, or any number."""
+
+_PROBE_ROWS: Final = 1000
+_HIGHEST_SEQUENCE: Final = Decimal(2**64 - 1)
 
 PAYLOAD_CONTRACTS: Final = ("GroupMessages", "IdentityUpdates")
 """The contracts whose events become node-0 envelopes: a node's export need name no others."""
@@ -58,7 +67,7 @@ def check_same_network(chain: Export, nodes: Sequence[Export]) -> None:
         subject = f"export {node.directory}"
         for name in ("chain_id", "genesis_hash"):
             expected, got = getattr(chain.manifest, name), getattr(node.manifest, name)
-            if expected != got:
+            if str(expected).lower() != str(got).lower():
                 raise StoreError(subject, f"{name} {expected} as in {chain.directory}", got)
         for name in PAYLOAD_CONTRACTS:
             address, other = chain.contract(name), node.contract(name)
@@ -87,18 +96,37 @@ def read_raw_envelopes(spark: SparkSession, nodes: Mapping[int, Export]) -> Data
 
     ``nodes`` are the exports by node id. Columns: ``node_id``, ``row_index`` (position in the
     node's file), ``claimed_sequence_id`` (what the node's table says, for rows that cannot be
-    read) and ``envelope``.
+    read; 0 where it says no uint64) and ``envelope``.
     """
+    claimed = sf.col("sequence_id")
+    is_claimed = claimed.between(0, sf.lit(_HIGHEST_SEQUENCE))
     frames = [
-        _read(spark, export, "envelopes", tables.ENVELOPES, "_metadata.row_index").select(
+        _read(spark, export, "envelopes", RAW_ENVELOPES, "_metadata.row_index").select(
             sf.lit(node_id).cast("long").alias("node_id"),
             sf.col("row_index"),
-            sf.col("sequence_id").alias("claimed_sequence_id"),
+            sf.when(is_claimed, claimed)
+            .otherwise(sf.lit(0).cast("decimal(20,0)"))
+            .alias("claimed_sequence_id"),
             sf.col("envelope"),
         )
         for node_id, export in nodes.items()
     ]
     return reduce(DataFrame.unionByName, frames)
+
+
+def envelopes_problem(export: Export) -> str | None:
+    """Say why the envelopes of a node's export cannot be read, or None where they can.
+
+    Every row is read once: what stops half-way in Spark would end the audit of all nodes.
+    """
+    try:
+        path = _table_path(export, "envelopes", RAW_ENVELOPES)
+        with pq.ParquetFile(path) as file:
+            batches = file.iter_batches(_PROBE_ROWS, columns=RAW_ENVELOPES.names)
+            nulls = sum(batch.column("envelope").null_count for batch in batches)
+    except (StoreError, OSError, pa.ArrowException) as error:
+        return f"its export cannot be read: {' '.join(str(error).split())}"
+    return f"its export cannot be read: {nulls} rows have no envelope" if nulls else None
 
 
 def log_from_row(row: Mapping[str, Any]) -> Log:
@@ -113,13 +141,18 @@ def log_from_row(row: Mapping[str, Any]) -> Log:
 def _read(
     spark: SparkSession, export: Export, table: str, schema: pa.Schema, *hidden: str
 ) -> DataFrame:
+    path = _table_path(export, table, schema)
+    frame = spark.read.schema(from_arrow_schema(schema)).parquet(str(path))
+    return frame.select(*schema.names, *hidden)
+
+
+def _table_path(export: Export, table: str, schema: pa.Schema) -> Path:
     file_name = f"{table}.parquet"
     path = (export.directory / file_name).resolve()
     if file_name not in export.manifest.files:
         raise StoreError(f"export {export.directory}", f"the table {table}", "none", MANIFEST_NAME)
     _check_schema(path, schema)
-    frame = spark.read.schema(from_arrow_schema(schema)).parquet(str(path))
-    return frame.select(*schema.names, *hidden)
+    return path
 
 
 def _check_schema(path: Path, expected: pa.Schema) -> None:
@@ -129,7 +162,8 @@ def _check_schema(path: Path, expected: pa.Schema) -> None:
     except (OSError, pa.ArrowException) as error:
         raise StoreError(f"export file {path}", "Parquet", error) from error
     for field in expected:
-        index = schema.get_field_index(field.name)
-        found = str(schema.field(index).type) if index >= 0 else "none"
+        # Spark tells names apart without regard to case.
+        types = [str(other.type) for other in schema if other.name.lower() == field.name]
+        found = " and ".join(types) or "none"
         if found != str(field.type):
             raise StoreError(f"export file {path}", f"{field.name} of type {field.type}", found)

@@ -130,7 +130,7 @@ CASES: dict[str, tuple[Serve, Expected]] = {
     ),
     "the same altered bytes twice": (
         lambda posts, key: (
-            altered(3, payload=OTHER)(posts, key) + [replace(posts[2], payload=OTHER).envelope(key)]
+            altered(3, payload=OTHER)(posts, key) + altered(3, payload=OTHER)(posts[2:3], key)
         ),
         [("ENVELOPE_ALTERED", 3), ("ENVELOPE_DUPLICATED", 3)],
     ),

@@ -164,10 +164,8 @@ class Chain(FakeProvider):
         self.forked_from = forked_from
         self.posts = posts
         self.counters = counters
-        self.head = 6
 
     def block_at(self, number: str, *_: Any) -> Answer:
-        number = hex(self.head) if number == "latest" else number
         answer = block(int(number, 16), transactions=int(int(number, 16) in self.posts))
         if self.forked_from is not None and int(number, 16) >= self.forked_from:
             answer |= {"hash": hash_hex(int(number, 16)), "parentHash": hash_hex(0)}
@@ -275,24 +273,13 @@ def test_export_chain__payloads_contradict_the_counter__is_refused_and_leaves_no
 
 
 @pytest.mark.parametrize("answer", [RpcError(3), "0x", "0x07", 2**64], ids=str)
-def test_export_chain__counter_is_none__is_refused(tmp_path: Path, answer: Any) -> None:
-    with pytest.raises(InconsistentAnswer):
-        run(Chain(posts={4: 8}, counters={BEFORE: 7, AFTER: answer}), tmp_path / "chain", END)
+@pytest.mark.parametrize("block_hash", [BEFORE, AFTER], ids=["before", "after"])
+def test_export_chain__no_counter_is_answered__is_refused_and_leaves_nothing(
+    tmp_path: Path, answer: Any, block_hash: str
+) -> None:
+    counters = {BEFORE: 7, AFTER: 8, block_hash: answer}
+
+    with pytest.raises(InconsistentAnswer, match=r"counter at|last\(\) at"):
+        run(Chain(posts={4: 8}, counters=counters), tmp_path / "chain", END)
 
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(("head", "is_deep"), [(6 + 64, False), (6 + 65, True)])
-def test_export_chain__endpoint_has_no_state_any_more__only_deep_down_goes_on_without(
-    tmp_path: Path, head: int, is_deep: bool
-) -> None:
-    provider = Chain(posts={4: 8, 5: 9}, counters={BEFORE: 7, AFTER: RpcError(3)})
-    provider.head = head
-
-    if not is_deep:
-        with pytest.raises(InconsistentAnswer):
-            run(provider, tmp_path / "chain", END)
-        return
-    manifest = run(provider, tmp_path / "chain", END)
-
-    assert (manifest.sequence_before, manifest.sequence_after) == (7, None)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.findings import Code
 
 _COLUMNS = (
@@ -118,17 +121,51 @@ def _with_chain(found: DataFrame) -> DataFrame:
     )
 
 
-def chain_findings(keys: DataFrame, first: int | None, last: int | None) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class SequenceBounds:
+    """What a chain export must hold, by the contract's counter, and what it does hold."""
+
+    before: int | None
+    """The counter before its first block; None where it was not read."""
+    first: int | None
+    """The lowest sequence that it holds; None where it holds none, as for ``last``."""
+    last: int | None
+    after: int | None
+    """The counter in its last block; None where it was not read."""
+
+    def missing_at_ends(self) -> list[tuple[int, int]]:
+        """Return the first and last of each run of sequences that was cut off."""
+        if self.first is None or self.last is None:
+            runs = [(self.before, self.after)]
+        else:
+            runs = [(self.before, self.first - 1), (self.last, self.after)]
+        return [
+            (below + 1, last)
+            for below, last in runs
+            if below is not None and last is not None and below < last
+        ]
+
+
+def chain_findings(keys: DataFrame, bounds: SequenceBounds) -> list[dict[str, Any]]:
     """Return the findings about the chain export itself: its gaps and its repetitions.
 
-    ``keys`` comes from reconcile.compare_keys; ``first`` and ``last`` are the lowest and the
-    highest sequence on the chain.
+    ``keys`` comes from reconcile.compare_keys.
     """
-    if first is None or last is None:
-        return []
+    cut = [
+        _chain_row(
+            Code.CHAIN_SEQUENCE_GAP, BLOCKCHAIN_ORIGINATOR_ID, Decimal(first), _missing(first, last)
+        )
+        for first, last in bounds.missing_at_ends()
+    ]
+    if bounds.first is None or bounds.last is None:
+        return cut
+    return cut + _findings_between(keys, bounds.first, bounds.last)
+
+
+def _findings_between(keys: DataFrame, first: int, last: int) -> list[dict[str, Any]]:
     is_absent = sf.col("chain_count") == 0
-    is_gap_start = is_absent & sf.col("follows") & (sf.col("sequence_id") < last)
-    is_gap_end = ~is_absent & ~sf.col("follows") & (sf.col("sequence_id") > first)
+    is_gap_start = is_absent & sf.col("follows") & (sf.col("sequence_id") < Decimal(last))
+    is_gap_end = ~is_absent & ~sf.col("follows") & (sf.col("sequence_id") > Decimal(first))
     edges = keys.filter(is_gap_start | is_gap_end | (sf.col("chain_count") > 1)).orderBy(
         "originator_id", "sequence_id"
     )
@@ -136,26 +173,35 @@ def chain_findings(keys: DataFrame, first: int | None, last: int | None) -> list
     starts = [row for row in rows if row["chain_count"] == 0]
     ends = [row for row in rows if row["chain_count"] > 0 and not row["follows"]]
     found = [
-        _chain_row(Code.CHAIN_SEQUENCE_GAP, start, _missing(start, end))
+        _chain_row(
+            Code.CHAIN_SEQUENCE_GAP,
+            start["originator_id"],
+            start["sequence_id"],
+            _missing(int(start["sequence_id"]), int(end["sequence_id"]) - 1),
+        )
         for start, end in zip(starts, ends, strict=True)
     ]
     return found + [
-        _chain_row(Code.CHAIN_SEQUENCE_REPEATED, row, f"held {row['chain_count']} times")
+        _chain_row(
+            Code.CHAIN_SEQUENCE_REPEATED,
+            row["originator_id"],
+            row["sequence_id"],
+            f"held {row['chain_count']} times",
+        )
         for row in rows
         if row["chain_count"] > 1
     ]
 
 
-def _missing(start: Any, end: Any) -> str:
-    first, last = int(start["sequence_id"]), int(end["sequence_id"]) - 1
+def _missing(first: int, last: int) -> str:
     return f"sequence {first}" if first == last else f"sequences {first} to {last}"
 
 
-def _chain_row(code: Code, key: Any, detail: str) -> dict[str, Any]:
+def _chain_row(code: Code, originator_id: int, sequence_id: Decimal, detail: str) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(_COLUMNS)
     return row | {
         "code": code.value,
-        "originator_id": key["originator_id"],
-        "sequence_id": key["sequence_id"],
+        "originator_id": originator_id,
+        "sequence_id": sequence_id,
         "detail": detail,
     }

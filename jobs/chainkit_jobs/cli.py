@@ -214,7 +214,8 @@ def report_misbehavior(
 
     \b
     Example:
-      chainkit audit report-misbehavior --findings audit/ --finding 1f0c2a9be51d3c77 --out r.bin
+      chainkit audit report-misbehavior --findings audit/ --finding 1f0c2a9be51d3c77 \\
+        --keystore auditor.json --out report.pb
     """
     from chainkit.cli.key import load_signing_key
     from chainkit_jobs.evidence.misbehavior import read_finding, report_finding, write_report

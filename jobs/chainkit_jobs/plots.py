@@ -46,9 +46,8 @@ def timeline_plot(timeline: Sequence[Mapping[str, Any]], step: int) -> str:
             blocks = [row["block"] for row in rows]
             messages = [row["messages"] for row in rows]
             bottoms = [below.get(block, 0) for block in blocks]
-            axes.bar(
-                blocks, messages, step * 0.9, bottoms, align="edge", color=color, label=contract
-            )
+            middles = [block + (step - 1) / 2 for block in blocks]
+            axes.bar(middles, messages, step * 0.9, bottoms, color=color, label=contract)
             below |= {b: n + m for b, n, m in zip(blocks, bottoms, messages, strict=True)}
         axes.set_xlabel("block")
         axes.set_ylabel("messages" if step == 1 else f"messages in {step} blocks")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -72,12 +73,14 @@ def spark_session(
 
 
 def _start(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkSession:
+    # Ctrl-C breaks py4j's calls off, which it would tell in tracebacks beside our own sentence.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     is_local = master.startswith("local")
     if is_local:
         # Spark would look for any python3 on the PATH, which need not have this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    logging = Path(__file__).parent / "templates" / "log4j2.properties"
+    log_settings = Path(__file__).parent / "templates" / "log4j2.properties"
     builder = SparkSession.builder.appName("chainkit audit").master(master)
     all_settings = {
         **_SETTINGS,
@@ -86,7 +89,7 @@ def _start(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkSess
         "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_settings.as_uri()}",
         **settings,
     }
     for name, value in all_settings.items():

@@ -7,7 +7,7 @@ settings.register_profile("unit", deadline=None, max_examples=60)
 settings.load_profile("unit")
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """No unit test opens a socket; pytest-socket lifts the ban after each test."""
     disable_socket()

@@ -102,15 +102,21 @@ def main() -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         _end(INTERRUPTED, "interrupted")
     except BrokenPipeError:
-        # Whoever read the output has seen enough; the rest must not fail again at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         _end(BROKEN_PIPE)
     except OSError as error:
+        if error.filename is None:
+            _drop_output()
         _end(COULD_NOT, f"{error.filename or 'output'}: {error.strerror or error}")
     except Exception:
         traceback.print_exc()
         _end(COULD_NOT)
     _end(code if isinstance(code, int) else 0)
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere: it would fail once more at the interpreter's end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _end(code: int, sentence: str = "") -> NoReturn:

@@ -74,7 +74,8 @@ def spark_session(
 
 def _start(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkSession:
     # Ctrl-C breaks py4j's calls off, which it would tell in tracebacks beside our own sentence.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    for logger in (logging.getLogger("py4j"), logging.getLogger()):
+        logger.setLevel(logging.CRITICAL)
     is_local = master.startswith("local")
     if is_local:
         # Spark would look for any python3 on the PATH, which need not have this package.

@@ -16,27 +16,25 @@ from itertools import pairwise
 from typing import Final
 
 from chainkit.chain import Endpoint
+from chainkit.counter import read_counter
 from chainkit.decode import (
     IDENTITY_UPDATE_CREATED_TOPIC,
     MESSAGE_SENT_TOPIC,
     decode_payload_event,
+    payload_topics,
 )
 from chainkit.deployment import DeploymentRecord
-from chainkit.errors import AccessRefused, InconsistentAnswer, MalformedData, RefusedRequest
-from chainkit.signatures import keccak256
+from chainkit.envelope import MAXIMUM_BLOCK_TIMESTAMP
+from chainkit.errors import InconsistentAnswer, MalformedData
 from chainkit.types import (
     BLOCKCHAIN_ORIGINATOR_ID,
-    NANOSECONDS_PER_SECOND,
     BlockHeader,
-    BlockReference,
     Cursor,
     Log,
     PayloadEvent,
 )
 from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
 
-_LAST_SELECTOR: Final = keccak256(b"last()")[:4]
-_MAXIMUM_TIMESTAMP: Final = (2**63 - 1) // NANOSECONDS_PER_SECOND
 _MAXIMUM_INDEX: Final = 2**31 - 1
 
 
@@ -50,8 +48,8 @@ def linked_headers(endpoint: Endpoint, first: int, last: int) -> list[BlockHeade
     for number, header in enumerate(endpoint.headers(range(first, last + 1)), first):
         if header is None:
             raise InconsistentAnswer(f"block {number} at {endpoint.name}", "a block", "nothing")
-        if not 0 <= header.timestamp <= _MAXIMUM_TIMESTAMP:
-            expected = f"a time up to {_MAXIMUM_TIMESTAMP}"
+        if not 0 <= header.timestamp <= MAXIMUM_BLOCK_TIMESTAMP:
+            expected = f"a time up to {MAXIMUM_BLOCK_TIMESTAMP}"
             raise InconsistentAnswer(f"block {number}", expected, header.timestamp)
         headers.append(header)
     for parent, child in pairwise(headers):
@@ -98,12 +96,8 @@ def _placed_event(log: Log, header: BlockHeader, record: DeploymentRecord) -> Pl
 
 
 def _event(log: Log, record: DeploymentRecord) -> PayloadEvent:
-    topics = {
-        record.group_messages.address: MESSAGE_SENT_TOPIC,
-        record.identity_updates.address: IDENTITY_UPDATE_CREATED_TOPIC,
-    }
     # Each contract has one payload event, so the other's topic is no log that it emitted.
-    if log.topics[:1] != (expected := topics[log.address],):
+    if log.topics[:1] != (expected := payload_topics(record)[log.address],):
         got = f"0x{log.topics[0].hex()}" if log.topics else "none"
         raise InconsistentAnswer("log", f"topic 0x{expected.hex()}", got, log.place)
     try:
@@ -133,9 +127,7 @@ def _count_through(
 
 
 def _check_counter(endpoint: Endpoint, record: DeploymentRecord, last: IndexedBlock) -> None:
-    if last.header.number < record.originator_sequence.block:
-        return
-    counter = _counter(endpoint, record, last.header.reference)
+    counter = read_counter(endpoint, record, last.header.reference)
     if counter != last.last_sequence_id:
         raise InconsistentAnswer(
             f"logs at {endpoint.name}",
@@ -143,19 +135,6 @@ def _check_counter(endpoint: Endpoint, record: DeploymentRecord, last: IndexedBl
             f"up to {last.last_sequence_id}",
             f"block {last.header.number}",
         )
-
-
-def _counter(endpoint: Endpoint, record: DeploymentRecord, block: BlockReference) -> int:
-    subject = f"counter at {endpoint.name}"
-    try:
-        answer = endpoint.call(record.originator_sequence.address, _LAST_SELECTOR, block)
-    except AccessRefused:
-        raise
-    except RefusedRequest as error:
-        raise InconsistentAnswer(subject, f"its state at block {block}", error.got) from error
-    if len(answer) != 32:
-        raise InconsistentAnswer(subject, "32 bytes", len(answer), f"block {block}")
-    return int.from_bytes(answer, "big")
 
 
 def _inconsistent(error: MalformedData) -> InconsistentAnswer:

@@ -9,11 +9,13 @@ from typing import Any, Final
 
 from chainkit import tables
 from chainkit.chain import Endpoint, parse_bytes, parse_header, parse_log
+from chainkit.cli.options import hex0x
+from chainkit.counter import read_counter
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError, InconsistentAnswer
 from chainkit.exports import ExportWriter, Manifest
 from chainkit.types import BlockHeader, BlockReference
-from chainkit_jobs.counter import SequenceCheck, read_counter
+from chainkit_jobs.sequence_check import SequenceCheck
 
 CHUNK_BLOCKS: Final = 100
 """Blocks that are asked for, checked and written together."""
@@ -92,11 +94,11 @@ def export_chain(
         return writer.finish(
             kind="chain",
             chain_id=record.chain_id,
-            genesis_hash=_hex(record.genesis_hash),
-            contracts={contract.name: _hex(contract.address) for contract in record.contracts},
+            genesis_hash=hex0x(record.genesis_hash),
+            contracts={contract.name: hex0x(contract.address) for contract in record.contracts},
             from_block=first_block,
             to_block=end.number,
-            to_block_hash=_hex(end.hash),
+            to_block_hash=hex0x(end.hash),
             first_block=record.first_block,
             sequence_before=before,
             sequence_after=after,
@@ -151,7 +153,7 @@ def parse_block(subject: str, number: int, block: Any, receipts: Any) -> BlockRo
 
 def _require(subject: str, place: str, what: str, expected: Any, got: Any) -> None:
     if expected != got:
-        shown = [_hex(value) if isinstance(value, bytes) else value for value in (expected, got)]
+        shown = [hex0x(value) if isinstance(value, bytes) else value for value in (expected, got)]
         raise InconsistentAnswer(subject, f"{what} {shown[0]}", shown[1], place)
 
 
@@ -218,14 +220,10 @@ def _check_pinned(endpoint: Endpoint, end: BlockReference, last: BlockHeader | N
 
 def _changed(endpoint: Endpoint, number: int, expected: bytes, got: bytes) -> InconsistentAnswer:
     subject = f"the chain at {endpoint.name}"
-    shown = _hex(got) if got else "no such block"
+    shown = hex0x(got) if got else "no such block"
     return InconsistentAnswer(
         subject,
-        f"block {_hex(expected)} throughout the export",
+        f"block {hex0x(expected)} throughout the export",
         f"{shown}: the chain was reorganised meanwhile, export it again",
         f"block {number}",
     )
-
-
-def _hex(value: bytes) -> str:
-    return "0x" + value.hex()

@@ -5,6 +5,7 @@ Imports run one way, and import-linter holds them to it (``make check``)::
     chainkit_indexer, chainkit_jobs      the two services; they never import each other
         cli, council, registry           commands, reads and writes of the contracts
             interface, transactions      the contracts in their own words, and what is sent
+            counter                      the contracts' own count of what they emitted
             tables, exports, report      what the roles hand to each other
                 envelope                 node-0 envelopes and their proof
                     decode               raw logs to typed events

@@ -11,6 +11,7 @@ from typing import Any, Final
 from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError
 
+from chainkit.deployment import DeploymentRecord
 from chainkit.errors import MalformedLog
 from chainkit.signatures import keccak256
 from chainkit.types import IdentityUpdateCreated, Log, MessageSent, Node, PayloadEvent
@@ -23,6 +24,14 @@ _PAYLOAD_TYPES: Final = ("bytes32", "bytes", "uint64")
 _NODE_TYPES: Final = ("uint256", "(bytes,bytes,bool)")
 """The HTTP address as bytes, which are encoded alike: a stranger's string may not be UTF-8, and
 then its bytes are kept as surrogates. ``interface.printable`` shows them."""
+
+
+def payload_topics(record: DeploymentRecord) -> dict[bytes, bytes]:
+    """Return the address of each payload contract with the topic of its one payload event."""
+    return {
+        record.group_messages.address: MESSAGE_SENT_TOPIC,
+        record.identity_updates.address: IDENTITY_UPDATE_CREATED_TOPIC,
+    }
 
 
 def decode_payload_event(log: Log) -> PayloadEvent:

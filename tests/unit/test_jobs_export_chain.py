@@ -279,7 +279,7 @@ def test_export_chain__no_counter_is_answered__is_refused_and_leaves_nothing(
 ) -> None:
     counters = {BEFORE: 7, AFTER: 8, block_hash: answer}
 
-    with pytest.raises(InconsistentAnswer, match=r"counter at|last\(\) at"):
+    with pytest.raises(InconsistentAnswer, match="counter at"):
         run(Chain(posts={4: 8}, counters=counters), tmp_path / "chain", END)
 
     assert list(tmp_path.iterdir()) == []

@@ -78,8 +78,12 @@ def write_report(path: Path, report: bytes) -> None:
     """Write a report to a file that does not exist yet. Raises ConfigurationError if it does."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(report)
+        except OSError:
+            path.unlink()  # half a report is none
+            raise
     except OSError as error:
         expected = "a file that does not exist yet and can be written"
         raise ConfigurationError(f"report {path}", expected, error.strerror) from error
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(report)

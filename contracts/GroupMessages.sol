@@ -4,6 +4,7 @@ pragma solidity 0.8.28;
 import {SequencedLog} from "./base/SequencedLog.sol";
 import {IGroupMessages} from "./interfaces/IGroupMessages.sol";
 import {IOriginatorSequence} from "./interfaces/IOriginatorSequence.sol";
+import {ISequencedLog} from "./interfaces/ISequencedLog.sol";
 
 /// @title GroupMessages
 /// @notice The chain's order of group messages. See IGroupMessages.
@@ -18,7 +19,14 @@ contract GroupMessages is IGroupMessages, SequencedLog {
     /* PUBLISHING */
 
     /// @inheritdoc IGroupMessages
-    function addMessage(bytes32 groupId, bytes calldata message) external whenNotPaused {
-        emit MessageSent(groupId, message, originatorSequence.next());
+    function addMessage(bytes32 groupId, bytes calldata message) external {
+        emit MessageSent(groupId, message, _takeSequenceId(message.length));
+    }
+
+    /* IDENTITY */
+
+    /// @inheritdoc ISequencedLog
+    function topicKind() public pure override(ISequencedLog, SequencedLog) returns (uint256 kind) {
+        return 0;
     }
 }

@@ -4,6 +4,7 @@ pragma solidity 0.8.28;
 import {SequencedLog} from "./base/SequencedLog.sol";
 import {IIdentityUpdates} from "./interfaces/IIdentityUpdates.sol";
 import {IOriginatorSequence} from "./interfaces/IOriginatorSequence.sol";
+import {ISequencedLog} from "./interfaces/ISequencedLog.sol";
 
 /// @title IdentityUpdates
 /// @notice The chain's order of identity updates. See IIdentityUpdates.
@@ -18,7 +19,14 @@ contract IdentityUpdates is IIdentityUpdates, SequencedLog {
     /* PUBLISHING */
 
     /// @inheritdoc IIdentityUpdates
-    function addIdentityUpdate(bytes32 inboxId, bytes calldata update) external whenNotPaused {
-        emit IdentityUpdateCreated(inboxId, update, originatorSequence.next());
+    function addIdentityUpdate(bytes32 inboxId, bytes calldata update) external {
+        emit IdentityUpdateCreated(inboxId, update, _takeSequenceId(update.length));
+    }
+
+    /* IDENTITY */
+
+    /// @inheritdoc ISequencedLog
+    function topicKind() public pure override(ISequencedLog, SequencedLog) returns (uint256 kind) {
+        return 2;
     }
 }

@@ -16,6 +16,7 @@ contract NodeRegistry is INodeRegistry, ERC721, Ownable2Step {
     uint32 private constant NODE_INCREMENT = 100;
     uint256 private constant SIGNING_KEY_LENGTH = 65;
     bytes1 private constant UNCOMPRESSED_POINT_PREFIX = 0x04;
+    uint256 private constant MAX_HTTP_ADDRESS_LENGTH = 512;
 
     /// @dev The prime of the field over which secp256k1 (y² = x³ + 7) is defined.
     uint256 private constant FIELD_PRIME =
@@ -31,7 +32,7 @@ contract NodeRegistry is INodeRegistry, ERC721, Ownable2Step {
     mapping(uint256 nodeId => Node) private _nodes;
 
     /// @dev Entries are never deleted, so that a key cannot come back under another id.
-    mapping(bytes32 signingKeyHash => uint256 nodeId) private _nodeIdOfKey;
+    mapping(address keyAddress => uint32 nodeId) private _nodeIdOfKey;
 
     /* CONSTRUCTOR */
 
@@ -53,6 +54,7 @@ contract NodeRegistry is INodeRegistry, ERC721, Ownable2Step {
         _claimSigningKey(signingKeyPub, nodeId);
         _nodes[nodeId] = Node(signingKeyPub, httpAddress, true);
         _mint(to, nodeId);
+        emit NodeAdded(msg.sender, nodeId, to);
         _emitNodeUpdated(nodeId);
     }
 
@@ -60,6 +62,7 @@ contract NodeRegistry is INodeRegistry, ERC721, Ownable2Step {
     function updateHealth(uint256 tokenId, bool isHealthy) external onlyOwner {
         _requireOwned(tokenId);
         _nodes[tokenId].isHealthy = isHealthy;
+        emit NodeHealthUpdated(msg.sender, tokenId, isHealthy);
         _emitNodeUpdated(tokenId);
     }
 
@@ -68,7 +71,7 @@ contract NodeRegistry is INodeRegistry, ERC721, Ownable2Step {
     /// @inheritdoc INodeRegistry
     function setHttpAddressUpdatesOpen(bool open) external onlyOwner {
         httpAddressUpdatesOpen = open;
-        emit HttpAddressUpdatesOpenChanged(open);
+        emit HttpAddressUpdatesOpenChanged(msg.sender, open);
     }
 
     /// @inheritdoc INodeRegistry
@@ -77,7 +80,13 @@ contract NodeRegistry is INodeRegistry, ERC721, Ownable2Step {
         if (msg.sender != ownerOf(tokenId)) revert NotNodeHolder(tokenId, msg.sender);
         _requireHttpAddress(httpAddress);
         _nodes[tokenId].httpAddress = httpAddress;
+        emit NodeHttpAddressUpdated(msg.sender, tokenId, httpAddress);
         _emitNodeUpdated(tokenId);
+    }
+
+    /// @inheritdoc INodeRegistry
+    function maxHttpAddressLength() external pure returns (uint256 length) {
+        return MAX_HTTP_ADDRESS_LENGTH;
     }
 
     /* TRANSFERS */
@@ -90,6 +99,7 @@ contract NodeRegistry is INodeRegistry, ERC721, Ownable2Step {
         onlyOwner
     {
         _transfer(from, to, tokenId);
+        emit NodeTransferred(msg.sender, tokenId, to);
     }
 
     /// @inheritdoc IERC721
@@ -109,12 +119,7 @@ contract NodeRegistry is INodeRegistry, ERC721, Ownable2Step {
         revert RenouncingDisabled();
     }
 
-    /* LISTINGS */
-
-    /// @inheritdoc INodeRegistry
-    function nodeCount() external view returns (uint256 count) {
-        return _nodeCounter;
-    }
+    /* LOOK-UPS */
 
     /// @inheritdoc INodeRegistry
     function getNode(uint256 tokenId) external view returns (Node memory node) {
@@ -123,71 +128,114 @@ contract NodeRegistry is INodeRegistry, ERC721, Ownable2Step {
     }
 
     /// @inheritdoc INodeRegistry
+    function nodeBySigningKey(bytes calldata signingKeyPub)
+        external
+        view
+        returns (NodeWithId memory node)
+    {
+        _requirePublicKey(signingKeyPub);
+        return nodeByKeyAddress(_addressOf(signingKeyPub));
+    }
+
+    /// @inheritdoc INodeRegistry
+    function nodeByKeyAddress(address keyAddress) public view returns (NodeWithId memory node) {
+        uint32 nodeId = _nodeIdOfKey[keyAddress];
+        if (nodeId == 0) revert UnknownSigningKey(keyAddress);
+        return NodeWithId(nodeId, _nodes[nodeId]);
+    }
+
+    /* LISTINGS */
+
+    /// @inheritdoc INodeRegistry
+    function nodeCount() external view returns (uint256 count) {
+        return _nodeCounter;
+    }
+
+    /// @inheritdoc INodeRegistry
     function allNodes() external view returns (NodeWithId[] memory nodes) {
-        return _page(0, _nodeCounter);
+        return nodesPage(0, _nodeCounter);
     }
 
     /// @inheritdoc INodeRegistry
     function healthyNodes() external view returns (NodeWithId[] memory nodes) {
-        nodes = new NodeWithId[](_healthyCount());
-        uint256 found = 0;
-        for (uint32 index = 0; index < _nodeCounter; ++index) {
-            uint32 nodeId = _nodeIdAt(index);
-            if (!_nodes[nodeId].isHealthy) continue;
-            nodes[found] = NodeWithId(nodeId, _nodes[nodeId]);
-            ++found;
-        }
+        return healthyNodesPage(0, _nodeCounter);
     }
 
     /// @inheritdoc INodeRegistry
     function nodesPage(uint256 offset, uint256 limit)
-        external
+        public
         view
         returns (NodeWithId[] memory nodes)
     {
-        return _page(offset, limit);
+        (uint256 start, uint256 end) = _range(offset, limit);
+        nodes = new NodeWithId[](end - start);
+        for (uint256 index = start; index < end; ++index) {
+            nodes[index - start] = _nodeAt(index);
+        }
+    }
+
+    /// @inheritdoc INodeRegistry
+    function healthyNodesPage(uint256 offset, uint256 limit)
+        public
+        view
+        returns (NodeWithId[] memory nodes)
+    {
+        (uint256 start, uint256 end) = _range(offset, limit);
+        nodes = new NodeWithId[](_healthyCount(start, end));
+        uint256 found = 0;
+        for (uint256 index = start; index < end; ++index) {
+            if (!_nodes[_nodeIdAt(index)].isHealthy) continue;
+            nodes[found] = _nodeAt(index);
+            ++found;
+        }
     }
 
     /* INTERNALS */
 
     function _claimSigningKey(bytes calldata signingKeyPub, uint32 nodeId) internal {
-        bytes32 keyHash = keccak256(signingKeyPub);
-        uint256 holder = _nodeIdOfKey[keyHash];
+        address keyAddress = _addressOf(signingKeyPub);
+        uint256 holder = _nodeIdOfKey[keyAddress];
         if (holder != 0) revert SigningKeyAlreadyUsed(holder);
-        _nodeIdOfKey[keyHash] = nodeId;
+        _nodeIdOfKey[keyAddress] = nodeId;
     }
 
     function _emitNodeUpdated(uint256 tokenId) internal {
         emit NodeUpdated(tokenId, _nodes[tokenId]);
     }
 
-    function _page(uint256 offset, uint256 limit)
+    /// @dev The part of a page that exists, as indices; `limit` may be anything.
+    function _range(uint256 offset, uint256 limit)
         internal
         view
-        returns (NodeWithId[] memory nodes)
+        returns (uint256 start, uint256 end)
     {
-        uint256 start = Math.min(offset, _nodeCounter);
-        nodes = new NodeWithId[](Math.min(limit, _nodeCounter - start));
-        for (uint256 index = 0; index < nodes.length; ++index) {
-            // The cast is safe because start + index is below _nodeCounter, a uint32.
-            // forge-lint: disable-next-line(unsafe-typecast)
-            uint32 nodeId = _nodeIdAt(uint32(start + index));
-            nodes[index] = NodeWithId(nodeId, _nodes[nodeId]);
-        }
+        start = Math.min(offset, _nodeCounter);
+        end = start + Math.min(limit, _nodeCounter - start);
     }
 
-    function _healthyCount() internal view returns (uint256 count) {
-        for (uint32 index = 0; index < _nodeCounter; ++index) {
+    function _healthyCount(uint256 start, uint256 end) internal view returns (uint256 count) {
+        for (uint256 index = start; index < end; ++index) {
             if (_nodes[_nodeIdAt(index)].isHealthy) ++count;
         }
     }
 
-    function _nodeIdAt(uint32 index) internal pure returns (uint32 nodeId) {
-        return (index + 1) * NODE_INCREMENT;
+    function _nodeAt(uint256 index) internal view returns (NodeWithId memory node) {
+        uint32 nodeId = _nodeIdAt(index);
+        return NodeWithId(nodeId, _nodes[nodeId]);
+    }
+
+    function _nodeIdAt(uint256 index) internal pure returns (uint32 nodeId) {
+        // The cast is safe because an index is below _nodeCounter, a uint32.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        return (uint32(index) + 1) * NODE_INCREMENT;
     }
 
     function _requireHttpAddress(string calldata httpAddress) internal pure {
-        if (bytes(httpAddress).length == 0) revert EmptyHttpAddress();
+        uint256 length = bytes(httpAddress).length;
+        if (length == 0) revert EmptyHttpAddress();
+        if (length > MAX_HTTP_ADDRESS_LENGTH) {
+            revert HttpAddressTooLong(length, MAX_HTTP_ADDRESS_LENGTH);
+        }
     }
 
     function _requirePublicKey(bytes calldata signingKeyPub) internal pure {
@@ -200,6 +248,11 @@ contract NodeRegistry is INodeRegistry, ERC721, Ownable2Step {
         uint256 x = uint256(bytes32(signingKeyPub[1:33]));
         uint256 y = uint256(bytes32(signingKeyPub[33:65]));
         if (!_isOnCurve(x, y)) revert SigningKeyNotOnCurve(x, y);
+    }
+
+    /// @dev The address of a valid key: the last 20 bytes of keccak256(X, Y).
+    function _addressOf(bytes calldata signingKeyPub) internal pure returns (address keyAddress) {
+        return address(uint160(uint256(keccak256(signingKeyPub[1:]))));
     }
 
     /// @dev Coordinates of the field's prime or more would name a point a second time.

@@ -1,8 +1,4 @@
-"""The contracts as their sources stand now, and the ABIs as the package ships them."""
-
-import json
-from importlib import resources
-from typing import Any
+"""The contracts as their sources stand now."""
 
 from ape import compilers, project
 from ape.contracts import ContractContainer
@@ -10,12 +6,15 @@ from ape.logging import LogLevel, logger
 
 
 def compile_contracts() -> dict[str, ContractContainer]:
-    """Compile all contracts of the project and return them by name.
+    """Compile the contracts that can be deployed and return them by name.
+
+    Those are the files directly in `contracts/`: below are interfaces, bases, and what only the
+    tests and the gas study deploy.
 
     Ape's own cache is neither read nor written: it does not notice when a file that a contract
     imports has changed, and would have the old code deployed.
     """
-    paths = list(project.sources.paths)
+    paths = [path for path in project.sources.paths if path.parent == project.contracts_folder]
     with logger.at_level(LogLevel.WARNING):
         contract_types = list(compilers.compile(paths, project=project))
     return {
@@ -23,9 +22,3 @@ def compile_contracts() -> dict[str, ContractContainer]:
         for contract_type in contract_types
         if contract_type.name
     }
-
-
-def shipped_abi(name: str) -> list[dict[str, Any]]:
-    """Return a contract's ABI from the Python package."""
-    file = resources.files("chainkit.abi") / f"{name}.json"
-    return list(json.loads(file.read_text(encoding="utf-8")))

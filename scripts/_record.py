@@ -1,5 +1,6 @@
-"""The deployment record in the making: no address is lost, and no record is overwritten."""
+"""The deployment record in the making: nothing sent is lost, and no record is overwritten."""
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -13,64 +14,135 @@ from scripts._connection import first_line
 
 Entry = dict[str, Any]
 
+FIRST_NONCE = "first_nonce"
+"""The deployer's nonce of the first transaction: all addresses follow from it."""
+
 
 class UnfinishedDeployment(ChainkitError):
     """Contracts were deployed, but not all of them, or not as they should be."""
 
 
-class Draft:
-    """A file beside the record that is to be: it holds every contract that was mined."""
+class NonceSpent(ChainkitError):
+    """A nonce that a contract's address depends on was used for nothing, or for something else."""
 
-    def __init__(self, record_path: Path, header: Mapping[str, Any]) -> None:
-        """Create the file. Raises ConfigurationError where none can be written."""
-        self._record_path = record_path
-        self._content = {**header, "contracts": {}}
-        self.path = record_path.with_name(f"{record_path.name}.{os.getpid()}.partial")
-        try:
-            self.path.touch(exist_ok=False)
-        except OSError as error:
-            subject, expected = f"deployment record {record_path}", "a file that can be written"
-            raise ConfigurationError(subject, expected, error.strerror) from error
+
+class Draft:
+    """A file beside the record that is to be; it is written before each transaction is sent."""
+
+    def __init__(self, path: Path, content: Mapping[str, Any]) -> None:
+        """Take what the file holds, or will hold."""
+        self.path = path
+        self._content = dict(content)
 
     @property
-    def contracts(self) -> dict[str, Entry]:
-        """What was mined so far, by contract name."""
-        found: dict[str, Entry] = self._content["contracts"]
+    def first_nonce(self) -> int:
+        """The deployer's nonce of the first transaction."""
+        return int(self._content[FIRST_NONCE])
+
+    @property
+    def was_begun(self) -> bool:
+        """Whether a transaction was sent, or was about to be."""
+        return bool(self._content["contracts"])
+
+    def entry(self, *place: str) -> Entry:
+        """Return what is known of one contract; ``place`` as in the record, below its contracts."""
+        found: Entry = self._content["contracts"]
+        for name in place:
+            found = found.get(name, {})
         return found
 
-    def add(self, name: str, entry: Mapping[str, Any]) -> None:
-        """Write what was mined for one contract, beside what is known of it."""
-        self.contracts[name] = self.contracts.get(name, {}) | dict(entry)
+    def add(self, place: tuple[str, ...], entry: Mapping[str, Any]) -> None:
+        """Write what is known of one contract, beside what was known of it."""
+        found: Entry = self._content["contracts"]
+        for name in place:
+            found = found.setdefault(name, {})
+        found.update(entry)
+        self.write()
+
+    def write(self) -> None:
+        """Write the file in one step: whoever is killed here leaves the old one or the new one."""
         text = json.dumps(self._content, indent=2, sort_keys=True) + "\n"
-        self.path.write_text(text, encoding="utf-8")
+        unfinished = self.path.with_name(f"{self.path.name}.new")
+        unfinished.write_text(text, encoding="utf-8")
+        os.replace(unfinished, self.path)
 
     def parsed(self) -> DeploymentRecord:
         """Return what was written as a record. Raises ConfigurationError if a part is missing."""
         return parse_deployment_record(self._content, f"deployment record {self.path}")
 
-    def finish(self) -> None:
-        """Make the file the record, in one step: readers see all of it or nothing."""
-        os.replace(self.path, self._record_path)
+
+@contextmanager
+def drafted(record_path: Path, header: Mapping[str, Any], nonce: int) -> Iterator[Draft]:
+    """Yield the draft of an unfinished deployment, or a new one; then make it the record.
+
+    ``nonce`` is the first of a new deployment. If the caller fails after something was sent, the
+    draft stays, and UnfinishedDeployment names it. If nothing was sent, nothing is left. Raises
+    ConfigurationError where no record can be written, where another run writes it, and where what
+    is unfinished is another deployment than ``header`` says.
+    """
+    with _folder_locked(record_path):
+        draft = _opened(record_path, header, nonce)
+        try:
+            yield draft
+            os.replace(draft.path, record_path)
+        except (Exception, KeyboardInterrupt) as error:
+            if not draft.was_begun:
+                draft.path.unlink()
+                raise
+            spent = isinstance(error, NonceSpent)
+            hint = "move it away to begin another" if spent else "the same command goes on"
+            raise UnfinishedDeployment(
+                f"deployment for {record_path}",
+                "all contracts deployed and checked",
+                first_line(error),
+                f"what was sent stands in {draft.path}; {hint}",
+            ) from error
 
 
 @contextmanager
-def drafted(record_path: Path, header: Mapping[str, Any]) -> Iterator[Draft]:
-    """Yield a draft for the contracts that the caller deploys, adds and checks; then finish it.
-
-    If the caller fails after something was mined, the draft stays, and UnfinishedDeployment names
-    it. If nothing was mined, nothing is left.
-    """
-    draft = Draft(record_path, header)
+def _folder_locked(record_path: Path) -> Iterator[None]:
+    # The folder, because the files in it are replaced while they are held.
+    subject = f"deployment record {record_path}"
     try:
-        yield draft
-        draft.finish()
-    except (Exception, KeyboardInterrupt) as error:
-        if not draft.contracts:
-            draft.path.unlink()
-            raise
-        raise UnfinishedDeployment(
-            f"deployment for {record_path}",
-            "all contracts deployed and checked",
-            first_line(error),
-            f"what was deployed stands in {draft.path}",
-        ) from error
+        folder = os.open(record_path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise ConfigurationError(subject, "a file that can be written", error.strerror) from error
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        expected = f"no other deployment into {record_path.parent}"
+        raise ConfigurationError(subject, expected, "one that runs") from error
+    finally:
+        os.close(folder)
+
+
+def _opened(record_path: Path, header: Mapping[str, Any], nonce: int) -> Draft:
+    path = record_path.with_name(f"{record_path.name}.partial")
+    if path.exists():
+        return _resumed(path, header)
+    draft = Draft(path, {**header, FIRST_NONCE: nonce, "contracts": {}})
+    try:
+        draft.write()
+    except OSError as error:
+        subject, expected = f"deployment record {record_path}", "a file that can be written"
+        raise ConfigurationError(subject, expected, error.strerror) from error
+    return draft
+
+
+def _resumed(path: Path, header: Mapping[str, Any]) -> Draft:
+    subject = f"unfinished deployment {path}"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(subject, "a readable JSON file", error) from error
+    if not isinstance(content, dict) or not isinstance(content.get("contracts"), dict):
+        raise ConfigurationError(subject, "an object with contracts", repr(content)[:80])
+    if not isinstance(content.get(FIRST_NONCE), int):
+        got = repr(content.get(FIRST_NONCE))
+        raise ConfigurationError(subject, "an integer", got, FIRST_NONCE)
+    for field, expected in header.items():
+        if content.get(field) != expected:
+            place = f"{field}; move the file away to begin another deployment"
+            raise ConfigurationError(subject, expected, content.get(field), place)
+    return Draft(path, content)

@@ -1,120 +1,175 @@
-r"""Deploys the contracts to a chain, checks the result and writes the deployment record.
+r"""Deploys the contracts to a chain, or goes on with a deployment that was cut short.
 
     ape run deploy --network http://127.0.0.1:8545 --account test::0 \
         --parameters deployments/parameters/local.json --record build/deployment.json
 
-The sequence must know its two callers, the implementations must know the sequence, and the proxies
-must know their implementations. The circle is cut by the deployer's nonce, which fixes the proxies'
-addresses before they exist. The deployer never holds a role: `initialize` and the registry's
-constructor name the council's accounts at once.
+Each transaction is written down before it is sent, so that a run that was killed anywhere, or whose
+endpoint died, is finished by the same command. The hand-over needs no transaction and leaves no
+moment in which the deployer could act: `initialize` and the registry's constructor name the
+council's accounts at once, and what stands on the chain in the end is compared with the package
+before there is a record (docs/adr/0009).
 """
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 from ape.api import AccountAPI
 from ape.cli import account_option
 from ape.contracts import ContractContainer
+from eth_utils.address import to_checksum_address
 
-from chainkit.deployment import RECORD_FORMAT, DeploymentRecord, read_deployment_record
-from chainkit.errors import WrongChain
+from chainkit.artifacts import CONTRACTS, creation_code
+from chainkit.chain import Endpoint
+from chainkit.cli.options import hex0x
+from chainkit.deployment import (
+    RECORD_FORMAT,
+    DeploymentRecord,
+    RecordedParameters,
+    read_deployment_record,
+)
+from chainkit.errors import ConfigurationError, WrongChain
+from chainkit.parameters import Parameters, read_parameters
+from chainkit.signatures import keccak256
+from chainkit.transactions import (
+    SignedTransaction,
+    is_known,
+    send_transaction,
+    transaction_count,
+    wait_for_receipt,
+)
+from chainkit.verification import compare_accounts, compare_deployment, require_all
 from scripts._connection import connected, network_option
 from scripts._contracts import compile_contracts
-from scripts._parameters import Parameters, read_parameters
-from scripts._record import Draft, Entry, drafted
-from scripts._verification import DeployedChain, check_deployed, checksummed
-
-Contracts = Mapping[str, ContractContainer]
-
-# The order of the six transactions, as offsets to the deployer's nonce.
-_SEQUENCE = 0
-_IMPLEMENTATIONS = {"GroupMessages": 1, "IdentityUpdates": 2}
-_PROXIES = {"GroupMessages": 3, "IdentityUpdates": 4}
-_REGISTRY = 5
-
-
-def create(account: AccountAPI, nonce: int, container: ContractContainer, *arguments: Any) -> Entry:
-    """Deploy one contract with this nonce or not at all; return address, block, transaction."""
-    # Not `account.deploy`: on a network given by its URL, that caches types by address on disk,
-    # where the next chain with the same addresses would find them.
-    receipt = account.call(container(*arguments, sender=account.address, nonce=nonce))
-    return {
-        "address": receipt.contract_address,
-        "block": receipt.block_number,
-        "transaction": receipt.txn_hash,
-    }
-
-
-def create_all(account: AccountAPI, parameters: Parameters, draft: Draft) -> None:
-    """Deploy everything in the one order that the predicted addresses allow, into the draft."""
-    contracts = compile_contracts()
-    first = account.nonce
-    proxies = [account.get_deployment_address(first + offset) for offset in _PROXIES.values()]
-    sequence = create(account, first + _SEQUENCE, contracts["OriginatorSequence"], *proxies)
-    draft.add("OriginatorSequence", sequence)
-    for name, offset in _IMPLEMENTATIONS.items():
-        implementation = create(account, first + offset, contracts[name], sequence["address"])
-        draft.add(name, {"implementation": implementation})
-    for name, offset in _PROXIES.items():
-        address = draft.contracts[name]["implementation"]["address"]
-        call = _initialization(account, contracts, address, parameters.message_admin)
-        proxy = contracts["SequencedLogProxy"]
-        draft.add(name, create(account, first + offset, proxy, address, call))
-    owner = parameters.registry_owner
-    draft.add("NodeRegistry", create(account, first + _REGISTRY, contracts["NodeRegistry"], owner))
-
-
-def _initialization(
-    account: AccountAPI, contracts: Contracts, implementation: str, admin: str
-) -> bytes:
-    initialize = contracts["GroupMessages"].contract_type.mutable_methods["initialize"]
-    ecosystem = account.provider.network.ecosystem
-    return bytes(ecosystem.encode_transaction(implementation, initialize, admin).data)
-
-
-def deploy(
-    account: AccountAPI, chain: DeployedChain, parameters: Parameters, record_path: Path
-) -> DeploymentRecord:
-    """Deploy to a chain, check what stands there, and write the record.
-
-    Raises ConfigurationError before anything is sent if no record can be written, and
-    UnfinishedDeployment, which names the file with the addresses, if it goes wrong later.
-    """
-    header = {
-        "format": RECORD_FORMAT,
-        "chain_id": chain.chain_id,
-        "genesis_hash": chain.genesis_hash,
-        "deployer": account.address,
-    }
-    with drafted(record_path, header) as draft:
-        create_all(account, parameters, draft)
-        record = draft.parsed()
-        check_deployed(chain, record, parameters)
-    return record
-
-
-def check_chain(chain: DeployedChain, parameters: Parameters) -> None:
-    """Raise WrongChain if a chain is not the one that the parameters are for."""
-    if chain.chain_id != parameters.chain_id:
-        raise WrongChain("chain id", parameters.chain_id, chain.chain_id)
+from scripts._record import Draft, Entry, NonceSpent, drafted
+from scripts._steps import Step, deployment_steps
 
 
 def run(
-    account: AccountAPI, chain: DeployedChain, parameters_path: Path, record_path: Path
+    account: AccountAPI, endpoint: Endpoint, parameters_path: Path, record_path: Path
 ) -> tuple[DeploymentRecord, bool]:
     """Deploy unless the record's deployment stands on this chain; return it, and if it is new.
 
     A second run changes nothing. A record of another deployment is refused, never overwritten.
     """
     parameters = read_parameters(parameters_path)
-    check_chain(chain, parameters)
+    chain_id = endpoint.chain_id()
+    if chain_id != parameters.chain_id:
+        raise WrongChain("chain id", parameters.chain_id, chain_id)
     if not record_path.exists():
-        return deploy(account, chain, parameters, record_path), True
+        return deploy(account, endpoint, parameters, record_path), True
     record = read_deployment_record(record_path)
-    check_deployed(chain, record, parameters)
+    check(endpoint, record, parameters)
     return record, False
+
+
+def deploy(
+    account: AccountAPI, endpoint: Endpoint, parameters: Parameters, record_path: Path
+) -> DeploymentRecord:
+    """Deploy what is missing, check what stands there, and write the record.
+
+    Raises ConfigurationError before anything is sent if the council's accounts are not on this
+    chain or no record can be written, and UnfinishedDeployment, which names the file with what was
+    sent, if it goes wrong later.
+    """
+    require_all(compare_accounts(endpoint, parameters, endpoint.head().reference))
+    contracts = packaged_contracts()
+    header = {
+        "format": RECORD_FORMAT,
+        "chain_id": parameters.chain_id,
+        "genesis_hash": hex0x(endpoint.header(0).hash),
+        "deployer": account.address,
+        "parameters": RecordedParameters.of(parameters).content(),
+    }
+    nonce = transaction_count(endpoint, account.address)
+    with drafted(record_path, header, nonce) as draft:
+        steps = deployment_steps(account.address, draft.first_nonce, parameters)
+        with click.progressbar(steps, label="deploying", file=sys.stderr) as bar:
+            for step in bar:
+                take(step, account, endpoint, contracts[step.contract], draft)
+        record = draft.parsed()
+        check(endpoint, record, parameters)
+    return record
+
+
+def check(endpoint: Endpoint, record: DeploymentRecord, parameters: Parameters) -> None:
+    """Raise ConfigurationError with the first thing in which chain, record and package differ."""
+    require_all(compare_deployment(endpoint, record, parameters, endpoint.head().reference))
+
+
+def packaged_contracts() -> Mapping[str, ContractContainer]:
+    """Compile the contracts and prove that they are those of the package.
+
+    Raises ConfigurationError where they are not: what is deployed could not be verified later.
+    """
+    contracts = compile_contracts()
+    for name in CONTRACTS:
+        code = contracts[name].contract_type.deployment_bytecode
+        if code is None or code.bytecode != hex0x(creation_code(name)):
+            place = "run `make generate`"
+            raise ConfigurationError(f"code of {name}", "the package's", "another", place)
+    return contracts
+
+
+def take(
+    step: Step, account: AccountAPI, endpoint: Endpoint, container: ContractContainer, draft: Draft
+) -> None:
+    """Have one contract on the chain: by the transaction that the draft knows, or by a new one."""
+    block = mined_in(endpoint, draft.entry(*step.place))
+    if block is None:
+        signed = sign(step, account, endpoint, container)
+        entry = {"address": step.address, "transaction": hex0x(signed.hash)}
+        draft.add(step.place, entry)
+        send_transaction(endpoint, signed)
+        block = block_of(endpoint, signed.hash)
+    draft.add(step.place, {"block": block})
+
+
+def mined_in(endpoint: Endpoint, entry: Entry) -> int | None:
+    """Return the height of a transaction that was sent before, None if it has to be sent again."""
+    if "transaction" not in entry:
+        return None
+    transaction = bytes.fromhex(entry["transaction"][2:])
+    return block_of(endpoint, transaction) if is_known(endpoint, transaction) else None
+
+
+def block_of(endpoint: Endpoint, transaction: bytes) -> int:
+    """Wait for a transaction, and return its height. Raises NonceSpent if it reverted."""
+    receipt = wait_for_receipt(endpoint, transaction)
+    if not receipt.succeeded:
+        got = f"a revert in block {receipt.block.reference}"
+        raise NonceSpent(f"transaction {hex0x(transaction)}", "a contract deployed", got)
+    return receipt.block.number
+
+
+def sign(
+    step: Step, account: AccountAPI, endpoint: Endpoint, container: ContractContainer
+) -> SignedTransaction:
+    """Sign the transaction of one step, with its nonce or not at all.
+
+    Raises NonceSpent where the account has used that nonce for something else.
+    """
+    count = transaction_count(endpoint, account.address)
+    if count != step.nonce:
+        raise NonceSpent(f"transactions of {account.address}", step.nonce, count, step.name)
+    # Not `account.deploy`: on a network given by its URL, that caches types by address on disk,
+    # where the next chain with the same addresses would find them.
+    prepared = account.prepare_transaction(
+        container(*step.arguments, sender=account.address, nonce=step.nonce)
+    )
+    signed = account.sign_transaction(prepared)
+    if signed is None:
+        raise ConfigurationError(f"signature of {account.address}", "one", "none", step.name)
+    raw = bytes(signed.serialize_transaction())
+    return SignedTransaction(raw, keccak256(raw))
+
+
+def tell_powers(parameters: Parameters, record: DeploymentRecord) -> None:
+    """Print who holds the contracts, which was checked on the chain."""
+    click.echo(f"administrator of both logs: {to_checksum_address(parameters.message_admin)}")
+    click.echo(f"owner of NodeRegistry: {to_checksum_address(parameters.registry_owner)}")
+    click.echo(f"the deployer {to_checksum_address(record.deployer)} holds nothing")
 
 
 @click.command()
@@ -135,14 +190,16 @@ def run(
     help="Deployment record to write.",
 )
 def cli(network: str, account: AccountAPI, parameters_path: Path, record_path: Path) -> None:
-    """Deploy the contracts and write the deployment record.
+    """Deploy the contracts, or finish deploying them, and write the deployment record.
 
     Example: ape run deploy --network http://127.0.0.1:8545 --account test::0 --parameters
     deployments/parameters/local.json --record build/deployment.json
     """
     with connected(network) as provider:
-        chain = DeployedChain(provider.web3)
-        record, is_new = run(account, chain, parameters_path, record_path)
+        endpoint = Endpoint.connect(provider.http_uri)
+        record, is_new = run(account, endpoint, parameters_path, record_path)
     click.echo(f"{'deployed' if is_new else 'already deployed'}, checked: {record_path}")
     for contract in record.contracts:
-        click.echo(f"  {contract.name:<18} {checksummed(contract)}  block {contract.block}")
+        address = to_checksum_address(contract.address)
+        click.echo(f"  {contract.name:<18} {address}  block {contract.block}")
+    tell_powers(read_parameters(parameters_path), record)

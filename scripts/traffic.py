@@ -14,40 +14,34 @@ from typing import Any
 
 import click
 from ape import accounts
-from web3 import Web3
+from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint, check_deployment
+from chainkit.counter import read_counter
 from chainkit.deployment import DeploymentRecord, read_deployment_record
+from chainkit.interface import shipped_interface
 from chainkit.types import TopicKind
 from scripts._connection import connected, network_option
 from scripts._payloads import Payload, payloads
 from scripts._sending import Call, Receipt, Senders, receipts, send_all
-from scripts._verification import DeployedChain
 
 SENDER_ACCOUNTS = range(2, 10)
 """Ape's test accounts that publish; 0 deploys and 1 administrates."""
 
 
-def calls(chain: DeployedChain, record: DeploymentRecord, made: Sequence[Payload]) -> list[Call]:
+def calls(record: DeploymentRecord, made: Sequence[Payload]) -> list[Call]:
     """Return the contract address and calldata of each payload."""
-    group_messages = chain.contract("GroupMessages", record.group_messages.address)
-    identity_updates = chain.contract("IdentityUpdates", record.identity_updates.address)
     functions = {
-        TopicKind.GROUP_MESSAGE: (group_messages, "addMessage"),
-        TopicKind.IDENTITY_UPDATE: (identity_updates, "addIdentityUpdate"),
+        TopicKind.GROUP_MESSAGE: (record.group_messages, "addMessage"),
+        TopicKind.IDENTITY_UPDATE: (record.identity_updates, "addIdentityUpdate"),
     }
     encoded: list[Call] = []
     for payload in made:
         contract, function = functions[payload.kind]
-        data = contract.encode_abi(function, args=[payload.identifier, payload.data])
-        encoded.append((contract.address, Web3.to_bytes(hexstr=data)))
+        interface = shipped_interface(contract.name)
+        data = interface.encode(function, payload.identifier, payload.data)
+        encoded.append((to_checksum_address(contract.address), data))
     return encoded
-
-
-def last_sequence_id(chain: DeployedChain, record: DeploymentRecord) -> int:
-    """Return the sequence id that originator 0 used last, 0 if none."""
-    sequence = chain.contract("OriginatorSequence", record.originator_sequence.address)
-    return int(sequence.functions.last().call())
 
 
 def publish(
@@ -142,11 +136,10 @@ def cli(
     with connected(network) as provider:
         record = read_deployment_record(record_path)
         endpoint = Endpoint.connect(provider.http_uri)
-        check_deployment(endpoint, record)
-        chain = DeployedChain(provider.web3)
-        last_seen = last_sequence_id(chain, record)
+        head = check_deployment(endpoint, record)
+        last_seen = read_counter(endpoint, record, head.reference)
         made = payloads(messages, identity_share, malformed, last_seen, seed)
-        mined = publish(endpoint, calls(chain, record, made), per_block, quiet=as_json)
+        mined = publish(endpoint, calls(record, made), per_block, quiet=as_json)
         result = summary(made, mined)
     if as_json:
         click.echo(json.dumps(result, indent=2, sort_keys=True))

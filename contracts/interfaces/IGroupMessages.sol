@@ -17,8 +17,8 @@ interface IGroupMessages is ISequencedLog {
     event MessageSent(bytes32 groupId, bytes message, uint64 sequenceId);
 
     /// @notice Stores a new group message in the blockchain.
-    /// @dev Anyone may call while the contract is not paused. The payload is not inspected: readers
-    /// must expect any bytes, and must not serve what is not a valid ClientEnvelope for `groupId`.
+    /// @dev Anyone may call while the contract is not paused, with a payload within `payloadBounds`. It is
+    /// not inspected: readers must expect any bytes, and must not serve what is not a valid ClientEnvelope for `groupId`.
     /// @param groupId The group that the message is for.
     /// @param message The serialized ClientEnvelope.
     function addMessage(bytes32 groupId, bytes calldata message) external;

@@ -17,8 +17,8 @@ interface IIdentityUpdates is ISequencedLog {
     event IdentityUpdateCreated(bytes32 inboxId, bytes update, uint64 sequenceId);
 
     /// @notice Stores a new identity update in the blockchain.
-    /// @dev Anyone may call while the contract is not paused. The payload is not inspected: readers
-    /// must expect any bytes, and must not serve what is not a valid ClientEnvelope for `inboxId`.
+    /// @dev Anyone may call while the contract is not paused, with a payload within `payloadBounds`. It is
+    /// not inspected: readers must expect any bytes, and must not serve what is not a valid ClientEnvelope for `inboxId`.
     /// @param inboxId The inbox that the update is for.
     /// @param update The serialized ClientEnvelope.
     function addIdentityUpdate(bytes32 inboxId, bytes calldata update) external;

@@ -10,6 +10,7 @@ pragma solidity 0.8.28;
 /// Ownership follows OpenZeppelin's Ownable2Step, where the prototype has Ownable: a new owner has
 /// to accept it, so that a mistyped address cannot take it. It cannot be renounced: without an owner
 /// nobody could ever disable a node.
+/// Every change emits who made it, beside the NodeUpdated of XIP-49, which does not say.
 interface INodeRegistry {
     /// @notice What the registry says about a node.
     /// @param signingKeyPub The node's secp256k1 public key: 65 bytes, 0x04, X, Y. Never changes.
@@ -29,7 +30,8 @@ interface INodeRegistry {
         Node node;
     }
 
-    // Events are unindexed as in XIP-49: indexing would move values out of the log's data.
+    // NodeUpdated is unindexed as in XIP-49: indexing would move values out of the log's data. In the
+    // other events the account and the node are indexed, which is what people search for.
     // solhint-disable gas-indexed-events
 
     /// @notice Emitted when a node was added or changed.
@@ -37,9 +39,36 @@ interface INodeRegistry {
     /// @param node The node after the change.
     event NodeUpdated(uint256 nodeId, Node node);
 
+    /// @notice Emitted when a node was added.
+    /// @param account The registry's owner, who added it.
+    /// @param nodeId The new id.
+    /// @param holder The node's operator.
+    event NodeAdded(address indexed account, uint256 indexed nodeId, address indexed holder);
+
+    /// @notice Emitted when a node was enabled or disabled, or told again to be what it was.
+    /// @param account The registry's owner, who did it.
+    /// @param nodeId The node's id.
+    /// @param isHealthy Whether the node is enabled from now on.
+    event NodeHealthUpdated(address indexed account, uint256 indexed nodeId, bool isHealthy);
+
+    /// @notice Emitted when a node went to another holder, after ERC-721's Transfer.
+    /// @param account The registry's owner, who did it.
+    /// @param nodeId The node's id.
+    /// @param to The node's new holder.
+    event NodeTransferred(address indexed account, uint256 indexed nodeId, address indexed to);
+
+    /// @notice Emitted when a node's HTTP address was changed.
+    /// @param account The node's holder, who did it.
+    /// @param nodeId The node's id.
+    /// @param httpAddress The new entry point.
+    event NodeHttpAddressUpdated(
+        address indexed account, uint256 indexed nodeId, string httpAddress
+    );
+
     /// @notice Emitted when the owner opened or closed operators' address updates.
+    /// @param account The registry's owner, who did it.
     /// @param open Whether holders may change their node's HTTP address from now on.
-    event HttpAddressUpdatesOpenChanged(bool open);
+    event HttpAddressUpdatesOpenChanged(address indexed account, bool open);
 
     /// @notice A signing key must be 65 bytes long.
     /// @param length The length given, in bytes.
@@ -58,8 +87,17 @@ interface INodeRegistry {
     /// @param nodeId The node that has the key.
     error SigningKeyAlreadyUsed(uint256 nodeId);
 
+    /// @notice No node ever had this signing key.
+    /// @param keyAddress The key's address.
+    error UnknownSigningKey(address keyAddress);
+
     /// @notice An HTTP address must not be empty.
     error EmptyHttpAddress();
+
+    /// @notice An HTTP address must not be longer than `maxHttpAddressLength`.
+    /// @param length The length given, in bytes.
+    /// @param maximum The greatest length, in bytes.
+    error HttpAddressTooLong(uint256 length, uint256 maximum);
 
     /// @notice Holders may not change HTTP addresses now.
     /// @param nodeId The node whose address was to change.
@@ -81,7 +119,7 @@ interface INodeRegistry {
     /// @dev The token is minted without asking `to`, also if `to` is a contract.
     /// @param to The node's operator.
     /// @param signingKeyPub The node's public key: uncompressed, valid and never used before.
-    /// @param httpAddress The node's entry point, not empty.
+    /// @param httpAddress The node's entry point: 1 to `maxHttpAddressLength` bytes.
     /// @return nodeId The new id: 100, 200, 300, …
     function addNode(address to, bytes calldata signingKeyPub, string calldata httpAddress)
         external
@@ -95,7 +133,7 @@ interface INodeRegistry {
     /// @notice Changes a node's HTTP address. Only callable by the node's holder, and only while the
     /// owner has opened updates (closed at first: XIP-49 §3.1.1).
     /// @param tokenId The node's id.
-    /// @param httpAddress The new entry point, not empty.
+    /// @param httpAddress The new entry point: 1 to `maxHttpAddressLength` bytes.
     function updateHttpAddress(uint256 tokenId, string calldata httpAddress) external;
 
     /// @notice Opens or closes operators' address updates. Only callable by the owner.
@@ -106,6 +144,10 @@ interface INodeRegistry {
     /// @return open False until the owner opens updates.
     function httpAddressUpdatesOpen() external view returns (bool open);
 
+    /// @notice The greatest length of an HTTP address.
+    /// @return length In bytes.
+    function maxHttpAddressLength() external pure returns (uint256 length);
+
     /// @notice How many nodes there are.
     /// @return count The number of nodes ever added, enabled or not.
     function nodeCount() external view returns (uint256 count);
@@ -114,6 +156,22 @@ interface INodeRegistry {
     /// @param tokenId The node's id.
     /// @return node What the registry says about it.
     function getNode(uint256 tokenId) external view returns (Node memory node);
+
+    /// @notice The node that has a signing key. Reverts if none ever had, or if it is no valid key.
+    /// @dev A disabled node keeps its key: look at `isHealthy`.
+    /// @param signingKeyPub The public key: 65 bytes, 0x04, X, Y.
+    /// @return node The node and its id.
+    function nodeBySigningKey(bytes calldata signingKeyPub)
+        external
+        view
+        returns (NodeWithId memory node);
+
+    /// @notice The node whose signing key has an address, which is what recovering a signature
+    /// gives. Reverts if none ever had.
+    /// @dev A disabled node keeps its key: look at `isHealthy`.
+    /// @param keyAddress The last 20 bytes of keccak256(X, Y).
+    /// @return node The node and its id.
+    function nodeByKeyAddress(address keyAddress) external view returns (NodeWithId memory node);
 
     /// @notice All nodes, in the order of their ids.
     /// @dev Costs grow with the registry: read it off chain, or use `nodesPage`.
@@ -130,6 +188,17 @@ interface INodeRegistry {
     /// @param limit The most nodes to return; the last page is shorter.
     /// @return nodes At most `limit` nodes, enabled or not.
     function nodesPage(uint256 offset, uint256 limit)
+        external
+        view
+        returns (NodeWithId[] memory nodes);
+
+    /// @notice The enabled nodes of a page, in the order of their ids.
+    /// @dev Looks at the same nodes as `nodesPage`, so that paging by `limit` meets every node once
+    /// and costs no more in a larger registry.
+    /// @param offset The number of nodes to leave out, enabled or not.
+    /// @param limit The most nodes to look at, enabled or not.
+    /// @return nodes Those of them which are enabled now; an empty page need not be the last.
+    function healthyNodesPage(uint256 offset, uint256 limit)
         external
         view
         returns (NodeWithId[] memory nodes);

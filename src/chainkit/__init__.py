@@ -3,13 +3,17 @@
 Imports run one way, and import-linter holds them to it (``make check``)::
 
     chainkit_indexer, chainkit_jobs      the two services; they never import each other
-        cli, council, registry           commands, reads and writes of the contracts
-            interface, transactions      the contracts in their own words, and what is sent
-            counter                      the contracts' own count of what they emitted
+        cli, council, upgrade            commands, and what they do to the contracts
+            registry, verification       what the contracts say, and what they should
+                contract_state           their storage, code and answers at one block
+                interface, transactions  the contracts in their own words, and what is sent
+                counter                  the contracts' own count of what they emitted
             tables, exports, report      what the roles hand to each other
+            artifacts                    what the contracts compile to
                 envelope                 node-0 envelopes and their proof
                     decode               raw logs to typed events
                         signatures, deployment, proto
+                            parameters, storage_layout
                             types
                                 errors
 

@@ -15,7 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from eth_utils.address import to_checksum_address
+
 from chainkit.errors import ConfigurationError
+from chainkit.parameters import SEQUENCED_LOGS, Parameters, PayloadBounds
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
 
 RECORD_FORMAT: Final = 1
@@ -37,6 +40,34 @@ class DeployedContract:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedParameters:
+    """What the contracts were deployed with; the council may have changed it since."""
+
+    message_admin: bytes
+    """20 bytes: was given DEFAULT_ADMIN_ROLE on GroupMessages and IdentityUpdates."""
+    registry_owner: bytes
+    """20 bytes: was given the NodeRegistry."""
+    payload_bounds: Mapping[str, PayloadBounds]
+    """By contract name, for each of SEQUENCED_LOGS."""
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> RecordedParameters:
+        """Return the part of a deployment's parameters that its record keeps."""
+        return cls(parameters.message_admin, parameters.registry_owner, parameters.payload_bounds)
+
+    def content(self) -> dict[str, Any]:
+        """Return them as the record's JSON holds them under ``parameters``."""
+        return {
+            "message_admin": to_checksum_address(self.message_admin),
+            "registry_owner": to_checksum_address(self.registry_owner),
+            "payload_bounds": {
+                name: {"minimum": bounds.minimum, "maximum": bounds.maximum}
+                for name, bounds in self.payload_bounds.items()
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class DeploymentRecord:
     """The contracts of one network on one chain."""
 
@@ -49,6 +80,8 @@ class DeploymentRecord:
     originator_sequence: DeployedContract
     deployer: bytes
     """20 bytes: the account that sent the transactions."""
+    parameters: RecordedParameters | None = None
+    """None in a record that was written before records kept them."""
 
     @property
     def contracts(self) -> tuple[DeployedContract, ...]:
@@ -66,6 +99,11 @@ class DeploymentRecord:
         return (self.group_messages.address, self.identity_updates.address)
 
     @property
+    def sequenced_logs(self) -> tuple[DeployedContract, DeployedContract]:
+        """The same two, the ones behind proxies, in the order of SEQUENCED_LOGS."""
+        return (self.group_messages, self.identity_updates)
+
+    @property
     def first_block(self) -> int:
         """The height below which none of the contracts has a log."""
         return min(contract.block for contract in self.contracts)
@@ -73,14 +111,32 @@ class DeploymentRecord:
 
 def read_deployment_record(path: Path) -> DeploymentRecord:
     """Read a deployment record. Raises ConfigurationError that names the file and the field."""
-    subject = f"deployment record {path}"
+    return parse_deployment_record(_read_json(path), _subject(path))
+
+
+def replace_implementation(path: Path, name: str, implementation: DeployedContract) -> None:
+    """Write into a record what a proxy runs since its upgrade, in one step; the rest stays.
+
+    Raises ConfigurationError where the file is no record, or cannot be written.
+    """
+    content = _read_json(path)
+    parse_deployment_record(content, _subject(path))
+    content["contracts"][name]["implementation"] = implementation_content(implementation)
+    draft = path.with_name(f"{path.name}.upgraded")
     try:
-        content = json.loads(path.read_text())
+        draft.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        draft.replace(path)
     except OSError as error:
-        raise ConfigurationError(subject, "a readable file", error.strerror) from error
-    except ValueError as error:
-        raise ConfigurationError(subject, "JSON", error) from error
-    return parse_deployment_record(content, subject)
+        raise ConfigurationError(_subject(path), "a writable file", error.strerror) from error
+
+
+def implementation_content(implementation: DeployedContract) -> dict[str, Any]:
+    """Return an implementation as the record's JSON holds it under its proxy."""
+    return {
+        "address": to_checksum_address(implementation.address),
+        "block": implementation.block,
+        "transaction": "0x" + implementation.transaction.hex(),
+    }
 
 
 def parse_deployment_record(content: Any, subject: str) -> DeploymentRecord:
@@ -97,7 +153,33 @@ def parse_deployment_record(content: Any, subject: str) -> DeploymentRecord:
         identity_updates=contracts.proxy("IdentityUpdates"),
         node_registry=contracts.contract("NodeRegistry"),
         originator_sequence=contracts.contract("OriginatorSequence"),
+        parameters=_recorded_parameters(fields),
     )
+
+
+def _recorded_parameters(fields: _Fields) -> RecordedParameters | None:
+    if not fields.has("parameters"):
+        return None
+    parameters = fields.inner("parameters")
+    bounds = parameters.inner("payload_bounds")
+    return RecordedParameters(
+        message_admin=parameters.bytes("message_admin", ADDRESS_LENGTH),
+        registry_owner=parameters.bytes("registry_owner", ADDRESS_LENGTH),
+        payload_bounds={name: bounds.bounds(name) for name in SEQUENCED_LOGS},
+    )
+
+
+def _subject(path: Path) -> str:
+    return f"deployment record {path}"
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(_subject(path), "a readable file", error.strerror) from error
+    except ValueError as error:
+        raise ConfigurationError(_subject(path), "JSON", error) from error
 
 
 class _Fields:
@@ -116,6 +198,9 @@ class _Fields:
             raise ConfigurationError(self._subject, expected, "nothing", path)
         return self._content[name], path
 
+    def has(self, name: str) -> bool:
+        return name in self._content
+
     def inner(self, name: str) -> _Fields:
         value, path = self._get(name, "an object")
         return _Fields(value, self._subject, path)
@@ -132,6 +217,10 @@ class _Fields:
         if not isinstance(value, str) or not re.fullmatch(f"0x[0-9a-fA-F]{{{2 * length}}}", value):
             raise ConfigurationError(self._subject, expected, repr(value), path)
         return bytes.fromhex(value[2:])
+
+    def bounds(self, name: str) -> PayloadBounds:
+        fields = self.inner(name)
+        return PayloadBounds(fields.integer("minimum"), fields.integer("maximum"))
 
     def contract(self, name: str) -> DeployedContract:
         fields = self.inner(name)

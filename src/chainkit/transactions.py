@@ -80,23 +80,47 @@ def fetch_input(endpoint: Endpoint, transaction_hash: bytes) -> bytes:
 
 
 def estimate_gas(
-    endpoint: Endpoint, to: bytes, calldata: bytes, sender: str, block: BlockReference
+    endpoint: Endpoint, to: bytes | None, calldata: bytes, sender: str, block: BlockReference
 ) -> int:
-    """Return the gas that a call would use at a block. Raises as Endpoint.call does."""
-    call = {"from": sender, "to": "0x" + to.hex(), "data": "0x" + calldata.hex()}
+    """Return the gas that a call would use at a block; ``to`` is None to deploy a contract.
+
+    Raises as Endpoint.call does.
+    """
+    target = {} if to is None else {"to": "0x" + to.hex()}
+    call = {"from": sender, "data": "0x" + calldata.hex(), **target}
     pinned = {"blockHash": "0x" + block.hash.hex(), "requireCanonical": True}
     return _quantity(endpoint, "eth_estimateGas", call, pinned)
+
+
+def next_nonce(endpoint: Endpoint, sender: str) -> int:
+    """Return the nonce of an account's next transaction.
+
+    Raises RefusedRequest where transactions of the account still wait: a new one would replace one
+    of them, or hang behind it.
+    """
+    nonce = transaction_count(endpoint, sender)
+    waiting = _quantity(endpoint, "eth_getTransactionCount", sender, "pending") - nonce
+    if waiting > 0:
+        raise RefusedRequest(f"transactions of {sender}", "none waiting to be mined", waiting)
+    return nonce
+
+
+def transaction_count(endpoint: Endpoint, sender: str) -> int:
+    """Return how many transactions of an account were mined."""
+    return _quantity(endpoint, "eth_getTransactionCount", sender, "latest")
 
 
 def sign_transaction(
     endpoint: Endpoint,
     secret: bytes,
     chain_id: int,
-    to: bytes,
+    to: bytes | None,
     calldata: bytes,
     gas: int,
 ) -> SignedTransaction:
     """Sign an EIP-1559 call without value, with the sender's next nonce and today's fees.
+
+    ``to`` is None to deploy a contract, whose creation code is the calldata.
 
     ``gas`` is the estimate; a quarter is added. Raises RefusedRequest where transactions of
     the sender still wait: a new one would replace one of them, or hang behind it.
@@ -104,15 +128,12 @@ def sign_transaction(
     from eth_account import Account
 
     sender = Account.from_key(secret).address
-    nonce = _quantity(endpoint, "eth_getTransactionCount", sender, "latest")
-    waiting = _quantity(endpoint, "eth_getTransactionCount", sender, "pending") - nonce
-    if waiting > 0:
-        raise RefusedRequest(f"transactions of {sender}", "none waiting to be mined", waiting)
+    nonce = next_nonce(endpoint, sender)
     tip, maximum = _fees(endpoint)
     transaction = {
         "chainId": chain_id,
         "nonce": nonce,
-        "to": to,
+        **({} if to is None else {"to": to}),
         "data": calldata,
         "gas": gas + gas // 4,
         "maxPriorityFeePerGas": tip,
@@ -133,7 +154,7 @@ def send_transaction(endpoint: Endpoint, signed: SignedTransaction) -> None:
     except ChainError as error:
         # A lost answer is asked for again by sending again, and then "already known" or "nonce
         # too low" says that the first attempt arrived.
-        if not _is_known(endpoint, signed.hash):
+        if not is_known(endpoint, signed.hash):
             if isinstance(error, RefusedRequest):
                 raise
             subject = f"transaction 0x{signed.hash.hex()}"
@@ -163,7 +184,8 @@ def wait_for_receipt(
         time.sleep(_POLL_SECONDS)
 
 
-def _is_known(endpoint: Endpoint, transaction_hash: bytes) -> bool:
+def is_known(endpoint: Endpoint, transaction_hash: bytes) -> bool:
+    """Tell whether an endpoint has a transaction, mined or waiting; no where it cannot say."""
     try:
         known = endpoint.request("eth_getTransactionByHash", "0x" + transaction_hash.hex())
     except ChainError:

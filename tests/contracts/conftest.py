@@ -5,17 +5,22 @@ deletes. So anvil is started here, on a port that the system gives, and Ape is p
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import ape
+import eth_abi
 import pytest
-from ape.api import AccountAPI
+from ape.api import AccountAPI, ReceiptAPI
 from ape.contracts import ContractInstance
 from coincurve import PrivateKey
+from eth_utils import keccak, to_checksum_address
 
 from localnet.anvil import Anvil
+
+PAYLOAD_BOUNDS = (2, 60_000)
+"""The least and the greatest payload of the contracts under test, in bytes: both cheap to reach."""
 
 _anvil = pytest.StashKey[Anvil]()
 
@@ -24,7 +29,8 @@ stateless = ape.fixture(scope="session", chain_isolation=False)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_anvil] = Anvil("--hardfork", "cancun")
+    # Anvil's limit on a request is below the greatest payload, written as hexadecimal digits.
+    config.stash[_anvil] = Anvil("--hardfork", "cancun", "--no-request-size-limit")
     os.environ["APE_FOUNDRY_HOST"] = config.stash[_anvil].url
 
 
@@ -42,6 +48,7 @@ class PayloadContract:
     publish: Callable[..., Any]
     event: str
     """The event's signature, as XIP-49 §2.2 writes it."""
+    topic_kind: int
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,27 @@ class Deployment:
     sequence: ContractInstance
     group_messages: PayloadContract
     identity_updates: PayloadContract
+
+
+def ids(nodes: Sequence[Any]) -> list[int]:
+    """The ids of a listing's entries, in its order."""
+    return [node.nodeId for node in nodes]
+
+
+def key_address(key: bytes) -> str:
+    """The address of an uncompressed public key, with its checksum."""
+    return to_checksum_address(keccak(key[1:])[-20:])
+
+
+def node_updated(receipt: ReceiptAPI) -> tuple[int, tuple[bytes, str, bool]]:
+    """The arguments of the receipt's last log, after checking that it is an unindexed NodeUpdated.
+
+    Ape does not compare an event's nested values.
+    """
+    log = receipt.logs[-1]
+    topic = keccak(text="NodeUpdated(uint256,(bytes,string,bool))")
+    assert [bytes(value) for value in log["topics"]] == [topic]
+    return eth_abi.decode(("uint256", "(bytes,string,bool)"), bytes(log["data"]))
 
 
 @stateless
@@ -93,7 +121,7 @@ def deployment(project: Any, deployer: AccountAPI, admin: AccountAPI) -> Deploym
         for container in (project.GroupMessages, project.IdentityUpdates)
     ]
     for implementation in implementations:
-        call = implementation.initialize.encode_input(admin)
+        call = implementation.initialize.encode_input(admin, *PAYLOAD_BOUNDS)
         deployer.deploy(project.SequencedLogProxy, implementation, call)
     group_messages = project.GroupMessages.at(proxies[0])
     identity_updates = project.IdentityUpdates.at(proxies[1])
@@ -105,6 +133,7 @@ def deployment(project: Any, deployer: AccountAPI, admin: AccountAPI) -> Deploym
             implementations[0],
             group_messages.addMessage,
             "MessageSent(bytes32,bytes,uint64)",
+            0,
         ),
         PayloadContract(
             "IdentityUpdates",
@@ -112,6 +141,7 @@ def deployment(project: Any, deployer: AccountAPI, admin: AccountAPI) -> Deploym
             implementations[1],
             identity_updates.addIdentityUpdate,
             "IdentityUpdateCreated(bytes32,bytes,uint64)",
+            2,
         ),
     )
 
@@ -120,6 +150,12 @@ def deployment(project: Any, deployer: AccountAPI, admin: AccountAPI) -> Deploym
 def contract(request: pytest.FixtureRequest, deployment: Deployment) -> PayloadContract:
     found: PayloadContract = getattr(deployment, request.param)
     return found
+
+
+@stateless
+def admin_role() -> bytes:
+    """AccessControl's DEFAULT_ADMIN_ROLE."""
+    return bytes(32)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import ape
+import click
 import pytest
 
 from tools import write_abis
@@ -41,7 +42,7 @@ SPEC_FUNCTIONS = {
 
 
 def shipped(name):
-    return json.loads((write_abis.ABI_FOLDER / f"{name}.json").read_text())
+    return json.loads((write_abis.PACKAGE / "abi" / f"{name}.json").read_text())
 
 
 def declaration(entry):
@@ -51,27 +52,40 @@ def declaration(entry):
 
 
 @ape.fixture(scope="module", chain_isolation=False)
-def compiled():
-    return write_abis.compiled_contracts()
+def compilation():
+    return write_abis.Compilation()
 
 
-def test_shipped_abis__beside_the_contracts__have_not_drifted(compiled):
-    assert write_abis.drifting_files(write_abis.abis_of(compiled)) == []
+def test_shipped_files__beside_the_contracts__have_not_drifted(compilation):
+    files = write_abis.generated_files(compilation, write_abis.read_releases())
+    assert write_abis.drifting_files(files) == []
 
 
-def test_build__that_these_tests_deploy__is_what_the_sources_compile_to(compiled, project):
+def test_build__that_these_tests_deploy__is_what_the_sources_compile_to(compilation, project):
     # Ape keeps what it compiled when only an imported file changes: then `ape compile --force`.
-    for contract in compiled:
-        built = project.get_contract(contract.name).contract_type
-        assert built.runtime_bytecode == contract.runtime_bytecode, contract.name
+    for name, contract in compilation.contracts.items():
+        code = contract["evm"]["deployedBytecode"]["object"]
+        built = project.get_contract(name).contract_type.runtime_bytecode
+        assert (str(built.bytecode) if built else "0x").removeprefix("0x") == code, name
 
 
 def test_drifting_files__one_changed_and_one_missing__names_both(tmp_path: Path):
-    abis = {"Same": "[]\n", "Changed": "[]\n", "Missing": "[]\n"}
-    write_abis.write({"Same": "[]\n", "Changed": "[ ]\n"}, tmp_path)
-    assert write_abis.drifting_files(abis, tmp_path) == ["Changed.json", "Missing.json"]
-    write_abis.write(abis, tmp_path)
-    assert write_abis.drifting_files(abis, tmp_path) == []
+    files = {"abi/Same.json": "[]\n", "abi/Changed.json": "[]\n", "artifact/Missing.json": "{}\n"}
+    write_abis.write({"abi/Same.json": "[]\n", "abi/Changed.json": "[ ]\n"}, tmp_path)
+    drifting = ["abi/Changed.json", "artifact/Missing.json"]
+    assert write_abis.drifting_files(files, tmp_path) == drifting
+    write_abis.write(files, tmp_path)
+    assert write_abis.drifting_files(files, tmp_path) == []
+
+
+def test_release__noted_twice__is_refused(compilation, tmp_path: Path):
+    once = write_abis.with_release(write_abis.read_releases(tmp_path), compilation, "1.0.0")
+    assert [[noted["version"] for noted in releases] for releases in once.values()] == [
+        ["1.0.0"],
+        ["1.0.0"],
+    ]
+    with pytest.raises(click.ClickException, match=r"1\.0\.0 is noted already"):
+        write_abis.with_release(once, compilation, "1.0.0")
 
 
 @pytest.mark.parametrize("name", SPEC_EVENTS)

@@ -1,23 +1,14 @@
 import ape
-import eth_abi
 import pytest
-from eth_utils import keccak
+from ape.exceptions import VirtualMachineError
 
 from support.vectors import case_name, from_hex, load
 
+from .conftest import ids, key_address, node_updated
+
 HTTP_ADDRESS = "http://node.test:8080"
+ZERO = "0x0000000000000000000000000000000000000000"
 KEYS = load("public_keys")["keys"]
-
-
-def node_updated(log):
-    """The arguments of a NodeUpdated log, after checking that it is one."""
-    topic = keccak(text="NodeUpdated(uint256,(bytes,string,bool))")
-    assert [bytes(value) for value in log["topics"]] == [topic]
-    return eth_abi.decode(("uint256", "(bytes,string,bool)"), bytes(log["data"]))
-
-
-def ids(nodes):
-    return [node.nodeId for node in nodes]
 
 
 def test_construct__names_and_owner__are_the_registry_s(registry, owner):
@@ -26,11 +17,12 @@ def test_construct__names_and_owner__are_the_registry_s(registry, owner):
     assert registry.owner() == owner
     assert registry.nodeCount() == 0
     assert registry.allNodes() == registry.healthyNodes() == []
+    assert registry.pendingOwner() == ZERO
 
 
 def test_construct__with_zero_owner__reverts(project, deployer):
-    with ape.reverts(project.NodeRegistry.OwnableInvalidOwner):
-        deployer.deploy(project.NodeRegistry, "0x0000000000000000000000000000000000000000")
+    with ape.reverts(project.NodeRegistry.OwnableInvalidOwner, owner=ZERO):
+        deployer.deploy(project.NodeRegistry, ZERO)
 
 
 def test_add_node__three_times__gives_the_ids_100_200_300(three_nodes, operator, public_key):
@@ -43,12 +35,15 @@ def test_add_node__three_times__gives_the_ids_100_200_300(three_nodes, operator,
     assert node.isHealthy
 
 
-def test_add_node__by_owner__emits_the_unindexed_event(registry, owner, operator, public_key):
+def test_add_node__by_owner__emits_who_added_what(registry, owner, operator, public_key):
     predicted = registry.addNode.call(operator, public_key(1), HTTP_ADDRESS, sender=owner)
     receipt = registry.addNode(operator, public_key(1), HTTP_ADDRESS, sender=owner)
-    minted, updated = receipt.logs
-    assert bytes(minted["topics"][0]) == keccak(text="Transfer(address,address,uint256)")
-    assert node_updated(updated) == (100, (public_key(1), HTTP_ADDRESS, True))
+    assert receipt.events[:2] == [
+        registry.Transfer(**{"from": ZERO, "to": operator, "tokenId": 100}),
+        registry.NodeAdded(account=owner, nodeId=100, holder=operator),
+    ]
+    assert len(receipt.logs) == 3
+    assert node_updated(receipt) == (100, (public_key(1), HTTP_ADDRESS, True))
     assert predicted == 100
 
 
@@ -96,24 +91,36 @@ def test_add_node__after_a_refused_one__skips_no_id(three_nodes, owner, operator
     assert ids(three_nodes.allNodes()) == [100, 200, 300, 400]
 
 
-def test_add_node__empty_http_address__reverts(registry, owner, operator, public_key):
-    with ape.reverts(registry.EmptyHttpAddress):
-        registry.addNode(operator, public_key(1), "", sender=owner)
-
-
 def test_add_node__for_the_zero_address__reverts(registry, owner, public_key):
-    zero = "0x0000000000000000000000000000000000000000"
-    with ape.reverts(registry.ERC721InvalidReceiver, receiver=zero):
-        registry.addNode(zero, public_key(1), HTTP_ADDRESS, sender=owner)
+    with ape.reverts(registry.ERC721InvalidReceiver, receiver=ZERO):
+        registry.addNode(ZERO, public_key(1), HTTP_ADDRESS, sender=owner)
+
+
+def test_add_node__after_the_last_id__reverts(three_nodes, owner, operator, public_key, networks):
+    greatest_count, slot = (2**32 - 1) // 100, 7
+    word = bytearray(networks.provider.get_storage(three_nodes.address, slot))
+    counter = slice(7, 11)
+    assert int.from_bytes(word[counter]) == three_nodes.nodeCount() == 3
+    word[counter] = (greatest_count - 1).to_bytes(4)
+    networks.provider.set_storage(three_nodes.address, slot, bytes(word))
+    three_nodes.addNode(operator, public_key(4), HTTP_ADDRESS, sender=owner)
+    assert three_nodes.nodeByKeyAddress(key_address(public_key(4))).nodeId == 100 * greatest_count
+    with pytest.raises(VirtualMachineError, match="Panic error 0x11"):
+        three_nodes.addNode(operator, public_key(5), HTTP_ADDRESS, sender=owner)
+    assert three_nodes.nodeCount() == greatest_count
 
 
 def test_update_health__disable_and_enable__changes_status_and_nothing_else(
     three_nodes, owner, public_key
 ):
-    for status in (False, True):
-        (log,) = three_nodes.updateHealth(200, status, sender=owner).logs
-        assert node_updated(log) == (200, (public_key(2), "http://node2.test", status))
+    for status in (False, False, True):
+        receipt = three_nodes.updateHealth(200, status, sender=owner)
+        changed = three_nodes.NodeHealthUpdated(account=owner, nodeId=200, isHealthy=status)
+        assert receipt.events[0] == changed
+        assert len(receipt.logs) == 2
+        assert node_updated(receipt) == (200, (public_key(2), "http://node2.test", status))
         assert three_nodes.getNode(200).isHealthy is status
+    assert [node.node.isHealthy for node in three_nodes.allNodes()] == 3 * [True]
 
 
 def test_update_health__by_anybody_else__reverts(three_nodes, operator, stranger):
@@ -127,70 +134,32 @@ def test_calls__on_a_node_that_does_not_exist__revert(three_nodes, owner, node_i
     error = three_nodes.ERC721NonexistentToken
     with ape.reverts(error, tokenId=node_id):
         three_nodes.updateHealth(node_id, False, sender=owner)
-    with ape.reverts(error, tokenId=node_id):
-        three_nodes.getNode(node_id)
+    for read in (three_nodes.getNode, three_nodes.ownerOf, three_nodes.tokenURI):
+        with ape.reverts(error, tokenId=node_id):
+            read(node_id)
 
 
-def test_healthy_nodes__one_disabled__holds_the_others_without_a_gap(three_nodes, owner):
-    three_nodes.updateHealth(200, False, sender=owner)
-    assert ids(three_nodes.healthyNodes()) == [100, 300]
-    assert ids(three_nodes.allNodes()) == [100, 200, 300]
+def test_token_uri__of_a_node__is_empty(three_nodes):
+    assert three_nodes.tokenURI(100) == ""
+
+
+def test_balance_of__the_zero_address__reverts(three_nodes):
+    with ape.reverts(three_nodes.ERC721InvalidOwner, owner=ZERO):
+        three_nodes.balanceOf(ZERO)
 
 
 @pytest.mark.parametrize(
-    ("offset", "limit", "expected"),
+    ("interface_id", "supported"),
+    # ERC-165, ERC-721 and its metadata; AccessControl and the one that is never there.
     [
-        (0, 2, [100, 200]),
-        (2, 2, [300]),
-        (1, 1, [200]),
-        (0, 3, [100, 200, 300]),
-        (0, 2**256 - 1, [100, 200, 300]),
-        (3, 5, []),
-        (2**256 - 1, 2**256 - 1, []),
-        (0, 0, []),
+        ("01ffc9a7", True),
+        ("80ac58cd", True),
+        ("5b5e139f", True),
+        ("7965db0b", False),
+        ("ffffffff", False),
     ],
 )
-def test_nodes_page__any_offset_and_limit__is_that_part(three_nodes, offset, limit, expected):
-    page = three_nodes.nodesPage(offset, limit)
-    assert ids(page) == expected
-    assert [node.node.httpAddress for node in page] == [
-        f"http://node{node_id // 100}.test" for node_id in expected
-    ]
-
-
-def test_update_http_address__while_closed__reverts(three_nodes, operator):
-    assert not three_nodes.httpAddressUpdatesOpen()
-    with ape.reverts(three_nodes.HttpAddressUpdatesClosed, nodeId=100):
-        three_nodes.updateHttpAddress(100, HTTP_ADDRESS, sender=operator)
-
-
-def test_update_http_address__opened_and_closed_again__is_the_holder_s_in_between(
-    three_nodes, owner, operator, public_key
+def test_supports_interface__by_id__is_what_the_registry_implements(
+    registry, interface_id, supported
 ):
-    opened = three_nodes.setHttpAddressUpdatesOpen(True, sender=owner)
-    assert opened.events == [three_nodes.HttpAddressUpdatesOpenChanged(open=True)]
-    (log,) = three_nodes.updateHttpAddress(100, HTTP_ADDRESS, sender=operator).logs
-    assert node_updated(log) == (100, (public_key(1), HTTP_ADDRESS, True))
-    three_nodes.setHttpAddressUpdatesOpen(False, sender=owner)
-    with ape.reverts(three_nodes.HttpAddressUpdatesClosed, nodeId=100):
-        three_nodes.updateHttpAddress(100, HTTP_ADDRESS, sender=operator)
-
-
-def test_update_http_address__by_owner_or_stranger__reverts(three_nodes, owner, stranger):
-    three_nodes.setHttpAddressUpdatesOpen(True, sender=owner)
-    for caller in (owner, stranger):
-        with ape.reverts(three_nodes.NotNodeHolder, nodeId=100, caller=caller.address):
-            three_nodes.updateHttpAddress(100, HTTP_ADDRESS, sender=caller)
-
-
-def test_update_http_address__empty_or_of_no_node__reverts(three_nodes, owner, operator):
-    three_nodes.setHttpAddressUpdatesOpen(True, sender=owner)
-    with ape.reverts(three_nodes.EmptyHttpAddress):
-        three_nodes.updateHttpAddress(100, "", sender=operator)
-    with ape.reverts(three_nodes.ERC721NonexistentToken, tokenId=400):
-        three_nodes.updateHttpAddress(400, HTTP_ADDRESS, sender=operator)
-
-
-def test_set_http_address_updates_open__by_anybody_else__reverts(three_nodes, operator):
-    with ape.reverts(three_nodes.OwnableUnauthorizedAccount, account=operator.address):
-        three_nodes.setHttpAddressUpdatesOpen(True, sender=operator)
+    assert registry.supportsInterface(bytes.fromhex(interface_id)) is supported

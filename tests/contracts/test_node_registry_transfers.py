@@ -1,6 +1,7 @@
 import ape
 import pytest
 
+ZERO = "0x0000000000000000000000000000000000000000"
 TRANSFERS = {
     "transferFrom": lambda registry: registry.transferFrom,
     "safeTransferFrom": lambda registry: registry.safeTransferFrom,
@@ -21,8 +22,10 @@ def test_transfer__by_the_owner_without_approval__moves_the_node(
     receipt = transfer(operator, stranger, 200, sender=owner)
     assert three_nodes.ownerOf(200) == stranger
     assert three_nodes.balanceOf(operator) == 2
-    expected = {"from": operator, "to": stranger, "tokenId": 200}
-    assert receipt.events == [three_nodes.Transfer(**expected)]
+    assert receipt.events == [
+        three_nodes.Transfer(**{"from": operator, "to": stranger, "tokenId": 200}),
+        three_nodes.NodeTransferred(account=owner, nodeId=200, to=stranger),
+    ]
 
 
 def test_transfer__by_holder_or_stranger__reverts(transfer, three_nodes, operator, stranger):
@@ -40,9 +43,17 @@ def test_transfer__from_another_than_the_holder__reverts(
 
 
 def test_transfer__to_the_zero_address__reverts(transfer, three_nodes, owner, operator):
-    zero = "0x0000000000000000000000000000000000000000"
-    with ape.reverts(three_nodes.ERC721InvalidReceiver, receiver=zero):
-        transfer(operator, zero, 200, sender=owner)
+    with ape.reverts(three_nodes.ERC721InvalidReceiver, receiver=ZERO):
+        transfer(operator, ZERO, 200, sender=owner)
+
+
+def test_transfer__of_a_disabled_node__moves_it_and_leaves_it_disabled(
+    transfer, three_nodes, owner, operator, stranger
+):
+    three_nodes.updateHealth(200, False, sender=owner)
+    transfer(operator, stranger, 200, sender=owner)
+    assert three_nodes.ownerOf(200) == stranger
+    assert not three_nodes.getNode(200).isHealthy
 
 
 def test_transfer__of_no_node__reverts(transfer, three_nodes, owner, operator, stranger):
@@ -91,35 +102,5 @@ def test_approval__by_holder_or_owner__reverts(three_nodes, owner, operator, str
     for caller in (operator, owner):
         with ape.reverts(three_nodes.ApprovalsDisabled, spender=stranger.address):
             caller.transfer(three_nodes, 0, data=data)
-    assert three_nodes.getApproved(200) == "0x0000000000000000000000000000000000000000"
+    assert three_nodes.getApproved(200) == ZERO
     assert not three_nodes.isApprovedForAll(operator, stranger)
-
-
-def test_ownership__in_two_steps__moves_what_only_the_owner_may(three_nodes, owner, stranger):
-    started = three_nodes.transferOwnership(stranger, sender=owner)
-    expected = three_nodes.OwnershipTransferStarted(previousOwner=owner, newOwner=stranger)
-    assert started.events == [expected]
-    assert three_nodes.owner() == owner
-    assert three_nodes.pendingOwner() == stranger
-    three_nodes.acceptOwnership(sender=stranger)
-    assert three_nodes.owner() == stranger
-    with ape.reverts(three_nodes.OwnableUnauthorizedAccount, account=owner.address):
-        three_nodes.updateHealth(100, False, sender=owner)
-    three_nodes.updateHealth(100, False, sender=stranger)
-
-
-def test_renounce_ownership__by_anybody__reverts_and_leaves_the_owner(three_nodes, owner, stranger):
-    data = three_nodes.renounceOwnership.encode_input()
-    for caller in (owner, stranger):
-        with ape.reverts(three_nodes.RenouncingDisabled):
-            caller.transfer(three_nodes, 0, data=data)
-    assert three_nodes.owner() == owner
-    three_nodes.updateHealth(100, False, sender=owner)
-
-
-def test_ownership__accepted_by_another_than_the_pending_owner__reverts(
-    three_nodes, owner, operator, stranger
-):
-    three_nodes.transferOwnership(stranger, sender=owner)
-    with ape.reverts(three_nodes.OwnableUnauthorizedAccount, account=operator.address):
-        three_nodes.acceptOwnership(sender=operator)

@@ -1,5 +1,3 @@
-import os
-
 import ape
 import eth_abi
 import pytest
@@ -7,6 +5,7 @@ from eth_utils import keccak
 
 IDENTIFIER = bytes(range(32))
 PAYLOAD = b"a serialized ClientEnvelope"
+ZERO = "0x0000000000000000000000000000000000000000"
 
 
 def only_log(receipt):
@@ -14,7 +13,7 @@ def only_log(receipt):
     return log
 
 
-@pytest.mark.parametrize("payload", [PAYLOAD, b"", os.urandom(50_000)], ids=len)
+@pytest.mark.parametrize("payload", [PAYLOAD, bytes(2), bytes(range(256)) * 200], ids=len)
 def test_publish__any_payload__emits_the_unindexed_event(contract, publisher, payload):
     log = only_log(contract.publish(IDENTIFIER, payload, sender=publisher))
     assert log["address"] == contract.proxy.address
@@ -23,124 +22,104 @@ def test_publish__any_payload__emits_the_unindexed_event(contract, publisher, pa
     assert bytes(log["data"]) == expected
 
 
+def test_publish__to_each_contract__is_told_by_the_event_of_its_name(deployment, publisher):
+    group, identity = deployment.group_messages, deployment.identity_updates
+    sent = group.proxy.addMessage(IDENTIFIER, PAYLOAD, sender=publisher)
+    message = {"groupId": IDENTIFIER, "message": PAYLOAD, "sequenceId": 1}
+    assert sent.events == [group.proxy.MessageSent(**message)]
+    created = identity.proxy.addIdentityUpdate(IDENTIFIER, PAYLOAD, sender=publisher)
+    update = {"inboxId": IDENTIFIER, "update": PAYLOAD, "sequenceId": 2}
+    assert created.events == [identity.proxy.IdentityUpdateCreated(**update)]
+
+
 def test_publish__to_both_contracts__shares_one_sequence_without_gap(deployment, publisher):
     group, identity = deployment.group_messages, deployment.identity_updates
     ids = []
     for contract in (group, identity, identity, group, identity):
         log = only_log(contract.publish(IDENTIFIER, PAYLOAD, sender=publisher))
         ids.append(eth_abi.decode(("bytes32", "bytes", "uint64"), bytes(log["data"]))[2])
+        assert group.proxy.lastSequenceId() == identity.proxy.lastSequenceId() == ids[-1]
     assert ids == [1, 2, 3, 4, 5]
     assert deployment.sequence.last() == 5
 
 
+def test_last_sequence_id__before_the_first_payload__is_zero(contract):
+    assert contract.proxy.lastSequenceId() == 0
+
+
+def test_publish__with_ether__reverts(contract, publisher):
+    with ape.reverts():
+        contract.publish(IDENTIFIER, PAYLOAD, sender=publisher, value=1)
+    with ape.reverts():
+        publisher.transfer(contract.proxy, 1)
+    assert contract.proxy.balance == 0
+
+
 def test_next__called_beside_the_proxies__reverts(deployment, publisher, admin):
-    implementations = (
-        deployment.group_messages.implementation,
-        deployment.identity_updates.implementation,
-    )
-    for caller in (publisher, admin):
-        with ape.reverts(deployment.sequence.UnauthorizedSequenceCaller, caller=caller.address):
-            deployment.sequence.next(sender=caller)
-    publishing = ("addMessage", "addIdentityUpdate")
-    for implementation, publish in zip(implementations, publishing, strict=True):
-        error = deployment.sequence.UnauthorizedSequenceCaller
-        with ape.reverts(error, caller=implementation.address):
-            getattr(implementation, publish)(IDENTIFIER, PAYLOAD, sender=publisher)
+    error = deployment.sequence.UnauthorizedSequenceCaller
+    contracts = (deployment.group_messages, deployment.identity_updates)
+    for caller in (publisher, admin, *(contract.implementation for contract in contracts)):
+        with ape.reverts(error, caller=caller.address):
+            deployment.sequence.next.call(sender=caller)
     assert deployment.sequence.last() == 0
 
 
-def test_publish__while_paused__reverts_and_takes_no_id(contract, deployment, admin, publisher):
-    contract.proxy.pause(sender=admin)
-    with ape.reverts(contract.proxy.EnforcedPause):
-        contract.publish(IDENTIFIER, PAYLOAD, sender=publisher)
+def test_publish__to_the_implementation__is_refused_for_want_of_bounds(
+    contract, deployment, publisher
+):
+    publish = getattr(contract.implementation, contract.publish.abis[0].name)
+    error = contract.implementation.PayloadSizeOutOfBounds
+    with ape.reverts(error, size=len(PAYLOAD), minimum=0, maximum=0):
+        publish(IDENTIFIER, PAYLOAD, sender=publisher)
+    with ape.reverts(deployment.sequence.UnauthorizedSequenceCaller):
+        publish(IDENTIFIER, b"", sender=publisher)
     assert deployment.sequence.last() == 0
 
 
-def test_publish__while_the_other_contract_is_paused__goes_on(deployment, admin, publisher):
-    deployment.group_messages.proxy.pause(sender=admin)
-    deployment.identity_updates.publish(IDENTIFIER, PAYLOAD, sender=publisher)
-    assert deployment.sequence.last() == 1
-
-
-def test_unpause__after_a_pause__continues_the_sequence(contract, deployment, admin, publisher):
-    contract.publish(IDENTIFIER, PAYLOAD, sender=publisher)
-    contract.proxy.pause(sender=admin)
-    contract.proxy.unpause(sender=admin)
-    contract.publish(IDENTIFIER, PAYLOAD, sender=publisher)
-    assert deployment.sequence.last() == 2
-
-
-def test_pause__by_admin__emits_who_paused(contract, admin):
-    receipt = contract.proxy.pause(sender=admin)
-    assert receipt.events == [contract.proxy.Paused(account=admin)]
-    assert contract.proxy.paused()
-    receipt = contract.proxy.unpause(sender=admin)
-    assert receipt.events == [contract.proxy.Unpaused(account=admin)]
-    assert not contract.proxy.paused()
-
-
-def test_pause__twice__reverts(contract, admin):
-    with ape.reverts(contract.proxy.ExpectedPause):
-        contract.proxy.unpause(sender=admin)
-    contract.proxy.pause(sender=admin)
-    with ape.reverts(contract.proxy.EnforcedPause):
-        contract.proxy.pause(sender=admin)
-
-
-@pytest.mark.parametrize("function", ["pause", "unpause"])
-def test_pausing__by_anybody_else__reverts(contract, deployer, stranger, function):
-    role = contract.proxy.DEFAULT_ADMIN_ROLE()
-    for caller in (deployer, stranger):
-        error = contract.proxy.AccessControlUnauthorizedAccount
-        with ape.reverts(error, account=caller.address, neededRole=role):
-            getattr(contract.proxy, function)(sender=caller)
-
-
-def test_roles__after_deployment__are_the_admin_alone(contract, admin, deployer):
-    role = contract.proxy.DEFAULT_ADMIN_ROLE()
-    assert contract.proxy.hasRole(role, admin)
-    assert not contract.proxy.hasRole(role, deployer)
-    assert contract.proxy.getRoleAdmin(role) == role
-
-
-def test_grant_role__by_admin__lets_the_account_act_until_revoked(contract, admin, stranger):
-    role = contract.proxy.DEFAULT_ADMIN_ROLE()
-    granted = contract.proxy.grantRole(role, stranger, sender=admin)
-    expected = contract.proxy.RoleGranted(role=role, account=stranger, sender=admin)
-    assert granted.events == [expected]
-    contract.proxy.pause(sender=stranger)
-    contract.proxy.revokeRole(role, stranger, sender=admin)
-    with ape.reverts(contract.proxy.AccessControlUnauthorizedAccount):
-        contract.proxy.unpause(sender=stranger)
-
-
-def test_grant_role__by_a_stranger__reverts(contract, stranger):
-    role = contract.proxy.DEFAULT_ADMIN_ROLE()
-    for function in (contract.proxy.grantRole, contract.proxy.revokeRole):
-        error = contract.proxy.AccessControlUnauthorizedAccount
-        with ape.reverts(error, account=stranger.address, neededRole=role):
-            function(role, stranger, sender=stranger)
-
-
-def test_renounce_role__by_its_holder__ends_it(contract, admin, stranger):
-    role = contract.proxy.DEFAULT_ADMIN_ROLE()
-    with ape.reverts(contract.proxy.AccessControlBadConfirmation):
-        contract.proxy.renounceRole(role, stranger, sender=admin)
-    contract.proxy.renounceRole(role, admin, sender=admin)
-    assert not contract.proxy.hasRole(role, admin)
+def test_initialize__in_the_proxy_s_constructor__names_admin_and_bounds(
+    project, contract, deployer, admin, admin_role
+):
+    call = contract.implementation.initialize.encode_input(admin, 3, 4)
+    created = deployer.deploy(project.SequencedLogProxy, contract.implementation, call)
+    named = project.get_contract(contract.name).at(created.address)
+    assert created.creation_metadata.receipt.events == [
+        named.Upgraded(implementation=contract.implementation),
+        named.RoleGranted(role=admin_role, account=admin, sender=deployer),
+        named.PayloadBoundsSet(account=deployer, minimum=3, maximum=4),
+        named.Initialized(version=1),
+    ]
 
 
 def test_initialize__again_or_on_the_implementation__reverts(contract, admin, stranger):
     for instance in (contract.proxy, contract.implementation):
         with ape.reverts(instance.InvalidInitialization):
-            instance.initialize(stranger, sender=admin)
+            instance.initialize(stranger, 0, 1, sender=admin)
 
 
-def test_construct_proxy__with_zero_admin__reverts(project, contract, deployer):
-    zero = "0x0000000000000000000000000000000000000000"
-    call = contract.implementation.initialize.encode_input(zero)
-    with ape.reverts(contract.proxy.InvalidAdmin, admin=zero):
+def test_construct_proxy__without_initialization__reverts(project, contract, deployer):
+    with ape.reverts(project.SequencedLogProxy.ERC1967ProxyUninitialized):
+        deployer.deploy(project.SequencedLogProxy, contract.implementation, b"")
+
+
+def test_construct_proxy__with_the_zero_admin__reverts(project, contract, deployer):
+    call = contract.implementation.initialize.encode_input(ZERO, 0, 1)
+    with ape.reverts(contract.proxy.InvalidAdmin, admin=ZERO):
         deployer.deploy(project.SequencedLogProxy, contract.implementation, call)
+
+
+def test_construct_proxy__as_its_own_admin__reverts(project, contract, deployer, networks):
+    itself = deployer.get_deployment_address()
+    call = contract.implementation.initialize.encode_input(itself, 0, 1)
+    creation = project.SequencedLogProxy.constructor.serialize_transaction(
+        contract.implementation, call, sender=deployer
+    )
+    # Sent past Ape: anvil estimates a creation at another address than the one it comes to have.
+    transaction = {"from": deployer.address, "data": "0x" + creation.data.hex(), "gas": "0xfffff"}
+    request = networks.provider.make_request
+    hash_ = request("eth_sendTransaction", [transaction])
+    trace = request("debug_traceTransaction", [hash_, {"tracer": "callTracer"}])
+    refusal = keccak(text="InvalidAdmin(address)")[:4] + eth_abi.encode(("address",), (itself,))
+    assert trace["output"] == "0x" + refusal.hex()
 
 
 def test_construct_implementation__with_a_sequence_without_code__reverts(
@@ -154,3 +133,24 @@ def test_construct_implementation__with_a_sequence_without_code__reverts(
 
 def test_originator_sequence__of_both_contracts__is_the_shared_one(contract, deployment):
     assert contract.proxy.originatorSequence() == deployment.sequence
+
+
+def test_topic_kind__of_each_contract__is_the_first_byte_of_its_topics(contract):
+    assert contract.proxy.topicKind() == contract.topic_kind
+
+
+@pytest.mark.parametrize(
+    ("interface_id", "supported"),
+    # ERC-165, AccessControl and its enumerable extension; ERC-721 and the one that is never there.
+    [
+        ("01ffc9a7", True),
+        ("7965db0b", True),
+        ("5a05180f", True),
+        ("80ac58cd", False),
+        ("ffffffff", False),
+    ],
+)
+def test_supports_interface__by_id__is_what_the_contract_implements(
+    contract, interface_id, supported
+):
+    assert contract.proxy.supportsInterface(bytes.fromhex(interface_id)) is supported

@@ -1,0 +1,71 @@
+"""What a deployment sends, in which order, and where it will stand: pure arithmetic on a nonce.
+
+The sequence must know its two callers, the implementations must know the sequence, and the proxies
+must know their implementations. The circle is cut by the deployer's nonces, which fix all addresses
+before anything exists.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from eth_typing import HexAddress, HexStr
+from eth_utils.address import to_checksum_address
+from web3.types import Nonce
+from web3.utils import get_create_address
+
+from chainkit.interface import shipped_interface
+from chainkit.parameters import Parameters
+
+_SEQUENCE, _REGISTRY = 0, 5
+_IMPLEMENTATIONS = {"GroupMessages": 1, "IdentityUpdates": 2}
+_PROXIES = {"GroupMessages": 3, "IdentityUpdates": 4}
+"""The order of the six transactions, as offsets to the first nonce."""
+
+_COUNT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One contract, deployed by one transaction."""
+
+    place: tuple[str, ...]
+    """Where the record holds it, below its contracts."""
+    contract: str
+    arguments: tuple[Any, ...]
+    """Of the constructor."""
+    nonce: int
+    address: str
+    """Checksummed: where it will stand."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return "'s ".join(self.place)
+
+
+def deployment_steps(deployer: str, first_nonce: int, parameters: Parameters) -> list[Step]:
+    """Return the six steps in the order of their nonces."""
+    sender = HexAddress(HexStr(deployer))
+    addresses = [get_create_address(sender, Nonce(first_nonce + n)) for n in range(_COUNT)]
+
+    def step(offset: int, place: tuple[str, ...], contract: str, *arguments: Any) -> Step:
+        return Step(place, contract, arguments, first_nonce + offset, addresses[offset])
+
+    proxies = [addresses[offset] for offset in _PROXIES.values()]
+    steps = [step(_SEQUENCE, ("OriginatorSequence",), "OriginatorSequence", *proxies)]
+    for name, offset in _IMPLEMENTATIONS.items():
+        steps.append(step(offset, (name, "implementation"), name, addresses[_SEQUENCE]))
+    for name, offset in _PROXIES.items():
+        implementation = addresses[_IMPLEMENTATIONS[name]]
+        call = _initialization(name, parameters)
+        steps.append(step(offset, (name,), "SequencedLogProxy", implementation, call))
+    owner = to_checksum_address(parameters.registry_owner)
+    steps.append(step(_REGISTRY, ("NodeRegistry",), "NodeRegistry", owner))
+    return steps
+
+
+def _initialization(name: str, parameters: Parameters) -> bytes:
+    bounds = parameters.payload_bounds[name]
+    admin = to_checksum_address(parameters.message_admin)
+    interface = shipped_interface(name)
+    return interface.encode("initialize", admin, bounds.minimum, bounds.maximum)

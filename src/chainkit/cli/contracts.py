@@ -1,0 +1,144 @@
+"""``chainkit contracts``: is what stands on the chain ours, and how would it change."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from chainkit.chain import Endpoint
+from chainkit.cli.command import CompleteGroup
+from chainkit.cli.options import deployment_option, echo_json, hex0x, json_option, rpc_option
+from chainkit.cli.registry import echo_fact
+from chainkit.cli.upgrade import upgrade
+from chainkit.deployment import read_deployment_record
+from chainkit.errors import ConfigurationError
+from chainkit.parameters import read_parameters
+from chainkit.types import BlockReference
+from chainkit.verification import Comparison, compare_deployment
+
+_EQUAL: Final = "as expected"
+_DIFFERENT: Final = "differs"
+_TOLD: Final = "not compared"
+
+
+@click.group(cls=CompleteGroup)
+def contracts() -> None:
+    """Compare the deployed contracts with this package, and upgrade them.
+
+    \b
+    Example:
+      chainkit contracts verify --rpc http://127.0.0.1:8545 --deployment deployment.json
+    """
+
+
+@contracts.command("verify")
+@rpc_option
+@deployment_option
+@click.option(
+    "--parameters",
+    "parameters_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Who must hold the contracts, and their bounds; else what the record was deployed with.",
+)
+@click.option("--all", "show_all", is_flag=True, help="Go on after the first difference.")
+@json_option
+def verify(
+    rpc_url: str,
+    deployment_path: Path,
+    parameters_path: Path | None,
+    show_all: bool,
+    as_json: bool,
+) -> None:
+    """Compare a deployment with this package: code, slots, roles, owner and bounds.
+
+    Exits 0 if all is as expected, 1 on the first difference, 2 if it could not be compared.
+
+    \b
+    Example:
+      chainkit contracts verify --rpc http://127.0.0.1:8545 --deployment deployment.json \\
+        --parameters deployments/parameters/local.json
+    """
+    record = read_deployment_record(deployment_path)
+    parameters = read_parameters(parameters_path) if parameters_path else None
+    if parameters and parameters.chain_id != record.chain_id:
+        subject = f"chain id in {parameters_path}"
+        raise ConfigurationError(subject, f"the record's {record.chain_id}", parameters.chain_id)
+    endpoint = Endpoint.connect(rpc_url)
+    block = endpoint.head().reference
+    comparisons = compare_deployment(endpoint, record, parameters, block)
+    found = _looked_at(comparisons, show_all, as_json)
+    if as_json:
+        echo_json(_verification_json(found, block, record.chain_id))
+    else:
+        _echo_verdict(found, block)
+    if not all(comparison.holds for comparison in found):
+        sys.exit(1)
+
+
+def _looked_at(
+    comparisons: Iterable[Comparison], show_all: bool, as_json: bool
+) -> list[Comparison]:
+    """Return the comparisons up to the first difference, or all; print each as it is made."""
+    found = []
+    for comparison in comparisons:
+        found.append(comparison)
+        if not as_json:
+            _echo_comparison(comparison)
+        if not comparison.holds and not show_all:
+            break
+    return found
+
+
+def _echo_comparison(comparison: Comparison) -> None:
+    result = _result(comparison)
+    if comparison.holds:
+        echo_fact(result, f"{comparison.subject}: {comparison.got}")
+    else:
+        echo_fact(result, comparison.subject)
+        echo_fact("  expected", comparison.expected)
+        echo_fact("  got", comparison.got)
+
+
+def _echo_verdict(found: Sequence[Comparison], block: BlockReference) -> None:
+    differences = [comparison for comparison in found if not comparison.holds]
+    told = sum(not comparison.is_compared for comparison in found)
+    echo_fact("block", str(block))
+    if differences:
+        count = f"differences: {len(differences)}"
+        echo_fact("verdict", f"not what this package expects ({count}): {differences[0].subject}")
+    else:
+        counts = f"compared: {len(found) - told}, not compared: {told}"
+        echo_fact("verdict", f"as this package would have deployed it ({counts})")
+
+
+def _result(comparison: Comparison) -> str:
+    if not comparison.is_compared:
+        return _TOLD
+    return _EQUAL if comparison.holds else _DIFFERENT
+
+
+def _verification_json(
+    found: Sequence[Comparison], block: BlockReference, chain_id: int
+) -> dict[str, Any]:
+    return {
+        "chain_id": chain_id,
+        "block": {"number": block.number, "hash": hex0x(block.hash)},
+        "verified": all(comparison.holds for comparison in found),
+        "comparisons": [
+            {
+                "subject": comparison.subject,
+                "expected": comparison.expected if comparison.is_compared else None,
+                "got": comparison.got,
+                "result": _result(comparison),
+            }
+            for comparison in found
+        ],
+    }
+
+
+contracts.add_command(upgrade)

@@ -1,0 +1,216 @@
+"""``chainkit contracts upgrade``: shown, simulated, and sent only when told to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Final
+
+import click
+
+from chainkit.artifacts import UPGRADEABLE
+from chainkit.chain import Endpoint
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.options import (
+    deployment_option,
+    echo_json,
+    hex0x,
+    json_option,
+    open_chain,
+    password_option,
+    rpc_option,
+)
+from chainkit.cli.registry import NOT_SENT, echo_fact
+from chainkit.cli.upgrade_plan import echo_plan, plan_json
+from chainkit.deployment import (
+    DeployedContract,
+    DeploymentRecord,
+    implementation_content,
+    replace_implementation,
+)
+from chainkit.registry import check_account
+from chainkit.transactions import RECEIPT_TIMEOUT_SECONDS, Receipt
+from chainkit.upgrade import (
+    UpgradePlan,
+    check_administrator,
+    deploy_implementation,
+    execute_upgrade,
+    plan_upgrade,
+)
+
+_UPGRADE_OPTIONS: Final = (
+    click.option(
+        "--implementation",
+        metavar="ADDRESS",
+        help="Where this package's code stands already; else it is deployed first.",
+    ),
+    rpc_option,
+    deployment_option,
+    click.option(
+        "--accept-unknown",
+        is_flag=True,
+        help="Replace code of no known release, whose storage cannot be compared.",
+    ),
+    click.option("--broadcast", is_flag=True, help="Sign and send; without it nothing is sent."),
+    click.option(
+        "--implementation-only",
+        is_flag=True,
+        help="Deploy the new code, which any account may, and leave the upgrade to a multisig.",
+    ),
+    click.option(
+        "--keystore",
+        "keystore_path",
+        envvar="CHAINKIT_KEYSTORE",
+        show_envvar=True,
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Encrypted key of an administrator, for --broadcast.",
+    ),
+    password_option,
+    click.option(
+        "--timeout",
+        "timeout_seconds",
+        type=click.FloatRange(min=0),
+        default=RECEIPT_TIMEOUT_SECONDS,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait until a transaction is mined.",
+    ),
+    json_option,
+)
+
+
+def _upgrade_options(command: Callable[..., None]) -> Callable[..., None]:
+    return reduce(lambda inner, option: option(inner), reversed(_UPGRADE_OPTIONS), command)
+
+
+@click.command("upgrade", cls=CompleteCommand)
+@click.argument("name", metavar="CONTRACT", type=click.Choice(UPGRADEABLE))
+@_upgrade_options
+def upgrade(
+    name: str,
+    implementation: str | None,
+    rpc_url: str,
+    deployment_path: Path,
+    accept_unknown: bool,
+    broadcast: bool,
+    implementation_only: bool,
+    keystore_path: Path | None,
+    password_path: Path | None,
+    timeout_seconds: float,
+    as_json: bool,
+) -> None:
+    """Upgrade GroupMessages or IdentityUpdates to this package's code; a dry run until --broadcast.
+
+    Shows first how code and storage differ, and simulates the upgrade. Exits 1, and sends nothing,
+    where stored values would change their meaning or the deployed code is unknown.
+
+    \b
+    Example:
+      chainkit contracts upgrade GroupMessages --rpc http://127.0.0.1:8545 \\
+        --deployment deployment.json
+    """
+    if broadcast and keystore_path is None:
+        raise click.UsageError("--broadcast needs --keystore FILE")
+    if implementation_only and implementation:
+        raise click.UsageError("--implementation-only deploys what --implementation names")
+    address = bytes.fromhex(check_account(implementation)[2:]) if implementation else None
+    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    plan = plan_upgrade(endpoint, record, name, head.reference, address)
+    refusal = _refusal(plan, accept_unknown)
+    if not as_json:
+        echo_plan(plan, record.chain_id)
+    if refusal or not broadcast or keystore_path is None:
+        _echo_unsent(plan, record, refusal, as_json)
+        return
+    from chainkit.cli.key import load_secret
+
+    secret = load_secret(keystore_path, password_path)
+    sending = _Sending(endpoint, record, deployment_path, secret, timeout_seconds, as_json)
+    sending.send(plan, implementation_only)
+
+
+def _refusal(plan: UpgradePlan, accept_unknown: bool) -> str:
+    """Say why a plan must not be sent, or nothing."""
+    if not plan.keeps_storage:
+        return "stored values would change their meaning"
+    if plan.release is None and not accept_unknown:
+        return "the deployed code is no known release; --accept-unknown replaces it all the same"
+    return ""
+
+
+def _echo_unsent(plan: UpgradePlan, record: DeploymentRecord, refusal: str, as_json: bool) -> None:
+    if as_json:
+        echo_json(plan_json(plan, record.chain_id) | {"refused": refusal or None, "sent": False})
+    elif refusal:
+        echo_fact("refused", refusal)
+    else:
+        click.echo(NOT_SENT)
+    if refusal:
+        sys.exit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sending:
+    """Everything that is sent for one upgrade, with what is told of it."""
+
+    endpoint: Endpoint
+    record: DeploymentRecord
+    record_path: Path
+    secret: bytes
+    timeout_seconds: float
+    as_json: bool
+
+    def send(self, plan: UpgradePlan, implementation_only: bool) -> None:
+        if not implementation_only:
+            check_administrator(plan, self.secret)
+        deployed = None
+        if plan.implementation is None:
+            deployed = self._deploy(plan.name)
+            block = self.endpoint.head().reference
+            plan = plan_upgrade(self.endpoint, self.record, plan.name, block, deployed.address)
+            if not self.as_json:
+                echo_plan(plan, self.record.chain_id)
+        if implementation_only:
+            self._end(plan, deployed, None)
+            return
+        receipt = execute_upgrade(
+            self.endpoint, self.record, plan, self.secret, self.timeout_seconds
+        )
+        self._end(plan, deployed, receipt)
+        if deployed:
+            replace_implementation(self.record_path, plan.name, deployed)
+
+    def _deploy(self, name: str) -> DeployedContract:
+        deployed = deploy_implementation(
+            self.endpoint, self.record, name, self.secret, self.timeout_seconds
+        )
+        # On standard error: whatever fails from here on, its address must not be lost.
+        content = implementation_content(deployed)
+        text = f"{content['address']}, block {content['block']}, {content['transaction']}"
+        click.echo(f"deployed the implementation of {name}: {text}", err=True)
+        return deployed
+
+    def _end(
+        self, plan: UpgradePlan, deployed: DeployedContract | None, receipt: Receipt | None
+    ) -> None:
+        if self.as_json:
+            sent = receipt and hex0x(receipt.transaction_hash)
+            content = deployed and implementation_content(deployed)
+            result = {"refused": None, "sent": bool(receipt), "transaction_hash": sent}
+            echo_json(
+                plan_json(plan, self.record.chain_id) | result | {"new_implementation": content}
+            )
+            return
+        if receipt:
+            block = receipt.block.reference
+            echo_fact("done", f"in block {block}; all but the code read back as it was")
+        if deployed is None:
+            echo_fact("record", f"needs the new implementation of {plan.name}, with its deployment")
+        elif receipt is None:
+            echo_fact("not upgraded", "an administrator still has to send the calldata above")
+            echo_fact("record", "afterwards it needs, as this contract's implementation:")
+            echo_json(implementation_content(deployed))

@@ -1,0 +1,91 @@
+"""Where a contract keeps what, and whether other code may take it over.
+
+An upgrade replaces the code and leaves the storage. What the old code wrote must mean the same to
+the new code, so variables may be added behind the others, and nothing else may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class StorageMember:
+    """One variable in storage, where its namespace begins at slot 0."""
+
+    label: str
+    slot: int
+    offset: int
+    """Bytes from the low end of the slot."""
+    size: int
+    """Bytes."""
+    type: str
+    """In Solidity's words, structs with their members."""
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for a person."""
+        return f"slot {self.slot}, bytes {self.offset} to {self.offset + self.size - 1}"
+
+
+Storage = Mapping[str, tuple[StorageMember, ...]]
+"""By namespace (``erc7201:…``); the empty one is Solidity's own, from slot 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageChange:
+    """One difference between two storage layouts."""
+
+    words: str
+    keeps_meaning: bool
+    """Whether what the old code wrote still means the same: true for what is added at the end."""
+
+
+def compare_storage(before: Storage, after: Storage) -> tuple[StorageChange, ...]:
+    """Return how two layouts differ, by namespace and slot; only what is added at the end is safe.
+
+    A new name for the same bytes counts as a change: only a person knows that it is the same.
+    """
+    changes = []
+    for namespace in sorted(before.keys() | after.keys()):
+        place = namespace or "storage from slot 0"
+        old, new = before.get(namespace), after.get(namespace)
+        if new is None:
+            changes.append(StorageChange(f"{place}: removed", False))
+        else:
+            changes += _compare_members(place, old or (), new)
+    return tuple(changes)
+
+
+def _compare_members(
+    place: str, before: tuple[StorageMember, ...], after: tuple[StorageMember, ...]
+) -> list[StorageChange]:
+    new = {(member.slot, member.offset): member for member in after}
+    end = max(((member.slot, member.offset) for member in before), default=(-1, 0))
+    changes = []
+    for member in before:
+        found = new.pop((member.slot, member.offset), None)
+        if found is None:
+            changes.append(StorageChange(f"{place}, {_member(member)}: removed", False))
+        elif found != member:
+            words = f"{place}, {_member(member)}: now {found.type} {found.label}"
+            changes.append(StorageChange(words, False))
+    for position, member in new.items():
+        where = "added at the end" if position > end else "put between others"
+        words = f"{place}, {_member(member)}: {where}"
+        changes.append(StorageChange(words, position > end))
+    return changes
+
+
+def _member(member: StorageMember) -> str:
+    return f"{member.place}: {member.type} {member.label}"
+
+
+def parse_storage(content: Mapping[str, Any]) -> Storage:
+    """Build a storage layout from the JSON that `tools/write_abis.py` wrote."""
+    return {
+        namespace: tuple(StorageMember(**member) for member in members)
+        for namespace, members in content.items()
+    }

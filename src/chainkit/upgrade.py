@@ -1,0 +1,308 @@
+"""Upgrade one of the two logs to this package's code: compared and simulated before it is sent.
+
+The new code is always this package's. What is deployed is identified by its code, never by what it
+says of itself, and its storage is compared with the new one namespace by namespace: what was
+written by the old code must mean the same to the new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from eth_abi.abi import encode
+from eth_utils.address import to_checksum_address
+
+from chainkit.artifacts import (
+    Release,
+    creation_code,
+    identify_release,
+    releases,
+    runtime_code,
+)
+from chainkit.chain import Endpoint, parse_bytes
+from chainkit.contract_state import INITIALIZABLE_SLOT, LOCKED, ContractState
+from chainkit.deployment import DeployedContract, DeploymentRecord
+from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
+from chainkit.interface import ContractInterface, shipped_interface
+from chainkit.parameters import PayloadBounds
+from chainkit.signatures import SigningKey, address_of, keccak256
+from chainkit.storage_layout import StorageChange, compare_storage
+from chainkit.transactions import (
+    RECEIPT_TIMEOUT_SECONDS,
+    Receipt,
+    estimate_gas,
+    send_transaction,
+    sign_transaction,
+    wait_for_receipt,
+)
+from chainkit.types import ADDRESS_LENGTH, BlockReference
+from chainkit.verification import code_words, implementation_immutables, initialization_words
+
+_STAND_IN: Final = keccak256(b"chainkit implementation that is not deployed yet")[:ADDRESS_LENGTH]
+"""Where the new code is simulated while it stands nowhere: an address that nobody can have."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """What an upgrade must leave as it is."""
+
+    originator_sequence: str
+    """Checksummed address."""
+    topic_kind: int
+    payload_bounds: PayloadBounds
+    is_paused: bool
+    administrators: tuple[str, ...]
+    """Checksummed addresses, sorted."""
+    initialization: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradePlan:
+    """One upgrade, simulated but not sent."""
+
+    name: str
+    proxy: bytes
+    """20 bytes."""
+    block: BlockReference
+    """What the plan was read at and simulated on."""
+    current: bytes
+    """20 bytes: the implementation that the proxy runs at the block."""
+    current_code: bytes
+    release: Release | None
+    """What is deployed; None if the code is no known release's."""
+    implementation: bytes | None
+    """20 bytes: what the proxy would run; None if it is not deployed yet."""
+    code: bytes
+    """The new implementation's; at a stand-in address if it is not deployed yet."""
+    sender: str
+    """Checksummed address: the administrator that the upgrade was simulated from."""
+    administrators: tuple[str, ...]
+    """Checksummed addresses: any one of them may send it."""
+    calldata: bytes | None
+    """Of the proxy's `upgradeToAndCall`; None while the implementation has no address."""
+    gas: int | None
+    """Estimated gas units; None while the implementation has no address."""
+
+    @property
+    def proposed(self) -> Release:
+        """The contract as this package has it."""
+        return releases(self.name)[0]
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """Functions, events and errors that only the new code has."""
+        known = self.release.interface if self.release else self.proposed.interface
+        return tuple(sorted(set(self.proposed.interface) - set(known)))
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """Functions, events and errors that only the deployed code has."""
+        known = self.release.interface if self.release else ()
+        return tuple(sorted(set(known) - set(self.proposed.interface)))
+
+    @property
+    def storage_changes(self) -> tuple[StorageChange, ...]:
+        """How the storage differs; nothing can be said of unknown code."""
+        return compare_storage(self.release.storage, self.proposed.storage) if self.release else ()
+
+    @property
+    def keeps_storage(self) -> bool:
+        """Whether nothing is known that would give stored values another meaning."""
+        return all(change.keeps_meaning for change in self.storage_changes)
+
+    @property
+    def calldata_hash(self) -> bytes | None:
+        """keccak256 of the calldata, 32 bytes: what people compare."""
+        return None if self.calldata is None else keccak256(self.calldata)
+
+
+def plan_upgrade(
+    endpoint: Endpoint,
+    record: DeploymentRecord,
+    name: str,
+    block: BlockReference,
+    implementation: bytes | None = None,
+) -> UpgradePlan:
+    """Plan the upgrade of a log to this package's code and simulate it as an administrator.
+
+    Without ``implementation`` the code is simulated where nothing stands yet. Raises
+    ConfigurationError where the upgrade would change nothing, or the code at ``implementation`` is
+    not this package's, and RefusedRequest in the contract's words if the simulation reverts.
+    """
+    state, proxy = ContractState(endpoint, block), _proxy(record, name).address
+    current = state.implementation(proxy)
+    current_code = state.code(current)
+    release = identify_release(name, current_code)
+    if release and release.masked_code_hash == releases(name)[0].masked_code_hash:
+        got = f"{release.version} already at {block}"
+        raise ConfigurationError(f"code of {name}", "another than this package's", got)
+    code = _package_code(record, name, implementation or _STAND_IN)
+    if implementation is not None:
+        _check_implementation(state, name, implementation, code)
+    administrators = state.administrators(name, proxy)
+    interface = shipped_interface(name)
+    calldata = interface.encode(
+        "upgradeToAndCall", to_checksum_address(implementation or _STAND_IN), b""
+    )
+    _simulate(
+        state, interface, proxy, calldata, administrators[0], None if implementation else code
+    )
+    gas = None
+    if implementation is not None:
+        gas = estimate_gas(endpoint, proxy, calldata, administrators[0], block)
+    return UpgradePlan(
+        name=name,
+        proxy=proxy,
+        block=block,
+        current=current,
+        current_code=current_code,
+        release=release,
+        implementation=implementation,
+        code=code,
+        sender=administrators[0],
+        administrators=administrators,
+        calldata=None if implementation is None else calldata,
+        gas=gas,
+    )
+
+
+def check_administrator(plan: UpgradePlan, secret: bytes) -> None:
+    """Raise ConfigurationError if a key is no administrator's."""
+    sender = address_of(SigningKey(secret).public_key)
+    if sender not in plan.administrators:
+        expected = f"an administrator of {plan.name} ({', '.join(plan.administrators)})"
+        raise ConfigurationError("keystore", expected, sender)
+
+
+def deploy_implementation(
+    endpoint: Endpoint,
+    record: DeploymentRecord,
+    name: str,
+    secret: bytes,
+    timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS,
+) -> DeployedContract:
+    """Deploy this package's implementation for a log; any account can, it gets no power by it.
+
+    Raises TransactionFailed where it reverted or is not mined in time, or other code stands there.
+    """
+    sequence = to_checksum_address(record.originator_sequence.address)
+    data = creation_code(name) + encode(["address"], [sequence])
+    sender = address_of(SigningKey(secret).public_key)
+    gas = estimate_gas(endpoint, None, data, sender, endpoint.head().reference)
+    signed = sign_transaction(endpoint, secret, record.chain_id, None, data, gas)
+    send_transaction(endpoint, signed)
+    receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
+    if not receipt.succeeded:
+        place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"
+        raise TransactionFailed(f"deployment of {name}", "status 1", "a revert", place)
+    subject = f"receipt of 0x{signed.hash.hex()}"
+    answer = endpoint.receipt(signed.hash)
+    address = endpoint.parsed(subject, _created_address, answer)
+    block = receipt.block.reference
+    _check_implementation(
+        ContractState(endpoint, block), name, address, _package_code(record, name, address)
+    )
+    return DeployedContract(name, address, block.number, signed.hash)
+
+
+def execute_upgrade(
+    endpoint: Endpoint,
+    record: DeploymentRecord,
+    plan: UpgradePlan,
+    secret: bytes,
+    timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS,
+) -> Receipt:
+    """Send a plan's upgrade and prove from the chain that it changed the code and nothing else.
+
+    Raises TransactionFailed where the transaction reverted or is not mined in time, where the proxy
+    runs another implementation afterwards, or where what an upgrade must leave is another.
+    """
+    check_administrator(plan, secret)
+    assert plan.implementation and plan.calldata and plan.gas, "an implementation is deployed"
+    signed = sign_transaction(
+        endpoint, secret, record.chain_id, plan.proxy, plan.calldata, plan.gas
+    )
+    send_transaction(endpoint, signed)
+    receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
+    place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"
+    parent = BlockReference(receipt.block.number - 1, receipt.block.parent_hash)
+    if not receipt.succeeded:
+        got = _failure(endpoint, plan, parent)
+        raise TransactionFailed(f"upgrade of {plan.name}", "status 1", got, place)
+    before = read_log_state(ContractState(endpoint, parent), plan.name, plan.proxy)
+    state = ContractState(endpoint, receipt.block.reference)
+    after = read_log_state(state, plan.name, plan.proxy)
+    found = state.implementation(plan.proxy)
+    if found != plan.implementation:
+        expected, got = to_checksum_address(plan.implementation), to_checksum_address(found)
+        raise TransactionFailed(f"implementation of {plan.name}", expected, got, place)
+    if before != after:
+        raise TransactionFailed(f"state of {plan.name}", before, after, place)
+    return receipt
+
+
+def read_log_state(state: ContractState, name: str, proxy: bytes) -> LogState:
+    """Return what an upgrade must leave as it is."""
+    return LogState(
+        originator_sequence=to_checksum_address(state.ask(name, proxy, "originatorSequence")),
+        topic_kind=state.ask(name, proxy, "topicKind"),
+        payload_bounds=state.payload_bounds(name, proxy),
+        is_paused=state.ask(name, proxy, "paused"),
+        administrators=state.administrators(name, proxy),
+        initialization=initialization_words(state.word(proxy, INITIALIZABLE_SLOT)),
+    )
+
+
+def _proxy(record: DeploymentRecord, name: str) -> DeployedContract:
+    return next(proxy for proxy in record.sequenced_logs if proxy.name == name)
+
+
+def _package_code(record: DeploymentRecord, name: str, address: bytes) -> bytes:
+    return runtime_code(name, implementation_immutables(record, address))
+
+
+def _check_implementation(state: ContractState, name: str, address: bytes, expected: bytes) -> None:
+    """Raise ConfigurationError unless this package's creation code made what stands there."""
+    subject, found = f"code at {to_checksum_address(address)}", state.code(address)
+    if found != expected:
+        words = f"this package's {name}, {code_words(expected)}"
+        raise ConfigurationError(subject, words, code_words(found), f"block {state.block}")
+    # The same runtime code can be put there without the constructor, which locks it.
+    word = state.word(address, INITIALIZABLE_SLOT)
+    if word != LOCKED:
+        words = initialization_words(word)
+        raise ConfigurationError(f"initialization of {subject}", "locked", words)
+
+
+def _simulate(
+    state: ContractState,
+    interface: ContractInterface,
+    proxy: bytes,
+    calldata: bytes,
+    sender: str,
+    stand_in_code: bytes | None,
+) -> None:
+    call = {"from": sender, "to": "0x" + proxy.hex(), "data": "0x" + calldata.hex()}
+    pinned = {"blockHash": "0x" + state.block.hash.hex(), "requireCanonical": True}
+    parameters: list[Any] = [call, pinned]
+    if stand_in_code is not None:
+        parameters.append({"0x" + _STAND_IN.hex(): {"code": "0x" + stand_in_code.hex()}})
+    try:
+        state.endpoint.request("eth_call", *parameters)
+    except RefusedRequest as error:
+        words = interface.revert_words(error)
+        raise RefusedRequest("simulation", "no revert", words, f"block {state.block}") from error
+
+
+def _failure(endpoint: Endpoint, plan: UpgradePlan, parent: BlockReference) -> str:
+    """Say why an upgrade reverted, by calling it again on the block before."""
+    try:
+        endpoint.call(plan.proxy, plan.calldata or b"", parent, plan.sender)
+    except RefusedRequest as error:
+        return f"a revert: {shipped_interface(plan.name).revert_words(error)}"
+    return "a revert, which the block before does not explain"
+
+
+def _created_address(answer: Any) -> bytes:
+    return parse_bytes(answer["contractAddress"], ADDRESS_LENGTH)

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { argv, exit } from "node:process";
 
 import { clientEnvelopeVectors } from "./client_envelopes.mjs";
+import { contractVectors } from "./contracts.mjs";
 import { envelopeVectors } from "./envelopes.mjs";
 import { eventVectors } from "./events.mjs";
 import { misbehaviorReportVectors } from "./misbehavior_reports.mjs";
@@ -18,6 +19,7 @@ import { topicVectors } from "./topics.mjs";
 
 const FILES = {
   "client_envelopes.json": clientEnvelopeVectors,
+  "contracts.json": contractVectors,
   "envelopes.json": envelopeVectors,
   "events.json": eventVectors,
   "misbehavior_reports.json": misbehaviorReportVectors,

@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from chainkit.deployment import (
     DeployedContract,
+    RecordedParameters,
     parse_deployment_record,
     read_deployment_record,
+    replace_implementation,
 )
 from chainkit.errors import ConfigurationError
+from chainkit.parameters import Parameters, PayloadBounds
 
 CONTRACTS = ["GroupMessages", "IdentityUpdates", "NodeRegistry", "OriginatorSequence"]
 PROXIES = CONTRACTS[:2]
@@ -248,3 +251,71 @@ def test_read__file_that_is_no_json__names_it(tmp_path: Path, content: bytes) ->
 
     assert caught.value.subject == f"deployment record {path}"
     assert caught.value.expected == "JSON"
+
+
+PARAMETERS = Parameters(
+    chain_id=31337,
+    message_admin=b"\x0a" * 20,
+    registry_owner=b"\x0b" * 20,
+    payload_bounds={"GroupMessages": PayloadBounds(1, 9), "IdentityUpdates": PayloadBounds(0, 8)},
+    message_admin_is_contract=True,
+    registry_owner_is_contract=False,
+)
+
+
+def test_parse__record_without_parameters__has_none() -> None:
+    assert parse_deployment_record(RECORD, "record").parameters is None
+
+
+def test_parse__parameters_as_they_are_written__are_read_back() -> None:
+    recorded = RecordedParameters.of(PARAMETERS)
+    content = json.loads(json.dumps(RECORD | {"parameters": recorded.content()}))
+
+    assert parse_deployment_record(content, "record").parameters == recorded
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("message_admin",), "0x12"),
+        (("registry_owner",), None),
+        (("payload_bounds", "GroupMessages"), 3),
+        (("payload_bounds", "IdentityUpdates", "maximum"), -1),
+    ],
+)
+def test_parse__parameters_with_a_bad_field__names_it(path: tuple[str, ...], value: Any) -> None:
+    content = RecordedParameters.of(PARAMETERS).content()
+    parent = content
+    for name in path[:-1]:
+        parent = parent[name]
+    parent[path[-1]] = value
+
+    assert refusal_of(RECORD | {"parameters": content}).place == ".".join(("parameters", *path))
+
+
+def test_replace_implementation__of_one_proxy__leaves_all_else(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(RECORD | {"note": "kept"}))
+    upgraded = DeployedContract("GroupMessages", b"\x77" * 20, 99, b"\x78" * 32)
+
+    replace_implementation(path, "GroupMessages", upgraded)
+
+    expected = copy.deepcopy(RECORD) | {"note": "kept"}
+    expected["contracts"]["GroupMessages"]["implementation"] = {
+        "address": "0x" + "77" * 20,
+        "block": 99,
+        "transaction": "0x" + "78" * 32,
+    }
+    assert json.loads(path.read_text()) == expected
+    assert [file.name for file in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_replace_implementation__file_is_no_record__is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    path.write_text("{}")
+    upgraded = DeployedContract("GroupMessages", b"\x77" * 20, 99, b"\x78" * 32)
+
+    with pytest.raises(ConfigurationError, match="format"):
+        replace_implementation(path, "GroupMessages", upgraded)
+
+    assert path.read_text() == "{}"

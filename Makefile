@@ -24,7 +24,13 @@ export SPARK_LOCAL_IP := 127.0.0.1
 CONTRACTS := $(shell find contracts -name '*.sol')
 PYTEST := python -m pytest
 
-.PHONY: all help setup check format test unit contracts integration demo localnet lock generate clean
+# Drawn once; every make shows how to run the same again.
+ifndef FUZZ_SEED
+FUZZ_SEED := 0x$(shell od -An -N8 -tx8 /dev/urandom | tr -d ' ')
+endif
+
+.PHONY: all help setup check format test unit forge coverage contracts integration fuzz mutation \
+  gas demo localnet lock generate clean
 
 all: check unit  ## check and run the fast tests
 
@@ -74,6 +80,9 @@ check: setup  ## format, lint, types, import layers, generated files
 	lint-imports --no-cache | tail -n 8
 	forge fmt --check
 	solhint --max-warnings 0 --noPoster 'contracts/**/*.sol'
+	solhint --max-warnings 0 --noPoster -c tests/forge/.solhint.json 'tests/forge/**/*.sol'
+
+	node tools/upgrades/main.mjs check
 	python tools/generate_protobuf.py --check
 	python tools/write_abis.py --check
 	python tools/write_command_reference.py --check
@@ -86,16 +95,34 @@ format: setup  ## rewrite the sources in the one format
 
 ## ---------------------------------------------------------------- tests
 
-test: check unit contracts integration  ## everything that must hold (what CI runs)
+test: check unit forge coverage contracts integration  ## everything that must hold (what CI runs)
 
 unit: setup  ## tests without sockets, in seconds
 	$(PYTEST) tests/unit -q
+
+forge: setup  ## fuzz and invariant suites of the contracts
+	forge test
+
+coverage: setup  ## fail unless these suites reach every branch of the contracts
+	python tools/check_coverage.py
 
 contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q
 
 integration: setup  ## real anvil, databases and Spark
-	$(PYTEST) tests/indexer tests/jobs tests/council tests/e2e -q -rs
+	$(PYTEST) tests/verification tests/indexer tests/jobs tests/council tests/e2e -q -rs
+	python -m tools.gas_study --check
+
+fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its seed
+	@echo "fuzz: again with make fuzz FUZZ_SEED=$(FUZZ_SEED)"
+	FOUNDRY_PROFILE=fuzz forge test --fuzz-seed $(FUZZ_SEED)
+	FUZZ_SEED=$(FUZZ_SEED) $(PYTEST) -p ape.pytest.plugin -s tests/contracts/test_stateful_*.py
+
+mutation: setup  ## break the contracts on purpose, see which tests notice; writes docs/mutation.md
+	python -m tools.mutation run
+
+gas: setup  ## measure what messages and the registry cost; writes docs/gas.*
+	python -m tools.gas_study
 
 ## ---------------------------------------------------------------- the story
 
@@ -116,7 +143,7 @@ lock: $(STAMPS)/uv  ## resolve the locked versions again
 	  --all-extras --group dev pyproject.toml --output-file requirements/dev.txt
 	npm install --package-lock-only
 
-generate: setup  ## write the generated files again: protobuf, ABIs, vectors
+generate: setup  ## write the generated files again: protobuf, ABIs and code, vectors
 	python tools/generate_protobuf.py
 	python tools/write_abis.py
 	python tools/write_command_reference.py

@@ -82,6 +82,7 @@ check: setup  ## format, lint, types, import layers, generated files
 	solhint --max-warnings 0 --noPoster 'contracts/**/*.sol'
 	solhint --max-warnings 0 --noPoster -c tests/forge/.solhint.json 'tests/forge/**/*.sol'
 
+	FOUNDRY_OUT=.cache/slither/out FOUNDRY_CACHE_PATH=.cache/slither/cache slither .
 	node tools/upgrades/main.mjs check
 	python tools/generate_protobuf.py --check
 	python tools/write_abis.py --check

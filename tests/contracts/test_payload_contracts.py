@@ -116,7 +116,8 @@ def test_construct_proxy__as_its_own_admin__reverts(project, contract, deployer,
     # Sent past Ape: anvil estimates a creation at another address than the one it comes to have.
     transaction = {"from": deployer.address, "data": "0x" + creation.data.hex(), "gas": "0xfffff"}
     request = networks.provider.make_request
-    hash_ = request("eth_sendTransaction", [transaction])
+    # Synchronous: anvil answers the other method before it mines.
+    hash_ = request("eth_sendTransactionSync", [transaction])["transactionHash"]
     trace = request("debug_traceTransaction", [hash_, {"tracer": "callTracer"}])
     refusal = keccak(text="InvalidAdmin(address)")[:4] + eth_abi.encode(("address",), (itself,))
     assert trace["output"] == "0x" + refusal.hex()

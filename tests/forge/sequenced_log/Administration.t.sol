@@ -2,6 +2,7 @@
 pragma solidity 0.8.28;
 
 import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
+import {SequencedLog} from "../../../contracts/base/SequencedLog.sol";
 import {ISequencedLog} from "../../../contracts/interfaces/ISequencedLog.sol";
 import {SequencedLogSuite} from "../support/SequencedLogSuite.sol";
 
@@ -205,6 +206,13 @@ abstract contract AdministrationTest is SequencedLogSuite {
         vm.expectRevert(abi.encodeWithSelector(ISequencedLog.LastAdmin.selector, admin));
         log.renounceRole(DEFAULT_ADMIN_ROLE, admin);
         vm.assertTrue(log.hasRole(DEFAULT_ADMIN_ROLE, admin));
+    }
+
+    function test_renounceRole__implementationWithoutAdmin__changesNothing() public {
+        SequencedLog implementation = SequencedLog(_implementationOf(log));
+        vm.prank(stranger);
+        implementation.renounceRole(DEFAULT_ADMIN_ROLE, stranger);
+        vm.assertEq(implementation.getRoleMemberCount(DEFAULT_ADMIN_ROLE), 0);
     }
 
     function test_renounceRole__forAnother__reverts() public {

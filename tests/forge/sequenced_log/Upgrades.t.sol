@@ -168,6 +168,20 @@ abstract contract UpgradesTest is SequencedLogSuite {
 
     /* INTERNALS */
 
+    function test_upgrade__highestAddressAsSequence__revertsWithIt() public {
+        address highest = address(type(uint160).max);
+        _assertRefused(_answering(abi.encode(highest), abi.encode(kind)), _sequenceChanged(highest));
+    }
+
+    function test_upgrade__refusalThatReadsLikeTheRightAnswer__isNoAnswer() public {
+        address foreign = _answering(abi.encode(sequence), abi.encode(kind));
+        vm.mockCallRevert(foreign, abi.encodeCall(ISequencedLog.topicKind, ()), abi.encode(kind));
+        _assertRefused(foreign, _kindChanged(type(uint256).max));
+        bytes memory question = abi.encodeCall(ISequencedLog.originatorSequence, ());
+        vm.mockCallRevert(foreign, question, abi.encode(sequence));
+        _assertRefused(foreign, _sequenceChanged(address(0)));
+    }
+
     function _upgrade(address implementation) private {
         vm.prank(admin);
         log.upgradeToAndCall(implementation, "");

@@ -45,6 +45,10 @@ interface Vm {
     function recordLogs() external;
     function getRecordedLogs() external returns (Log[] memory logs);
 
+    /* MOCKS */
+
+    function mockCallRevert(address callee, bytes calldata data, bytes calldata revertData) external;
+
     /* ASSERTIONS */
 
     function assertTrue(bool condition) external pure;

@@ -21,7 +21,8 @@ from tools.gas_study.cases import (
 )
 from tools.gas_study.figures import Figures, difference
 from tools.gas_study.ledger import calldata_gas, floor_gas
-from tools.gas_study.registry import NODE_COUNTS, REGISTRY_CASES
+from tools.gas_study.page import page
+from tools.gas_study.registry import NODE_COUNTS, REGISTRY_CASES, registry_calls
 from tools.gas_study.rows import Row, differences, read_rows, rows_as_json
 
 FRESH_SLOT_SURCHARGE = 17_100
@@ -94,6 +95,34 @@ def test_list_a_page__however_many_nodes__costs_the_same(figures: Figures) -> No
     for case in pages:
         costs = [figures.registry(case, nodes, "cancun").gas for nodes in NODE_COUNTS[1:]]
         assert max(costs) - min(costs) <= 2 * 12
+
+
+@pytest.mark.parametrize("case", ["updateHealth, to false", "updateHttpAddress", "getNode"])
+def test_call_on_one_node__however_many_nodes__differs_by_the_ids_bytes(
+    figures: Figures, case: str
+) -> None:
+    costs = [figures.registry(case, nodes, "cancun").gas for nodes in NODE_COUNTS]
+    assert [cost - costs[0] for cost in costs] == [0, 12, 12, 24]
+
+
+def test_transfer__holders_only_node__is_cheaper_by_the_refund(figures: Figures) -> None:
+    costs = [figures.registry("transferFrom", nodes, "cancun").gas for nodes in NODE_COUNTS]
+    assert [cost - costs[0] for cost in costs] == [0, 4_800 + 12, 4_800 + 12, 4_800 + 24]
+
+
+def test_add_node__key_with_a_zero_byte__costs_12_less(figures: Figures) -> None:
+    costs = [figures.registry("addNode", nodes, "cancun").gas for nodes in NODE_COUNTS]
+    accounts = ["0x" + "11" * 20] * 3
+    data = [registry_calls(accounts, nodes)["addNode"].data for nodes in NODE_COUNTS]
+    zeros = [call.count(0) - data[0].count(0) for call in data]
+    assert [costs[0] - cost for cost in costs] == [12 * count for count in zeros] == [0, 0, 0, 12]
+
+
+def test_page__beside_the_published_figures__says_where_ours_is_above(figures: Figures) -> None:
+    text = " ".join(page(figures).split())
+    below, above = text.split("`addMessage` is below them at ")[1].split(", and above at ")
+    assert [f"{size} bytes" in below for size in ("2,000", "2,048", "50,000")] == [True] * 3
+    assert above.startswith("51,200 bytes (1,298,053, +0.81 %).")
 
 
 def test_documents__of_the_snapshot__are_the_committed_ones(rows: list[Row]) -> None:

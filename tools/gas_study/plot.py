@@ -46,14 +46,21 @@ _STYLE: Final[Any] = {
 
 
 def plot(figures: Figures) -> str:
-    """Return the picture: gas over the size of the message, both logarithmic, by hardfork."""
+    """Return the picture, by hardfork, over the size of the message.
+
+    Above the gas, logarithmic; below by how much ours differs from XIP-49's dearest variant.
+    """
     with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(9.2, 4.0), layout="constrained")
-        panels = figure.subplots(1, len(HARDFORKS), sharey=True)
-        for axes, hardfork in zip(panels, HARDFORKS, strict=True):
-            _draw(axes, figures, hardfork)
-        panels[0].set_ylabel("gas per message")
-        handles, labels = panels[0].get_legend_handles_labels()
+        figure = Figure(figsize=(9.2, 5.4), layout="constrained")
+        upper, lower = figure.subplots(
+            2, len(HARDFORKS), sharex=True, sharey="row", height_ratios=(3, 1)
+        )
+        for index, hardfork in enumerate(HARDFORKS):
+            _draw(upper[index], figures, hardfork)
+            _draw_difference(lower[index], figures, hardfork)
+        upper[0].set_ylabel("gas per message")
+        lower[0].set_ylabel("addMessage beside\ncomplete message, event")
+        handles, labels = upper[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=3, fontsize=8)
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -68,8 +75,21 @@ def _draw(axes: Axes, figures: Figures, hardfork: str) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_title(hardfork, fontsize=9)
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def _draw_difference(axes: Axes, figures: Figures, hardfork: str) -> None:
+    pairs = [
+        (figures.message(case, size, hardfork).gas for case in ("add-message", "complete-event"))
+        for size in SIZES
+    ]
+    percent = [100 * (ours / theirs - 1) for ours, theirs in pairs]
+    axes.axhline(0, color="#64748b", linestyle="--", linewidth=1)
+    axes.plot(SIZES, percent, color="#2563eb", marker="o", markersize=3)
     axes.set_xlabel("size of the message in bytes")
     axes.set_xticks(_TICKS)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.margins(x=0.06)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+.0f} %"))

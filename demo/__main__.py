@@ -17,6 +17,7 @@ from chainkit.errors import ChainkitError
 from demo.story import tell
 from demo.summary import Summary
 from localnet.deployment import PROJECT
+from localnet.process import interrupt
 
 DEFAULT_RESULT: Final = PROJECT / "build" / "demo"
 
@@ -39,7 +40,7 @@ def main(result: Path) -> None:
     """
     # SIGINT too: whoever starts the demo in the background may have had it ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+        signal.signal(number, interrupt)
     found = java_version()
     if found is None or found < MINIMUM_JAVA:
         click.echo(f"the audit needs Java {MINIMUM_JAVA} or newer: {JAVA_HINT}", err=True)
@@ -86,10 +87,6 @@ def _conclude(summary: Summary) -> NoReturn:
     click.secho(f"\nthe story holds ({total:.0f} s)", bold=True)
     summary.show()
     sys.exit(0)
-
-
-def _interrupt(signal_number: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

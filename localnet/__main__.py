@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import click
 
 from localnet.accounts import write_council_keystore
 from localnet.anvil import Anvil
 from localnet.deployment import PROJECT, deploy
+from localnet.process import interrupt
 
 FOLDER: Final = PROJECT / "build" / "localnet"
 PASSWORD: Final = "localnet"
@@ -20,7 +21,7 @@ PASSWORD: Final = "localnet"
 def main() -> None:
     """Run until interrupted; what it wrote is of no use after that."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+        signal.signal(number, interrupt)
     FOLDER.mkdir(parents=True, exist_ok=True)
     record, keystore, password = (FOLDER / name for name in _FILES)
     record.unlink(missing_ok=True)
@@ -59,10 +60,6 @@ def _explain(url: str, record: Path, keystore: Path, password: Path) -> None:
     click.echo("ape run reorg --network $CHAINKIT_RPC --depth 3 --drop 2")
     click.echo("\nThe registry's owner signs with:\n")
     click.echo(f"--broadcast --keystore {keystore}")
-
-
-def _interrupt(number: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from chainkit.chain import Endpoint
 from chainkit.errors import ConfigurationError
-from localnet.process import end, end_with_parent
+from localnet.process import end, end_with_parent, interruptions_deferred
 
 _PROJECT_PROGRAMS: Final = Path(__file__).parent.parent / ".cache" / "bin"
 """Where `make setup` puts the real program: npm's own link starts it through Node, which would
@@ -30,16 +30,17 @@ class Anvil:
         program = shutil.which("anvil", path=f"{_PROJECT_PROGRAMS}:{os.environ['PATH']}")
         if program is None:
             raise ConfigurationError("anvil", "a program on the PATH (`make setup`)", "none")
-        self._process = subprocess.Popen(
-            [program, "--port", "0", *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            # Ctrl-C reaches the whole foreground group: anvil must outlive the commands that
-            # still talk to it, so it stands in a session of its own.
-            start_new_session=True,
-            preexec_fn=end_with_parent,
-        )
+        with interruptions_deferred():
+            self._process = subprocess.Popen(
+                [program, "--port", "0", *options],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                # Ctrl-C reaches the whole foreground group: anvil must outlive the commands that
+                # still talk to it, so it stands in a session of its own.
+                start_new_session=True,
+                preexec_fn=end_with_parent,
+            )
         assert self._process.stdout is not None
         self._output = self._process.stdout
         self._drain = threading.Thread(target=self._discard_output, daemon=True)

@@ -6,6 +6,7 @@ import ctypes
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,25 @@ _INTERRUPTIONS: Final = (signal.SIGINT, signal.SIGTERM)
 _GRACE_SECONDS: Final = 15.0
 
 
+class _Deferral:
+    """Whether the main thread holds interruptions back, and whether one came meanwhile."""
+
+    active = False
+    pending = False
+
+
+def interrupt(number: int, frame: object) -> None:
+    """Raise KeyboardInterrupt, at once or at the end of ``interruptions_deferred``: a handler.
+
+    Python runs it in the main thread, whichever thread got the signal. What it raised inside a hook
+    of fork would be ignored there, and the interruption lost.
+    """
+    if _Deferral.active:
+        _Deferral.pending = True
+        return
+    raise KeyboardInterrupt
+
+
 @contextmanager
 def interruptions_deferred() -> Iterator[None]:
     """Hold SIGINT and SIGTERM back until the end of the block.
@@ -23,10 +43,17 @@ def interruptions_deferred() -> Iterator[None]:
     An interruption between the start of a child and its assignment to a name would lose it.
     """
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    _Deferral.active |= in_main_thread
     try:
         yield
     finally:
+        if in_main_thread:
+            _Deferral.active = False
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+        if in_main_thread and _Deferral.pending:
+            _Deferral.pending = False
+            raise KeyboardInterrupt
 
 
 def end_with_parent() -> None:

@@ -22,6 +22,12 @@ network_option = click.option(
 )
 
 
+class Undone(click.ClickException):
+    """What a script was asked for could not be done; as the `chainkit` command, it exits with 2."""
+
+    exit_code = 2
+
+
 @contextmanager
 def connected(network: str) -> Iterator[ProviderAPI]:
     """Yield the provider of a network; errors of chainkit and Ape become click's."""
@@ -32,7 +38,7 @@ def connected(network: str) -> Iterator[ProviderAPI]:
                 provider = stack.enter_context(networks.parse_network_choice(network))
             yield provider
     except (ChainkitError, ApeException) as error:
-        raise click.ClickException(first_line(error)) from error
+        raise Undone(first_line(error)) from error
 
 
 def first_line(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,9 @@ Entry = dict[str, Any]
 
 FIRST_NONCE = "first_nonce"
 """The deployer's nonce of the first transaction: all addresses follow from it."""
+
+EARLIER = "earlier"
+"""Hashes that were sent for a contract before its newest one: any of them may be mined yet."""
 
 
 class UnfinishedDeployment(ChainkitError):
@@ -50,6 +54,12 @@ class Draft:
         for name in place:
             found = found.get(name, {})
         return found
+
+    def settle(self, place: tuple[str, ...], transaction: str, block: int) -> None:
+        """Write which of a contract's transactions was mined, and where."""
+        entry = self.entry(*place)
+        entry.pop(EARLIER, None)
+        self.add(place, {"transaction": transaction, "block": block})
 
     def add(self, place: tuple[str, ...], entry: Mapping[str, Any]) -> None:
         """Write what is known of one contract, beside what was known of it."""
@@ -120,7 +130,9 @@ def _folder_locked(record_path: Path) -> Iterator[None]:
 def _opened(record_path: Path, header: Mapping[str, Any], nonce: int) -> Draft:
     path = record_path.with_name(f"{record_path.name}.partial")
     if path.exists():
-        return _resumed(path, header)
+        draft = _resumed(path, header)
+        if draft.was_begun:
+            return draft
     draft = Draft(path, {**header, FIRST_NONCE: nonce, "contracts": {}})
     try:
         draft.write()
@@ -138,11 +150,25 @@ def _resumed(path: Path, header: Mapping[str, Any]) -> Draft:
         raise ConfigurationError(subject, "a readable JSON file", error) from error
     if not isinstance(content, dict) or not isinstance(content.get("contracts"), dict):
         raise ConfigurationError(subject, "an object with contracts", repr(content)[:80])
-    if not isinstance(content.get(FIRST_NONCE), int):
-        got = repr(content.get(FIRST_NONCE))
-        raise ConfigurationError(subject, "an integer", got, FIRST_NONCE)
+    nonce = content.get(FIRST_NONCE)
+    if not isinstance(nonce, int) or isinstance(nonce, bool) or nonce < 0:
+        raise ConfigurationError(subject, "an integer from 0", repr(nonce), FIRST_NONCE)
+    for name, entry in content["contracts"].items():
+        _check_entry(subject, f"contracts.{name}", entry)
     for field, expected in header.items():
         if content.get(field) != expected:
             place = f"{field}; move the file away to begin another deployment"
-            raise ConfigurationError(subject, expected, content.get(field), place)
+            found = json.dumps(content.get(field), sort_keys=True)
+            raise ConfigurationError(subject, json.dumps(expected, sort_keys=True), found, place)
     return Draft(path, content)
+
+
+def _check_entry(subject: str, place: str, entry: Any) -> None:
+    if not isinstance(entry, dict):
+        raise ConfigurationError(subject, "an object", repr(entry)[:80], place)
+    hashes = [*entry.get(EARLIER, []), *([entry["transaction"]] if "transaction" in entry else [])]
+    for value in hashes:
+        if not isinstance(value, str) or not re.fullmatch("0x[0-9a-f]{64}", value):
+            raise ConfigurationError(subject, "a transaction hash", repr(value)[:80], place)
+    if "implementation" in entry:
+        _check_entry(subject, f"{place}.implementation", entry["implementation"])

@@ -29,12 +29,11 @@ from chainkit.deployment import (
     RecordedParameters,
     read_deployment_record,
 )
-from chainkit.errors import ConfigurationError, WrongChain
+from chainkit.errors import ConfigurationError, InconsistentAnswer, WrongChain
 from chainkit.parameters import Parameters, read_parameters
 from chainkit.signatures import keccak256
 from chainkit.transactions import (
     SignedTransaction,
-    is_known,
     send_transaction,
     transaction_count,
     wait_for_receipt,
@@ -42,7 +41,7 @@ from chainkit.transactions import (
 from chainkit.verification import compare_accounts, compare_deployment, require_all
 from scripts._connection import connected, network_option
 from scripts._contracts import compile_contracts
-from scripts._record import Draft, Entry, NonceSpent, drafted
+from scripts._record import EARLIER, Draft, Entry, NonceSpent, drafted
 from scripts._steps import Step, deployment_steps
 
 
@@ -88,6 +87,9 @@ def deploy(
         with click.progressbar(steps, label="deploying", file=sys.stderr) as bar:
             for step in bar:
                 take(step, account, endpoint, contracts[step.contract], draft)
+        for step in steps:  # again, for a reorg may have moved what was mined first
+            (transaction,) = transactions_of(draft.entry(*step.place))
+            draft.settle(step.place, transaction, block_of(endpoint, transaction))
         record = draft.parsed()
         check(endpoint, record, parameters)
     return record
@@ -115,42 +117,60 @@ def packaged_contracts() -> Mapping[str, ContractContainer]:
 def take(
     step: Step, account: AccountAPI, endpoint: Endpoint, container: ContractContainer, draft: Draft
 ) -> None:
-    """Have one contract on the chain: by the transaction that the draft knows, or by a new one."""
-    block = mined_in(endpoint, draft.entry(*step.place))
-    if block is None:
-        signed = sign(step, account, endpoint, container)
-        entry = {"address": step.address, "transaction": hex0x(signed.hash)}
+    """Have one contract on the chain: by a transaction that the draft knows, or by a new one."""
+    sent = transactions_of(draft.entry(*step.place))
+    mined = next((each for each in sent if is_mined_or_waits(endpoint, each)), None)
+    if mined is None:
+        signed = sign(step, account, endpoint, container, bool(sent))
+        mined = hex0x(signed.hash)
+        entry = {"address": step.address, "transaction": mined, EARLIER: sent}
         draft.add(step.place, entry)
         send_transaction(endpoint, signed)
-        block = block_of(endpoint, signed.hash)
-    draft.add(step.place, {"block": block})
+    draft.settle(step.place, mined, block_of(endpoint, mined))
 
 
-def mined_in(endpoint: Endpoint, entry: Entry) -> int | None:
-    """Return the height of a transaction that was sent before, None if it has to be sent again."""
-    if "transaction" not in entry:
-        return None
-    transaction = bytes.fromhex(entry["transaction"][2:])
-    return block_of(endpoint, transaction) if is_known(endpoint, transaction) else None
+def transactions_of(entry: Entry) -> list[str]:
+    """Return the hashes that were sent for a contract, the newest first."""
+    newest = [entry["transaction"]] if "transaction" in entry else []
+    return newest + [each for each in entry.get(EARLIER, []) if each not in newest]
 
 
-def block_of(endpoint: Endpoint, transaction: bytes) -> int:
+def is_mined_or_waits(endpoint: Endpoint, transaction: str) -> bool:
+    """Tell whether an endpoint has a transaction; what it cannot tell is an error."""
+    return any(
+        endpoint.request(method, transaction)
+        for method in ("eth_getTransactionReceipt", "eth_getTransactionByHash")
+    )
+
+
+def block_of(endpoint: Endpoint, transaction: str) -> int:
     """Wait for a transaction, and return its height. Raises NonceSpent if it reverted."""
-    receipt = wait_for_receipt(endpoint, transaction)
+    receipt = wait_for_receipt(endpoint, bytes.fromhex(transaction[2:]))
     if not receipt.succeeded:
         got = f"a revert in block {receipt.block.reference}"
-        raise NonceSpent(f"transaction {hex0x(transaction)}", "a contract deployed", got)
+        raise NonceSpent(f"transaction {transaction}", "a contract deployed", got)
     return receipt.block.number
 
 
 def sign(
-    step: Step, account: AccountAPI, endpoint: Endpoint, container: ContractContainer
+    step: Step,
+    account: AccountAPI,
+    endpoint: Endpoint,
+    container: ContractContainer,
+    was_sent: bool,
 ) -> SignedTransaction:
     """Sign the transaction of one step, with its nonce or not at all.
 
-    Raises NonceSpent where the account has used that nonce for something else.
+    Raises NonceSpent where the account has used that nonce for something else, and
+    InconsistentAnswer where it was for this step, but the endpoint does not have the transaction.
     """
     count = transaction_count(endpoint, account.address)
+    if was_sent and count > step.nonce:
+        address = bytes.fromhex(step.address[2:])
+        if endpoint.code(address, endpoint.head().reference):
+            subject = f"transaction of {step.name}"
+            expected = f"one, as there is a contract at {step.address}"
+            raise InconsistentAnswer(subject, expected, f"none at {endpoint.name}")
     if count != step.nonce:
         raise NonceSpent(f"transactions of {account.address}", step.nonce, count, step.name)
     # Not `account.deploy`: on a network given by its URL, that caches types by address on disk,
@@ -169,7 +189,9 @@ def tell_powers(parameters: Parameters, record: DeploymentRecord) -> None:
     """Print who holds the contracts, which was checked on the chain."""
     click.echo(f"administrator of both logs: {to_checksum_address(parameters.message_admin)}")
     click.echo(f"owner of NodeRegistry: {to_checksum_address(parameters.registry_owner)}")
-    click.echo(f"the deployer {to_checksum_address(record.deployer)} holds nothing")
+    held = record.deployer in (parameters.message_admin, parameters.registry_owner)
+    words = "is the council's own account" if held else "holds nothing"
+    click.echo(f"the deployer {to_checksum_address(record.deployer)} {words}")
 
 
 @click.command()

@@ -154,7 +154,7 @@ def send_transaction(endpoint: Endpoint, signed: SignedTransaction) -> None:
     except ChainError as error:
         # A lost answer is asked for again by sending again, and then "already known" or "nonce
         # too low" says that the first attempt arrived.
-        if not is_known(endpoint, signed.hash):
+        if not _is_known(endpoint, signed.hash):
             if isinstance(error, RefusedRequest):
                 raise
             subject = f"transaction 0x{signed.hash.hex()}"
@@ -184,8 +184,7 @@ def wait_for_receipt(
         time.sleep(_POLL_SECONDS)
 
 
-def is_known(endpoint: Endpoint, transaction_hash: bytes) -> bool:
-    """Tell whether an endpoint has a transaction, mined or waiting; no where it cannot say."""
+def _is_known(endpoint: Endpoint, transaction_hash: bytes) -> bool:
     try:
         known = endpoint.request("eth_getTransactionByHash", "0x" + transaction_hash.hex())
     except ChainError:

@@ -8,7 +8,7 @@ written by the old code must mean the same to the new one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from eth_abi.abi import encode
 from eth_utils.address import to_checksum_address
@@ -21,10 +21,11 @@ from chainkit.artifacts import (
     runtime_code,
 )
 from chainkit.chain import Endpoint, parse_bytes
+from chainkit.comparison import code_words
 from chainkit.contract_state import INITIALIZABLE_SLOT, LOCKED, ContractState
 from chainkit.deployment import DeployedContract, DeploymentRecord
 from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
-from chainkit.interface import ContractInterface, shipped_interface
+from chainkit.interface import shipped_interface
 from chainkit.parameters import PayloadBounds
 from chainkit.signatures import SigningKey, address_of, keccak256
 from chainkit.storage_layout import StorageChange, compare_storage
@@ -37,10 +38,13 @@ from chainkit.transactions import (
     wait_for_receipt,
 )
 from chainkit.types import ADDRESS_LENGTH, BlockReference
-from chainkit.verification import code_words, implementation_immutables, initialization_words
-
-_STAND_IN: Final = keccak256(b"chainkit implementation that is not deployed yet")[:ADDRESS_LENGTH]
-"""Where the new code is simulated while it stands nowhere: an address that nobody can have."""
+from chainkit.upgrade_simulation import (
+    STAND_IN,
+    simulate_undeployed_upgrade,
+    simulate_upgrade,
+    upgrade_calldata,
+)
+from chainkit.verification import implementation_immutables, initialization_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ class UpgradePlan:
     """The new implementation's; at a stand-in address if it is not deployed yet."""
     sender: str
     """Checksummed address: the administrator that the upgrade was simulated from."""
+    is_simulated: bool
+    """False where the endpoint cannot simulate code that stands nowhere yet."""
     administrators: tuple[str, ...]
     """Checksummed addresses: any one of them may send it."""
     calldata: bytes | None
@@ -123,12 +129,14 @@ def plan_upgrade(
     name: str,
     block: BlockReference,
     implementation: bytes | None = None,
+    must_simulate: bool = True,
 ) -> UpgradePlan:
     """Plan the upgrade of a log to this package's code and simulate it as an administrator.
 
-    Without ``implementation`` the code is simulated where nothing stands yet. Raises
-    ConfigurationError where the upgrade would change nothing, or the code at ``implementation`` is
-    not this package's, and RefusedRequest in the contract's words if the simulation reverts.
+    Without ``implementation`` the code is simulated where nothing stands yet, or not at all if the
+    endpoint cannot and not ``must_simulate``. Raises ConfigurationError where the upgrade would
+    change nothing, the code at ``implementation`` is not this package's, or it cannot be simulated,
+    and RefusedRequest in the contract's words if the simulation reverts.
     """
     state, proxy = ContractState(endpoint, block), _proxy(record, name).address
     current = state.implementation(proxy)
@@ -137,20 +145,22 @@ def plan_upgrade(
     if release and release.masked_code_hash == releases(name)[0].masked_code_hash:
         got = f"{release.version} already at {block}"
         raise ConfigurationError(f"code of {name}", "another than this package's", got)
-    code = _package_code(record, name, implementation or _STAND_IN)
-    if implementation is not None:
+    code = _package_code(record, name, implementation or STAND_IN)
+    administrators = _administrators(state, name, proxy)
+    sender, calldata, gas, is_simulated = administrators[0], None, None, True
+    if implementation is None:
+        sequence = record.originator_sequence.address
+        try:
+            simulate_undeployed_upgrade(state, name, proxy, code, sequence, sender)
+        except ConfigurationError:
+            if must_simulate:
+                raise
+            is_simulated = False
+    else:
         _check_implementation(state, name, implementation, code)
-    administrators = state.administrators(name, proxy)
-    interface = shipped_interface(name)
-    calldata = interface.encode(
-        "upgradeToAndCall", to_checksum_address(implementation or _STAND_IN), b""
-    )
-    _simulate(
-        state, interface, proxy, calldata, administrators[0], None if implementation else code
-    )
-    gas = None
-    if implementation is not None:
-        gas = estimate_gas(endpoint, proxy, calldata, administrators[0], block)
+        simulate_upgrade(state, name, proxy, implementation, sender)
+        calldata = upgrade_calldata(name, implementation)
+        gas = estimate_gas(endpoint, proxy, calldata, sender, block)
     return UpgradePlan(
         name=name,
         proxy=proxy,
@@ -160,9 +170,10 @@ def plan_upgrade(
         release=release,
         implementation=implementation,
         code=code,
-        sender=administrators[0],
+        sender=sender,
+        is_simulated=is_simulated,
         administrators=administrators,
-        calldata=None if implementation is None else calldata,
+        calldata=calldata,
         gas=gas,
     )
 
@@ -258,6 +269,14 @@ def _proxy(record: DeploymentRecord, name: str) -> DeployedContract:
     return next(proxy for proxy in record.sequenced_logs if proxy.name == name)
 
 
+def _administrators(state: ContractState, name: str, proxy: bytes) -> tuple[str, ...]:
+    """Return the administrators, at least one: our code keeps the last, other code need not."""
+    found = state.administrators(name, proxy)
+    if not found:
+        raise state.endpoint.inconsistent(f"administrators of {name}", "at least one", "none")
+    return found
+
+
 def _package_code(record: DeploymentRecord, name: str, address: bytes) -> bytes:
     return runtime_code(name, implementation_immutables(record, address))
 
@@ -273,26 +292,6 @@ def _check_implementation(state: ContractState, name: str, address: bytes, expec
     if word != LOCKED:
         words = initialization_words(word)
         raise ConfigurationError(f"initialization of {subject}", "locked", words)
-
-
-def _simulate(
-    state: ContractState,
-    interface: ContractInterface,
-    proxy: bytes,
-    calldata: bytes,
-    sender: str,
-    stand_in_code: bytes | None,
-) -> None:
-    call = {"from": sender, "to": "0x" + proxy.hex(), "data": "0x" + calldata.hex()}
-    pinned = {"blockHash": "0x" + state.block.hash.hex(), "requireCanonical": True}
-    parameters: list[Any] = [call, pinned]
-    if stand_in_code is not None:
-        parameters.append({"0x" + _STAND_IN.hex(): {"code": "0x" + stand_in_code.hex()}})
-    try:
-        state.endpoint.request("eth_call", *parameters)
-    except RefusedRequest as error:
-        words = interface.revert_words(error)
-        raise RefusedRequest("simulation", "no revert", words, f"block {state.block}") from error
 
 
 def _failure(endpoint: Endpoint, plan: UpgradePlan, parent: BlockReference) -> str:

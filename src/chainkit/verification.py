@@ -4,20 +4,22 @@ The order is that of trust: the chain, then the code, then what the code answers
 asked where its code is the package's, because other code can answer anything; code and slots are
 read from the chain itself.
 
-What this cannot see is the past. Whoever was administrator for a while could have upgraded to other
-code, written any storage, and upgraded back; the proxies' `Upgraded` events would tell of it.
+Code and answers show the present. Who was administrator for a while could have upgraded to other
+code, written any storage, and upgraded back, and other creation code could leave storage of its
+own. So the past is compared too (`creation.py`): the transactions that created the contracts, and
+what the proxies have run since.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from eth_utils.address import to_checksum_address
 
 from chainkit.artifacts import identify_release, immutables_of, runtime_code
 from chainkit.chain import Endpoint
+from chainkit.comparison import Comparison, code_words, told
 from chainkit.contract_state import (
     DEFAULT_ADMIN_ROLE,
     INITIALIZABLE_SLOT,
@@ -25,10 +27,10 @@ from chainkit.contract_state import (
     ContractState,
     erc1967_slot,
 )
+from chainkit.creation import compare_creations
 from chainkit.deployment import DeployedContract, DeploymentRecord, RecordedParameters
 from chainkit.errors import ConfigurationError
 from chainkit.parameters import Parameters
-from chainkit.signatures import keccak256
 from chainkit.types import ADDRESS_LENGTH, BlockReference, TopicKind
 
 TOPIC_KINDS: Final = {
@@ -42,22 +44,6 @@ _NOTHING: Final = "nothing"
 
 _DELEGATION: Final = b"\xef\x01\x00"
 """EIP-7702: code that lets an account with a key act through a contract, and is no contract."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One thing that was looked at, in words that are safe to print."""
-
-    subject: str
-    expected: str
-    got: str
-    is_compared: bool = True
-    """False for what is merely told: nothing says what it must be."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether it is as expected, or nothing was expected."""
-        return not self.is_compared or self.expected == self.got
 
 
 Comparing = Generator[Comparison, None, bool]
@@ -118,11 +104,6 @@ def initialization_words(word: int) -> str:
     return {0: "not initialized", LOCKED: "locked"}.get(word, f"initialized, version {word}")
 
 
-def code_words(code: bytes) -> str:
-    """Say which code this is, so that two of them can be compared by eye."""
-    return f"keccak256 0x{keccak256(code).hex()} ({len(code):,} bytes)" if code else "no code"
-
-
 class _Comparisons:
     """The comparisons of one deployment."""
 
@@ -153,6 +134,7 @@ class _Comparisons:
             yield from self._registry_state(registry)
         else:
             yield _untold(registry)
+        yield from compare_creations(self._state, self._record)
         if isinstance(self._given, Parameters):
             yield from compare_accounts(self._state.endpoint, self._given, self._state.block)
 
@@ -214,15 +196,15 @@ class _Comparisons:
         yield from self._administrators(proxy)
         bounds, known = state.payload_bounds(name, address), self._parameters
         expected = str(known.payload_bounds[name]) if known else None
-        yield _told(f"payload bounds of {name}", expected, str(bounds))
+        yield told(f"payload bounds of {name}", expected, str(bounds))
         paused = state.ask(name, address, "paused")
-        yield _told(f"pause of {name}", None, "paused" if paused else "not paused")
+        yield told(f"pause of {name}", None, "paused" if paused else "not paused")
 
     def _administrators(self, proxy: DeployedContract) -> Iterator[Comparison]:
         name, state, known = proxy.name, self._state, self._parameters
         found = state.administrators(name, proxy.address)
         expected = to_checksum_address(known.message_admin) if known else None
-        yield _told(f"administrators of {name}", expected, ", ".join(found) or "nobody")
+        yield told(f"administrators of {name}", expected, ", ".join(found) or "nobody")
         # Whoever holds the role that is the administrators' own administrator can name more.
         role = state.ask(name, proxy.address, "getRoleAdmin", DEFAULT_ADMIN_ROLE)
         subject = f"role that names administrators of {name}"
@@ -245,13 +227,13 @@ class _Comparisons:
             subject = f"caller {function} of {sequence.name}"
             yield Comparison(subject, to_checksum_address(proxy.address), got)
         last = self._state.ask(sequence.name, sequence.address, "last")
-        yield _told(f"last sequence id of {sequence.name}", None, str(last))
+        yield told(f"last sequence id of {sequence.name}", None, str(last))
 
     def _registry_state(self, registry: DeployedContract) -> Iterator[Comparison]:
         name, address, known = registry.name, registry.address, self._parameters
         owner = to_checksum_address(self._state.ask(name, address, "owner"))
         expected = to_checksum_address(known.registry_owner) if known else None
-        yield _told(f"owner of {name}", expected, owner)
+        yield told(f"owner of {name}", expected, owner)
         pending = to_checksum_address(self._state.ask(name, address, "pendingOwner"))
         yield Comparison(
             f"pending owner of {name}", "nobody", "nobody" if pending == _NOBODY else pending
@@ -259,13 +241,13 @@ class _Comparisons:
         is_deployer = owner == to_checksum_address(self._record.deployer)
         yield self._deployer(f"in {name}", expected, "owner" if is_deployer else _NOTHING)
         is_open = self._state.ask(name, address, "httpAddressUpdatesOpen")
-        yield _told(f"operators' address updates in {name}", None, "open" if is_open else "closed")
+        yield told(f"operators' address updates in {name}", None, "open" if is_open else "closed")
 
     def _deployer(self, place: str, council: str | None, got: str) -> Comparison:
         """Compare what the deployer holds: nothing, unless it is the council's own account."""
         deployer = to_checksum_address(self._record.deployer)
         subject = f"what deployer {deployer} holds {place}"
-        return _told(subject, None if deployer == council else _NOTHING, got)
+        return told(subject, None if deployer == council else _NOTHING, got)
 
 
 def _watched(comparisons: Iterator[Comparison]) -> Comparing:
@@ -276,14 +258,9 @@ def _watched(comparisons: Iterator[Comparison]) -> Comparing:
     return hold
 
 
-def _told(subject: str, expected: str | None, got: str) -> Comparison:
-    """Compare with what is expected, or merely tell where nothing is."""
-    return Comparison(subject, expected or "", got, is_compared=expected is not None)
-
-
 def _untold(contract: DeployedContract) -> Comparison:
     subject = f"answers of {contract.name} {to_checksum_address(contract.address)}"
-    return _told(subject, None, "not asked: what answers is not the code of this package")
+    return told(subject, None, "not asked: what answers is not the code of this package")
 
 
 def _kind(is_contract: bool) -> str:

@@ -7,6 +7,7 @@ deletes. So anvil is started here, on a port that the system gives, and Ape is p
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import ape
@@ -17,7 +18,9 @@ from ape.contracts import ContractInstance
 from coincurve import PrivateKey
 from eth_utils import keccak, to_checksum_address
 
+from chainkit.chain import Endpoint
 from localnet.anvil import Anvil
+from scripts import deploy as script
 
 PAYLOAD_BOUNDS = (2, 60_000)
 """The least and the greatest payload of the contracts under test, in bytes: both cheap to reach."""
@@ -186,3 +189,24 @@ def three_nodes(
     for secret in (1, 2, 3):
         registry.addNode(operator, public_key(secret), f"http://node{secret}.test", sender=owner)
     return registry
+
+
+@pytest.fixture
+def endpoint(networks: Any) -> Endpoint:
+    return Endpoint.connect(networks.provider.http_uri)
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    """Where a deployment record is to be."""
+    return tmp_path / "record.json"
+
+
+@pytest.fixture(scope="module")
+def packaged() -> Any:
+    return script.packaged_contracts()
+
+
+@pytest.fixture
+def compiled_once(monkeypatch: pytest.MonkeyPatch, packaged: Any) -> None:
+    monkeypatch.setattr(script, "packaged_contracts", lambda: packaged)

@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from chainkit.chain import Endpoint
 from chainkit.errors import ConfigurationError, EndpointUnavailable, TransactionFailed
 from localnet.anvil import Anvil
 from localnet.deployment import PARAMETERS, PROJECT, ape_environment, deploy
@@ -16,26 +15,6 @@ from scripts._record import Draft, UnfinishedDeployment, drafted
 
 HEADER = {"format": 1}
 CONTRACTS = ["GroupMessages", "IdentityUpdates", "NodeRegistry", "OriginatorSequence"]
-
-
-@pytest.fixture
-def endpoint(networks):
-    return Endpoint.connect(networks.provider.http_uri)
-
-
-@pytest.fixture(scope="module")
-def packaged():
-    return script.packaged_contracts()
-
-
-@pytest.fixture
-def compiled_once(monkeypatch, packaged):
-    monkeypatch.setattr(script, "packaged_contracts", lambda: packaged)
-
-
-@pytest.fixture
-def record(tmp_path):
-    return tmp_path / "record.json"
 
 
 def only_file(folder):
@@ -297,10 +276,25 @@ def test_drafted__another_run_into_the_same_folder__is_refused(record):
     [
         ("{", "expected a readable JSON file"),
         ("[]", "expected an object with contracts"),
-        (json.dumps(HEADER | {"contracts": {}}), r"expected an integer, got None \(first_nonce"),
+        (
+            json.dumps(HEADER | {"contracts": {}}),
+            r"expected an integer from 0, got None \(first_nonce",
+        ),
+        (
+            json.dumps(HEADER | {"contracts": {}, "first_nonce": -1}),
+            r"expected an integer from 0, got -1 \(first_nonce",
+        ),
+        (
+            json.dumps(HEADER | {"contracts": {"NodeRegistry": 5}, "first_nonce": 0}),
+            r"expected an object, got 5 \(contracts.NodeRegistry",
+        ),
+        (
+            json.dumps(HEADER | {"contracts": {"A": {"transaction": "zz"}}, "first_nonce": 0}),
+            r"expected a transaction hash, got 'zz' \(contracts.A",
+        ),
         (json.dumps({"format": 2, "contracts": {}, "first_nonce": 0}), "expected 1, got 2"),
     ],
-    ids=["cut", "list", "without a nonce", "another format"],
+    ids=["cut", "list", "no nonce", "below 0", "no object", "no hash", "another format"],
 )
 def test_drafted__unfinished_file_cannot_be_used__is_refused_and_kept(record, text, message):
     path = record.with_name("record.json.partial")

@@ -14,11 +14,12 @@ from chainkit.cli.command import CompleteGroup
 from chainkit.cli.options import deployment_option, echo_json, hex0x, json_option, rpc_option
 from chainkit.cli.registry import echo_fact
 from chainkit.cli.upgrade import upgrade
+from chainkit.comparison import Comparison
 from chainkit.deployment import read_deployment_record
 from chainkit.errors import ConfigurationError
 from chainkit.parameters import read_parameters
 from chainkit.types import BlockReference
-from chainkit.verification import Comparison, compare_deployment
+from chainkit.verification import compare_deployment
 
 _EQUAL: Final = "as expected"
 _DIFFERENT: Final = "differs"
@@ -110,7 +111,8 @@ def _echo_verdict(found: Sequence[Comparison], block: BlockReference) -> None:
     echo_fact("block", str(block))
     if differences:
         count = f"differences: {len(differences)}"
-        echo_fact("verdict", f"not what this package expects ({count}): {differences[0].subject}")
+        names = "; ".join(difference.subject for difference in differences)
+        echo_fact("verdict", f"not what this package expects ({count}): {names}")
     else:
         counts = f"compared: {len(found) - told}, not compared: {told}"
         echo_fact("verdict", f"as this package would have deployed it ({counts})")

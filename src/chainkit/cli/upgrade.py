@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from chainkit.cli.options import (
 )
 from chainkit.cli.registry import NOT_SENT, echo_fact
 from chainkit.cli.upgrade_plan import echo_plan, plan_json
+from chainkit.comparison import code_words
 from chainkit.deployment import (
     DeployedContract,
     DeploymentRecord,
@@ -105,8 +107,9 @@ def upgrade(
 ) -> None:
     """Upgrade GroupMessages or IdentityUpdates to this package's code; a dry run until --broadcast.
 
-    Shows first how code and storage differ, and simulates the upgrade. Exits 1, and sends nothing,
-    where stored values would change their meaning or the deployed code is unknown.
+    Shows first how code and storage differ, and simulates the upgrade. Exits 1, and upgrades
+    nothing, where stored values would change their meaning, the deployed code is unknown, or the
+    proxy's code or administrators change while the new code is deployed.
 
     \b
     Example:
@@ -119,18 +122,28 @@ def upgrade(
         raise click.UsageError("--implementation-only deploys what --implementation names")
     address = bytes.fromhex(check_account(implementation)[2:]) if implementation else None
     endpoint, record, head = open_chain(rpc_url, deployment_path)
-    plan = plan_upgrade(endpoint, record, name, head.reference, address)
+    must_simulate = not implementation_only
+    plan = plan_upgrade(endpoint, record, name, head.reference, address, must_simulate)
     refusal = _refusal(plan, accept_unknown)
-    if not as_json:
-        echo_plan(plan, record.chain_id)
+    # A script is shown the same as people, once something is going to be sent.
+    if not as_json or (broadcast and not refusal):
+        _show(plan, record, as_json)
     if refusal or not broadcast or keystore_path is None:
         _echo_unsent(plan, record, refusal, as_json)
         return
     from chainkit.cli.key import load_secret
 
     secret = load_secret(keystore_path, password_path)
-    sending = _Sending(endpoint, record, deployment_path, secret, timeout_seconds, as_json)
+    sending = _Sending(
+        endpoint, record, deployment_path, secret, timeout_seconds, accept_unknown, as_json
+    )
     sending.send(plan, implementation_only)
+
+
+def _show(plan: UpgradePlan, record: DeploymentRecord, as_json: bool) -> None:
+    """Print a plan for people; on standard error where standard output is a script's."""
+    with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
+        echo_plan(plan, record.chain_id)
 
 
 def _refusal(plan: UpgradePlan, accept_unknown: bool) -> str:
@@ -139,6 +152,15 @@ def _refusal(plan: UpgradePlan, accept_unknown: bool) -> str:
         return "stored values would change their meaning"
     if plan.release is None and not accept_unknown:
         return "the deployed code is no known release; --accept-unknown replaces it all the same"
+    return ""
+
+
+def _change(shown: UpgradePlan, plan: UpgradePlan) -> str:
+    """Say that something else is deployed than was shown, or nothing."""
+    if (shown.current, shown.current_code) != (plan.current, plan.current_code):
+        return f"what is deployed changed meanwhile: it was {code_words(shown.current_code)}"
+    if shown.administrators != plan.administrators:
+        return f"the administrators changed meanwhile: they were {', '.join(shown.administrators)}"
     return ""
 
 
@@ -162,27 +184,28 @@ class _Sending:
     record_path: Path
     secret: bytes
     timeout_seconds: float
+    accept_unknown: bool
     as_json: bool
 
     def send(self, plan: UpgradePlan, implementation_only: bool) -> None:
         if not implementation_only:
             check_administrator(plan, self.secret)
-        deployed = None
+        deployed, receipt, refusal = None, None, ""
         if plan.implementation is None:
-            deployed = self._deploy(plan.name)
+            deployed, shown = self._deploy(plan.name), plan
             block = self.endpoint.head().reference
             plan = plan_upgrade(self.endpoint, self.record, plan.name, block, deployed.address)
-            if not self.as_json:
-                echo_plan(plan, self.record.chain_id)
-        if implementation_only:
-            self._end(plan, deployed, None)
-            return
-        receipt = execute_upgrade(
-            self.endpoint, self.record, plan, self.secret, self.timeout_seconds
-        )
-        self._end(plan, deployed, receipt)
-        if deployed:
+            _show(plan, self.record, self.as_json)
+            refusal = _refusal(plan, self.accept_unknown) or _change(shown, plan)
+        if not refusal and not implementation_only:
+            receipt = execute_upgrade(
+                self.endpoint, self.record, plan, self.secret, self.timeout_seconds
+            )
+        self._end(plan, deployed, receipt, refusal)
+        if deployed and receipt:
             replace_implementation(self.record_path, plan.name, deployed)
+        if refusal:
+            sys.exit(1)
 
     def _deploy(self, name: str) -> DeployedContract:
         deployed = deploy_implementation(
@@ -195,12 +218,16 @@ class _Sending:
         return deployed
 
     def _end(
-        self, plan: UpgradePlan, deployed: DeployedContract | None, receipt: Receipt | None
+        self,
+        plan: UpgradePlan,
+        deployed: DeployedContract | None,
+        receipt: Receipt | None,
+        refusal: str,
     ) -> None:
         if self.as_json:
             sent = receipt and hex0x(receipt.transaction_hash)
             content = deployed and implementation_content(deployed)
-            result = {"refused": None, "sent": bool(receipt), "transaction_hash": sent}
+            result = {"refused": refusal or None, "sent": bool(receipt), "transaction_hash": sent}
             echo_json(
                 plan_json(plan, self.record.chain_id) | result | {"new_implementation": content}
             )
@@ -211,6 +238,14 @@ class _Sending:
         if deployed is None:
             echo_fact("record", f"needs the new implementation of {plan.name}, with its deployment")
         elif receipt is None:
-            echo_fact("not upgraded", "an administrator still has to send the calldata above")
-            echo_fact("record", "afterwards it needs, as this contract's implementation:")
-            echo_json(implementation_content(deployed))
+            _echo_not_upgraded(deployed, refusal)
+
+
+def _echo_not_upgraded(deployed: DeployedContract, refusal: str) -> None:
+    if refusal:
+        echo_fact("refused", refusal)
+        echo_fact("not upgraded", "the new code stands, unused, and --implementation can name it")
+    else:
+        echo_fact("not upgraded", "an administrator still has to send the calldata above")
+    echo_fact("record", "after the upgrade it needs, as this contract's implementation:")
+    echo_json(implementation_content(deployed))

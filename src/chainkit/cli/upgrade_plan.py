@@ -9,8 +9,8 @@ from eth_utils.address import to_checksum_address
 
 from chainkit.cli.options import hex0x
 from chainkit.cli.registry import echo_fact
+from chainkit.comparison import code_words
 from chainkit.upgrade import UpgradePlan
-from chainkit.verification import code_words
 
 _HEX_WIDTH = 80
 
@@ -26,7 +26,7 @@ def echo_plan(plan: UpgradePlan, chain_id: int) -> None:
         echo_fact("  code", code_words(plan.code))
     echo_fact("  size", f"{len(plan.current_code):,} -> {len(plan.code):,} bytes")
     _echo_differences(plan)
-    echo_fact("simulated", f"as {plan.sender} (an administrator), no revert")
+    echo_fact("simulated", _simulation_words(plan))
     _echo_call(plan)
 
 
@@ -86,6 +86,7 @@ def plan_json(plan: UpgradePlan, chain_id: int) -> dict[str, Any]:
             for change in plan.storage_changes
         ],
         "administrators": list(plan.administrators),
+        "simulated": plan.is_simulated,
         "calldata": plan.calldata and hex0x(plan.calldata),
         "calldata_keccak256": plan.calldata_hash and hex0x(plan.calldata_hash),
         "gas": plan.gas,
@@ -94,6 +95,12 @@ def plan_json(plan: UpgradePlan, chain_id: int) -> dict[str, Any]:
 
 def _release_words(plan: UpgradePlan) -> str:
     return f"release {plan.release.version}" if plan.release else "code of no known release"
+
+
+def _simulation_words(plan: UpgradePlan) -> str:
+    if plan.is_simulated:
+        return f"as {plan.sender} (an administrator), no revert"
+    return "not yet: the endpoint supports no state overrides"
 
 
 def _place_words(plan: UpgradePlan) -> str:

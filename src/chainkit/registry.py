@@ -252,20 +252,20 @@ def execute_plan(
     return receipt
 
 
-def check_account(address: str) -> str:
-    """Return an account's address with its checksum.
+def check_account(address: str, subject: str = "owner") -> str:
+    """Return an account's address with its checksum; errors name the ``subject``.
 
     Raises ConfigurationError for anything but 0x and 40 hex digits, a checksum (EIP-55) that
     does not match, and the address that belongs to nobody.
     """
     if not address.startswith("0x") or not is_hex_address(address):
-        raise ConfigurationError("owner", "0x and 40 hex digits", f'"{printable(address)}"')
+        raise ConfigurationError(subject, "0x and 40 hex digits", f'"{printable(address)}"')
     checksummed = to_checksum_address(address)
     # Digits all in one case carry no checksum.
     if address not in (checksummed, address.lower(), "0x" + address[2:].upper()):
-        raise ConfigurationError("owner", f"the checksum of {checksummed}", address)
+        raise ConfigurationError(subject, f"the checksum of {checksummed}", address)
     if checksummed == _NO_ACCOUNT:
-        raise ConfigurationError("owner", "an account", "the zero address")
+        raise ConfigurationError(subject, "an account", "the zero address")
     return checksummed
 
 

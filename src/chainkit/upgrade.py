@@ -143,7 +143,7 @@ def plan_upgrade(
     current_code = state.code(current)
     release = identify_release(name, current_code)
     if release and release.masked_code_hash == releases(name)[0].masked_code_hash:
-        got = f"{release.version} already at {block}"
+        got = f"{release.version}: nothing to upgrade at block {block}"
         raise ConfigurationError(f"code of {name}", "another than this package's", got)
     code = _package_code(record, name, implementation or STAND_IN)
     administrators = _administrators(state, name, proxy)

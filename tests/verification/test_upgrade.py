@@ -101,7 +101,7 @@ def test_broadcast__record_afterwards__verifies(
     assert verify(local_chain).content["verified"] is True
     again = upgrade_command(local_chain, *administrator)
     assert again.code == 2
-    assert "expected another than this package's, got 0.1.0, this package already" in again.err
+    assert "expected another than this package's, got 0.1.0, this package: nothing" in again.err
 
 
 @pytest.mark.usefixtures("older_release")

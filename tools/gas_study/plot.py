@@ -59,7 +59,7 @@ def plot(figures: Figures) -> str:
             _draw(upper[index], figures, hardfork)
             _draw_difference(lower[index], figures, hardfork)
         upper[0].set_ylabel("gas per message")
-        lower[0].set_ylabel("addMessage beside\ncomplete message, event")
+        lower[0].set_ylabel("addMessage, beside\nmessage with event")
         handles, labels = upper[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=3, fontsize=8)
         buffer = io.StringIO()
@@ -80,11 +80,11 @@ def _draw(axes: Axes, figures: Figures, hardfork: str) -> None:
 
 
 def _draw_difference(axes: Axes, figures: Figures, hardfork: str) -> None:
-    pairs = [
-        (figures.message(case, size, hardfork).gas for case in ("add-message", "complete-event"))
-        for size in SIZES
-    ]
-    percent = [100 * (ours / theirs - 1) for ours, theirs in pairs]
+    ours, theirs = (
+        [figures.message(case, size, hardfork).gas for size in SIZES]
+        for case in ("add-message", "complete-event")
+    )
+    percent = [100 * (own / other - 1) for own, other in zip(ours, theirs, strict=True)]
     axes.axhline(0, color="#64748b", linestyle="--", linewidth=1)
     axes.plot(SIZES, percent, color="#2563eb", marker="o", markersize=3)
     axes.set_xlabel("size of the message in bytes")
@@ -92,4 +92,4 @@ def _draw_difference(axes: Axes, figures: Figures, hardfork: str) -> None:
     axes.margins(x=0.06)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+.0f} %"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+.0f} %" if value else "0 %"))

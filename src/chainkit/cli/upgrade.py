@@ -120,7 +120,9 @@ def upgrade(
         raise click.UsageError("--broadcast needs --keystore FILE")
     if implementation_only and implementation:
         raise click.UsageError("--implementation-only deploys what --implementation names")
-    address = bytes.fromhex(check_account(implementation)[2:]) if implementation else None
+    address = None
+    if implementation:
+        address = bytes.fromhex(check_account(implementation, "--implementation")[2:])
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     must_simulate = not implementation_only
     plan = plan_upgrade(endpoint, record, name, head.reference, address, must_simulate)
@@ -204,6 +206,7 @@ class _Sending:
         self._end(plan, deployed, receipt, refusal)
         if deployed and receipt:
             replace_implementation(self.record_path, plan.name, deployed)
+            click.echo(f"wrote the new implementation into {self.record_path}", err=True)
         if refusal:
             sys.exit(1)
 

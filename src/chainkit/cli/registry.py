@@ -21,6 +21,7 @@ from chainkit.cli.options import (
     password_option,
     rpc_option,
 )
+from chainkit.cli.sending import broadcast_option, sender_option, timeout_option
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError
 from chainkit.interface import printable, render
@@ -36,7 +37,7 @@ from chainkit.registry import (
     status_word,
 )
 from chainkit.signatures import address_of, is_valid_public_key
-from chainkit.transactions import RECEIPT_TIMEOUT_SECONDS, Receipt
+from chainkit.transactions import Receipt
 from chainkit.types import BlockHeader, BlockReference, Node
 
 NOT_SENT: Final = "nothing was sent; add --broadcast --keystore FILE to send"
@@ -58,26 +59,10 @@ block_option = click.option(
 _WRITE_OPTIONS: Final = (
     rpc_option,
     deployment_option,
-    click.option("--broadcast", is_flag=True, help="Sign and send; without it nothing is sent."),
-    click.option(
-        "--keystore",
-        "keystore_path",
-        envvar="CHAINKIT_KEYSTORE",
-        show_envvar=True,
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Encrypted key of the registry's owner, for --broadcast.",
-    ),
+    broadcast_option,
+    sender_option("the registry's owner"),
     password_option,
-    click.option(
-        "--timeout",
-        "timeout_seconds",
-        type=click.FloatRange(min=0),
-        default=RECEIPT_TIMEOUT_SECONDS,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long to wait until the transaction is mined.",
-    ),
+    timeout_option,
     json_option,
 )
 

@@ -25,6 +25,7 @@ from chainkit.cli.options import (
     rpc_option,
 )
 from chainkit.cli.registry import NOT_SENT, echo_fact
+from chainkit.cli.sending import broadcast_option, sender_option, timeout_option
 from chainkit.cli.upgrade_plan import echo_plan, plan_json
 from chainkit.comparison import code_words
 from chainkit.deployment import (
@@ -34,7 +35,7 @@ from chainkit.deployment import (
     replace_implementation,
 )
 from chainkit.registry import check_account
-from chainkit.transactions import RECEIPT_TIMEOUT_SECONDS, Receipt
+from chainkit.transactions import Receipt
 from chainkit.upgrade import (
     UpgradePlan,
     check_administrator,
@@ -56,31 +57,15 @@ _UPGRADE_OPTIONS: Final = (
         is_flag=True,
         help="Replace code of no known release, whose storage cannot be compared.",
     ),
-    click.option("--broadcast", is_flag=True, help="Sign and send; without it nothing is sent."),
+    broadcast_option,
     click.option(
         "--implementation-only",
         is_flag=True,
         help="Deploy the new code, which any account may, and leave the upgrade to a multisig.",
     ),
-    click.option(
-        "--keystore",
-        "keystore_path",
-        envvar="CHAINKIT_KEYSTORE",
-        show_envvar=True,
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Encrypted key of an administrator, for --broadcast.",
-    ),
+    sender_option("an administrator"),
     password_option,
-    click.option(
-        "--timeout",
-        "timeout_seconds",
-        type=click.FloatRange(min=0),
-        default=RECEIPT_TIMEOUT_SECONDS,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long to wait until a transaction is mined.",
-    ),
+    timeout_option,
     json_option,
 )
 

@@ -92,4 +92,6 @@ def _draw_difference(axes: Axes, figures: Figures, hardfork: str) -> None:
     axes.margins(x=0.06)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+.0f} %" if value else "0 %"))
+    axes.yaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:+.0f} %" if value else "0 %")
+    )

@@ -48,11 +48,12 @@ def interruptions_deferred() -> Iterator[None]:
     try:
         yield
     finally:
+        came = in_main_thread and _Deferral.pending
         if in_main_thread:
-            _Deferral.active = False
+            _Deferral.active = _Deferral.pending = False
+        # May itself raise what the mask held back; what was noted before is forgotten by then.
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-        if in_main_thread and _Deferral.pending:
-            _Deferral.pending = False
+        if came:
             raise KeyboardInterrupt
 
 
@@ -61,6 +62,10 @@ def end_with_parent() -> None:
 
     Runs in the child, which also inherits what ``interruptions_deferred`` holds back.
     """
+    for number in _INTERRUPTIONS:
+        # Our handler would only note what comes before the program is there.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTIONS)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

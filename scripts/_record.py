@@ -56,9 +56,8 @@ class Draft:
         return found
 
     def settle(self, place: tuple[str, ...], transaction: str, block: int) -> None:
-        """Write which of a contract's transactions was mined, and where."""
-        entry = self.entry(*place)
-        entry.pop(EARLIER, None)
+        """Write which of a contract's transactions was mined, and where; forget the others."""
+        self.entry(*place).pop(EARLIER, None)
         self.add(place, {"transaction": transaction, "block": block})
 
     def add(self, place: tuple[str, ...], entry: Mapping[str, Any]) -> None:
@@ -91,6 +90,9 @@ def drafted(record_path: Path, header: Mapping[str, Any], nonce: int) -> Iterato
     is unfinished is another deployment than ``header`` says.
     """
     with _folder_locked(record_path):
+        if record_path.exists():
+            subject, expected = f"deployment record {record_path}", "no record yet"
+            raise ConfigurationError(subject, expected, "one that another run has just written")
         draft = _opened(record_path, header, nonce)
         try:
             yield draft

@@ -88,8 +88,7 @@ def deploy(
             for step in bar:
                 take(step, account, endpoint, contracts[step.contract], draft)
         for step in steps:  # again, for a reorg may have moved what was mined first
-            (transaction,) = transactions_of(draft.entry(*step.place))
-            draft.settle(step.place, transaction, block_of(endpoint, transaction))
+            settle(step, endpoint, draft)
         record = draft.parsed()
         check(endpoint, record, parameters)
     return record
@@ -119,14 +118,26 @@ def take(
 ) -> None:
     """Have one contract on the chain: by a transaction that the draft knows, or by a new one."""
     sent = transactions_of(draft.entry(*step.place))
-    mined = next((each for each in sent if is_mined_or_waits(endpoint, each)), None)
-    if mined is None:
+    known = next((each for each in sent if is_mined_or_waits(endpoint, each)), None)
+    if known is None:
         signed = sign(step, account, endpoint, container, bool(sent))
-        mined = hex0x(signed.hash)
-        entry = {"address": step.address, "transaction": mined, EARLIER: sent}
+        known = hex0x(signed.hash)
+        entry = {"address": step.address, "transaction": known, EARLIER: sent}
         draft.add(step.place, entry)
         send_transaction(endpoint, signed)
-    draft.settle(step.place, mined, block_of(endpoint, mined))
+    draft.add(step.place, {"block": block_of(endpoint, known)})
+
+
+def settle(step: Step, endpoint: Endpoint, draft: Draft) -> None:
+    """Write down for good which transaction created a contract, and where it stands.
+
+    Raises InconsistentAnswer where none of them is on the chain any more.
+    """
+    sent = transactions_of(draft.entry(*step.place))
+    known = next((each for each in sent if is_mined_or_waits(endpoint, each)), None)
+    if known is None:
+        raise InconsistentAnswer(f"transaction of {step.name}", "one on the chain", "none", sent[0])
+    draft.settle(step.place, known, block_of(endpoint, known))
 
 
 def transactions_of(entry: Entry) -> list[str]:
@@ -162,7 +173,8 @@ def sign(
     """Sign the transaction of one step, with its nonce or not at all.
 
     Raises NonceSpent where the account has used that nonce for something else, and
-    InconsistentAnswer where it was for this step, but the endpoint does not have the transaction.
+    InconsistentAnswer where it has not come to that nonce yet, or used it for this step and the
+    endpoint does not have the transaction.
     """
     count = transaction_count(endpoint, account.address)
     if was_sent and count > step.nonce:
@@ -171,7 +183,11 @@ def sign(
             subject = f"transaction of {step.name}"
             expected = f"one, as there is a contract at {step.address}"
             raise InconsistentAnswer(subject, expected, f"none at {endpoint.name}")
-    if count != step.nonce:
+    if count < step.nonce:
+        # A reorg took an earlier step back, or the endpoint lags: going on later helps.
+        subject = f"transactions of {account.address}"
+        raise InconsistentAnswer(subject, step.nonce, count, step.name)
+    if count > step.nonce:
         raise NonceSpent(f"transactions of {account.address}", step.nonce, count, step.name)
     # Not `account.deploy`: on a network given by its URL, that caches types by address on disk,
     # where the next chain with the same addresses would find them.

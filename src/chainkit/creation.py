@@ -21,14 +21,16 @@ from chainkit.artifacts import creation_code, identify_release
 from chainkit.chain import parse_bytes, parse_integer
 from chainkit.comparison import Comparison, code_words, told
 from chainkit.contract_state import ContractState
-from chainkit.deployment import DeployedContract, DeploymentRecord
+from chainkit.deployment import DeployedContract, DeploymentRecord, RecordedParameters
 from chainkit.errors import InconsistentAnswer, MalformedData
 from chainkit.interface import render_call, shipped_interface
+from chainkit.parameters import Parameters
 from chainkit.signatures import keccak256
-from chainkit.types import ADDRESS_LENGTH
+from chainkit.types import ADDRESS_LENGTH, Log
 
 _UPGRADED: Final = keccak256(b"Upgraded(address)")
 _PROXY_ARGUMENTS: Final = ("address", "bytes")
+_ALL_KNOWN: Final = "all known releases"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,92 +52,118 @@ class Creation:
         return f"{address} in block {self.block}, by {sender}, with {code_words(self.data)}"
 
 
-def compare_creations(state: ContractState, record: DeploymentRecord) -> Iterator[Comparison]:
+def compare_creations(
+    state: ContractState,
+    record: DeploymentRecord,
+    council: Parameters | RecordedParameters | None,
+) -> Iterator[Comparison]:
     """Compare how each contract was created with what the package would have sent.
 
-    What a proxy was initialized with is compared where the record holds parameters, else told.
+    What the contracts were given at first is compared where the record holds parameters, else told;
+    it must not have been the deployer, unless ``council`` says that this is the council's account.
+    Implementations are left out: their code is compared, and their own storage is nobody's.
     """
-    sequence, registry = record.originator_sequence, record.node_registry
+    sequence = record.originator_sequence
     callers = encode(["address", "address"], list(record.payload_addresses))
-    yield from _compare(state, record, sequence, callers)
+    expected = _expected(sequence, sequence.name, record.deployer, callers)
+    yield _comparison(sequence.name, expected, _fetch(state, sequence))
     for proxy in record.sequenced_logs:
-        yield from _compare_implementation(state, record, proxy)
-        yield from _compare_proxy(state, record, proxy)
-        yield from _compare_history(state, proxy)
-    found = _fetch(state, registry)
-    given = record.parameters
-    # The owner at first; without parameters the transaction says who it was.
-    owner = given.registry_owner if given else (found.data[-ADDRESS_LENGTH:] if found else b"")
-    yield from _compare(state, record, registry, owner.rjust(32, b"\0"))
+        yield from _compare_proxy(state, record, proxy, council)
+        yield _compare_history(state, proxy)
+    yield from _compare_registry(state, record, council)
 
 
-def _compare_implementation(
-    state: ContractState, record: DeploymentRecord, proxy: DeployedContract
+def _compare_registry(
+    state: ContractState,
+    record: DeploymentRecord,
+    council: Parameters | RecordedParameters | None,
 ) -> Iterator[Comparison]:
-    implementation = proxy.implementation
-    assert implementation is not None, "a record's logs are proxies"
-    arguments = encode(["address"], [record.originator_sequence.address])
-    found = _fetch(state, implementation)
-    # Anybody may deploy an implementation, so whoever did is as expected.
-    sender = found.sender if found else record.deployer
-    expected = _expected(implementation, proxy.name, sender, arguments)
-    yield _comparison(f"{proxy.name}' implementation", expected, found)
+    registry, given = record.node_registry, record.parameters
+    found = _fetch(state, registry)
+    first = found.data[-ADDRESS_LENGTH:] if found else b""
+    owner = given.registry_owner if given else first
+    expected = _expected(registry, registry.name, record.deployer, owner.rjust(32, b"\0"))
+    yield _comparison(registry.name, expected, found)
+    allowed = council.registry_owner if council else None
+    yield _first(f"first owner of {registry.name}", first, record.deployer, allowed)
+
+
+def _first(subject: str, account: bytes, deployer: bytes, allowed: bytes | None) -> Comparison:
+    words = to_checksum_address(account) if account else "unknown"
+    if account == deployer != allowed:
+        return Comparison(subject, "not the deployer", f"the deployer {words}")
+    return told(subject, None, words)
 
 
 def _compare_proxy(
-    state: ContractState, record: DeploymentRecord, proxy: DeployedContract
+    state: ContractState,
+    record: DeploymentRecord,
+    proxy: DeployedContract,
+    council: Parameters | RecordedParameters | None,
 ) -> Iterator[Comparison]:
-    found = _fetch(state, proxy)
-    code = creation_code("SequencedLogProxy")
+    found, code = _fetch(state, proxy), creation_code("SequencedLogProxy")
     arguments = found.data[len(code) :] if found else b""
+    wanted, admin = None, b""
     try:
-        first, call = decode(_PROXY_ARGUMENTS, arguments)
-        arguments = encode(_PROXY_ARGUMENTS, [first, call])
-        told_call = _initialization(proxy.name, call)
+        implementation, call = decode(_PROXY_ARGUMENTS, arguments)
+        arguments = encode(_PROXY_ARGUMENTS, [implementation, call])
+        admin, got = _initialization(proxy.name, call)
     except (DecodingError, MalformedData):
-        told_call = "no call to initialize"
+        wanted, got = "a call to initialize", "another, or none"
     expected = _expected(proxy, "SequencedLogProxy", record.deployer, arguments)
     yield _comparison(f"{proxy.name}' proxy", expected, found)
-    wanted = None
     if record.parameters:
         bounds = record.parameters.payload_bounds[proxy.name]
-        admin = to_checksum_address(record.parameters.message_admin)
+        named = to_checksum_address(record.parameters.message_admin)
         data = shipped_interface(proxy.name).encode(
-            "initialize", admin, bounds.minimum, bounds.maximum
+            "initialize", named, bounds.minimum, bounds.maximum
         )
-        wanted = _initialization(proxy.name, data)
-    yield told(f"first call to {proxy.name}", wanted, told_call)
+        _, wanted = _initialization(proxy.name, data)
+    yield told(f"first call to {proxy.name}", wanted, got)
+    allowed = council.message_admin if council else None
+    yield _first(f"first administrator of {proxy.name}", admin, record.deployer, allowed)
 
 
-def _compare_history(state: ContractState, proxy: DeployedContract) -> Iterator[Comparison]:
+def _compare_history(state: ContractState, proxy: DeployedContract) -> Comparison:
+    """Compare what a proxy has run with the known releases.
+
+    Code is read at the present block: an implementation that was made to destroy itself, and made
+    again as a release at the same address, passes.
+    """
     subject = f"implementations of {proxy.name} since block {proxy.block}"
-    try:
-        logs = state.endpoint.logs(
-            proxy.block, state.block.number, [proxy.address], topics=[_UPGRADED]
-        )
-    except InconsistentAnswer as error:
-        yield told(subject, None, f"not known: {error.got}")
-        return
+    logs = list(_upgrades(state, proxy, proxy.block, state.block.number))
+    if any(len(log.topics) != 2 for log in logs):
+        return Comparison(subject, _ALL_KNOWN, "an Upgraded event without an implementation")
     addresses = dict.fromkeys(log.topics[1][-ADDRESS_LENGTH:] for log in logs)
     unknown = [
         to_checksum_address(address)
         for address in addresses
         if identify_release(proxy.name, state.code(address)) is None
     ]
-    got = f"unknown code at {', '.join(unknown)}" if unknown else "all known releases"
-    yield Comparison(subject, "all known releases", got if addresses else "none")
+    got = f"unknown code at {', '.join(unknown)}" if unknown else _ALL_KNOWN
+    return Comparison(subject, _ALL_KNOWN, got if addresses else "none")
 
 
-def _initialization(name: str, call: bytes) -> str:
+def _upgrades(
+    state: ContractState, proxy: DeployedContract, first: int, last: int
+) -> Iterator[Log]:
+    """Return the proxy's events, by halves of the range where an endpoint refuses all of it."""
+    if first > last:
+        return
+    try:
+        yield from state.endpoint.logs(first, last, [proxy.address], topics=[_UPGRADED])
+    except InconsistentAnswer:
+        if first == last:
+            raise
+        middle = (first + last) // 2
+        yield from _upgrades(state, proxy, first, middle)
+        yield from _upgrades(state, proxy, middle + 1, last)
+
+
+def _initialization(name: str, call: bytes) -> tuple[bytes, str]:
+    """Return the administrator that a call to `initialize` names, and the call in words."""
     arguments = shipped_interface(name).arguments("initialize", call)
-    return render_call("initialize", arguments)
-
-
-def _compare(
-    state: ContractState, record: DeploymentRecord, contract: DeployedContract, arguments: bytes
-) -> Iterator[Comparison]:
-    expected = _expected(contract, contract.name, record.deployer, arguments)
-    yield _comparison(contract.name, expected, _fetch(state, contract))
+    return bytes.fromhex(arguments["admin"][2:]), render_call("initialize", arguments)
 
 
 def _expected(contract: DeployedContract, name: str, sender: bytes, arguments: bytes) -> Creation:

@@ -134,7 +134,7 @@ class _Comparisons:
             yield from self._registry_state(registry)
         else:
             yield _untold(registry)
-        yield from compare_creations(self._state, self._record)
+        yield from compare_creations(self._state, self._record, self._parameters)
         if isinstance(self._given, Parameters):
             yield from compare_accounts(self._state.endpoint, self._given, self._state.block)
 

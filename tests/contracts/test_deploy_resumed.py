@@ -3,7 +3,7 @@ import json
 import pytest
 
 from chainkit.chain import Endpoint
-from chainkit.errors import EndpointUnavailable, RefusedRequest
+from chainkit.errors import ConfigurationError, EndpointUnavailable, RefusedRequest
 from localnet.deployment import PARAMETERS
 from scripts import deploy as script
 from scripts._record import UnfinishedDeployment
@@ -107,6 +107,33 @@ def test_resume__pool_forgot_a_transaction_that_is_mined_later__finds_it_by_its_
     endpoint.request("evm_mine")
     assert "0x" + run().originator_sequence.transaction.hex() == first
     assert "earlier" not in record.read_text()
+
+
+def test_resume__endpoint_lags_behind_the_accounts_nonce__goes_on_later(
+    killed_after, run, deployer, monkeypatch
+):
+    first = deployer.nonce
+    killed_after(3)
+    with monkeypatch.context() as patch:
+        answering(patch, {"eth_getTransactionCount": hex(first + 1)})
+        expected = rf"expected {first + 3}, got {first + 1} .*the same command goes on"
+        with pytest.raises(UnfinishedDeployment, match=expected):
+            run()
+    run()
+
+
+def test_deploy__another_run_wrote_the_record_meanwhile__sends_nothing(
+    run, record, deployer, packaged, monkeypatch
+):
+    def compile_slowly():
+        record.write_text("the other run's")
+        return packaged
+
+    monkeypatch.setattr(script, "packaged_contracts", compile_slowly)
+    nonce = deployer.nonce
+    with pytest.raises(ConfigurationError, match="one that another run has just written"):
+        run()
+    assert (deployer.nonce, record.read_text()) == (nonce, "the other run's")
 
 
 def test_deploy__reorg_moves_transactions_before_the_record_is_written__records_the_new_heights(

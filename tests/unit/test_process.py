@@ -22,6 +22,18 @@ def test_interrupt__inside_a_deferred_block__raises_at_its_end() -> None:
         pass
 
 
+def test_interrupt__noted_and_held_back_at_once__raises_once() -> None:
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt), interruptions_deferred():
+            interrupt(signal.SIGTERM, None)
+            signal.raise_signal(signal.SIGTERM)
+        with interruptions_deferred():
+            pass
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
 def test_interrupt__while_another_thread_defers__raises_at_once() -> None:
     inside, done = threading.Event(), threading.Event()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ from eth_abi.abi import encode
 from eth_account import Account
 
 from chainkit.artifacts import creation_code, runtime_code
+from chainkit.chain import Endpoint
 from chainkit.contract_state import DEFAULT_ADMIN_ROLE, IMPLEMENTATION_SLOT, erc7201_slot
+from chainkit.errors import InconsistentAnswer
 from chainkit.interface import shipped_interface
-from chainkit.parameters import read_parameters
+from chainkit.parameters import Parameters, read_parameters
 from chainkit.signatures import keccak256
+from chainkit.types import Log
 from localnet.anvil import Anvil
 from localnet.deployment import PARAMETERS
 from scripts._steps import Step, deployment_steps
@@ -55,10 +59,16 @@ def genuine(step: Step) -> bytes:
     return creation_code(step.contract) + encode(CONSTRUCTORS[step.contract], step.arguments)
 
 
-def deploy(anvil: Anvil, forged: dict[tuple[str, ...], bytes], path: Path) -> dict[str, Any]:
+def deploy(
+    anvil: Anvil,
+    forged: dict[tuple[str, ...], bytes],
+    path: Path,
+    parameters: Parameters | None = None,
+) -> dict[str, Any]:
     """Deploy as the script does, but for what is forged, and write the record."""
     contracts: dict[str, Any] = {}
-    for step in deployment_steps(dev_address(0), 0, read_parameters(PARAMETERS)):
+    given = parameters or read_parameters(PARAMETERS)
+    for step in deployment_steps(dev_address(0), 0, given):
         receipt = send(anvil, forged.get(step.place) or genuine(step))
         assert receipt["status"] == "0x1"
         entry = contracts
@@ -172,24 +182,110 @@ def test_verify__record_with_another_deployer__names_a_creation(
     assert outcome.content["comparisons"][-1]["subject"] == "creation of OriginatorSequence"
 
 
-def test_verify__proxy_ran_other_code_for_a_while__names_its_history(
-    local_chain: LocalChain,
+def test_verify__deployer_was_first_administrator_and_owner__names_it(
+    anvil: Anvil, tmp_path: Path
 ) -> None:
+    path, deployer = tmp_path / "record.json", bytes.fromhex(dev_address(0)[2:])
+    council = read_parameters(PARAMETERS)
+    own = replace(council, message_admin=deployer, registry_owner=deployer)
+    record = deploy(anvil, {}, path, own)["contracts"]
+    for name in ("GroupMessages", "IdentityUpdates"):
+        interface, address = shipped_interface(name), record[name]["address"]
+        send(anvil, interface.encode("grantRole", bytes(32), dev_address(ADMINISTRATOR)), address)
+        send(anvil, interface.encode("renounceRole", bytes(32), dev_address(0)), address)
+    registry, address = shipped_interface("NodeRegistry"), record["NodeRegistry"]["address"]
+    send(anvil, registry.encode("transferOwnership", dev_address(ADMINISTRATOR)), address)
+    send(anvil, registry.encode("acceptOwnership"), address, ADMINISTRATOR)
+
+    outcome = run(
+        *("contracts", "verify", "--rpc", anvil.url, "--deployment", path),
+        *("--parameters", PARAMETERS, "--json", "--all"),
+    )
+
+    assert outcome.code == 1
+    comparisons = outcome.content["comparisons"]
+    assert [item["subject"] for item in comparisons if item["result"] == "differs"] == [
+        "first administrator of GroupMessages",
+        "first administrator of IdentityUpdates",
+        "first owner of NodeRegistry",
+    ]
+
+
+@pytest.fixture
+def other_code_for_a_while(local_chain: LocalChain) -> LocalChain:
+    """GroupMessages was upgraded to code of no release, and back."""
     proxy = local_chain.record.group_messages
     assert proxy.implementation is not None
-    own = proxy.implementation.address
-    other = bytes.fromhex("00" * 19 + "99")
-    code = bytearray(local_chain.endpoint.code(own, local_chain.head().reference))
-    # Other code at another address that answers as an upgrade asks; its own address is in it.
-    write_code(local_chain, other, bytes(code).replace(own, other)[:-1] + b"\x00")
-    upgrade = ("upgradeToAndCall", "0x" + other.hex(), b"")
-    call_as(local_chain, ADMINISTRATOR, "GroupMessages", proxy.address, *upgrade)
-    back = ("upgradeToAndCall", "0x" + own.hex(), b"")
-    call_as(local_chain, ADMINISTRATOR, "GroupMessages", proxy.address, *back)
+    own, other = proxy.implementation.address, bytes.fromhex("00" * 19 + "99")
+    code = local_chain.endpoint.code(own, local_chain.head().reference)
+    # It answers as an upgrade asks: only its metadata and its own address differ.
+    write_code(local_chain, other, code.replace(own, other)[:-1] + b"\x00")
+    for implementation in (other, own):
+        call = ("upgradeToAndCall", "0x" + implementation.hex(), b"")
+        call_as(local_chain, ADMINISTRATOR, "GroupMessages", proxy.address, *call)
+    return local_chain
 
-    outcome = verify(local_chain.url, local_chain.record_path)
 
+def assert_history_differs(chain: LocalChain, got: str) -> None:
+    outcome = verify(chain.url, chain.record_path)
     assert outcome.code == 1
     last = outcome.content["comparisons"][-1]
     assert last["subject"].startswith("implementations of GroupMessages since block")
-    assert "unknown code at 0x" in last["got"]
+    assert got in last["got"]
+
+
+def test_verify__proxy_ran_other_code_for_a_while__names_its_history(
+    other_code_for_a_while: LocalChain,
+) -> None:
+    assert_history_differs(other_code_for_a_while, "unknown code at 0x")
+
+
+Logs = Callable[..., list[Log]]
+
+
+@pytest.fixture
+def logs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Logs], Logs]], None]:
+    """Lets the endpoint answer otherwise to the question for logs."""
+    return lambda change: monkeypatch.setattr(Endpoint, "logs", change(Endpoint.logs))
+
+
+def limited_to(blocks: int) -> Callable[[Logs], Logs]:
+    def change(ask: Logs) -> Logs:
+        def answer(self: Endpoint, first: int, last: int, *rest: Any, **options: Any) -> list[Log]:
+            if last - first >= blocks:
+                raise InconsistentAnswer("logs", "logs", f"at most {blocks} blocks")
+            return ask(self, first, last, *rest, **options)
+
+        return answer
+
+    return change
+
+
+def without_topics(ask: Logs) -> Logs:
+    def answer(*arguments: Any, **options: Any) -> list[Log]:
+        return [replace(log, topics=log.topics[:1]) for log in ask(*arguments, **options)]
+
+    return answer
+
+
+def test_verify__endpoint_limits_the_range_of_logs__reads_the_history_in_parts(
+    other_code_for_a_while: LocalChain, logs: Callable[[Callable[[Logs], Logs]], None]
+) -> None:
+    logs(limited_to(2))
+    assert_history_differs(other_code_for_a_while, "unknown code at 0x")
+
+
+def test_verify__endpoint_gives_no_logs__could_not_be_compared(
+    local_chain: LocalChain, logs: Callable[[Callable[[Logs], Logs]], None]
+) -> None:
+    logs(limited_to(0))
+    outcome = verify(local_chain.url, local_chain.record_path)
+    assert outcome.code == 2
+    assert "at most 0 blocks" in outcome.err
+
+
+def test_verify__event_without_an_implementation__names_the_history(
+    local_chain: LocalChain, logs: Callable[[Callable[[Logs], Logs]], None]
+) -> None:
+    logs(without_topics)
+    assert_history_differs(local_chain, "an Upgraded event without an implementation")

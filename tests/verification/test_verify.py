@@ -172,6 +172,9 @@ def test_verify__as_deployed__holds_by_record_and_by_parameters(local_chain: Loc
         "pause of IdentityUpdates",
         "last sequence id of OriginatorSequence",
         "operators' address updates in NodeRegistry",
+        "first administrator of GroupMessages",
+        "first administrator of IdentityUpdates",
+        "first owner of NodeRegistry",
     }
 
 

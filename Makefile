@@ -24,11 +24,6 @@ export SPARK_LOCAL_IP := 127.0.0.1
 CONTRACTS := $(shell find contracts -name '*.sol')
 PYTEST := python -m pytest
 
-# Drawn once; every make shows how to run the same again.
-ifndef FUZZ_SEED
-FUZZ_SEED := 0x$(shell od -An -N8 -tx8 /dev/urandom | tr -d ' ')
-endif
-
 .PHONY: all help setup check format test unit forge coverage contracts integration fuzz mutation \
   gas demo localnet lock generate clean
 
@@ -81,7 +76,6 @@ check: setup  ## format, lint, types, import layers, generated files
 	forge fmt --check
 	solhint --max-warnings 0 --noPoster 'contracts/**/*.sol'
 	solhint --max-warnings 0 --noPoster -c tests/forge/.solhint.json 'tests/forge/**/*.sol'
-
 	FOUNDRY_OUT=.cache/slither/out FOUNDRY_CACHE_PATH=.cache/slither/cache slither .
 	node tools/upgrades/main.mjs check
 	python tools/generate_protobuf.py --check
@@ -115,9 +109,10 @@ integration: setup  ## real anvil, databases and Spark
 	python -m tools.gas_study --check
 
 fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its seed
-	@echo "fuzz: again with make fuzz FUZZ_SEED=$(FUZZ_SEED)"
-	FOUNDRY_PROFILE=fuzz forge test --fuzz-seed $(FUZZ_SEED)
-	FUZZ_SEED=$(FUZZ_SEED) $(PYTEST) -p ape.pytest.plugin -s tests/contracts/test_stateful_*.py
+	export FUZZ_SEED="$${FUZZ_SEED:-0x$$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}"; \
+	  echo "fuzz: again with make fuzz FUZZ_SEED=$$FUZZ_SEED"; \
+	  FOUNDRY_PROFILE=fuzz forge test --fuzz-seed "$$FUZZ_SEED"; \
+	  $(PYTEST) -p ape.pytest.plugin -s tests/contracts/test_stateful_*.py
 
 mutation: setup  ## break the contracts on purpose, see which tests notice; writes docs/mutation.md
 	python -m tools.mutation run

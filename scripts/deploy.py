@@ -11,7 +11,7 @@ before there is a record (docs/adr/0009).
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -118,7 +118,7 @@ def take(
 ) -> None:
     """Have one contract on the chain: by a transaction that the draft knows, or by a new one."""
     sent = transactions_of(draft.entry(*step.place))
-    known = next((each for each in sent if is_mined_or_waits(endpoint, each)), None)
+    known = known_among(sent, endpoint)
     if known is None:
         signed = sign(step, account, endpoint, container, bool(sent))
         known = hex0x(signed.hash)
@@ -134,7 +134,7 @@ def settle(step: Step, endpoint: Endpoint, draft: Draft) -> None:
     Raises InconsistentAnswer where none of them is on the chain any more.
     """
     sent = transactions_of(draft.entry(*step.place))
-    known = next((each for each in sent if is_mined_or_waits(endpoint, each)), None)
+    known = known_among(sent, endpoint)
     if known is None:
         raise InconsistentAnswer(f"transaction of {step.name}", "one on the chain", "none", sent[0])
     draft.settle(step.place, known, block_of(endpoint, known))
@@ -146,12 +146,13 @@ def transactions_of(entry: Entry) -> list[str]:
     return newest + [each for each in entry.get(EARLIER, []) if each not in newest]
 
 
-def is_mined_or_waits(endpoint: Endpoint, transaction: str) -> bool:
-    """Tell whether an endpoint has a transaction; what it cannot tell is an error."""
-    return any(
-        endpoint.request(method, transaction)
-        for method in ("eth_getTransactionReceipt", "eth_getTransactionByHash")
-    )
+def known_among(sent: Sequence[str], endpoint: Endpoint) -> str | None:
+    """Return the first transaction that is mined or waits; what cannot be told is an error."""
+    methods = ("eth_getTransactionReceipt", "eth_getTransactionByHash")
+    for transaction in sent:
+        if any(endpoint.request(method, transaction) for method in methods):
+            return transaction
+    return None
 
 
 def block_of(endpoint: Endpoint, transaction: str) -> int:

@@ -23,7 +23,8 @@ import solcx
 from ape import Project, compilers
 from ethpm_types import ContractType
 
-from chainkit.artifacts import CONTRACTS, RELEASES_FILE, UPGRADEABLE, interface_lines
+from chainkit.artifacts import CONTRACTS, RELEASES_FILE, interface_lines
+from chainkit.parameters import SEQUENCED_LOGS
 from chainkit.signatures import keccak256
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,7 +85,7 @@ class Compilation:
                 for id_, places in references.items()
             },
         }
-        return content | ({"storage": self.storage(name)} if name in UPGRADEABLE else {})
+        return content | ({"storage": self.storage(name)} if name in SEQUENCED_LOGS else {})
 
     def release(self, name: str, version: str) -> Json:
         """Return what `chainkit.artifacts` reads of an upgradeable contract's release."""
@@ -242,13 +243,13 @@ def generated_files(compilation: Compilation, past_releases: Json) -> Files:
 def read_releases(package: Path = PACKAGE) -> Json:
     """Return the releases noted so far, by contract name; they never change."""
     text = _read(package / "artifact" / RELEASES_FILE)
-    found: Json = json.loads(text) if text else {name: [] for name in UPGRADEABLE}
+    found: Json = json.loads(text) if text else {name: [] for name in SEQUENCED_LOGS}
     return found
 
 
 def with_release(past_releases: Json, compilation: Compilation, version: str) -> Json:
     """Return the releases with today's contracts added. Raises click's error if it is there."""
-    if any(noted["version"] == version for noted in past_releases[UPGRADEABLE[0]]):
+    if any(noted["version"] == version for noted in past_releases[SEQUENCED_LOGS[0]]):
         raise click.ClickException(f"release {version} is noted already, and releases never change")
     return {
         name: [*noted, compilation.release(name, version)] for name, noted in past_releases.items()

@@ -16,20 +16,17 @@ from typing import Any, Final
 from eth_utils.abi import collapse_if_tuple
 
 from chainkit import __version__
+from chainkit.parameters import SEQUENCED_LOGS
 from chainkit.signatures import keccak256
 from chainkit.storage_layout import Storage, parse_storage
 
-UPGRADEABLE: Final = ("GroupMessages", "IdentityUpdates")
-"""The contracts that stand behind a SequencedLogProxy."""
-
-CONTRACTS: Final = (*UPGRADEABLE, "NodeRegistry", "OriginatorSequence", "SequencedLogProxy")
+CONTRACTS: Final = (*SEQUENCED_LOGS, "NodeRegistry", "OriginatorSequence", "SequencedLogProxy")
 """All contracts that are deployed."""
 
 RELEASES_FILE: Final = "releases.json"
 
 _WORD: Final = 32
 """Bytes that an immutable fills, whatever its type."""
-
 
 Positions = Mapping[str, tuple[int, ...]]
 """Where in the runtime code each immutable stands, by its variable's name: byte offsets."""
@@ -92,11 +89,6 @@ def runtime_code(name: str, immutables: Mapping[str, bytes]) -> bytes:
     if set(immutables) != set(found.immutables):
         raise ValueError(f"immutables of {name}: {sorted(found.immutables)}, not {immutables}")
     return _filled(found.masked_code, found.immutables, immutables)
-
-
-def code_hash(name: str, immutables: Mapping[str, bytes]) -> bytes:
-    """Return keccak256 of the code that must stand on a chain, 32 bytes; as runtime_code."""
-    return keccak256(runtime_code(name, immutables))
 
 
 def immutables_of(name: str, code: bytes) -> dict[str, bytes]:

@@ -21,7 +21,7 @@ PAYLOAD_SIZE_CAP: Final = 1024 * 1024
 """Bytes: what the contracts' `payloadSizeCap` answers, the highest bound that may be set."""
 
 SEQUENCED_LOGS: Final = ("GroupMessages", "IdentityUpdates")
-"""The contracts that publish payloads, each with bounds of its own."""
+"""The contracts that publish payloads, each behind a proxy and with bounds of its own."""
 
 _NO_ACCOUNT: Final = "0x" + 40 * "0"
 _KINDS: Final = {"account": False, "contract": True}

@@ -12,9 +12,14 @@ import pytest
 from eth_utils.address import to_checksum_address
 
 from chainkit.artifacts import runtime_code
-from chainkit.contract_state import IMPLEMENTATION_SLOT, INITIALIZABLE_SLOT, erc1967_slot
+from chainkit.contract_state import (
+    IMPLEMENTATION_SLOT,
+    INITIALIZABLE_SLOT,
+    ContractState,
+    erc1967_slot,
+)
 from chainkit.errors import ConfigurationError
-from chainkit.parameters import read_parameters
+from chainkit.parameters import PAYLOAD_SIZE_CAP, SEQUENCED_LOGS, read_parameters
 from chainkit.types import BlockReference
 from chainkit.upgrade import deploy_implementation
 from chainkit.verification import (
@@ -176,6 +181,15 @@ def test_verify__as_deployed__holds_by_record_and_by_parameters(local_chain: Loc
         "first administrator of IdentityUpdates",
         "first owner of NodeRegistry",
     }
+
+
+@pytest.mark.parametrize("name", SEQUENCED_LOGS)
+def test_payload_size_cap__of_the_contracts__is_what_parameters_are_held_to(
+    local_chain: LocalChain, name: str
+) -> None:
+    proxy = next(log for log in local_chain.record.sequenced_logs if log.name == name)
+    state = ContractState(local_chain.endpoint, local_chain.head().reference)
+    assert state.ask(name, proxy.address, "payloadSizeCap") == PAYLOAD_SIZE_CAP
 
 
 @pytest.mark.parametrize("what", TAMPERINGS)

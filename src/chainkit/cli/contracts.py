@@ -36,7 +36,7 @@ def contracts() -> None:
     """
 
 
-@contracts.command("verify")
+@contracts.command("verify", short_help="Compare a deployment with this package.")
 @rpc_option
 @deployment_option
 @click.option(

@@ -12,7 +12,6 @@ from typing import Final
 
 import click
 
-from chainkit.artifacts import UPGRADEABLE
 from chainkit.chain import Endpoint
 from chainkit.cli.command import CompleteCommand
 from chainkit.cli.options import (
@@ -34,6 +33,7 @@ from chainkit.deployment import (
     implementation_content,
     replace_implementation,
 )
+from chainkit.parameters import SEQUENCED_LOGS
 from chainkit.registry import check_account
 from chainkit.transactions import Receipt
 from chainkit.upgrade import (
@@ -74,8 +74,8 @@ def _upgrade_options(command: Callable[..., None]) -> Callable[..., None]:
     return reduce(lambda inner, option: option(inner), reversed(_UPGRADE_OPTIONS), command)
 
 
-@click.command("upgrade", cls=CompleteCommand)
-@click.argument("name", metavar="CONTRACT", type=click.Choice(UPGRADEABLE))
+@click.command("upgrade", cls=CompleteCommand, short_help="Upgrade a log to this package's code.")
+@click.argument("name", metavar="CONTRACT", type=click.Choice(SEQUENCED_LOGS))
 @_upgrade_options
 def upgrade(
     name: str,

@@ -12,6 +12,7 @@
     │   ├── RetryableChainError  asking again, or elsewhere, may help
     │   │   ├── EndpointUnavailable
     │   │   ├── RateLimited
+    │   │   ├── RangeRefused
     │   │   └── InconsistentAnswer
     │   └── FatalChainError      asking again changes nothing
     │       ├── WrongChain
@@ -20,6 +21,8 @@
     │       ├── TransactionFailed
     │       └── ReorgTooDeep
     └── StoreError               a database or an export that cannot be read or written
+        ├── StoreUnavailable     waiting may help
+        └── StoreInUse           another indexer holds the database
 
 A rate limit never looks like bad data, nor bad data like a rate limit: they are different types.
 """
@@ -80,6 +83,12 @@ class RateLimited(RetryableChainError):
     retry_after: float | None = None
 
 
+class RangeRefused(RetryableChainError):
+    """The endpoint gives logs of fewer blocks at once; ``suggested_blocks`` if it said how many."""
+
+    suggested_blocks: int | None = None
+
+
 class InconsistentAnswer(RetryableChainError):
     """An answer contradicts itself or what was proved before (forks mixed, logs cut)."""
 
@@ -112,3 +121,11 @@ class ReorgTooDeep(FatalChainError):
 
 class StoreError(ChainkitError):
     """A database or an export cannot be read or written."""
+
+
+class StoreUnavailable(StoreError):
+    """The database does not answer now (restarting, disk full, locked): waiting may help."""
+
+
+class StoreInUse(StoreError):
+    """Another indexer holds the database: two would contradict each other."""

@@ -7,10 +7,10 @@ being replayed for another (XIP-49 §3.2.5 asks for domain separation).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import IO, Final
 
 from coincurve import PrivateKey, PublicKey
-from eth_hash.auto import keccak as _keccak
+from eth_hash.backends.pysha3 import keccak256 as _keccak256
 
 from chainkit.errors import InvalidSignature
 
@@ -28,7 +28,7 @@ SECP256K1_ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25
 
 def keccak256(data: bytes) -> bytes:
     """Return the 32-byte keccak256 of ``data``."""
-    return _keccak(data)
+    return _keccak256(data)
 
 
 class SigningKey:
@@ -52,6 +52,11 @@ class SigningKey:
     def __reduce__(self) -> tuple[object, ...]:
         """Refuse to be pickled: that would write the secret."""
         raise TypeError("a SigningKey does not leave the process")
+
+    def write_secret(self, pipe: IO[bytes]) -> None:
+        """Hand the 32-byte secret to a process of one's own: never to a file."""
+        pipe.write(self._private_key.secret)
+        pipe.flush()
 
     def sign(self, digest: bytes) -> bytes:
         """Return the 65-byte recoverable signature over a 32-byte digest."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from chainkit.errors import MalformedData
 
@@ -59,6 +60,8 @@ class BlockHeader:
     """32 bytes."""
     timestamp: int
     """Seconds since 1970."""
+    logs_bloom: bytes | None = field(default=None, compare=False, repr=False)
+    """256 bytes: filter over the addresses and topics of the block's logs. None if not read."""
 
     @property
     def reference(self) -> BlockReference:
@@ -66,8 +69,8 @@ class BlockHeader:
         return BlockReference(self.number, self.hash)
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+# A tuple: one is made for every log, and a frozen dataclass takes four times as long.
+class Log(NamedTuple):
     """A log as an endpoint gave it, with its place in the chain."""
 
     address: bytes
@@ -102,7 +105,9 @@ class MessageSent:
     message: bytes
     """A serialized ClientEnvelope, if the sender was honest."""
     sequence_id: int
-    """From 1, growing by 1, shared by both contracts."""
+    """From 1, growing by 1 with each payload of the originator."""
+    originator_id: int = BLOCKCHAIN_ORIGINATOR_ID
+    """Other than 0 only where a contract counts for itself."""
 
     @property
     def kind(self) -> TopicKind:
@@ -129,7 +134,9 @@ class IdentityUpdateCreated:
     update: bytes
     """A serialized ClientEnvelope, if the sender was honest."""
     sequence_id: int
-    """From 1, growing by 1, shared by both contracts."""
+    """From 1, growing by 1 with each payload of the originator."""
+    originator_id: int = BLOCKCHAIN_ORIGINATOR_ID
+    """Other than 0 only where a contract counts for itself."""
 
     @property
     def kind(self) -> TopicKind:

@@ -1,16 +1,18 @@
 """An endpoint that answers from memory: below chainkit's own code, or below web3's."""
 
+import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import requests
-from requests.adapters import BaseAdapter
-from web3 import HTTPProvider
+import urllib3
+from requests.adapters import HTTPAdapter
 from web3.providers.base import JSONBaseProvider
 
 from chainkit.chain import Endpoint, RetryPolicy
+from chainkit.chain.transport import HttpTransport
 
 NAME = "http://endpoint.test"
 AT_ONCE = RetryPolicy(attempts=4, first_pause_seconds=0, longest_pause_seconds=0)
@@ -63,35 +65,39 @@ class FakeProvider(JSONBaseProvider):
         return {"result": value}
 
 
-class FakeServer(BaseAdapter):
-    """Stands below web3's own HTTP provider: each request meets the next of ``responses``.
+class FakeServer(HTTPAdapter):
+    """Stands below the HTTP transport: each request meets the next of ``responses``.
 
-    A response is an exception, or a status, headers and a body, which may be a function of the
-    parsed request.
+    A response is an exception, or a status, headers and a body: bytes, something to read, or JSON,
+    which may be a function of the parsed request. JSON takes the id of a single request.
     """
 
     def __init__(self, *responses: Any) -> None:
         super().__init__()
         self.responses = list(responses)
 
-    def endpoint(self, url: str = NAME) -> Endpoint:
+    def endpoint(self, url: str = NAME, **options: Any) -> Endpoint:
         session = requests.Session()
         session.mount("http://", self)
         session.mount("https://", self)
-        provider = HTTPProvider(url, session=session, exception_retry_configuration=None)
-        return Endpoint(provider, Endpoint.connect(url).name, AT_ONCE)
+        endpoint = Endpoint.connect(url, retry=AT_ONCE)
+        endpoint.provider = HttpTransport(url, session=session, **options)
+        return endpoint
 
     def send(self, request: Any, *arguments: Any, **options: Any) -> requests.Response:
         given = self.responses.pop(0)
         if isinstance(given, Exception):
             raise given
         status, headers, body = given
-        response = requests.Response()
-        response.status_code, response.url, response.request = status, request.url, request
-        response.headers.update(headers)
-        body = body(json.loads(request.body)) if callable(body) else body
-        response._content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return response
+        raw = urllib3.HTTPResponse(
+            self._body(json.loads(request.body), body), headers, status, preload_content=False
+        )
+        return self.build_response(request, raw)
 
-    def close(self) -> None:
-        """Nothing is open."""
+    def _body(self, calls: Any, body: Any) -> Any:
+        body = body(calls) if callable(body) else body
+        if hasattr(body, "read1"):
+            return body
+        if isinstance(body, dict) and "id" in body and isinstance(calls, dict):
+            body = body | {"id": calls["id"]}
+        return io.BytesIO(body if isinstance(body, bytes) else json.dumps(body).encode())

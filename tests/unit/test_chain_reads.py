@@ -4,7 +4,8 @@ import pytest
 
 from chainkit.chain import check_deployment
 from chainkit.deployment import DeployedContract, DeploymentRecord
-from chainkit.errors import InconsistentAnswer, RefusedRequest, WrongChain
+from chainkit.errors import AccessRefused, InconsistentAnswer, RefusedRequest, WrongChain
+from chainkit.signatures import keccak256
 from chainkit.types import BlockHeader, BlockReference, Log
 from support.fake_endpoint import NAME, FakeProvider, FakeServer, RpcError
 
@@ -305,6 +306,134 @@ def test_read_receipt__of_a_transaction__is_the_object_given() -> None:
 def test_read_receipt__no_object__is_inconsistent(answer: Any) -> None:
     with pytest.raises(InconsistentAnswer, match=f"got {type(answer).__name__}"):
         FakeProvider({"eth_getTransactionReceipt": answer}).endpoint().receipt(TOPIC)
+
+
+# ------------------------------------------------------------------ heads and tags
+
+
+def test_read_head_of__the_chain__comes_in_one_request() -> None:
+    provider = chain()
+
+    assert provider.endpoint().head_of(31337).number == 9
+    assert provider.requests == [[("eth_chainId", []), ("eth_getBlockByNumber", ["latest", False])]]
+
+
+def test_read_head_of__another_chain__says_both() -> None:
+    with pytest.raises(WrongChain) as caught:
+        chain(eth_chainId="0x1").endpoint().head_of(31337)
+
+    assert str(caught.value) == f"chain id at {NAME}: expected 31337, got 1"
+
+
+@pytest.mark.parametrize("method", ["eth_chainId", "eth_getBlockByNumber"])
+def test_read_head_of__malformed__is_inconsistent(method: str) -> None:
+    with pytest.raises(InconsistentAnswer, match="well-formed fields"):
+        chain(**{method: None}).endpoint().head_of(31337)
+
+
+@pytest.mark.parametrize("tag", ["safe", "finalized"])
+def test_read_tagged_header__of_a_chain_that_has_it__is_it(tag: Any) -> None:
+    provider = chain(eth_getBlockByNumber=lambda asked, full: block(4 if asked == tag else 9))
+
+    header = provider.endpoint().tagged_header(tag)
+
+    assert header is not None and header.number == 4
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        RpcError(-39001, "Unknown block"),
+        RpcError(-32000, "safe block not found"),
+        RpcError(-32602, "invalid block tag"),
+        RpcError(-32601, "no such method"),
+    ],
+    ids=repr,
+)
+def test_read_tagged_header__no_such_tag_or_block__is_none(answer: Any) -> None:
+    assert chain(eth_getBlockByNumber=answer).endpoint().tagged_header("safe") is None
+
+
+def test_read_tagged_header__no_access__is_no_missing_tag() -> None:
+    with pytest.raises(AccessRefused):
+        FakeServer((401, {}, b"")).endpoint().tagged_header("safe")
+
+
+# ------------------------------------------------------------------ transactions
+
+RAW = [b"first transaction", b"second transaction"]
+HASHES = [keccak256(raw) for raw in RAW]
+
+
+def test_read_raw_transactions__known_and_unknown__come_in_the_order_asked() -> None:
+    known = {hex0x(HASHES[0]): hex0x(RAW[0]), hex0x(HASHES[1]): hex0x(RAW[1])}
+    unknown = {hex0x(bytes(32)): None, hex0x(b"\1" * 32): "0x"}
+    provider = FakeProvider({"eth_getRawTransactionByHash": lambda each: (known | unknown)[each]})
+
+    raw = provider.endpoint().raw_transactions([HASHES[1], bytes(32), HASHES[0], b"\1" * 32])
+
+    assert raw == [RAW[1], None, RAW[0], None]
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("answer", [hex0x(RAW[1]), "0xzz", 7, 1e300, {}], ids=repr)
+def test_read_raw_transactions__one_of_another_hash__is_inconsistent(answer: Any) -> None:
+    provider = FakeProvider({"eth_getRawTransactionByHash": answer})
+
+    with pytest.raises(InconsistentAnswer, match=rf"^raw transaction {hex0x(HASHES[0])} at "):
+        provider.endpoint().raw_transactions([HASHES[0]])
+
+
+@pytest.mark.parametrize("code", [-32601, -32004])
+def test_read_raw_transactions__method_not_offered__is_refused(code: int) -> None:
+    provider = FakeProvider({"eth_getRawTransactionByHash": RpcError(code, "no such method")})
+
+    with pytest.raises(RefusedRequest, match="no such method"):
+        provider.endpoint().raw_transactions([HASHES[0]])
+
+
+def test_send_raw_transaction__accepted__returns_its_hash() -> None:
+    provider = FakeProvider({"eth_sendRawTransaction": hex0x(HASHES[0])})
+
+    assert provider.endpoint().send_raw_transaction(RAW[0]) == HASHES[0]
+    assert provider.requests == [[("eth_sendRawTransaction", [hex0x(RAW[0])])]]
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["already known", "AlreadyKnown", "transaction already imported", "known transaction"],
+)
+def test_send_raw_transaction__known_already__is_sent(message: str) -> None:
+    provider = FakeProvider({"eth_sendRawTransaction": RpcError(-32000, message)})
+
+    assert provider.endpoint().send_raw_transaction(RAW[0]) == HASHES[0]
+
+
+def test_send_raw_transaction__not_taken__is_refused() -> None:
+    provider = FakeProvider({"eth_sendRawTransaction": RpcError(-32000, "nonce too low")})
+
+    with pytest.raises(RefusedRequest, match="nonce too low"):
+        provider.endpoint().send_raw_transaction(RAW[0])
+
+
+@pytest.mark.parametrize("answer", [hex0x(HASHES[1]), "0x", None, 7], ids=repr)
+def test_send_raw_transaction__another_hash__is_inconsistent(answer: Any) -> None:
+    with pytest.raises(InconsistentAnswer, match=r"^eth_sendRawTransaction at "):
+        FakeProvider({"eth_sendRawTransaction": answer}).endpoint().send_raw_transaction(RAW[0])
+
+
+@pytest.mark.parametrize("answer", [None, {"hash": "0x1"}], ids=repr)
+def test_read_transaction__known_or_not__is_as_given(answer: Any) -> None:
+    provider = FakeProvider({"eth_getTransactionByHash": answer})
+
+    assert provider.endpoint().transaction(TOPIC) == answer
+
+
+@pytest.mark.parametrize("answer", [[], "text", 7], ids=repr)
+def test_read_transaction__no_object__is_inconsistent(answer: Any) -> None:
+    with pytest.raises(InconsistentAnswer, match=f"got {type(answer).__name__}"):
+        FakeProvider({"eth_getTransactionByHash": answer}).endpoint().transaction(TOPIC)
 
 
 # ------------------------------------------------------------------ the deployment

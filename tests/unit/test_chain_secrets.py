@@ -1,3 +1,4 @@
+import contextlib
 import logging
 import pickle
 import traceback
@@ -7,8 +8,9 @@ from typing import Any
 import pytest
 import requests
 
-from chainkit.chain import Endpoint
-from chainkit.errors import ChainkitError
+from chainkit.chain import Endpoint, EndpointPool
+from chainkit.chain.location import secrets_of, shown
+from chainkit.errors import ChainError, ChainkitError, InconsistentAnswer
 from support.fake_endpoint import FakeServer
 
 SECRETS = ["alice", "hush-password", "hush-path", "hush-query"]
@@ -21,7 +23,7 @@ REFUSED = (
     "HTTPSConnectionPool(host='rpc.example', port=8443): Max retries exceeded with url: "
     f"{PATH} (Caused by NewConnectionError('[Errno 111] Connection refused'))"
 )
-RESPONSES = {
+RESPONSES: dict[str, Any] = {
     "refused": requests.ConnectionError(REFUSED),
     "timed out": requests.ReadTimeout(f"{URL} timed out"),
     "redirected for ever": requests.TooManyRedirects(f"{URL} redirects"),
@@ -34,11 +36,41 @@ RESPONSES = {
     "no answer": (200, {}, []),
     "internal error": (200, {}, {"id": 0, "error": {"code": -32603, "message": "broken"}}),
     "refused by JSON-RPC": (200, {}, {"id": 0, "error": {"code": -32000, "message": "no"}}),
+    "moved": (308, {"Location": f"{URL}/elsewhere"}, URL.encode()),
+    "error page with the path": (400, {}, f"<html>{PATH} is not served</html>".encode()),
+    "gateway page with the URL": (504, {}, URL.encode()),
+    "key repeated by HTTP": (401, {}, {"error": {"code": -32000, "message": f"no {PATH}"}}),
+    "key repeated by a refusal": (
+        200,
+        {},
+        {"id": 0, "error": {"code": -32000, "message": f"key hush-path: {URL} is wide"}},
+    ),
+    "key repeated escaped": (
+        200,
+        {},
+        {"id": 0, "error": {"code": -32602, "message": "block range: ?token=hush-query"}},
+    ),
+    "key repeated by a rate limit": (
+        200,
+        {},
+        {"id": 0, "error": {"code": -32005, "message": "hush-path: too many requests"}},
+    ),
+    "key repeated by a lagging replica": (
+        200,
+        {},
+        {"id": 0, "error": {"code": -32000, "message": "hush-path: header not found"}},
+    ),
+    "too large": (200, {"Content-Length": "9" * 12}, b""),
+    "cut": (200, {"Content-Length": "1000"}, b"{}"),
+    "not the encoding": (200, {"Content-Encoding": "gzip"}, URL.encode()),
+    "another id": (200, {}, f'{{"id": "{URL}", "result": 1}}'.encode()),
 }
 READS: dict[str, Callable[[Endpoint], Any]] = {
     "request": lambda endpoint: endpoint.chain_id(),
     "batch": lambda endpoint: endpoint.header(7),
     "logs": lambda endpoint: endpoint.logs(5, 8, [bytes(20)]),
+    "logs of a block": lambda endpoint: endpoint.logs(5, 5, [bytes(20)]),
+    "raw transaction": lambda endpoint: endpoint.send_raw_transaction(b""),
 }
 MALFORMED_URLS = [
     f"wss://{LOCATION}",
@@ -83,6 +115,38 @@ def test_log__exception_of_any_failure__tells_no_secret_of_the_url(
     error = error_of(response, read)
 
     assert secrets_in("".join(traceback.format_exception(error))) == []
+
+
+@pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
+def test_count__any_failure_of_a_pool__tells_no_secret_of_the_url(response: Any) -> None:
+    endpoint = FakeServer(*[response] * 4).endpoint(URL)
+    pool = EndpointPool([endpoint])
+
+    with pytest.raises(ChainError) as caught:
+        endpoint.logs(5, 8, [bytes(20)])
+    pool.failed(endpoint, caught.value)
+
+    assert secrets_in(f"{pool!r} {pool.statistics()!r}") == []
+    with contextlib.suppress(ChainError):
+        pool.choose()
+
+
+def test_connect_pool__all_out_of_order__tells_no_secret_of_the_urls() -> None:
+    def check(endpoint: Endpoint) -> None:
+        raise InconsistentAnswer(endpoint.name, "an answer", "none")
+
+    with pytest.raises(ChainError) as caught:
+        EndpointPool.connect([URL, URL], check)
+
+    assert secrets_in("".join(traceback.format_exception(caught.value))) == []
+
+
+def test_show__what_an_endpoint_repeats_of_several_keys__hides_each() -> None:
+    secrets = secrets_of("https://user:password%21@h/v2/long-secret/long-secret-2?key=abcdefgh")
+
+    line = shown("long-secret-2 long-secret password! password%21 key=abcdefgh v2 user", secrets)
+
+    assert line == "… … … … … v2 …"
 
 
 @pytest.mark.parametrize("url", MALFORMED_URLS)

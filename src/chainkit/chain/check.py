@@ -5,10 +5,13 @@ from __future__ import annotations
 from chainkit.chain.endpoint import Endpoint
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import WrongChain
+from chainkit.payload_contract import FollowedDeployment
 from chainkit.types import BlockHeader
 
 
-def check_deployment(endpoint: Endpoint, record: DeploymentRecord) -> BlockHeader:
+def check_deployment(
+    endpoint: Endpoint, record: DeploymentRecord | FollowedDeployment
+) -> BlockHeader:
     """Prove that an endpoint serves the chain that a record was written for.
 
     Compares chain id and the hash of block 0, and that each contract has code at the head,

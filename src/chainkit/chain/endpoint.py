@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
+from typing import Any, Final, Literal
 
-from chainkit.chain.client import RpcClient
-from chainkit.chain.parsing import parse_bytes, parse_header, parse_integer, parse_log
-from chainkit.errors import AccessRefused, RefusedRequest
+from chainkit.chain.client import BATCH_SIZE, RpcClient
+from chainkit.chain.logs import LogFilter, parse_wanted_logs
+from chainkit.chain.parsing import parse_bytes, parse_header, parse_integer
+from chainkit.errors import AccessRefused, RefusedRequest, WrongChain
+from chainkit.signatures import keccak256
 from chainkit.types import BlockHeader, BlockReference, Log
+
+_ALREADY_KNOWN: Final = re.compile("already ?(?:known|imported)|known transaction", re.IGNORECASE)
 
 
 class Endpoint(RpcClient):
@@ -39,9 +43,7 @@ class Endpoint(RpcClient):
 
         Raises InconsistentAnswer where a header is of another height than asked for.
         """
-        answers = self.batch(
-            [("eth_getBlockByNumber", (_block_parameter(block), False)) for block in blocks]
-        )
+        answers = self.batch([_header_call(block) for block in blocks])
         return [self._header(block, answer) for block, answer in zip(blocks, answers, strict=True)]
 
     def _header(self, block: int | str, answer: Any) -> BlockHeader | None:
@@ -62,39 +64,39 @@ class Endpoint(RpcClient):
         """Return the logs of some contracts in a range, both ends included, in chain order.
 
         ``topics`` are alternatives for the first topic. Raises InconsistentAnswer for a log
-        outside the range, of another contract, taken back, or given twice; and also where the
-        endpoint refuses the range, because a replica that lags behind the head does so. Raises
-        AccessRefused where HTTP refuses, because that is no matter of the range.
+        outside the range, of another contract, taken back, or given twice, and RangeRefused where
+        the endpoint wants a narrower range.
         """
-        query = {
-            "fromBlock": hex(first_block),
-            "toBlock": hex(last_block),
-            "address": [_hex(address) for address in addresses],
-            **({"topics": [[_hex(topic) for topic in topics]]} if topics else {}),
-        }
-        subject = f"logs of blocks {first_block} to {last_block}"
-        try:
-            answer = self.request("eth_getLogs", query)
-        except AccessRefused:
-            raise
-        except RefusedRequest as error:
-            raise self.inconsistent(subject, "logs", error.got) from error
-        logs = self.parsed(subject, lambda values: [parse_log(value) for value in values], answer)
-        for log in logs:
-            self._check_log(log, first_block, last_block, addresses)
-        logs.sort(key=lambda log: (log.block_number, log.log_index))
-        for earlier, later in pairwise(logs):
-            if (earlier.block_number, earlier.log_index) == (later.block_number, later.log_index):
-                raise self.inconsistent(subject, "each log once", f"two at {later.place}")
-        return logs
+        wanted = LogFilter(tuple(addresses), tuple(topics))
+        query = wanted.query(fromBlock=hex(first_block), toBlock=hex(last_block))
+        answer = self.request("eth_getLogs", query)
+        return parse_wanted_logs(self, answer, wanted, first_block, last_block)
 
-    def _check_log(self, log: Log, first: int, last: int, addresses: Sequence[bytes]) -> None:
-        if not first <= log.block_number <= last:
-            raise self.inconsistent("log", f"a block from {first} to {last}", log.place)
-        if log.address not in addresses:
-            raise self.inconsistent("log", "a contract asked for", f"{_hex(log.address)}")
-        if log.removed:
-            raise self.inconsistent("log", "removed false", f"removed true at {log.place}")
+    def blocks_with_logs(
+        self, first: int, last: int, wanted: LogFilter
+    ) -> tuple[list[BlockHeader | None], list[Log]]:
+        """Return all headers, and the wanted logs, of a range of blocks, both ends included.
+
+        The end of the range and the logs come in one batch: a replica that does not have the end
+        cannot answer for it. Raises RangeRefused where the endpoint wants a narrower range.
+        """
+        split = max(first, last - BATCH_SIZE + 2)
+        headers = self.headers(range(first, split))
+        query = wanted.query(fromBlock=hex(first), toBlock=hex(last))
+        rest = range(split, last + 1)
+        *answers, logs = self.batch([*map(_header_call, rest), ("eth_getLogs", (query,))])
+        headers += [self._header(block, each) for block, each in zip(rest, answers, strict=True)]
+        return headers, parse_wanted_logs(self, logs, wanted, first, last)
+
+    def logs_of(self, headers: Sequence[BlockHeader], wanted: LogFilter) -> list[Log]:
+        """Return the wanted logs of blocks asked for by hash, in chain order."""
+        queries = [wanted.query(blockHash=_hex(header.hash)) for header in headers]
+        answers = self.batch([("eth_getLogs", (query,)) for query in queries])
+        return [
+            log
+            for header, answer in zip(headers, answers, strict=True)
+            for log in parse_wanted_logs(self, answer, wanted, header.number, header.number)
+        ]
 
     def call(self, address: bytes, data: bytes, block: BlockReference, sender: str = "") -> bytes:
         """Return what a contract answers to a call at a block, and nothing is changed.
@@ -119,9 +121,70 @@ class Endpoint(RpcClient):
             raise self.inconsistent("receipt", "an object", type(answer).__name__)
         return answer
 
+    def head_of(self, chain_id: int) -> BlockHeader:
+        """Return the newest block of a chain, in one request. Raises WrongChain for another."""
+        found, head = self.batch([("eth_chainId", ()), _header_call("latest")])
+        served = self.parsed("eth_chainId", parse_integer, found)
+        if served != chain_id:
+            raise WrongChain(f"chain id at {self.name}", chain_id, served)
+        return self.parsed("block latest", parse_header, head)
 
-def _block_parameter(block: int | str) -> str:
-    return hex(block) if isinstance(block, int) else block
+    def tagged_header(self, tag: Literal["safe", "finalized"]) -> BlockHeader | None:
+        """Return the newest block that the chain calls so, or None where it calls none so."""
+        try:
+            return self.find_header(tag)
+        except AccessRefused:
+            raise
+        except RefusedRequest:
+            return None
+
+    def transaction(self, transaction_hash: bytes) -> dict[str, Any] | None:
+        """Return a transaction as the endpoint gave it, mined or waiting, or None."""
+        answer = self.request("eth_getTransactionByHash", _hex(transaction_hash))
+        if answer is not None and not isinstance(answer, dict):
+            raise self.inconsistent("transaction", "an object", type(answer).__name__)
+        return answer
+
+    def raw_transactions(self, hashes: Sequence[bytes]) -> list[bytes | None]:
+        """Return signed transactions as they were sent, None where the endpoint knows none.
+
+        Raises InconsistentAnswer where one does not hash to what was asked for, RefusedRequest
+        where the endpoint does not offer the method.
+        """
+        answers = self.batch([("eth_getRawTransactionByHash", (_hex(each),)) for each in hashes])
+        return [self._raw(each, answer) for each, answer in zip(hashes, answers, strict=True)]
+
+    def _raw(self, transaction_hash: bytes, answer: Any) -> bytes | None:
+        # geth answers "0x" where others answer null.
+        if answer is None or answer == "0x":
+            return None
+        subject = f"raw transaction {_hex(transaction_hash)}"
+        raw = self.parsed(subject, parse_bytes, answer)
+        if (found := keccak256(raw)) != transaction_hash:
+            raise self.inconsistent(subject, "bytes of that hash", f"those of {_hex(found)}")
+        return raw
+
+    def send_raw_transaction(self, raw: bytes) -> bytes:
+        """Send a signed transaction and return its hash, also if the endpoint knows it already.
+
+        Raises RefusedRequest where the endpoint does not take it.
+        """
+        expected = keccak256(raw)
+        try:
+            answer = self.request("eth_sendRawTransaction", _hex(raw))
+        except RefusedRequest as error:
+            # After a lost answer it is sent again.
+            if _ALREADY_KNOWN.search(str(error.got)):
+                return expected
+            raise
+        sent = self.parsed("eth_sendRawTransaction", lambda value: parse_bytes(value, 32), answer)
+        if sent != expected:
+            raise self.inconsistent("eth_sendRawTransaction", _hex(expected), _hex(sent))
+        return sent
+
+
+def _header_call(block: int | str) -> tuple[str, tuple[str, bool]]:
+    return "eth_getBlockByNumber", (hex(block) if isinstance(block, int) else block, False)
 
 
 def _hex(value: bytes) -> str:

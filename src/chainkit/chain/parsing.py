@@ -2,52 +2,82 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from chainkit.types import BlockHeader, Log
 
-_QUANTITY: Final = re.compile("0x[0-9a-fA-F]+")
-_DATA: Final = re.compile("0x(?:[0-9a-fA-F]{2})*")
+_LONGEST_QUANTITY: Final = 2 + 64
+"""Characters of a uint256."""
 
 
 def parse_header(value: Any) -> BlockHeader:
     """Build a header from an endpoint's block object."""
+    bloom = value.get("logsBloom")
     return BlockHeader(
         number=parse_integer(value["number"]),
         hash=parse_bytes(value["hash"], 32),
         parent_hash=parse_bytes(value["parentHash"], 32),
         timestamp=parse_integer(value["timestamp"]),
+        logs_bloom=None if bloom is None else parse_bytes(bloom, 256),
     )
+
+
+def parse_logs(values: Iterable[Any]) -> list[Log]:
+    """Build logs from an endpoint's log objects."""
+    # Logs of one block share its hash, those of one contract its address and topic.
+    known: dict[str, bytes] = {}
+
+    def shared(text: str, length: int) -> bytes:
+        found = known.get(text)
+        if found is None or len(found) != length:
+            found = known[text] = parse_bytes(text, length)
+        return found
+
+    return [
+        Log(
+            address=shared(value["address"], 20),
+            topics=tuple([shared(topic, 32) for topic in _list(value["topics"])]),
+            data=parse_bytes(value["data"]),
+            block_number=parse_integer(value["blockNumber"]),
+            block_hash=shared(value["blockHash"], 32),
+            transaction_hash=parse_bytes(value["transactionHash"], 32),
+            transaction_index=parse_integer(value["transactionIndex"]),
+            log_index=parse_integer(value["logIndex"]),
+            removed=bool(value.get("removed", False)),
+        )
+        for value in _list(values)
+    ]
 
 
 def parse_log(value: Any) -> Log:
     """Build a log from an endpoint's log object."""
-    return Log(
-        address=parse_bytes(value["address"], 20),
-        topics=tuple(parse_bytes(topic, 32) for topic in value["topics"]),
-        data=parse_bytes(value["data"]),
-        block_number=parse_integer(value["blockNumber"]),
-        block_hash=parse_bytes(value["blockHash"], 32),
-        transaction_hash=parse_bytes(value["transactionHash"], 32),
-        transaction_index=parse_integer(value["transactionIndex"]),
-        log_index=parse_integer(value["logIndex"]),
-        removed=bool(value.get("removed", False)),
-    )
+    return parse_logs([value])[0]
 
 
 def parse_integer(value: Any) -> int:
     """Return the integer of a 0x-prefixed string. Raises ValueError or TypeError."""
-    if not _QUANTITY.fullmatch(value):
+    # ``int`` would also take signs, spaces, underscores and the digits of other scripts.
+    is_hex = value[:2] == "0x" and value.isalnum() and value.isascii()
+    if not is_hex or len(value) > _LONGEST_QUANTITY:
         raise ValueError(f"expected 0x and hex digits, got {value[:20]!r}")
     return int(value, 16)
 
 
 def parse_bytes(value: str, length: int | None = None) -> bytes:
     """Return the bytes of a 0x-prefixed string. Raises ValueError for another length."""
-    if not _DATA.fullmatch(value):
+    if value[:2] != "0x":
         raise ValueError(f"expected 0x and hex digits, got {value[:20]!r}")
     decoded = bytes.fromhex(value[2:])
+    # ``fromhex`` skips spaces.
+    if 2 + 2 * len(decoded) != len(value):
+        raise ValueError(f"expected 0x and hex digits, got {value[:20]!r}")
     if length is not None and len(decoded) != length:
         raise ValueError(f"expected {length} bytes, got {len(decoded)}")
     return decoded
+
+
+def _list(values: Any) -> list[Any]:
+    if not isinstance(values, list):
+        raise TypeError(f"expected a list, got {type(values).__name__}")
+    return values

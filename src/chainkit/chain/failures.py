@@ -1,0 +1,184 @@
+"""What went wrong with a request, sorted into the errors of ``chainkit.errors``: what helps now?
+
+Of a request for logs, a refusal may mean that it asked for too many blocks. No error shows more of
+the endpoint's URL than its host, nor what the endpoint itself repeats of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+import orjson
+import requests
+
+from chainkit.chain.location import shown
+from chainkit.chain.log_query import LogQuery
+from chainkit.chain.refusals import Refusal, RefusalKind, read_rate_limit, read_refusal
+from chainkit.chain.transport import AnswerTooLarge, HttpFailure, MalformedAnswer
+from chainkit.errors import (
+    AccessRefused,
+    ChainError,
+    EndpointUnavailable,
+    InconsistentAnswer,
+    RangeRefused,
+    RateLimited,
+    RefusedRequest,
+)
+
+_REVERT_CODE: Final = 3
+_NO_SUCH_BLOCK_CODE: Final = -39001
+_CALLER_FAULT_CODES: Final = frozenset(
+    {_REVERT_CODE, _NO_SUCH_BLOCK_CODE, -32600, -32601, -32602, -32000, -32003, -32004}
+)
+_TIMEOUT_STATUSES: Final = frozenset({408, 504, 524})
+_TOO_MUCH_STATUSES: Final = frozenset({400, 413, 422})
+_MOVED_STATUSES: Final = frozenset({301, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class RpcErrorObject:
+    """The ``error`` of an answer, whatever an endpoint put there."""
+
+    code: int | None
+    message: str
+    data: object
+
+    @classmethod
+    def of(cls, error: object) -> Self:
+        """Read it."""
+        if not isinstance(error, dict):
+            return cls(None, str(error), None)
+        code = error.get("code")
+        message = str(error.get("message", error))
+        return cls(code if isinstance(code, int) else None, message, error.get("data"))
+
+    @classmethod
+    def in_body(cls, body: bytes) -> Self | None:
+        """Return the one in the body of an HTTP error, or None if there is none."""
+        try:
+            answer = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            return None
+        if isinstance(answer, list) and answer:
+            answer = answer[0]
+        error = answer.get("error") if isinstance(answer, dict) else None
+        return cls.of(error) if error is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class FailureSorter:
+    """Builds the errors of one endpoint. ``secrets`` are kept out of what it shows."""
+
+    name: str
+    secrets: tuple[str, ...] = ()
+
+    def of_answer(self, method: str, error: object, query: LogQuery | None) -> ChainError:
+        """Return the error for an answer with an ``error``."""
+        about = RpcErrorObject.of(error)
+        if query is not None:
+            refusal = read_refusal(about.code, about.message, about.data)
+            return self.log_query_error(query, refusal, about.message)
+        if limit := read_rate_limit(about.code, about.message, about.data):
+            return self._rate_limited(about.message, limit.retry_after)
+        message = shown(about.message, self.secrets)
+        if about.code not in _CALLER_FAULT_CODES:
+            return EndpointUnavailable(f"{method} at {self.name}", "a result", message)
+        refused = RefusedRequest(f"{method} at {self.name}", "a result", message)
+        refused.data = about.data if isinstance(about.data, str) else None
+        return refused
+
+    def of_failure(self, failure: Exception, query: LogQuery | None) -> ChainError:
+        """Return the error for what kept an answer from coming, or from being read."""
+        if isinstance(failure, HttpFailure):
+            return self._of_status(failure, query)
+        if isinstance(failure, requests.ReadTimeout) and query is not None and query.blocks > 1:
+            return self._range_refused(query, "a time-out")
+        if isinstance(failure, requests.RequestException):
+            return EndpointUnavailable(self.name, "an answer", _reason(failure))
+        if isinstance(failure, AnswerTooLarge):
+            if query is not None and query.blocks > 1:
+                return self._range_refused(query, str(failure))
+            return self.inconsistent("answer", "one of bounded size", str(failure))
+        expected = failure.expected if isinstance(failure, MalformedAnswer) else "JSON"
+        return self.inconsistent("answer", expected, shown(failure, self.secrets))
+
+    def log_query_error(self, query: LogQuery, refusal: Refusal, message: str) -> ChainError:
+        """Return the error for a refused query for logs.
+
+        A single block cannot be asked for in parts: there it is the endpoint that is of no use.
+        """
+        if refusal.kind is RefusalKind.RATE:
+            return self._rate_limited(message, refusal.retry_after)
+        text = shown(message, self.secrets)
+        if refusal.kind is RefusalKind.BEHIND:
+            return self.inconsistent(query.subject, "logs", text)
+        if query.blocks <= 1:
+            return EndpointUnavailable(f"{query.subject} at {self.name}", "logs", text)
+        return self._range_refused(query, text, refusal.suggested_blocks)
+
+    def inconsistent(self, subject: str, expected: object, got: object) -> InconsistentAnswer:
+        """Build the error for an answer of this endpoint that cannot be right."""
+        return InconsistentAnswer(f"{subject} at {self.name}", expected, got)
+
+    def _of_status(self, failure: HttpFailure, query: LogQuery | None) -> ChainError:
+        status, got = failure.status, f"HTTP {failure.status}"
+        pause = _seconds(failure.headers.get("Retry-After"))
+        about = RpcErrorObject.in_body(failure.body)
+        read = read_rate_limit if query is None else read_refusal
+        said = read(about.code, about.message, about.data) if about else None
+        if status == 429 or (said is not None and said.kind is RefusalKind.RATE):
+            told = said.retry_after if said is not None else None
+            return self._rate_limited(got, told if pause is None else pause)
+        if query is not None and (error := self._refused_logs(failure, about, query)):
+            return error
+        if status >= 500 or status == 408 or (status < 400 and status not in _MOVED_STATUSES):
+            return EndpointUnavailable(self.name, "an answer", got)
+        kind = RefusedRequest if status in _TOO_MUCH_STATUSES else AccessRefused
+        return kind(self.name, "HTTP 200", got)
+
+    def _refused_logs(
+        self, failure: HttpFailure, about: RpcErrorObject | None, query: LogQuery
+    ) -> ChainError | None:
+        """Return the error if the status is about the range, None if it is about the endpoint."""
+        if about is None:
+            text = failure.body.decode(errors="replace")
+            about = RpcErrorObject(None, text if failure.status in _TOO_MUCH_STATUSES else "", None)
+        refusal = read_refusal(about.code, about.message, about.data)
+        if refusal.kind is RefusalKind.UNKNOWN and (
+            failure.status not in _TOO_MUCH_STATUSES | _TIMEOUT_STATUSES
+        ):
+            return None
+        if failure.status in _TIMEOUT_STATUSES and query.blocks <= 1:
+            return None
+        return self.log_query_error(
+            query, refusal, f"HTTP {failure.status} {about.message}".strip()
+        )
+
+    def _rate_limited(self, message: str, retry_after: float | None) -> RateLimited:
+        limited = RateLimited(self.name, "an answer", shown(message, self.secrets))
+        limited.retry_after = retry_after
+        return limited
+
+    def _range_refused(
+        self, query: LogQuery, got: str, suggested_blocks: int | None = None
+    ) -> RangeRefused:
+        refused = RangeRefused(f"{query.subject} at {self.name}", "logs", got)
+        # Some suggest what was asked for, or name the limit of another plan: no help then.
+        if suggested_blocks is not None and suggested_blocks < query.blocks:
+            refused.suggested_blocks = suggested_blocks
+        return refused
+
+
+def _seconds(header: str | None) -> float | None:
+    # A superscript is a digit to Python, but no number.
+    return float(header) if header and header.isascii() and header.isdecimal() else None
+
+
+def _reason(error: requests.RequestException) -> str:
+    """Say in a few words why no answer came; the full text names the URL, which may hold a key."""
+    if isinstance(error, requests.Timeout):
+        return "a time-out"
+    if "Name or service not known" in str(error) or "resolve" in str(error):
+        return "no such host"
+    return "connection refused" if "refused" in str(error) else type(error).__name__

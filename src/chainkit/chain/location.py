@@ -1,0 +1,50 @@
+"""What of an endpoint's URL may be shown: scheme, host and port. All else may hold a key."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from chainkit.errors import ConfigurationError
+
+_KNOWN_SCHEMES: Final = ("http", "https", "ws", "wss", "ftp", "file")
+_SHORTEST_KEY: Final = 8
+"""Shorter parts of a path are words: v2, mainnet."""
+_LONGEST_TEXT: Final = 300
+
+
+def location_of(url: str, subject: str = "RPC endpoint", scheme: str = "http") -> str:
+    """Return scheme, host and port of a URL of a scheme or its encrypted form.
+
+    Raises ConfigurationError, which shows no part of the rest.
+    """
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in (scheme, f"{scheme}s") and parts.hostname:
+            host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+            return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
+        known = parts.scheme if parts.scheme in _KNOWN_SCHEMES else "no such"
+    except ValueError:
+        known = "a malformed"
+    article = "an" if scheme == "http" else "a"
+    expected = f"{article} {scheme}:// or {scheme}s:// URL"
+    raise ConfigurationError(subject, expected, f"{known} URL")
+
+
+def secrets_of(url: str) -> tuple[str, ...]:
+    """Return what of a URL may be a key, the longest first, as an endpoint might repeat it."""
+    parts = urlsplit(url)
+    words = [*parts.path.split("/"), *parts.query.split("&")]
+    words += [word.partition("=")[2] for word in words]
+    found = [word for word in words if len(word) >= _SHORTEST_KEY]
+    found += [word for word in (parts.username, parts.password) if word and len(word) > 2]
+    return tuple(sorted({*found, *map(unquote, found)}, key=len, reverse=True))
+
+
+def shown(text: object, secrets: tuple[str, ...]) -> str:
+    """Return what somebody else wrote, bounded and without the keys that it may repeat."""
+    # Cut only afterwards: half a key is one that is not recognized.
+    line = str(text)[: 10 * _LONGEST_TEXT]
+    for secret in secrets:
+        line = line.replace(secret, "…")
+    return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"

@@ -1,0 +1,56 @@
+"""What eth_getLogs is asked for, and what its answer must not hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from chainkit.chain.client import RpcClient
+from chainkit.chain.parsing import parse_logs
+from chainkit.types import Log
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Whose logs: of these contracts, with one of these first topics."""
+
+    addresses: tuple[bytes, ...]
+    """20 bytes each; none means any."""
+    topics: tuple[bytes, ...] = ()
+    """32 bytes each; none means any."""
+
+    def query(self, **blocks: str) -> dict[str, Any]:
+        """Return the parameter of eth_getLogs, with the blocks as it takes them."""
+        topics = {"topics": [["0x" + topic.hex() for topic in self.topics]]} if self.topics else {}
+        addresses = {"address": ["0x" + each.hex() for each in self.addresses]}
+        return blocks | (addresses if self.addresses else {}) | topics
+
+
+ANY_LOG: Final = LogFilter(())
+"""Every log of the blocks."""
+
+
+def parse_wanted_logs(
+    client: RpcClient, answer: Any, wanted: LogFilter, first: int, last: int
+) -> list[Log]:
+    """Return the logs of an answer to eth_getLogs over some blocks, both ends included, in order.
+
+    Raises InconsistentAnswer for a log outside the range, of another contract, taken back, or
+    given twice.
+    """
+    subject = f"logs of blocks {first} to {last}" if first != last else f"logs of block {first}"
+    logs = client.parsed(subject, parse_logs, answer)
+    for log in logs:
+        if not first <= log.block_number <= last:
+            raise client.inconsistent("log", f"a block from {first} to {last}", log.place)
+        if wanted.addresses and log.address not in wanted.addresses:
+            got = f"0x{log.address.hex()}"
+            raise client.inconsistent("log", "a contract asked for", got)
+        if log.removed:
+            raise client.inconsistent("log", "removed false", f"removed true at {log.place}")
+    logs.sort(key=lambda log: (log.block_number, log.log_index))
+    for earlier, later in pairwise(logs):
+        if (earlier.block_number, earlier.log_index) == (later.block_number, later.log_index):
+            raise client.inconsistent(subject, "each log once", f"two at {later.place}")
+    return logs

@@ -1,0 +1,185 @@
+"""One endpoint of a pool: its errors, and how long it rests after each."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from chainkit.chain.endpoint import Endpoint
+from chainkit.errors import (
+    AccessRefused,
+    ChainError,
+    InconsistentAnswer,
+    RangeRefused,
+    RateLimited,
+    WrongChain,
+)
+
+FIRST_PAUSE_SECONDS: Final = 0.2
+LONGEST_PAUSE_SECONDS: Final = 60.0
+LONGEST_RETRY_AFTER_SECONDS: Final = 300.0
+"""How long an endpoint's own Retry-After is honoured."""
+
+CONTRADICTION_PAUSE_SECONDS: Final = 0.25
+"""After a contradiction: a replica that lags behind by a block is normal."""
+CONTRADICTIONS_TOLERATED: Final = 2
+CONTRADICTION_WINDOW_SECONDS: Final = 60.0
+FIRST_QUARANTINE_SECONDS: Final = 30.0
+LONGEST_QUARANTINE_SECONDS: Final = 600.0
+REFUSAL_SECONDS: Final = 600.0
+
+FAILURES_UNTIL_HOPELESS: Final = 3
+"""In a row, after which a wrong chain or a closed door is no longer one confused replica."""
+
+LAST_RESORT_SECONDS: Final = 5.0
+"""When no other endpoint is available, the longest rest of one that may only be slow or behind."""
+
+SHORTEST_PAUSE_SECONDS: Final = 0.05
+
+
+class EndpointState(StrEnum):
+    """What an endpoint may be asked for now."""
+
+    AVAILABLE = "available"
+    COOLING = "cooling"
+    """It did not answer, wants fewer requests, or contradicted itself: a short rest."""
+    QUARANTINED = "quarantined"
+    """It contradicted itself again and again, or serves another chain: checked before use."""
+    REFUSED = "refused"
+    """It lets nobody in, or says that what it is asked for is wrong: checked before use."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointStatus:
+    """What an operator wants to know of an endpoint."""
+
+    name: str
+    state: EndpointState
+    until: float | None
+    """On the pool's clock, when its rest ends; in the past while it waits to be checked."""
+    consecutive_failures: int
+    requests: int
+    errors: Mapping[str, int]
+    """By the error's class in snake_case; contradictions also by what they are about:
+    ``inconsistent_answer:log``, ``inconsistent_answer:block`` …"""
+    bytes_received: int
+    seconds_spent: float
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """An endpoint and what became of it; times are on the pool's clock. Not thread-safe."""
+
+    endpoint: Endpoint
+    uniform: Callable[[], float]
+    """Draws from [0, 1)."""
+    state: EndpointState = EndpointState.AVAILABLE
+    until: float = 0.0
+    earliest: float = 0.0
+    """When it may be asked if nobody else can be."""
+    must_be_checked: bool = False
+    is_being_checked: bool = False
+    error: ChainError | None = None
+    _failures: int = 0
+    _contradictions: deque[float] = field(default_factory=deque)
+    _quarantines: int = 0
+    _last_quarantine: float = 0.0
+    _errors: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether only a person can mend it: another chain, or no admission, again and again."""
+        is_closed = isinstance(self.error, WrongChain | AccessRefused)
+        return is_closed and self._failures >= FAILURES_UNTIL_HOPELESS
+
+    def release(self) -> None:
+        """Make it available, as after a success; its quarantines are not forgotten."""
+        self.state, self.until, self.earliest = EndpointState.AVAILABLE, 0.0, 0.0
+        self.must_be_checked = False
+        self._failures, self.error = 0, None
+        self._contradictions.clear()
+
+    def fail(self, error: ChainError, now: float) -> None:
+        """Count an error and let the endpoint rest for it. RangeRefused is no fault of its."""
+        self._errors[_kind(error)] += 1
+        if isinstance(error, RangeRefused):
+            return
+        # A copy holds no traceback, and with it no frames and their answers.
+        self.error = copy.copy(error)
+        self._failures += 1
+        if isinstance(error, WrongChain):
+            self._quarantine(now, LAST_RESORT_SECONDS)
+        elif isinstance(error, AccessRefused):
+            self.must_be_checked = True
+            self._rest(EndpointState.REFUSED, now, REFUSAL_SECONDS, LAST_RESORT_SECONDS)
+        elif isinstance(error, RateLimited) and error.retry_after is not None:
+            # "At once" is not taken at its word: the next request may be refused as well.
+            seconds = max(min(error.retry_after, LONGEST_RETRY_AFTER_SECONDS), self._pause())
+            self._rest(EndpointState.COOLING, now, seconds, seconds)
+        elif isinstance(error, InconsistentAnswer):
+            self._doubt(now)
+        else:
+            self._rest(EndpointState.COOLING, now, self._pause(), LAST_RESORT_SECONDS)
+
+    def _rest(self, state: EndpointState, now: float, seconds: float, last_resort: float) -> None:
+        # Another thread's error must not end a longer rest.
+        self.until = max(self.until, now + seconds)
+        self.earliest = max(self.earliest, now + min(seconds, last_resort))
+        self.state = state
+
+    def _pause(self) -> float:
+        """Return seconds to rest, exponential with full jitter, but not none at all."""
+        doublings = min(self._failures - 1, 16)
+        ceiling = min(FIRST_PAUSE_SECONDS * 2.0**doublings, LONGEST_PAUSE_SECONDS)
+        return max(SHORTEST_PAUSE_SECONDS, ceiling * self.uniform())
+
+    def _doubt(self, now: float) -> None:
+        recent = self._contradictions
+        recent.append(now)
+        while recent[0] < now - CONTRADICTION_WINDOW_SECONDS:
+            recent.popleft()
+        if len(recent) <= CONTRADICTIONS_TOLERATED and not self.must_be_checked:
+            pause = CONTRADICTION_PAUSE_SECONDS * len(recent) * (0.5 + self.uniform())
+            self._rest(EndpointState.COOLING, now, pause, pause)
+        else:
+            self._quarantine(now, LAST_RESORT_SECONDS)
+
+    def _quarantine(self, now: float, last_resort: float) -> None:
+        if now - self._last_quarantine > 2 * LONGEST_QUARANTINE_SECONDS:
+            self._quarantines = 0
+        seconds = FIRST_QUARANTINE_SECONDS * 2.0 ** min(self._quarantines, 16)
+        self._quarantines += 1
+        self._last_quarantine = now
+        self.must_be_checked = True
+        self._contradictions.clear()
+        seconds = min(seconds, LONGEST_QUARANTINE_SECONDS)
+        self._rest(EndpointState.QUARANTINED, now, seconds, last_resort)
+
+    def status(self, now: float) -> EndpointStatus:
+        """Return what an operator wants to know."""
+        is_available = self.until <= now and not self.must_be_checked
+        traffic = self.endpoint.traffic
+        return EndpointStatus(
+            name=self.endpoint.name,
+            state=EndpointState.AVAILABLE if is_available else self.state,
+            until=None if is_available else self.until,
+            consecutive_failures=self._failures,
+            requests=traffic.requests,
+            errors=dict(self._errors),
+            bytes_received=traffic.bytes_received,
+            seconds_spent=traffic.seconds,
+        )
+
+
+def _kind(error: ChainError) -> str:
+    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
+    if not isinstance(error, InconsistentAnswer):
+        return kind
+    # Subjects begin with a word of ours: "log at …", "block 7 at …", "logs of blocks …".
+    about = re.match(r"[A-Za-z_]+", error.subject)
+    return f"{kind}:{about[0].lower()}" if about else kind

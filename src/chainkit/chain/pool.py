@@ -1,0 +1,223 @@
+"""Several endpoints of one chain, none of them reliable: which one to ask now, and which to rest.
+
+All waiting is done by the caller of ``choose``: the endpoints of a pool try once. A piece of work
+asks one endpoint only, and then reports with ``succeeded`` or ``failed``.
+"""
+
+from __future__ import annotations
+
+import copy
+import random as random_numbers
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, Self
+
+from chainkit.chain.client import RetryPolicy
+from chainkit.chain.endpoint import Endpoint
+from chainkit.chain.member import SHORTEST_PAUSE_SECONDS, EndpointStatus, Member
+from chainkit.chain.transport import LONGEST_ANSWER_BYTES
+from chainkit.errors import (
+    ChainError,
+    ConfigurationError,
+    EndpointUnavailable,
+    WrongChain,
+)
+
+_ONE_ATTEMPT: Final = RetryPolicy(attempts=1)
+
+
+class NoEndpointAvailable(EndpointUnavailable):
+    """Every endpoint rests; one may be asked again in ``retry_after`` seconds."""
+
+    retry_after: float = 0.0
+
+
+def _in_background(job: Callable[[], None]) -> None:
+    threading.Thread(target=job, name="endpoint check", daemon=True).start()
+
+
+STANDSTILL_SECONDS: Final = 10.0
+"""Without a new head, before another endpoint is asked whether there is one."""
+
+
+class EndpointPool:
+    """Prefers endpoints in the operator's order, but stays with one that works. Thread-safe."""
+
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        check: Callable[[Endpoint], object] = lambda endpoint: None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        random: Callable[[], float] = random_numbers.random,
+        in_background: Callable[[Callable[[], None]], object] = _in_background,
+    ) -> None:
+        """Take endpoints as available.
+
+        ``check`` raises a ChainError where one serves another chain, ``random`` draws from
+        [0, 1), and ``in_background`` runs a check while another endpoint is being used.
+        """
+        if not endpoints:
+            raise ConfigurationError("RPC endpoints", "at least one", "none")
+        self._members = [Member(endpoint, random) for endpoint in endpoints]
+        self._current = self._members[0]
+        self._check = check
+        self._clock = clock
+        self._in_background = in_background
+        self._lock = threading.Lock()
+        self._highest_head, self._head_moved = -1, clock()
+
+    @classmethod
+    def connect(
+        cls,
+        urls: Sequence[str],
+        check: Callable[[Endpoint], object],
+        timeout_seconds: float = 20.0,
+        longest_answer_bytes: int = LONGEST_ANSWER_BYTES,
+    ) -> Self:
+        """Return a pool of the endpoints at some URLs, in order of preference, each checked.
+
+        Raises WrongChain if one of them serves another chain: its URL is a mistake. One that is
+        merely out of order rests, unless all are: then the first one's error is raised.
+        """
+        connect = partial(
+            Endpoint.connect, longest_answer_bytes=longest_answer_bytes, retry=_ONE_ATTEMPT
+        )
+        endpoints = [connect(url, timeout_seconds) for url in urls]
+        _name_apart(endpoints)
+        pool = cls(endpoints, check)
+        pool.check_all()
+        return pool
+
+    def check_all(self) -> None:
+        """Check every endpoint. Raises WrongChain of any, or the first's error if all fail."""
+        failures = []
+        for member in self._members:
+            try:
+                self._check(member.endpoint)
+            except WrongChain:
+                raise
+            except ChainError as error:
+                failures.append(error)
+                self.failed(member.endpoint, error)
+        if len(failures) == len(self._members):
+            raise failures[0]
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All of them, in the operator's order, whether they rest or not."""
+        return tuple(member.endpoint for member in self._members)
+
+    def choose(self) -> Endpoint:
+        """Return the endpoint to ask next.
+
+        Raises NoEndpointAvailable while all rest, and the first one's error where all serve
+        another chain or let nobody in, again and again: a person has to see that.
+        """
+        while True:
+            with self._lock:
+                member, due = self._next()
+                for doubtful in due:
+                    doubtful.is_being_checked = True
+            # Nobody waits for an endpoint in doubt while another one works.
+            for doubtful in due:
+                if doubtful is not member:
+                    self._in_background(partial(self._recheck, doubtful))
+            if member not in due:
+                return member.endpoint
+            self._recheck(member)
+
+    def _next(self) -> tuple[Member, list[Member]]:
+        """Return the endpoint to ask, and those to check first or beside it."""
+        now = self._clock()
+        free = [member for member in self._members if not member.is_being_checked]
+        due = [member for member in free if member.until <= now]
+        ready = [member for member in due if not member.must_be_checked]
+        if ready:
+            self._current = self._current if self._current in ready else ready[0]
+            return self._current, [member for member in due if member.must_be_checked]
+        usable = due or [member for member in free if member.earliest <= now]
+        if not usable:
+            raise self._nobody(now)
+        self._current = usable[0]
+        return self._current, usable[:1] if self._current.must_be_checked else []
+
+    def _nobody(self, now: float) -> ChainError:
+        first = self._members[0].error
+        if first is not None and all(member.is_hopeless for member in self._members):
+            return copy.copy(first)
+        seconds = max(min(member.earliest for member in self._members) - now, 0.0)
+        names = ", ".join(member.endpoint.name for member in self._members)
+        nobody = NoEndpointAvailable(names, "one that is available", f"none for {seconds:.1f} s")
+        nobody.retry_after = max(seconds, SHORTEST_PAUSE_SECONDS)
+        return nobody
+
+    def _recheck(self, member: Member) -> None:
+        try:
+            self._check(member.endpoint)
+        except ChainError as error:
+            self.failed(member.endpoint, error)
+        else:
+            with self._lock:
+                member.release()
+        finally:
+            member.is_being_checked = False
+
+    def succeeded(self, endpoint: Endpoint) -> None:
+        """Take note that an endpoint did what was asked."""
+        with self._lock:
+            member = self._member(endpoint)
+            if not member.must_be_checked:
+                member.release()
+
+    def failed(self, endpoint: Endpoint, error: ChainError) -> None:
+        """Take note of an error, and let the endpoint rest as the error asks for.
+
+        RangeRefused is no fault of the endpoint: the caller has to ask for less.
+        """
+        with self._lock:
+            self._member(endpoint).fail(error, self._clock())
+
+    def saw_head(self, endpoint: Endpoint, number: int) -> None:
+        """Take note of the newest block of an endpoint.
+
+        Where no endpoint has seen a higher one for STANDSTILL_SECONDS, the next one is chosen: an
+        endpoint that stays behind makes no error. A chain that stands still loses nothing by it.
+        """
+        with self._lock:
+            now = self._clock()
+            if number > self._highest_head:
+                self._highest_head, self._head_moved = number, now
+            elif now - self._head_moved >= STANDSTILL_SECONDS:
+                self._head_moved = now
+                place = self._members.index(self._member(endpoint))
+                others = (*self._members[place + 1 :], *self._members[:place])
+                ready = [each for each in others if each.status(now).state == "available"]
+                self._current = ready[0] if ready else self._current
+
+    def seconds_until_available(self) -> float:
+        """Return how long all of them rest; 0 if one may be asked now."""
+        with self._lock:
+            earliest = min(member.earliest for member in self._members)
+            return max(earliest - self._clock(), 0.0)
+
+    def statistics(self) -> tuple[EndpointStatus, ...]:
+        """Return the status of each endpoint, in the operator's order."""
+        with self._lock:
+            now = self._clock()
+            return tuple(member.status(now) for member in self._members)
+
+    def _member(self, endpoint: Endpoint) -> Member:
+        return next(member for member in self._members if member.endpoint is endpoint)
+
+
+def _name_apart(endpoints: Sequence[Endpoint]) -> None:
+    """Number the endpoints on one host, which differ in their keys only."""
+    seen: Counter[str] = Counter()
+    for endpoint in endpoints:
+        seen[endpoint.name] += 1
+        if (count := seen[endpoint.name]) > 1:
+            endpoint.name = f"{endpoint.name} #{count}"

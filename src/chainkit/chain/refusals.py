@@ -1,0 +1,155 @@
+"""What an endpoint's error to ``eth_getLogs`` means: there is no standard, only providers' words.
+
+``tests/vectors/range_refusals.json`` holds the wordings that are known. The rules read the words,
+not the codes: the same code (-32000, -32005, -32602) means different things at each provider.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+_LONGEST_TEXT: Final = 1000
+_DEEPEST_DATA: Final = 3
+
+_RATE: Final = re.compile(
+    r"rate.?limit|request rate|over capacity|too many requests?|requests? (?:per|limit)"
+    r"|call rate|calls per|\brps\b|compute units|throttl|\bquota|\bcredits?\b|capacity limit"
+    r"|concurrent requests|daily request|too much load|slow down|rabbit hole"
+)
+_BEHIND: Final = re.compile(
+    r"(?:block|header)(?: with| for| at| by)?(?: this| requested)?(?: hash| number| id)?"
+    r"(?: 0x[0-9a-f]+| #?\d+)?,? (?:was |is |could |can )?not (?:be |yet )?"
+    r"(?:found|available|mined)"
+    r"|unknown (?:block|header)|could not find (?:block|header)|cannot be found"
+    r"|blockoutofrange|block (?:number )?is out of range|block number out of range"
+    r"|(?:beyond|above|after|ahead of|greater than) (?:the )?"
+    r"(?:(?:current|latest|last|executed|accepted|known|chain) )+(?:head|block|tip)"
+    r"|(?:beyond|above|ahead of) (?:the )?(?:head|tip)"
+    r"|unfinalized data|still syncing|not (?:yet )?synced|future block|block in the future"
+)
+_TOO_WIDE: Final = re.compile(
+    r"block range|blocks range|range.{0,12}(?:too |large|wide|big|exceed|limit|threshold|allowed)"
+    r"|(?:exceed|max|allowed|limited).{0,40}\brange|ranges over|\brange \d+"
+    r"|block span|blocks distance"
+    r"|(?:number of|too many|limited? .{0,20}|at most .{0,12}|maximum) (?:requested )?blocks"
+    r"|too many (?:results|logs|events)|more than [\d,]+ (?:results|logs|events)|max results"
+    r"|(?:response|result|logs?)(?: set| data)? (?:size|count|length)|"
+    r"(?:response|result).{0,12}too "
+    r"|logs? matched|smaller than size|message too long|content too large|entity too large"
+    r"|(?:query|request).{0,12}(?:too large|exceeds|exceeded)|git out exceeded|narrow"
+)
+_TOO_LONG: Final = re.compile(
+    r"time[\s-]?out|timed[\s-]?out|took too long|deadline exceeded|context cancell?ed|aborted"
+)
+
+_NUMBER: Final = r"(\d[\d,._]*+)\s?(k)?\b(?!\s*(?:results|logs|bytes|mb|kb|events|addresses))"
+_HEX_RANGE: Final = re.compile(r"\[\s*(0x[0-9a-f]{1,16})\s*,\s*(0x[0-9a-f]{1,16})\s*\]")
+_DECIMAL_RANGE: Final = re.compile(r"(?:with|to) (?:the|a) range (\d{1,18})\s*-\s*(\d{1,18})")
+_SUGGESTIONS: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"\(\d+ > {_NUMBER}\)",
+        rf"limited to (?:an? )?(?:0 - )?{_NUMBER}",
+        rf"up to (?:an? )?{_NUMBER} block",
+        rf"at most {_NUMBER} block",
+        rf"ranges over {_NUMBER} block",
+        rf"greater than {_NUMBER} max",
+        rf"smaller than size {_NUMBER}",
+        rf"\brange(?: \d+)? exceeds(?: [a-z,]+){{0,6}}:? {_NUMBER}",
+        rf"\bspan.{{0,60}}exceeds? (?:the )?limit (?:of )?{_NUMBER}",
+        rf"range limit (?:of |is )?{_NUMBER}",
+        # Up to the number no word that says that something else is counted.
+        r"\bmax(?:imum)?\b(?:(?!result|log|byte|response|size|address|topic|event|max)[^0-9]){0,60}?"
+        + _NUMBER,
+    )
+)
+_PAUSE: Final = re.compile(
+    r"(?:try again|try_again|retry|backoff)[ _](?:in|after|seconds)\D{0,4}?"
+    r"(\d{1,9}(?:\.\d{1,9})?)\s*(milli|ms|m)?"
+)
+
+
+class RefusalKind(StrEnum):
+    """What to do about an error."""
+
+    RANGE = "range"
+    """Ask for fewer blocks."""
+    RATE = "rate"
+    """Ask less often."""
+    BEHIND = "behind"
+    """The endpoint has no such block yet: ask again, or elsewhere."""
+    UNKNOWN = "unknown"
+    """No words that are known: asking for fewer blocks is what may help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An endpoint's error, understood."""
+
+    kind: RefusalKind
+    suggested_blocks: int | None = None
+    """How many blocks it says it would answer for, if it does; it may be wrong."""
+    retry_after: float | None = None
+    """Seconds after which it would answer, if it says so."""
+
+
+def read_refusal(code: int | None, message: str, data: object = None) -> Refusal:
+    """Return what an error to ``eth_getLogs`` means by its code, message and data."""
+    text = _text(message, data)
+    if code == 429 or _RATE.search(text):
+        return Refusal(RefusalKind.RATE, retry_after=_pause(text))
+    if _BEHIND.search(text):
+        return Refusal(RefusalKind.BEHIND)
+    if _TOO_WIDE.search(text):
+        return Refusal(RefusalKind.RANGE, suggested_blocks=_suggested_blocks(text))
+    if _TOO_LONG.search(text):
+        return Refusal(RefusalKind.RANGE)
+    return Refusal(RefusalKind.UNKNOWN)
+
+
+def read_rate_limit(code: int | None, message: str, data: object = None) -> Refusal | None:
+    """Return the rate limit that an error to any other method is, or None if it is none."""
+    text = _text(message, data)
+    if code in (-32005, 429) or _RATE.search(text):
+        return Refusal(RefusalKind.RATE, retry_after=_pause(text))
+    return None
+
+
+def _text(message: str, data: object) -> str:
+    return " ".join([message[:_LONGEST_TEXT], *_strings(data)])[: 2 * _LONGEST_TEXT].lower()
+
+
+def _strings(data: Any, depth: int = 0) -> Iterator[str]:
+    """Yield what data says: Tenderly, Blast and Chainstack put there what the message lacks."""
+    if isinstance(data, str | int | float):
+        yield str(data)[:_LONGEST_TEXT]
+    elif isinstance(data, dict) and depth < _DEEPEST_DATA:
+        for name, value in list(data.items())[:20]:
+            yield from (f"{name} {text}" for text in _strings(value, depth + 1))
+
+
+def _suggested_blocks(text: str) -> int | None:
+    for pattern, base in ((_HEX_RANGE, 16), (_DECIMAL_RANGE, 10)):
+        if match := pattern.search(text):
+            first, last = (int(number, base) for number in match.groups())
+            return last - first + 1 if first <= last else None
+    for pattern in _SUGGESTIONS:
+        # The lowest: some first repeat how many were asked for.
+        if numbers := [_number(match) for match in pattern.finditer(text)]:
+            return min(numbers) or None
+    return None
+
+
+def _number(match: re.Match[str]) -> int:
+    digits, thousands = match.groups()
+    return int(re.sub(r"[,._]", "", digits)[:18]) * (1000 if thousands else 1)
+
+
+def _pause(text: str) -> float | None:
+    if match := _PAUSE.search(text):
+        return float(match[1]) * {"milli": 0.001, "ms": 0.001, "m": 60}.get(match[2] or "", 1)
+    return None

@@ -1,0 +1,206 @@
+"""web3's HTTP provider with bounded answers: bytes held, seconds waited, and JSON by orjson.
+
+An endpoint may answer with more than fits in memory, compressed to next to nothing, or a byte at
+a time. So the body is read in pieces, counted after decompression, against a deadline.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+import requests
+import urllib3
+from web3 import HTTPProvider
+from web3.types import RPCEndpoint, RPCResponse
+
+from chainkit.chain.log_query import LogQuery
+
+LONGEST_ANSWER_BYTES: Final = 64 * 2**20
+"""Most bytes of one answer, after decompression."""
+
+LONGEST_RANGE_BYTES: Final = 16 * 2**20
+"""Most bytes of logs of several blocks: fewer blocks can be asked for instead."""
+
+_LONGEST_ERROR_BYTES: Final = 64 * 2**10
+_CHUNK_BYTES: Final = 64 * 2**10
+_HEADERS: Final = {"Content-Type": "application/json"}
+
+
+class MalformedAnswer(ValueError):
+    """A body that is no JSON, or no JSON-RPC answer to what was asked."""
+
+    def __init__(self, expected: str, got: str) -> None:
+        """Keep what was expected; what came is the message."""
+        super().__init__(got)
+        self.expected = expected
+
+
+class AnswerTooLarge(Exception):
+    """A body of more bytes than the bound; the rest of it was not read."""
+
+
+class HttpFailure(Exception):
+    """A status other than 2xx, with the beginning of its body."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Keep what says why."""
+        super().__init__(f"HTTP {status}")
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long to wait for an endpoint, in seconds."""
+
+    connect: float = 5.0
+    read: float = 20.0
+    """Between two pieces of an answer; the whole may take three times as long."""
+
+    @property
+    def answer(self) -> float:
+        """For the whole body: an endpoint that sends a byte now and then never times out else."""
+        return 3 * self.read
+
+
+class HttpTransport(HTTPProvider):
+    """Sends JSON-RPC over HTTP, one session per thread. ``bytes_received`` counts the bodies."""
+
+    def __init__(
+        self,
+        url: str,
+        timeouts: Timeouts | None = None,
+        longest_answer_bytes: int = LONGEST_ANSWER_BYTES,
+        session: requests.Session | None = None,
+    ) -> None:
+        """Take the URL; nothing is sent yet. ``session`` is for all threads, as tests need."""
+        super().__init__(url, exception_retry_configuration=None)
+        self.bytes_received = 0
+        self.longest_answer_bytes = longest_answer_bytes
+        self._timeouts = timeouts or Timeouts()
+        self._session = session
+        self._sessions = threading.local()
+        self._numbers = itertools.count()
+
+    def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
+        """Return the answer to one call.
+
+        Raises MalformedAnswer, AnswerTooLarge, HttpFailure or requests.RequestException.
+        """
+        call = self._call(method, params)
+        answer = _decoded(self._post(call, self._longest([(method, params)])))
+        if isinstance(answer, dict) and "result" in answer:
+            _check_id(answer, call["id"])
+        return answer  # type: ignore[no-any-return]
+
+    def make_batch_request(
+        self, batch_requests: list[tuple[RPCEndpoint, Any]]
+    ) -> list[RPCResponse] | RPCResponse:
+        """Return the answers in the order of the calls, or the one that refuses them all.
+
+        Raises MalformedAnswer also where they do not belong to the calls, one to each.
+        """
+        calls = [self._call(method, params) for method, params in batch_requests]
+        answers = _decoded(self._post(calls, self._longest(batch_requests)))
+        if isinstance(answers, list):
+            return _in_order(answers, calls)
+        return answers  # type: ignore[no-any-return]
+
+    def _call(self, method: str, params: Any) -> dict[str, Any]:
+        number = next(self._numbers)
+        return {"jsonrpc": "2.0", "id": number, "method": method, "params": params or []}
+
+    def _longest(self, calls: Sequence[tuple[str, Any]]) -> int:
+        query = LogQuery.among(calls)
+        is_divisible = query is not None and query.blocks > 1
+        longest = self.longest_answer_bytes
+        return min(longest, LONGEST_RANGE_BYTES) if is_divisible else longest
+
+    def _post(self, request: object, longest: int) -> bytearray:
+        with self._own_session().post(
+            str(self.endpoint_uri),
+            data=orjson.dumps(request),
+            headers=_HEADERS,
+            timeout=(self._timeouts.connect, self._timeouts.read),
+            stream=True,
+            # A redirect's body would be read without bound.
+            allow_redirects=False,
+        ) as response:
+            if 200 <= response.status_code < 300:
+                return self._body(response, longest)
+            raise HttpFailure(response.status_code, response.headers, self._refusal(response))
+
+    def _own_session(self) -> requests.Session:
+        if self._session is not None:
+            return self._session
+        if not hasattr(self._sessions, "session"):
+            self._sessions.session = requests.Session()
+        session: requests.Session = self._sessions.session
+        return session
+
+    def _refusal(self, response: requests.Response) -> bytes:
+        """Return the body that comes with an error, empty where it is too long or cut."""
+        try:
+            return bytes(self._body(response, _LONGEST_ERROR_BYTES))
+        except (requests.RequestException, AnswerTooLarge):
+            return b""
+
+    def _body(self, response: requests.Response, longest: int) -> bytearray:
+        announced = response.headers.get("Content-Length", "")
+        if announced.isascii() and announced.isdecimal() and int(announced) > longest:
+            raise AnswerTooLarge(f"{announced} bytes announced")
+        deadline = time.monotonic() + self._timeouts.answer
+        body = bytearray()
+        while chunk := _chunk(response.raw):
+            body += chunk
+            self.bytes_received += len(chunk)
+            if len(body) > longest:
+                raise AnswerTooLarge(f"more than {longest} bytes")
+            if time.monotonic() > deadline:
+                raise requests.ReadTimeout("an answer that does not end")
+        return body
+
+
+def _chunk(raw: Any) -> bytes:
+    """Return the next piece of a body, decompressed; what has come, however little."""
+    try:
+        chunk: bytes = raw.read1(_CHUNK_BYTES, decode_content=True)
+        return chunk
+    except urllib3.exceptions.ReadTimeoutError as error:
+        raise requests.ReadTimeout("no more of the answer") from error
+    except urllib3.exceptions.HTTPError as error:
+        raise requests.exceptions.ChunkedEncodingError("an answer that was cut") from error
+
+
+def _decoded(body: bytearray) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        # Without its context, which holds the whole body once more.
+        message = error.msg
+    raise MalformedAnswer("JSON", message)
+
+
+def _check_id(answer: Mapping[str, Any], number: int) -> None:
+    if type(answer.get("id")) is not int or answer["id"] != number:
+        raise MalformedAnswer("the answer to the request", "another's")
+
+
+def _in_order(answers: list[Any], calls: Sequence[Mapping[str, Any]]) -> list[RPCResponse]:
+    if not all(isinstance(answer, dict) for answer in answers):
+        raise MalformedAnswer("JSON-RPC objects", "others")
+    for answer in answers:
+        if answer.get("id") is None and answer.get("error") is not None:
+            # It does not say which call it refuses; the results of the others are not all.
+            return [answer] * len(calls)
+    by_id = {answer["id"]: answer for answer in answers if type(answer.get("id")) is int}
+    if len(by_id) != len(answers) or by_id.keys() != {call["id"] for call in calls}:
+        raise MalformedAnswer("the ids of the calls, each once", "others")
+    return [by_id[call["id"]] for call in calls]

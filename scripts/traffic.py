@@ -17,7 +17,7 @@ from ape import accounts
 from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint, check_deployment
-from chainkit.counter import read_counter
+from chainkit.counter import read_own_counter
 from chainkit.deployment import DeploymentRecord, read_deployment_record
 from chainkit.interface import shipped_interface
 from chainkit.types import TopicKind
@@ -137,7 +137,7 @@ def cli(
         record = read_deployment_record(record_path)
         endpoint = Endpoint.connect(provider.http_uri)
         head = check_deployment(endpoint, record)
-        last_seen = read_counter(endpoint, record, head.reference)
+        last_seen = read_own_counter(endpoint, record, head.reference)
         made = payloads(messages, identity_share, malformed, last_seen, seed)
         mined = publish(endpoint, calls(record, made), per_block, quiet=as_json)
         result = summary(made, mined)

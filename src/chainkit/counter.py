@@ -5,36 +5,79 @@ Operator and auditor hold what an endpoint answers to the same number, read in t
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from chainkit.chain import Endpoint
 from chainkit.deployment import DeploymentRecord
-from chainkit.errors import AccessRefused, InconsistentAnswer, RefusedRequest
-from chainkit.signatures import keccak256
+from chainkit.errors import (
+    AccessRefused,
+    EndpointUnavailable,
+    InconsistentAnswer,
+    RefusedRequest,
+)
+from chainkit.payload_contract import LAST_SELECTOR, SequenceCounter
 from chainkit.types import BlockReference
 
-_LAST_SELECTOR: Final = keccak256(b"last()")[:4]
 _WORD_BYTES: Final = 32
 
+_NO_STATE: Final = re.compile(
+    "|".join(
+        (
+            "missing trie node",  # geth and what descends from it
+            "state (0x)?[0-9a-f]* ?is not available",  # geth by path
+            "state histories haven't been fully indexed",
+            "historical state unavailable",
+            "no state available",  # Nethermind
+            "world state unavailable",  # Besu
+            "prun(ed|ing)",  # Erigon, reth, OpenEthereum
+            r"\barchiv(e|al)\b",  # providers that keep old state for those who pay
+            "BlockOutOfRangeError",  # anvil, which has another error for a block it does not know
+        )
+    ),
+    re.IGNORECASE,
+)
+"""What endpoints say of a block that they know, but whose state they do not keep."""
 
-def read_counter(endpoint: Endpoint, record: DeploymentRecord, block: BlockReference) -> int:
+
+def read_counter(endpoint: Endpoint, counter: SequenceCounter, block: BlockReference) -> int | None:
     """Return the last sequence id given out up to a block, 0 below the counter's deployment.
 
-    Raises InconsistentAnswer where the endpoint has no state of the block or answers no uint64:
-    without the number nobody could tell that logs are missing at an end. AccessRefused passes.
+    None where the endpoint knows the block and has thrown its state away, which is no fault: what
+    it answers must then be held to something else. Raises InconsistentAnswer where it does not know
+    the block (a replica that lags, or stands on a fork), or where it answers no uint64, as a
+    contract does that has no such function. AccessRefused passes.
     """
-    sequence = record.originator_sequence
-    if block.number < sequence.block:
+    if block.number < counter.block:
         return 0
     try:
-        answer = endpoint.call(sequence.address, _LAST_SELECTOR, block)
+        answer = endpoint.call(counter.address, counter.selector, block)
     except AccessRefused:
         raise
-    except RefusedRequest as error:
+    except (RefusedRequest, EndpointUnavailable) as error:
+        if _NO_STATE.search(str(error.got)):
+            return None
+        if isinstance(error, EndpointUnavailable):
+            raise
         subject, expected = f"counter at {endpoint.name}", f"its state at block {block}"
         raise InconsistentAnswer(subject, expected, error.got) from error
     value = int.from_bytes(answer, "big")
     if len(answer) != _WORD_BYTES or value >= 2**64:
         subject = f"counter at {endpoint.name}"
         raise InconsistentAnswer(subject, "a uint64", f"0x{answer.hex()}", f"block {block}")
+    return value
+
+
+def read_own_counter(endpoint: Endpoint, record: DeploymentRecord, block: BlockReference) -> int:
+    """Return the number that our contracts' shared sequence gave out last up to a block.
+
+    Raises InconsistentAnswer as ``read_counter`` does, and also where the endpoint has no state of
+    the block: without the number nobody could tell that logs are missing at an end.
+    """
+    sequence = record.originator_sequence
+    counter = SequenceCounter(sequence.address, LAST_SELECTOR, sequence.block)
+    value = read_counter(endpoint, counter, block)
+    if value is None:
+        subject = f"counter at {endpoint.name}"
+        raise InconsistentAnswer(subject, f"its state at block {block}", "none (not kept)")
     return value

@@ -9,7 +9,6 @@ the same block 0, and the same deployer's contracts get the same addresses.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, Final
 from eth_utils.address import to_checksum_address
 
 from chainkit.errors import ConfigurationError
+from chainkit.fields import Fields, read_json
 from chainkit.parameters import SEQUENCED_LOGS, Parameters, PayloadBounds
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
 
@@ -111,7 +111,7 @@ class DeploymentRecord:
 
 def read_deployment_record(path: Path) -> DeploymentRecord:
     """Read a deployment record. Raises ConfigurationError that names the file and the field."""
-    return parse_deployment_record(_read_json(path), _subject(path))
+    return parse_deployment_record(read_json(path, record_subject(path)), record_subject(path))
 
 
 def replace_implementation(path: Path, name: str, implementation: DeployedContract) -> None:
@@ -119,15 +119,15 @@ def replace_implementation(path: Path, name: str, implementation: DeployedContra
 
     Raises ConfigurationError where the file is no record, or cannot be written.
     """
-    content = _read_json(path)
-    parse_deployment_record(content, _subject(path))
+    content = read_json(path, record_subject(path))
+    parse_deployment_record(content, record_subject(path))
     content["contracts"][name]["implementation"] = implementation_content(implementation)
     draft = path.with_name(f"{path.name}.upgraded")
     try:
         draft.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
         draft.replace(path)
     except OSError as error:
-        raise ConfigurationError(_subject(path), "a writable file", error.strerror) from error
+        raise ConfigurationError(record_subject(path), "a writable file", error.strerror) from error
 
 
 def implementation_content(implementation: DeployedContract) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def implementation_content(implementation: DeployedContract) -> dict[str, Any]:
 
 def parse_deployment_record(content: Any, subject: str) -> DeploymentRecord:
     """Build the record from parsed JSON. Raises ConfigurationError that names the field."""
-    fields = _Fields(content, subject, "")
+    fields = Fields(content, subject)
     if (version := fields.integer("format")) != RECORD_FORMAT:
         raise ConfigurationError(subject, f"format {RECORD_FORMAT}", version)
     contracts = fields.inner("contracts")
@@ -149,15 +149,15 @@ def parse_deployment_record(content: Any, subject: str) -> DeploymentRecord:
         chain_id=fields.integer("chain_id"),
         genesis_hash=fields.bytes("genesis_hash", HASH_LENGTH),
         deployer=fields.bytes("deployer", ADDRESS_LENGTH),
-        group_messages=contracts.proxy("GroupMessages"),
-        identity_updates=contracts.proxy("IdentityUpdates"),
-        node_registry=contracts.contract("NodeRegistry"),
-        originator_sequence=contracts.contract("OriginatorSequence"),
+        group_messages=_proxy(contracts, "GroupMessages"),
+        identity_updates=_proxy(contracts, "IdentityUpdates"),
+        node_registry=_contract(contracts, "NodeRegistry"),
+        originator_sequence=_contract(contracts, "OriginatorSequence"),
         parameters=_recorded_parameters(fields),
     )
 
 
-def _recorded_parameters(fields: _Fields) -> RecordedParameters | None:
+def _recorded_parameters(fields: Fields) -> RecordedParameters | None:
     if not fields.has("parameters"):
         return None
     parameters = fields.inner("parameters")
@@ -165,72 +165,30 @@ def _recorded_parameters(fields: _Fields) -> RecordedParameters | None:
     return RecordedParameters(
         message_admin=parameters.bytes("message_admin", ADDRESS_LENGTH),
         registry_owner=parameters.bytes("registry_owner", ADDRESS_LENGTH),
-        payload_bounds={name: bounds.bounds(name) for name in SEQUENCED_LOGS},
+        payload_bounds={name: _bounds(bounds, name) for name in SEQUENCED_LOGS},
     )
 
 
-def _subject(path: Path) -> str:
+def record_subject(path: Path) -> str:
+    """Return what errors call the record in a file."""
     return f"deployment record {path}"
 
 
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigurationError(_subject(path), "a readable file", error.strerror) from error
-    except ValueError as error:
-        raise ConfigurationError(_subject(path), "JSON", error) from error
+def _bounds(parent: Fields, name: str) -> PayloadBounds:
+    fields = parent.inner(name)
+    return PayloadBounds(fields.integer("minimum"), fields.integer("maximum"))
 
 
-class _Fields:
-    """Typed access to a JSON object that tells the path of what is missing."""
+def _contract(parent: Fields, name: str) -> DeployedContract:
+    fields = parent.inner(name)
+    return DeployedContract(
+        name=name,
+        address=fields.bytes("address", ADDRESS_LENGTH),
+        block=fields.integer("block"),
+        transaction=fields.bytes("transaction", HASH_LENGTH),
+    )
 
-    def __init__(self, content: Any, subject: str, path: str) -> None:
-        if not isinstance(content, Mapping):
-            raise ConfigurationError(subject, "an object", type(content).__name__, path)
-        self._content = content
-        self._subject = subject
-        self._path = path
 
-    def _get(self, name: str, expected: str) -> tuple[Any, str]:
-        path = f"{self._path}.{name}" if self._path else name
-        if name not in self._content:
-            raise ConfigurationError(self._subject, expected, "nothing", path)
-        return self._content[name], path
-
-    def has(self, name: str) -> bool:
-        return name in self._content
-
-    def inner(self, name: str) -> _Fields:
-        value, path = self._get(name, "an object")
-        return _Fields(value, self._subject, path)
-
-    def integer(self, name: str) -> int:
-        value, path = self._get(name, "an integer")
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise ConfigurationError(self._subject, "an integer from 0", repr(value), path)
-        return value
-
-    def bytes(self, name: str, length: int) -> bytes:
-        expected = f"0x and {2 * length} hex digits"
-        value, path = self._get(name, expected)
-        if not isinstance(value, str) or not re.fullmatch(f"0x[0-9a-fA-F]{{{2 * length}}}", value):
-            raise ConfigurationError(self._subject, expected, repr(value), path)
-        return bytes.fromhex(value[2:])
-
-    def bounds(self, name: str) -> PayloadBounds:
-        fields = self.inner(name)
-        return PayloadBounds(fields.integer("minimum"), fields.integer("maximum"))
-
-    def contract(self, name: str) -> DeployedContract:
-        fields = self.inner(name)
-        return DeployedContract(
-            name=name,
-            address=fields.bytes("address", ADDRESS_LENGTH),
-            block=fields.integer("block"),
-            transaction=fields.bytes("transaction", HASH_LENGTH),
-        )
-
-    def proxy(self, name: str) -> DeployedContract:
-        implementation = self.inner(name).contract("implementation")
-        return replace(self.contract(name), implementation=implementation)
+def _proxy(parent: Fields, name: str) -> DeployedContract:
+    implementation = _contract(parent.inner(name), "implementation")
+    return replace(_contract(parent, name), implementation=implementation)

@@ -1,8 +1,8 @@
 """Node-0 envelopes and their proof: built by the operator, compared by auditor and council.
 
-XIP-49 §3.2.1 makes the blockchain originator 0: nobody signs as originator, and each node
-attests with a BlockchainProof what it read. Every honest node builds the same unsigned bytes;
-only the node's signature differs.
+XIP-49 §3.2.1 makes the blockchain originator 0 (contracts that count for themselves have an id
+each): nobody signs as originator, and each node attests with a BlockchainProof what it read. Every
+honest node builds the same unsigned bytes; only the node's signature differs.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ class QuarantineReason(StrEnum):
     NOT_A_CLIENT_ENVELOPE = "not a ClientEnvelope"
     NO_AAD = "no aad"
     WRONG_ORIGINATOR = "target originator is not 0"
+    ANOTHER_ORIGINATOR = "target originator is not the contract's"
+    """As the one before, of a contract that posts under another originator id than 0."""
     WRONG_TOPIC = "target topic does not match"
     NO_PAYLOAD = "no payload"
     WRONG_PAYLOAD_KIND = "payload kind does not match topic"
@@ -67,7 +69,7 @@ class ServedEnvelope:
 def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
     """Say why a posted payload must not be served, or None if it may (XIP-49 §3.3.2, §3.3.4).
 
-    Anyone may post any bytes. What may be served is a ClientEnvelope that names originator 0
+    Anyone may post any bytes. What may be served is a ClientEnvelope that names the originator
     and the topic it was posted to, and whose payload is of that topic's kind.
     """
     envelope = envelopes_pb2.ClientEnvelope()
@@ -77,8 +79,9 @@ def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
         return QuarantineReason.NOT_A_CLIENT_ENVELOPE
     if not envelope.HasField("aad"):
         return QuarantineReason.NO_AAD
-    if envelope.aad.target_originator != BLOCKCHAIN_ORIGINATOR_ID:
-        return QuarantineReason.WRONG_ORIGINATOR
+    if envelope.aad.target_originator != event.originator_id:
+        is_ours = event.originator_id == BLOCKCHAIN_ORIGINATOR_ID
+        return QuarantineReason.WRONG_ORIGINATOR if is_ours else QuarantineReason.ANOTHER_ORIGINATOR
     if envelope.aad.target_topic != event.kind.topic(event.identifier):
         return QuarantineReason.WRONG_TOPIC
     payload_field = envelope.WhichOneof("payload")
@@ -108,7 +111,7 @@ def unsigned_originator_envelope(event: PayloadEvent, block_timestamp: int) -> b
     """
     payer_envelope = envelopes_pb2.PayerEnvelope(unsigned_client_envelope=event.payload)
     return envelopes_pb2.UnsignedOriginatorEnvelope(
-        originator_node_id=BLOCKCHAIN_ORIGINATOR_ID,
+        originator_node_id=event.originator_id,
         originator_sequence_id=event.sequence_id,
         originator_ns=originator_ns(block_timestamp),
         payer_envelope=payer_envelope.SerializeToString(),
@@ -126,10 +129,16 @@ def blockchain_proof_digest(unsigned: bytes, transaction_hash: bytes) -> bytes:
 
 def sign_originator_envelope(unsigned: bytes, transaction_hash: bytes, key: SigningKey) -> bytes:
     """Serialize an OriginatorEnvelope with the BlockchainProof of a node's key (§3.2.1)."""
+    signature = key.sign(blockchain_proof_digest(unsigned, transaction_hash))
+    return originator_envelope(unsigned, transaction_hash, signature)
+
+
+def originator_envelope(unsigned: bytes, transaction_hash: bytes, signature: bytes) -> bytes:
+    """Serialize an OriginatorEnvelope with a BlockchainProof that was signed already (§3.2.1)."""
     envelope = envelopes_pb2.OriginatorEnvelope(unsigned_originator_envelope=unsigned)
     proof = envelope.blockchain_proof
     proof.transaction_hash = transaction_hash
-    proof.node_signature.bytes = key.sign(blockchain_proof_digest(unsigned, transaction_hash))
+    proof.node_signature.bytes = signature
     return envelope.SerializeToString()
 
 

@@ -235,7 +235,55 @@ def test_quarantine__payload_of_a_vector__gives_its_reason(case: dict[str, Any])
 
 
 def test_list_quarantine_reasons__all__are_met_by_a_vector() -> None:
-    assert {case["reason"] for case in PAYLOADS} == {None, *QuarantineReason}
+    met = {case["reason"] for case in PAYLOADS}
+
+    # The vectors are XIP-49's, where the blockchain is originator 0.
+    assert met == {None, *QuarantineReason} - {QuarantineReason.ANOTHER_ORIGINATOR}
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_quarantine__payload_for_another_originator__says_so(event: PayloadEvent) -> None:
+    assert quarantine_reason(replace(event, originator_id=1)) == (
+        "target originator is not the contract's"
+    )
+
+
+@given(st.sampled_from(EVENTS), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
+def test_quarantine__originator_of_the_payload__must_be_the_contract_s(
+    event: PayloadEvent, targeted: int, posting: int
+) -> None:
+    envelope = envelopes_pb2.ClientEnvelope.FromString(event.payload)
+    envelope.aad.target_originator = targeted
+    payload = envelope.SerializeToString()
+
+    reason = quarantine_reason(type(event)(event.identifier, payload, event.sequence_id, posting))
+
+    assert (reason is None) == (targeted == posting)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("originator_id", [1, 2**32 - 1])
+def test_build_unsigned__event_of_another_originator__names_it(
+    event: PayloadEvent, originator_id: int
+) -> None:
+    envelope = served(replace(event, originator_id=originator_id))
+
+    assert envelope == replace(
+        served(event),
+        originator_id=originator_id,
+        unsigned_originator_envelope=envelope.unsigned_originator_envelope,
+        node_signature=envelope.node_signature,
+    )
+    assert envelope.unsigned_originator_envelope != served(event).unsigned_originator_envelope
+    assert recover_node_key(envelope) == KEY.public_key
+
+
+def test_quarantine__topic_of_a_short_group_id__is_17_bytes() -> None:
+    event = MessageSent(GROUP_ID[:16], payloads.commit(GROUP_ID[:16]), 1)
+
+    assert quarantine_reason(event) is None
+    assert quarantine_reason(replace(event, group_id=GROUP_ID)) is QuarantineReason.WRONG_TOPIC
+    assert len(event.kind.topic(event.identifier)) == 17
 
 
 @pytest.mark.parametrize("case", ENVELOPES, ids=case_name)

@@ -24,7 +24,6 @@ HASH = bytes(range(32))
 VALUES = [
     BlockReference(7, HASH),
     BlockHeader(7, HASH, HASH, 1_735_689_600),
-    Log(bytes(20), (HASH,), b"", 7, HASH, HASH, 0, 3),
     MessageSent(HASH, b"message", 42),
     IdentityUpdateCreated(HASH, b"update", 43),
     Node(100, b"\4" + bytes(64), "https://node.example", True),
@@ -55,6 +54,13 @@ def test_assign__any_field__is_refused(value: Any) -> None:
     for field in fields(value):
         with pytest.raises(FrozenInstanceError):
             setattr(value, field.name, None)
+
+
+def test_assign__any_field_of_a_log__is_refused() -> None:
+    log = Log(bytes(20), (HASH,), b"", 7, HASH, HASH, 0, 3)
+    for name in Log._fields:
+        with pytest.raises(AttributeError):
+            setattr(log, name, None)
 
 
 def test_print__block_reference__shows_height_and_start_of_the_hash() -> None:

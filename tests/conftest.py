@@ -1,1 +1,1 @@
-pytest_plugins = ["support.chain"]
+pytest_plugins = ["support.chain", "support.databases"]

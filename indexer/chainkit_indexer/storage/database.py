@@ -1,69 +1,88 @@
-"""Opens the operator's database: what differs between SQLite and others stands here alone."""
+"""Opens the operator's database: SQLite and PostgreSQL behind one door."""
 
 from __future__ import annotations
 
-import re
-import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy import Connection, Table
+from sqlalchemy.exc import DBAPIError
 
-from chainkit.errors import ConfigurationError, StoreError
+from chainkit.errors import StoreError, StoreUnavailable
+from chainkit_indexer.storage.location import parse_location, shown
+from chainkit_indexer.storage.sqlite import Sqlite
 
-LOCK_SECONDS: Final = 5
-"""How long a transaction waits for a process that holds SQLite's write lock."""
-
-_WRITES: Final = "chainkit_writes"
-_SCHEME: Final = re.compile(r"[\w+.-]+://")
-_URL_WITHOUT_SLASHES: Final = re.compile(r"[\w+.-]{2,}:.*@")
+if TYPE_CHECKING:
+    from chainkit_indexer.storage.postgresql import Postgresql
 
 
 class Database:
-    """An engine with two kinds of transaction: ``reading`` sees one state, ``writing`` is alone."""
+    """A database with two kinds of transaction: ``reading`` sees one state, ``writing`` is alone.
 
-    def __init__(self, location: str) -> None:
-        """Take a SQLAlchemy URL, or a path for SQLite; nothing is opened or created yet.
+    All that it does raises StoreUnavailable where waiting may help (restarting, cut off, disk
+    full, locked), StoreInUse where another indexer has it, and StoreError for the rest. After an
+    interruption the next transaction connects again.
+    """
 
-        Raises ConfigurationError for a URL that no installed driver understands.
+    def __init__(self, location: str, read_only: bool = False) -> None:
+        """Take a path or URL for SQLite or a URL for PostgreSQL; nothing is opened or made yet.
+
+        With ``read_only`` it needs no right to write, and neither takes nor waits for the lock.
+        Raises ConfigurationError for a location that cannot be understood.
         """
-        url = _url(location)
-        # A URL may hold a password, also in its query, so this is what errors show.
-        self.file = Path(url.database or "") if _is_sqlite(url) else None
-        self.name = str(self.file or url.set(query={}).render_as_string(hide_password=True))
-        try:
-            self._engine = _sqlite_engine(url) if _is_sqlite(url) else _engine(url)
-        except (NoSuchModuleError, ModuleNotFoundError) as error:
-            raise ConfigurationError("database", "an installed driver", error) from error
-        except (ArgumentError, ValueError):
-            raise _malformed(location) from None
-        self._writer = self._engine.execution_options(**{_WRITES: True})
+        found = parse_location(location)
+        self.is_read_only = read_only
+        self.name = shown(found)
+        """Path or URL without password, for messages."""
+        self.file = found if isinstance(found, Path) else None
+        """Where it is, for SQLite."""
+        self._backend: Sqlite | Postgresql
+        if isinstance(found, Path):
+            self._backend = Sqlite(found, read_only)
+        else:
+            # Its driver costs an operator of SQLite memory and time.
+            from chainkit_indexer.storage.postgresql import Postgresql
+
+            self._backend = Postgresql(found, self.name)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Run a transaction that sees one state of the database, whatever others write."""
-        with self._errors(), self._engine.begin() as connection:
+        with self._errors(), self._backend.reading() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Run a transaction that excludes every other writer; an exception undoes all of it."""
-        with self._errors(), self._writer.begin() as connection:
+        """Run a transaction that excludes every other writer; an exception undoes all of it.
+
+        It takes the lock if this database does not have it, or no longer.
+        """
+        assert not self.is_read_only, "only a database that was opened to write"
+        self.lock()
+        with self._errors(), self._backend.writing() as connection:
             yield connection
 
-    def prepare(self) -> None:
-        """Let readers see a steady state while a writer commits. Lasts as long as the file."""
-        if self.file is None:
-            return
+    def lock(self) -> None:
+        """Keep every other indexer out until ``close``; raises StoreInUse if another is in."""
         with self._errors():
-            connection = self._engine.raw_connection()
             try:
-                connection.cursor().execute("PRAGMA journal_mode = WAL")
-            finally:
-                connection.close()
+                self._backend.lock()
+            except OSError as error:
+                raise self._store_error(error) from error
+
+    def prepare(self) -> None:
+        """Before its first tables: let readers see a steady state while a writer commits."""
+        with self._errors():
+            self._backend.prepare()
+
+    def insert_many(
+        self, connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Any]
+    ) -> None:
+        """Insert rows, tuples in the order of ``columns``, in the fastest way of each database."""
+        if rows:
+            self._backend.insert_many(connection, table, columns, rows)
 
     def check_file(self, create: bool) -> None:
         """Raise StoreError where the path cannot hold, or does not hold, a database file."""
@@ -78,8 +97,9 @@ class Database:
             raise StoreError(subject, "a file that exists", "none")
 
     def close(self) -> None:
-        """Give all connections back."""
-        self._engine.dispose()
+        """Give all connections, and the lock, back."""
+        with self._errors():
+            self._backend.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -87,62 +107,11 @@ class Database:
             yield
         except DBAPIError as error:
             raise self._store_error(error.orig) from error
-        except sqlite3.Error as error:
+        except self._backend.driver_error as error:
             raise self._store_error(error) from error
 
     def _store_error(self, cause: BaseException | None) -> StoreError:
-        subject = f"database {self.name}"
-        if "locked" in str(cause):
-            return StoreError(subject, f"its lock within {LOCK_SECONDS} seconds", cause)
-        return StoreError(subject, "a database that can be read and written", cause)
-
-
-def _url(location: str) -> URL:
-    if "://" not in location and not _URL_WITHOUT_SLASHES.match(location):
-        return URL.create("sqlite", database=location)
-    try:
-        url = make_url(location)
-    except (ArgumentError, ValueError):
-        raise _malformed(location) from None
-    if "@" in (url.host or ""):
-        # The rest of a password that holds an @, which a URL writes as %40.
-        raise _malformed(location)
-    if _is_sqlite(url):
-        if url.username or url.host:
-            raise _malformed(location)
-        if url.database in (None, "", ":memory:"):
-            raise ConfigurationError("database", "a path to a file", "none")
-    return url
-
-
-def _malformed(location: str) -> ConfigurationError:
-    """Show nothing of a URL but its scheme: any other part may be a password or a piece of one."""
-    scheme = _SCHEME.match(location)
-    got = f"a malformed {scheme[0]} URL" if scheme else "a malformed URL"
-    return ConfigurationError("database", "a path or a URL", got)
-
-
-def _is_sqlite(url: URL) -> bool:
-    return url.get_backend_name() == "sqlite"
-
-
-def _sqlite_engine(url: URL) -> Engine:
-    engine = create_engine(url, connect_args={"timeout": LOCK_SECONDS})
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: Any, _: Any) -> None:
-        # Python's driver would begin transactions at its own discretion: late, and not for DDL.
-        connection.isolation_level = None
-        connection.execute("PRAGMA foreign_keys = ON")
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        writes = connection.get_execution_options().get(_WRITES, False)
-        # A deferred transaction that turns to writing fails if another one wrote meanwhile.
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine
-
-
-def _engine(url: URL) -> Engine:
-    return create_engine(url, isolation_level="REPEATABLE READ")
+        kind = StoreUnavailable if self._backend.may_pass(cause) else StoreError
+        # The server's words may be of several lines.
+        got = " ".join(str(cause).split())
+        return kind(f"database {self.name}", "a database that can be read and written", got)

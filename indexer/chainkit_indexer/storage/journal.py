@@ -12,24 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Table,
-    delete,
-    func,
-    insert,
-    literal,
-    null,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Select, Table, delete, func, insert, select, update
 
-from chainkit_indexer import schema
-from chainkit_indexer.types import IndexedBlock, PageRows
+from chainkit.envelope import parse_originator_envelope
+from chainkit.signatures import keccak256
+from chainkit.types import TopicKind
+from chainkit_indexer.storage import schema
+from chainkit_indexer.types import IndexedBlock, PlacedEvent
 
 _LOOKUP_CHUNK: Final = 500
-"""Transactions looked up by one statement: databases limit its parameters."""
+"""Transactions looked up, or rows moved, by one statement: databases limit its parameters."""
+
+Payload = tuple[int, bytes, bytes]
+"""Originator id, transaction hash and digest: by which a payload is known again after a reorg."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,37 +37,45 @@ class Retracted:
     transaction_hash: bytes
     payload_digest: bytes
 
+    @property
+    def payload(self) -> Payload:
+        """What it is known by."""
+        return self.originator_id, self.transaction_hash, self.payload_digest
+
+
+def payload_digest(topic: bytes, payload: bytes) -> bytes:
+    """Return 32 bytes that tell the payloads of one transaction apart: keccak256 of both.
+
+    The topics of a contract have one length, so the concatenation is unambiguous.
+    """
+    return keccak256(topic + payload)
+
 
 def match_outcomes(
-    retracted: Iterable[Retracted], rows: Iterable[Mapping[str, Any]]
+    retracted: Iterable[Retracted], payloads: Iterable[tuple[Payload, int]]
 ) -> Iterator[tuple[Retracted, int]]:
-    """Pair journal entries with rows of the same payload; yield the entry and its new id.
+    """Pair journal entries with the same payloads on the chain; yield the entry and its new id.
 
-    One row answers one entry, because a single transaction may post the same payload more than
-    once: first those of equal sequence id, then the others, the lowest first. ``rows`` come in
-    chain order, and all of a transaction's come together.
+    One payload answers one entry, because a single transaction may post the same one more than
+    once: first those of equal sequence id, then the others, the lowest first. ``payloads`` come
+    with their sequence ids in chain order, and all of a transaction's come together.
     """
     entries, others = sorted(retracted), []
-    at_its_id = {(_payload_of(entry), entry.sequence_id): entry for entry in entries}
+    at_its_id = {(entry.payload, entry.sequence_id): entry for entry in entries}
     kept: set[Retracted] = set()
-    for row in rows:
-        payload = row["transaction_hash"], row["payload_digest"]
-        if (entry := at_its_id.get((payload, row["sequence_id"]))) is None:
-            others.append((payload, row["sequence_id"]))
+    for payload, sequence_id in payloads:
+        if (entry := at_its_id.get((payload, sequence_id))) is None:
+            others.append((payload, sequence_id))
             continue
         kept.add(entry)
-        yield entry, row["sequence_id"]
-    waiting: defaultdict[tuple[bytes, bytes], deque[Retracted]] = defaultdict(deque)
+        yield entry, sequence_id
+    waiting: defaultdict[Payload, deque[Retracted]] = defaultdict(deque)
     for entry in entries:
         if entry not in kept:
-            waiting[_payload_of(entry)].append(entry)
+            waiting[entry.payload].append(entry)
     for payload, sequence_id in others:
         if left := waiting.get(payload):
             yield left.popleft(), sequence_id
-
-
-def _payload_of(entry: Retracted) -> tuple[bytes, bytes]:
-    return entry.transaction_hash, entry.payload_digest
 
 
 def insert_reorg(connection: Connection, position: IndexedBlock, ancestor: IndexedBlock) -> int:
@@ -92,27 +95,59 @@ def insert_reorg(connection: Connection, position: IndexedBlock, ancestor: Index
     return reorg_id
 
 
-def retract_above(connection: Connection, table: Table, height: int, reorg_id: int) -> int:
-    """Move the rows of a payload table above a height to the journal; return how many."""
-    journal = schema.journal
-    is_above = table.c.block_number > height
-    columns: list[ColumnElement[Any]] = [c for c in table.c if c.name in journal.c]
-    if "envelope" not in table.c:
-        columns.append(null().label("envelope"))
-    query = select(
-        literal(reorg_id).label("reorg_id"), *columns, literal(schema.DROPPED).label("outcome")
-    ).where(is_above)
-    names = [column.name for column in query.selected_columns]
-    connection.execute(insert(journal).from_select(names, query))
+def retract_after(
+    connection: Connection, table: Table, originator_id: int, last: int, reorg_id: int
+) -> int:
+    """Move the rows of a payload table above a sequence id to the journal; return how many."""
+    is_above = (table.c.originator_id == originator_id) & (table.c.sequence_id > last)
+    query = _with_topic(table).where(is_above).order_by(table.c.sequence_id)
+    # On the statement: on the connection it would hold for the insertion below, too.
+    rows = connection.execute(query.execution_options(yield_per=_LOOKUP_CHUNK)).mappings()
+    for chunk in rows.partitions():
+        entries = [_journal_row(row, reorg_id) for row in chunk]
+        connection.execute(insert(schema.journal), entries)
     return connection.execute(delete(table).where(is_above)).rowcount
 
 
-def record_outcomes(connection: Connection, rows: PageRows) -> None:
+def _with_topic(table: Table) -> Select[Any]:
+    if "topic" in table.c:
+        return select(table)
+    contracts = schema.contracts
+    return select(table, contracts.c.kind).join(contracts, contracts.c.address == table.c.contract)
+
+
+def _journal_row(row: Mapping[Any, Any], reorg_id: int) -> dict[str, Any]:
+    place = {name: row[name] for name in schema.journal.c.keys() if name in row}  # noqa: SIM118
+    return place | {
+        "reorg_id": reorg_id,
+        "envelope": row.get("envelope"),
+        "payload_digest": _digest_of_row(row),
+        "outcome": schema.DROPPED,
+    }
+
+
+def _digest_of_row(row: Mapping[Any, Any]) -> bytes:
+    if "envelope" in row:
+        payload = parse_originator_envelope(row["envelope"]).client_envelope
+        return payload_digest(row["topic"], payload)
+    return payload_digest(TopicKind(row["kind"]).topic(row["identifier"]), row["payload"])
+
+
+def record_outcomes(connection: Connection, events: Sequence[PlacedEvent]) -> None:
     """Mark the journal entries whose payloads a new page holds as kept or moved."""
-    new = sorted((*rows.envelopes, *rows.quarantine), key=lambda row: row["sequence_id"])
-    retracted = _dropped_of(connection, sorted({row["transaction_hash"] for row in new}))
-    for entry, sequence_id in match_outcomes(retracted, new):
+    if connection.scalar(select(schema.journal.c.reorg_id).limit(1)) is None:
+        return
+    retracted = _dropped_of(connection, sorted({each.log.transaction_hash for each in events}))
+    transactions = {entry.transaction_hash for entry in retracted}
+    payloads = [_payload_of(each) for each in events if each.log.transaction_hash in transactions]
+    for entry, sequence_id in match_outcomes(retracted, payloads):
         _record_outcome(connection, entry, sequence_id)
+
+
+def _payload_of(placed: PlacedEvent) -> tuple[Payload, int]:
+    event = placed.event
+    digest = payload_digest(event.kind.topic(event.identifier), event.payload)
+    return (event.originator_id, placed.log.transaction_hash, digest), event.sequence_id
 
 
 def _dropped_of(connection: Connection, transactions: Sequence[bytes]) -> list[Retracted]:

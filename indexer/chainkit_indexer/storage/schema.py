@@ -1,7 +1,8 @@
 """The operator's database. Portable SQL: nothing here names SQLite or PostgreSQL.
 
-Except for the journal, every table is a function of the chain and the node's key: no local
-clock, no order of arrival. Hashes, keys and payloads are binary; sequence ids fit 63 bits.
+Except for the reorgs' journal and what is kept to replay, every table is a function of the chain
+and the node's key: no local clock, no order of arrival. Hashes, keys and payloads are binary;
+sequence ids fit 63 bits. ``migrations/`` makes and upgrades these tables; a test compares the two.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKey,
@@ -20,8 +22,6 @@ from sqlalchemy import (
     Table,
     Text,
 )
-
-SCHEMA_VERSION: Final = 1
 
 KEPT: Final = "kept"
 MOVED: Final = "moved"
@@ -44,7 +44,7 @@ def _key(name: str, kind: Any, *constraints: Any) -> Column[Any]:
 
 def _payload_place() -> list[Column[Any]]:
     return [
-        _key("originator_id", Integer),
+        _key("originator_id", BigInteger),
         _key("sequence_id", BigInteger),
         _column("block_number", BigInteger),
         _column("block_hash", LargeBinary),
@@ -58,15 +58,26 @@ identity = Table(
     "identity",
     metadata,
     _only_row(),
-    _column("schema_version", Integer),
     _column("chain_id", BigInteger),
     _column("genesis_hash", LargeBinary),
     _column("node_public_key", LargeBinary),
-    _column("group_messages", LargeBinary),
-    _column("identity_updates", LargeBinary),
     _column("first_block", BigInteger),
 )
 """Whose database this is: one row, written when the tables are made and never changed."""
+
+contracts = Table(
+    "contracts",
+    metadata,
+    _key("address", LargeBinary),
+    _column("name", Text),
+    _column("kind", Integer),
+    _column("originator_id", BigInteger),
+    _column("identifier_length", Integer),
+    _column("is_identifier_indexed", Boolean),
+    _column("is_sequence_indexed", Boolean),
+    _column("block", BigInteger),
+)
+"""Which contracts' events it holds, and in which form they come; never changed either."""
 
 blocks = Table(
     "blocks",
@@ -75,9 +86,10 @@ blocks = Table(
     _column("hash", LargeBinary),
     _column("parent_hash", LargeBinary),
     _column("timestamp", BigInteger),
-    _column("last_sequence_id", BigInteger),
+    _column("sequence_ids", Text),
 )
-"""The newest blocks up to the cursor, to find where a reorg forked off."""
+"""The newest blocks up to the cursor, to find where a reorg forked off. ``sequence_ids`` is the
+cursor of XIP-49 §3.2.2 after the block: JSON, originator id to last sequence id, keys sorted."""
 
 cursor = Table(
     "cursor",
@@ -85,9 +97,11 @@ cursor = Table(
     _only_row(),
     _column("block_number", BigInteger, ForeignKey("blocks.number")),
     _column("block_hash", LargeBinary),
-    _column("last_sequence_id", BigInteger),
+    _column("sequence_ids", Text),
+    _column("final_block_number", BigInteger),
 )
-"""How far the chain was followed: no row before the first page, then one."""
+"""How far the chain was followed: no row before the first page, then one. Up to
+``final_block_number`` (-1: nothing yet) nothing is ever changed; it never goes back."""
 
 envelopes = Table(
     "envelopes",
@@ -96,10 +110,10 @@ envelopes = Table(
     _column("originator_ns", BigInteger),
     _column("topic", LargeBinary),
     _column("envelope", LargeBinary),
-    _column("payload_digest", LargeBinary),
-    Index("envelopes_by_block", "block_number"),
 )
-"""What the node serves; ``envelope`` is the serialized OriginatorEnvelope (XIP-49 §3.2.1)."""
+"""What the node serves; ``envelope`` is the serialized OriginatorEnvelope (XIP-49 §3.2.1).
+Sequence ids rise with the blocks, so a range of blocks is a range of the primary key: see
+``store.first_sequence_id_from``. The view ``served_envelopes`` adds how final each is."""
 
 quarantine = Table(
     "quarantine",
@@ -109,8 +123,6 @@ quarantine = Table(
     _column("identifier", LargeBinary),
     _column("payload", LargeBinary),
     _column("reason", Text),
-    _column("payload_digest", LargeBinary),
-    Index("quarantine_by_block", "block_number"),
 )
 """What was posted but is never served. Its sequence ids are missing in ``envelopes``."""
 
@@ -136,7 +148,58 @@ journal = Table(
     _column("outcome", Text),
     Column("new_sequence_id", BigInteger),
     Index("journal_by_transaction", "transaction_hash"),
+    Index("journal_by_sequence", "originator_id", "sequence_id"),
 )
 """What reorgs retracted: it was served, so it is evidence. ``envelope`` is null for what stood
 in quarantine; ``outcome`` is dropped until the same payload of the same transaction is seen
 again, then kept or, with ``new_sequence_id``, moved."""
+
+raw_transactions = Table(
+    "raw_transactions",
+    metadata,
+    _key("transaction_hash", LargeBinary),
+    _column("block_number", BigInteger),
+    _column("transaction_index", Integer),
+    _column("raw", LargeBinary),
+)
+"""Signed transactions of payloads that are not final yet, or were dropped: ``index replay`` sends
+the dropped ones again (XIP-49 §2.1.2). Forgotten once their block is final."""
+
+registry_cursor = Table(
+    "registry_cursor",
+    metadata,
+    _only_row(),
+    _column("chain_id", BigInteger),
+    _column("genesis_hash", LargeBinary),
+    _column("address", LargeBinary),
+    _column("first_block", BigInteger),
+    Column("block_number", BigInteger),
+    Column("block_hash", LargeBinary),
+)
+"""Which node registry is followed, and how far (null before the first block)."""
+
+registry_blocks = Table(
+    "registry_blocks",
+    metadata,
+    _key("number", BigInteger),
+    _column("hash", LargeBinary),
+    _column("parent_hash", LargeBinary),
+    _column("timestamp", BigInteger),
+)
+"""The newest blocks of the registry's chain that were followed, to find where it forked off."""
+
+registry_updates = Table(
+    "registry_updates",
+    metadata,
+    _key("block_number", BigInteger),
+    _key("log_index", Integer),
+    _column("block_hash", LargeBinary),
+    _column("transaction_hash", LargeBinary),
+    _column("timestamp", BigInteger),
+    _column("node_id", BigInteger),
+    _column("signing_key", LargeBinary),
+    _column("http_address", LargeBinary),
+    _column("is_enabled", Boolean),
+)
+"""Each NodeUpdated of the registry (XIP-49 §2.2.1): the whole entry from that log on.
+``http_address`` in the bytes of the chain, which may not be UTF-8."""

@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from sqlalchemy import Connection, Table, delete, insert, inspect, select, update
+from sqlalchemy import Connection, Table, delete, func, insert, select, update
 
-from chainkit.deployment import DeploymentRecord
 from chainkit.errors import StoreError
 from chainkit.types import BlockHeader
-from chainkit_indexer import schema
-from chainkit_indexer.database import Database
-from chainkit_indexer.journal import insert_reorg, record_outcomes, retract_above
+from chainkit_indexer.build import ENVELOPE_COLUMNS, QUARANTINE_COLUMNS
+from chainkit_indexer.finality import NOTHING_FINAL
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.database import Database
+from chainkit_indexer.storage.identity import (
+    Identity,
+    check_identity,
+    insert_identity,
+    read_identity,
+)
+from chainkit_indexer.storage.journal import insert_reorg, record_outcomes, retract_after
+from chainkit_indexer.storage.migrate import check_revision, create
 from chainkit_indexer.types import IndexedBlock, PageRows, VerifiedPage
 
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Which chain, deployment and key a database belongs to, for all its life."""
-
-    chain_id: int
-    genesis_hash: bytes
-    """32 bytes: hash of block 0."""
-    node_public_key: bytes
-    """65 bytes: whose signatures the envelopes carry."""
-    group_messages: bytes
-    """20 bytes."""
-    identity_updates: bytes
-    """20 bytes."""
-    first_block: int
-    """Height below which the contracts have no log."""
-
-    @classmethod
-    def of(cls, record: DeploymentRecord, node_public_key: bytes) -> Self:
-        """Return the identity of a node's database for a deployment."""
-        return cls(
-            chain_id=record.chain_id,
-            genesis_hash=record.genesis_hash,
-            node_public_key=node_public_key,
-            group_messages=record.group_messages.address,
-            identity_updates=record.identity_updates.address,
-            first_block=record.first_block,
-        )
+_BLOCK_COLUMNS: Final = ("number", "hash", "parent_hash", "timestamp", "sequence_ids")
+PAYLOAD_TABLES: Final = (schema.envelopes, schema.quarantine)
+"""Where each payload that is on the chain has one row, in one or the other."""
 
 
 class Store:
@@ -57,34 +40,53 @@ class Store:
 
     @classmethod
     def open(cls, location: str, identity: Identity) -> Self:
-        """Open a node's database, or make it where there is none.
+        """Open a node's database to write, or make it where there is none.
 
-        Raises StoreError, and changes nothing, where it belongs to another chain, deployment or
-        key, or is no indexer's database at all.
+        Raises StoreInUse where another indexer has it, and StoreError, and changes nothing, where
+        it belongs to another chain, deployment or key, or is no indexer's database at all.
         """
         database = Database(location)
-        database.check_file(create=True)
-        with database.reading() as connection:
-            found = _read_identity(connection, database.name)
-        if found is None:
-            database.prepare()
+        try:
+            database.check_file(create=True)
+            database.lock()
+            if check_revision(database) is None:
+                create(database)
             with database.writing() as connection:
-                # Another process may have been faster.
-                found = _read_identity(connection, database.name)
+                found = read_identity(connection)
                 if found is None:
-                    found = _create(connection, identity)
-        _check_identity(database.name, identity, found)
+                    insert_identity(connection, identity)
+            found = found or identity
+            check_identity(database.name, identity, found)
+        except BaseException:
+            database.close()
+            raise
         return cls(database, found)
 
     @classmethod
     def open_existing(cls, location: str) -> Self:
         """Open a database whosever it is, to read. Raises StoreError where there is none."""
-        database = Database(location)
-        database.check_file(create=False)
-        with database.reading() as connection:
-            found = _read_identity(connection, database.name)
-        if found is None:
-            raise StoreError(f"database {database.name}", "an indexer's tables", "none")
+        return cls._open_whosever(Database(location, read_only=True))
+
+    @classmethod
+    def open_to_repair(cls, location: str) -> Self:
+        """Open a database whosever it is, to write. Raises StoreError where there is none."""
+        return cls._open_whosever(Database(location))
+
+    @classmethod
+    def _open_whosever(cls, database: Database) -> Self:
+        try:
+            database.check_file(create=False)
+            if not database.is_read_only:
+                database.lock()
+            found = None
+            if check_revision(database) is not None:
+                with database.reading() as connection:
+                    found = read_identity(connection)
+            if found is None:
+                raise StoreError(f"database {database.name}", "an indexer's tables", "none")
+        except BaseException:
+            database.close()
+            raise
         return cls(database, found)
 
     @property
@@ -98,8 +100,14 @@ class Store:
         with self._database.reading() as connection:
             yield connection
 
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Run a transaction that excludes every other writer; an exception undoes all of it."""
+        with self._database.writing() as connection:
+            yield connection
+
     def close(self) -> None:
-        """Give all connections back."""
+        """Give all connections, and the lock, back."""
         self._database.close()
 
     def position(self) -> IndexedBlock | None:
@@ -107,28 +115,35 @@ class Store:
         with self.reading() as connection:
             return read_position(connection)
 
+    def final_block(self) -> int:
+        """Return the height up to which nothing changes any more; NOTHING_FINAL before."""
+        with self.reading() as connection:
+            return read_final_block(connection)
+
     def blocks(self, highest: int) -> list[IndexedBlock]:
         """Return the known blocks up to a height, in rising order; they are consecutive."""
         query = select(schema.blocks).where(schema.blocks.c.number <= highest)
         with self.reading() as connection:
             return [_block(row) for row in connection.execute(query.order_by("number")).mappings()]
 
-    def append(self, page: VerifiedPage, rows: PageRows, window_blocks: int) -> None:
-        """Commit a page: rows, journal outcomes, known blocks and cursor.
+    def append(self, page: VerifiedPage, rows: PageRows, final_block: int) -> None:
+        """Commit a page: rows, journal outcomes, known blocks, cursor and final block.
 
-        Blocks that are more than ``window_blocks`` below the new cursor are forgotten. Raises
-        StoreError if the cursor is no longer where the page starts: somebody else writes too.
+        Blocks below the final one are forgotten. Raises StoreError if the cursor is no longer
+        where the page starts: somebody else writes too.
         """
-        lowest = page.last.header.number - window_blocks
-        with self._database.writing() as connection:
+        insert_many = self._database.insert_many
+        with self.writing() as connection:
             is_first = self._check_cursor(connection, page.start)
-            record_outcomes(connection, rows)
-            _insert(connection, schema.envelopes, rows.envelopes)
-            _insert(connection, schema.quarantine, rows.quarantine)
+            record_outcomes(connection, page.events)
+            insert_many(connection, schema.envelopes, ENVELOPE_COLUMNS, rows.envelopes)
+            insert_many(connection, schema.quarantine, QUARANTINE_COLUMNS, rows.quarantine)
             new = (page.start, *page.blocks) if is_first else page.blocks
-            kept = [_block_row(block) for block in new if block.header.number >= lowest]
-            _insert(connection, schema.blocks, kept)
-            _move_cursor(connection, page.last, is_first)
+            # The cursor's own block is always known, also where it is final at once.
+            lowest = min(final_block, page.last.header.number)
+            kept = [_block_values(block) for block in new if block.header.number >= lowest]
+            insert_many(connection, schema.blocks, _BLOCK_COLUMNS, kept)
+            _move_cursor(connection, page.last, is_first, final_block)
             connection.execute(delete(schema.blocks).where(schema.blocks.c.number < lowest))
 
     def retract(self, position: IndexedBlock, ancestor: IndexedBlock) -> tuple[int, int]:
@@ -137,16 +152,18 @@ class Store:
         The rows move to the journal as dropped, until their payloads are seen again. Raises
         StoreError if the cursor is no longer at ``position``.
         """
-        height = ancestor.header.number
-        with self._database.writing() as connection:
+        with self.writing() as connection:
             self._check_cursor(connection, position)
             reorg_id = insert_reorg(connection, position, ancestor)
             retracted = sum(
-                retract_above(connection, table, height, reorg_id)
-                for table in (schema.envelopes, schema.quarantine)
+                retract_after(connection, table, originator_id, last, reorg_id)
+                for table in PAYLOAD_TABLES
+                for originator_id, last in ancestor.sequence_ids.items()
             )
-            _move_cursor(connection, ancestor, is_first=False)
-            connection.execute(delete(schema.blocks).where(schema.blocks.c.number > height))
+            final_block = min(read_final_block(connection), ancestor.header.number)
+            _move_cursor(connection, ancestor, is_first=False, final_block=final_block)
+            above = schema.blocks.c.number > ancestor.header.number
+            connection.execute(delete(schema.blocks).where(above))
         return reorg_id, retracted
 
     def _check_cursor(self, connection: Connection, expected: IndexedBlock) -> bool:
@@ -170,66 +187,73 @@ def read_position(connection: Connection) -> IndexedBlock | None:
     return None if row is None else _block(row)
 
 
-def _read_identity(connection: Connection, name: str) -> Identity | None:
-    tables = set(inspect(connection).get_table_names())
-    if not tables:
+def read_final_block(connection: Connection) -> int:
+    """Return the height up to which nothing changes any more; NOTHING_FINAL before."""
+    found = connection.scalar(select(schema.cursor.c.final_block_number))
+    return NOTHING_FINAL if found is None else found
+
+
+def first_sequence_id_from(
+    connection: Connection, table: Table, originator_id: int, block_number: int
+) -> int | None:
+    """Return the smallest sequence id in a payload table at or above a block, or None.
+
+    Sequence ids rise with the blocks, so it is found by bisection over the primary key.
+    """
+    of_originator = table.c.originator_id == originator_id
+    bounds = select(func.min(table.c.sequence_id), func.max(table.c.sequence_id))
+    low, high = connection.execute(bounds.where(of_originator)).one()
+    if low is None:
         return None
-    if not tables >= set(schema.metadata.tables):
-        raise StoreError(f"database {name}", "an indexer's tables", ", ".join(sorted(tables)))
-    row = connection.execute(select(schema.identity)).mappings().one_or_none()
-    if row is None:
-        raise StoreError(f"database {name}", "a row in the table identity", "none")
-    if (version := row["schema_version"]) != schema.SCHEMA_VERSION:
-        raise StoreError(f"database {name}", f"schema version {schema.SCHEMA_VERSION}", version)
-    return Identity(**{field.name: row[field.name] for field in fields(Identity)})
+    found = None
+    while low <= high:
+        middle = (low + high) // 2
+        row = connection.execute(
+            select(table.c.sequence_id, table.c.block_number)
+            .where(of_originator, table.c.sequence_id >= middle)
+            .order_by(table.c.sequence_id)
+            .limit(1)
+        ).one()
+        if row.block_number >= block_number:
+            found, high = row.sequence_id, middle - 1
+        else:
+            low = row.sequence_id + 1
+    return found
 
 
-def _create(connection: Connection, identity: Identity) -> Identity:
-    schema.metadata.create_all(connection)
-    row = {field.name: getattr(identity, field.name) for field in fields(Identity)}
-    row |= {"id": 1, "schema_version": schema.SCHEMA_VERSION}
-    _insert(connection, schema.identity, [row])
-    return identity
+def encode_sequence_ids(sequence_ids: Mapping[int, int]) -> str:
+    """Write originators' last sequence ids as the tables hold them."""
+    return json.dumps({str(key): sequence_ids[key] for key in sorted(sequence_ids)})
 
 
-def _check_identity(name: str, expected: Identity, found: Identity) -> None:
-    for field in fields(Identity):
-        wanted, got = getattr(expected, field.name), getattr(found, field.name)
-        if wanted != got:
-            what = field.name.replace("_", " ")
-            raise StoreError(f"database {name}", f"{what} {_shown(wanted)}", _shown(got))
-
-
-def _shown(value: int | bytes) -> str:
-    return "0x" + value.hex() if isinstance(value, bytes) else str(value)
-
-
-def _insert(connection: Connection, table: Table, rows: Any) -> None:
-    if rows:
-        connection.execute(insert(table), list(rows))
+def _decode_sequence_ids(text: str) -> dict[int, int]:
+    return {int(key): value for key, value in json.loads(text).items()}
 
 
 def _block(row: Mapping[Any, Any]) -> IndexedBlock:
     header = BlockHeader(row["number"], row["hash"], row["parent_hash"], row["timestamp"])
-    return IndexedBlock(header, row["last_sequence_id"])
+    return IndexedBlock(header, _decode_sequence_ids(row["sequence_ids"]))
 
 
-def _block_row(block: IndexedBlock) -> dict[str, Any]:
+def _block_values(block: IndexedBlock) -> tuple[Any, ...]:
     header = block.header
-    return {
-        "number": header.number,
-        "hash": header.hash,
-        "parent_hash": header.parent_hash,
-        "timestamp": header.timestamp,
-        "last_sequence_id": block.last_sequence_id,
-    }
+    return (
+        header.number,
+        header.hash,
+        header.parent_hash,
+        header.timestamp,
+        encode_sequence_ids(block.sequence_ids),
+    )
 
 
-def _move_cursor(connection: Connection, block: IndexedBlock, is_first: bool) -> None:
+def _move_cursor(
+    connection: Connection, block: IndexedBlock, is_first: bool, final_block: int
+) -> None:
     row = {
         "block_number": block.header.number,
         "block_hash": block.header.hash,
-        "last_sequence_id": block.last_sequence_id,
+        "sequence_ids": encode_sequence_ids(block.sequence_ids),
+        "final_block_number": min(final_block, block.header.number),
     }
     statement = insert(schema.cursor) if is_first else update(schema.cursor)
     connection.execute(statement.values(row | {"id": 1}))

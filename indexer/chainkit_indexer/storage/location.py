@@ -1,0 +1,61 @@
+"""What an operator gives as ``--database``: a path, or the URL of SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from chainkit.errors import ConfigurationError
+
+_SCHEME: Final = re.compile(r"[\w+.-]+://")
+_URL_WITHOUT_SLASHES: Final = re.compile(r"[\w+.-]{2,}:.*@")
+_POSTGRES_SCHEMES: Final = ("postgresql", "postgresql+psycopg")
+
+
+def parse_location(location: str) -> Path | URL:
+    """Return the path of SQLite's file, or the URL of a PostgreSQL database.
+
+    Raises ConfigurationError for anything else.
+    """
+    if "://" not in location and not _URL_WITHOUT_SLASHES.match(location):
+        return _file(location)
+    try:
+        url = make_url(location)
+    except (ArgumentError, ValueError):
+        raise _malformed(location) from None
+    if "@" in (url.host or ""):
+        # The rest of a password that holds an @, which a URL writes as %40.
+        raise _malformed(location)
+    if url.drivername == "sqlite":
+        if url.username or url.host or url.query:
+            raise _malformed(location)
+        return _file(url.database)
+    if url.drivername not in _POSTGRES_SCHEMES:
+        # Not shown: what stands before :// may be a password that lost its place.
+        expected = "a path, or a URL of sqlite or postgresql"
+        raise ConfigurationError("database", expected, "another scheme")
+    return url
+
+
+def shown(location: Path | URL) -> str:
+    """Return it for messages: a URL may hold a password, also in its query."""
+    if isinstance(location, Path):
+        return str(location)
+    return location.set(query={}).render_as_string(hide_password=True)
+
+
+def _file(path: str | None) -> Path:
+    if path in (None, "", ":memory:"):
+        raise ConfigurationError("database", "a path to a file", "none")
+    return Path(str(path))
+
+
+def _malformed(location: str) -> ConfigurationError:
+    """Show nothing of a URL but its scheme: any other part may be a password or a piece of one."""
+    scheme = _SCHEME.match(location)
+    got = f"a malformed {scheme[0]} URL" if scheme else "a malformed URL"
+    return ConfigurationError("database", "a path or a URL", got)

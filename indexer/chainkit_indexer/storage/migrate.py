@@ -1,0 +1,99 @@
+"""Makes and upgrades the tables; each database says in ``alembic_version`` which revision it has.
+
+Alembic itself is loaded only to change something: it costs memory and a third of a second.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Final
+
+from sqlalchemy import Connection, inspect, text
+
+from chainkit.errors import StoreError
+from chainkit_indexer.storage.database import Database
+
+REVISION: Final = "0002"
+"""The revision of ``schema``: the newest in ``migrations/versions``. They sort as text."""
+
+_FIRST: Final = "0001"
+"""Databases of this revision do not say so: they were made before there were others."""
+
+_VERSION_TABLE: Final = "alembic_version"
+_COMMON_TABLES: Final = frozenset({"identity", "blocks", "cursor", "envelopes", "journal"})
+"""What every revision has."""
+
+
+def revision(database: Database) -> str | None:
+    """Return the revision of a database, or None where it has no tables yet.
+
+    Raises StoreError where the tables are not an indexer's.
+    """
+    with database.reading() as connection:
+        tables = set(inspect(connection).get_table_names())
+        if not tables:
+            return None
+        if not tables >= _COMMON_TABLES:
+            found = ", ".join(sorted(tables))
+            raise StoreError(f"database {database.name}", "an indexer's tables", found)
+        if _VERSION_TABLE not in tables:
+            return _FIRST
+        statement = text(f"SELECT version_num FROM {_VERSION_TABLE}")
+        return str(connection.execute(statement).scalar_one_or_none())
+
+
+def check_revision(database: Database) -> str | None:
+    """Return the revision if this program can use it, or None where there are no tables yet.
+
+    Raises StoreError for an older one, with the command that upgrades it, and for a newer one.
+    """
+    found = revision(database)
+    if found is not None and found < REVISION:
+        command = f"chainkit index migrate --database {shlex.quote(database.name)} --apply"
+        place = f"upgrade it: {command}"
+        raise StoreError(f"database {database.name}", f"revision {REVISION}", found, place)
+    _refuse_newer(database, found)
+    return found
+
+
+def create(database: Database) -> None:
+    """Make the tables of a database that has none."""
+    database.prepare()
+    with database.writing() as connection:
+        _migrate(connection)
+
+
+def upgrade(database: Database) -> str:
+    """Bring the tables of a database up to date and return the revision that it had before.
+
+    All of it is one transaction, so it may be killed anywhere. Needs free space of the size of
+    the database. Raises StoreInUse if an indexer runs on it, and StoreError where there are no
+    tables, or newer ones.
+    """
+    database.lock()
+    found = revision(database)
+    if found is None:
+        raise StoreError(f"database {database.name}", "an indexer's tables", "none")
+    _refuse_newer(database, found)
+    if found != REVISION:
+        with database.writing() as connection:
+            _migrate(connection, unsaid=_FIRST if found == _FIRST else None)
+    return found
+
+
+def _refuse_newer(database: Database, found: str | None) -> None:
+    if found is not None and found > REVISION:
+        expected = f"revision {REVISION} or older"
+        raise StoreError(f"database {database.name}", expected, found, "a newer chainkit made it")
+
+
+def _migrate(connection: Connection, unsaid: str | None = None) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "chainkit_indexer:storage/migrations")
+    config.attributes["connection"] = connection
+    if unsaid is not None:
+        command.stamp(config, unsaid)
+    command.upgrade(config, REVISION)

@@ -1,0 +1,205 @@
+"""PostgreSQL as the operator's database: one session writes, and holds the lock while it lives."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Boolean,
+    Connection,
+    Engine,
+    Integer,
+    LargeBinary,
+    NullPool,
+    QueuePool,
+    Table,
+    Text,
+    create_engine,
+    text,
+)
+
+from chainkit.errors import StoreInUse
+
+_CONNECTION_DEFAULTS: Final[dict[str, str | tuple[str, ...]]] = {
+    "application_name": "chainkit",
+    # Seconds, then milliseconds, until a server that is silent counts as gone: libpq alone waits
+    # for ever.
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+_WRITER_SETTINGS: Final = (
+    # And until a writer that is silent counts as gone, with its lock: another may then begin.
+    "SET tcp_keepalives_idle = 30",
+    "SET tcp_keepalives_interval = 10",
+    "SET tcp_keepalives_count = 3",
+    "SET tcp_user_timeout = 60000",
+)
+
+# Two indexers may use two schemas of one database; advisory locks are the database's own.
+_KEY: Final = "1667983732, hashtext(coalesce(current_schema(), ''))"
+_TRY_LOCK: Final = text(f"SELECT pg_try_advisory_lock({_KEY})")
+_HOLDER: Final = text(
+    "SELECT pid, application_name, host(client_addr)"
+    " FROM pg_locks JOIN pg_stat_activity USING (pid)"
+    " WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND datname = current_database()"
+    " AND classid = 1667983732"
+    " AND objid::bigint = hashtext(coalesce(current_schema(), ''))::bigint & 4294967295"
+)
+_TERMINATE: Final = text("SELECT pg_terminate_backend(:pid, 5000)")
+
+_COPY_TYPES: Final = {
+    BigInteger: "int8",
+    Integer: "int4",
+    LargeBinary: "bytea",
+    Text: "text",
+    Boolean: "bool",
+}
+"""What binary COPY must be told: the driver would guess it from each value."""
+
+_PASSING: Final = ("08", "40", "53", "55P03", "57", "58030")
+"""SQLSTATEs, or their classes: connection lost, undone for another transaction, disk or memory or
+connections used up, lock not available, shut down or cancelled by an operator, I/O error."""
+
+_REFUSALS: Final = (
+    "authentication failed",
+    "certificate",
+    "does not exist",
+    "does not support SSL",
+    "no password supplied",
+    "not permitted",
+    "permission denied",
+    "pg_hba.conf",
+)
+"""What a server says that lets nobody in, however often asked: such errors come without a code."""
+
+
+class Postgresql:
+    """The engines on a database; nothing is connected before the first transaction."""
+
+    driver_error: Final = psycopg.Error
+
+    def __init__(self, url: URL, name: str) -> None:
+        """Take the URL, whose query may set any option of libpq, and what messages call it."""
+        self._name = name
+        host = socket.gethostname()[:24]
+        # Unlike any other: by it we know a session of ours that the server holds for alive.
+        self._session = f"chainkit process {os.getpid()} on {host} {secrets.token_hex(4)}"
+        self._readers = _engine(url, QueuePool, pool_pre_ping=True)
+        self._readers.update_execution_options(postgresql_readonly=True)
+        # A session that was closed must be gone, and not wait in a pool with its lock.
+        self._writers = _engine(url, NullPool)
+        self._writer: Connection | None = None
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Run a transaction that sees the state which its first query finds."""
+        with self._readers.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Run a transaction in the session that holds the lock: both live and end together."""
+        self.lock()
+        writer = self._writer
+        assert writer is not None
+        try:
+            with writer.begin():
+                yield writer
+        finally:
+            if writer.invalidated or _driver(writer).closed:
+                self._writer = None
+                writer.invalidate()
+                writer.close()
+
+    def lock(self) -> None:
+        """Keep other indexers out until ``close``, or until this process ends in any way.
+
+        Raises StoreInUse if another has it. Once its session was lost, it is taken again before
+        anything is written.
+        """
+        if self._writer is not None:
+            return
+        connection = self._writers.connect()
+        try:
+            with connection.begin():
+                self._begin_session(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._writer = connection
+
+    def prepare(self) -> None:
+        """Do nothing: its readers always see a steady state."""
+
+    def insert_many(
+        self, connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Any]
+    ) -> None:
+        """Insert tuples by binary COPY, in the same transaction."""
+        statement = f"COPY {table.name} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
+        types = [_COPY_TYPES[type(table.c[name].type)] for name in columns]
+        with _driver(connection).cursor() as cursor, cursor.copy(statement.encode()) as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
+
+    def close(self) -> None:
+        """End all sessions, and the lock with its own."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self._readers.dispose()
+
+    @staticmethod
+    def may_pass(cause: BaseException | None) -> bool:
+        """Tell whether waiting may help: it restarts, was cut off, or has used something up."""
+        if not isinstance(cause, psycopg.Error):
+            return False
+        if cause.sqlstate is not None:
+            return cause.sqlstate.startswith(_PASSING)
+        is_refused = any(words in str(cause) for words in _REFUSALS)
+        return isinstance(cause, psycopg.OperationalError) and not is_refused
+
+    def _begin_session(self, connection: Connection) -> None:
+        for setting in _WRITER_SETTINGS:
+            connection.exec_driver_sql(setting)
+        connection.execute(
+            text("SELECT set_config('application_name', :name, false)"), {"name": self._session}
+        )
+        if connection.scalar(_TRY_LOCK):
+            return
+        holder = connection.execute(_HOLDER).first()
+        if holder is not None and holder.application_name == self._session:
+            # The network lost it without the server's noticing, which may take it a minute.
+            connection.execute(_TERMINATE, {"pid": holder.pid})
+            if connection.scalar(_TRY_LOCK):
+                return
+        got = "one" if holder is None else f"{holder.application_name} ({holder.host or 'local'})"
+        raise StoreInUse(f"database {self._name}", "no other indexer", got)
+
+
+def _engine(url: URL, pool: type[NullPool] | type[QueuePool], **options: Any) -> Engine:
+    complete = url.update_query_dict(_CONNECTION_DEFAULTS | dict(url.query))
+    return create_engine(
+        complete.set(drivername="postgresql+psycopg"),
+        isolation_level="REPEATABLE READ",
+        poolclass=pool,
+        hide_parameters=True,
+        **options,
+    )
+
+
+def _driver(connection: Connection) -> psycopg.Connection[Any]:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    return driver

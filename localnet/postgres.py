@@ -1,0 +1,233 @@
+"""A private PostgreSQL as a child process: on a free port, gone when its owner is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import psycopg
+
+from chainkit.errors import ConfigurationError
+from localnet.process import end_with_parent, interruptions_deferred
+
+_INSTALLED: Final = Path("/usr/lib/postgresql")
+"""Where Debian keeps its servers, one folder per version; none of it is on the PATH."""
+
+_UNPRIVILEGED: Final = ("postgres", "nobody")
+_PR_SET_PDEATHSIG: Final = 1
+_READY_SECONDS: Final = 60.0
+_STOPPED_SECONDS: Final = 15.0
+_SUPERUSER: Final = "postgres"
+
+
+class Postgres:
+    """A running server with an empty data folder; use as a context manager.
+
+    It listens on loopback alone, asks for a random password, and keeps its data safe as one in
+    production does. ``settings`` are its own, as in ``Postgres(max_connections="20")``.
+    """
+
+    def __init__(self, **settings: str) -> None:
+        """Start it on a free port and wait until it answers."""
+        self._programs = _programs()
+        self._account = _account()
+        self._password = secrets.token_hex(16)
+        self._settings = settings
+        self._databases = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self.folder = Path(tempfile.mkdtemp(prefix="chainkit-postgres-"))
+        try:
+            self._make_data_folder()
+            self.port = _free_port()
+            self.start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+
+    def __enter__(self) -> Self:
+        """Return itself: it runs already."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the server and remove its data."""
+        self.stop(immediately=True)
+        shutil.rmtree(self.folder)
+
+    @property
+    def url(self) -> str:
+        """SQLAlchemy URL of the maintenance database, with the password."""
+        return self._url(_SUPERUSER)
+
+    def new_database(self) -> str:
+        """Make an empty database and return its SQLAlchemy URL, with the password."""
+        self._databases += 1
+        name = f"chainkit_{self._databases}"
+        self.execute(f"CREATE DATABASE {name}")
+        return self._url(name)
+
+    def kill_connections(self) -> int:
+        """Cut every client off, as an administrator can; return how many there were."""
+        rows = self.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        return len(rows)
+
+    def execute(self, statement: str) -> list[Any]:
+        """Run one statement as the superuser, by itself, and return its rows if it has any."""
+        with self._connect() as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def start(self) -> None:
+        """Start it again on the same port and data, and wait until it answers."""
+        command = [str(self._programs / "postgres"), "-D", str(self._data)]
+        options = {
+            "port": str(self.port),
+            "listen_addresses": "127.0.0.1",
+            # A socket in a shared folder would let others on the machine knock.
+            "unix_socket_directories": "",
+            **self._settings,
+        }
+        command += [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        with interruptions_deferred(), (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                # As with anvil: Ctrl-C is for those who still talk to it.
+                start_new_session=True,
+                preexec_fn=_end_with_parent,
+                **self._account,
+            )
+        self._wait_until_ready(self._process)
+
+    def stop(self, immediately: bool = False) -> None:
+        """Stop it with its clients cut off; ``immediately`` as a crash would, to be recovered."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGQUIT if immediately else signal.SIGINT)
+        try:
+            self._process.wait(_STOPPED_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def restart(self, immediately: bool = False) -> None:
+        """Stop and start: every connection is lost."""
+        self.stop(immediately)
+        self.start()
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    def _url(self, database: str) -> str:
+        address = f"127.0.0.1:{self.port}"
+        return f"postgresql+psycopg://{_SUPERUSER}:{self._password}@{address}/{database}"
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(
+            host="127.0.0.1",
+            port=self.port,
+            user=_SUPERUSER,
+            password=self._password,
+            dbname=_SUPERUSER,
+            autocommit=True,
+        )
+
+    def _make_data_folder(self) -> None:
+        password_file = self.folder / "password"
+        password_file.write_text(self._password)
+        if self._account:
+            for path in (password_file, self.folder):
+                os.chown(path, self._account["user"], self._account["group"])
+        result = subprocess.run(
+            [
+                self._programs / "initdb",
+                *("--pgdata", self._data, "--username", _SUPERUSER, "--pwfile", password_file),
+                *("--auth", "scram-sha-256", "--encoding", "UTF8", "--no-locale"),
+                # What nobody has used yet need not outlive a power cut.
+                "--no-sync",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.folder,
+            **self._account,
+        )
+        password_file.unlink()
+        if result.returncode:
+            raise RuntimeError(f"initdb: expected a data folder, got {result.stderr}")
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + _READY_SECONDS
+        while process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(psycopg.OperationalError):
+                self._connect().close()
+                return
+            time.sleep(0.02)
+        log = (self.folder / "log").read_text()
+        raise RuntimeError(f"postgres: expected to answer, got {log}")
+
+
+def _programs() -> Path:
+    """Return the folder of the server's programs: pgserver's, else the newest of Debian."""
+    package = find_spec("pgserver")
+    folders = sorted(_INSTALLED.glob("*/bin"), key=lambda path: int(path.parent.name))
+    if package is not None and package.origin is not None:
+        folders.append(Path(package.origin).parent / "pginstall" / "bin")
+    for folder in reversed(folders):
+        if (folder / "postgres").exists():
+            return folder
+    raise ConfigurationError("postgres", "its programs (`make setup`)", "none")
+
+
+def _account() -> dict[str, Any]:
+    """Return as whom to run it, for subprocess: the server refuses root."""
+    if os.geteuid() != 0:
+        return {}
+    for name in _UNPRIVILEGED:
+        with contextlib.suppress(KeyError):
+            entry = pwd.getpwnam(name)
+            return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+    raise ConfigurationError("postgres", "an unprivileged account to run it", "root alone")
+
+
+def _end_with_parent() -> None:
+    """As every child here; but what ends a server at once is SIGQUIT: SIGTERM waits for clients.
+
+    Runs after the change of user, which would make the kernel forget it.
+    """
+    end_with_parent()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

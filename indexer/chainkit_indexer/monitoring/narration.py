@@ -1,69 +1,127 @@
-"""Tells a person what the loop does: log lines, and a progress bar while it catches up."""
+"""Tells a person what the loop does: log events, and a progress bar while it catches up."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
 
 import click
 
-from chainkit.errors import RetryableChainError
+from chainkit.chain import NoEndpointAvailable
+from chainkit.errors import ChainkitError
+from chainkit.types import BlockReference
+from chainkit_indexer.monitoring.logs import LogEvent, log_event
+from chainkit_indexer.monitoring.progress import Pace, Progress, blocks_to_go, duration
 from chainkit_indexer.types import Advanced, RolledBack, StepResult
 
-_logger = logging.getLogger("chainkit_indexer")
+CATCHING_UP_BLOCKS: Final = 64
+"""With more blocks than these to go, single pages are no news: the pace is."""
 
-
-def configure_logging() -> None:
-    """Write log lines to stderr; their prefix is the only place where the local clock shows."""
-    formatter = logging.Formatter("%(asctime)sZ %(levelname)-7s %(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter)
-    _logger.handlers[:] = [handler]
-    _logger.setLevel(logging.INFO)
+PROGRESS_SECONDS: Final = 10.0
+"""Between two lines about the pace, where there is no terminal."""
 
 
 def describe(result: StepResult) -> str:
     """Say in one line what a step did."""
+    return event_of_result(result).text
+
+
+def event_of_result(result: StepResult) -> LogEvent:
+    """Return what a step did, for the log."""
     if isinstance(result, Advanced):
-        several = "" if result.from_block == result.cursor.number else f"s {result.from_block} to"
-        counts = f"{result.envelopes} envelopes, {result.quarantined} quarantined"
-        return f"block{several} {result.cursor}: {counts}"
+        return _advanced(result)
     if isinstance(result, RolledBack):
-        return (
+        text = (
             f"reorg {result.reorg_id}: {result.depth} blocks taken back to {result.cursor}, "
             f"{result.retracted} payloads retracted"
         )
-    if result.head.number < result.cursor.number:
-        return f"waiting: head {result.head} is below the cursor {result.cursor}"
-    return f"idle at the head {result.cursor}"
+        about = {"reorg": result.reorg_id, "depth": result.depth, "retracted": result.retracted}
+        return LogEvent("rolled_back", text, _block(result.cursor) | about, logging.WARNING)
+    head = result.head
+    if head.number < result.cursor.number:
+        text = f"waiting: head {head.reference} is below the cursor {result.cursor}"
+        return LogEvent("waiting", text, _block(result.cursor) | {"head": head.number})
+    if head.number > result.cursor.number:
+        text = f"idle at the final block {result.cursor}, below the head {head.reference}"
+    else:
+        text = f"idle at the head {result.cursor}"
+    return LogEvent("idle", text, _block(result.cursor) | {"head": head.number})
+
+
+def _advanced(result: Advanced) -> LogEvent:
+    several = "" if result.from_block == result.cursor.number else f"s {result.from_block} to"
+    counts = f"{result.envelopes} envelopes, {result.quarantined} quarantined"
+    fields = _block(result.cursor) | {
+        "from_block": result.from_block,
+        "head": result.head.number,
+        "final_block": result.final_block,
+        "envelopes": result.envelopes,
+        "quarantined": result.quarantined,
+    }
+    return LogEvent("advanced", f"block{several} {result.cursor}: {counts}", fields)
+
+
+def event_of_error(error: ChainkitError, is_fatal: bool = False) -> LogEvent:
+    """Return an error for the log; after one that is not fatal the step is tried again."""
+    fields = {
+        "error": type(error).__name__,
+        "subject": str(error.subject),
+        "expected": str(error.expected),
+        "got": str(error.got),
+        **({"place": error.place} if error.place else {}),
+    }
+    if is_fatal:
+        return LogEvent("stopped", f"stopped: {error}", fields, logging.ERROR)
+    return LogEvent("retrying", f"retrying: {error}", fields, logging.WARNING)
+
+
+def _block(block: BlockReference) -> dict[str, Any]:
+    return {"block": block.number, "hash": "0x" + block.hash.hex()}
 
 
 class Narrator:
     """Logs what changes, and says nothing about an empty block or a repeated error."""
 
-    def __init__(self, progress_bar: bool) -> None:
+    def __init__(
+        self,
+        progress_bar: bool = False,
+        serves_final_only: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Show a bar while catching up, where ``progress_bar`` says that a terminal is there."""
         self._wants_bar = progress_bar
+        self._serves_final_only = serves_final_only
+        self._clock = clock
         self._bar: Any = None
-        self._last_said = ""
+        self._progress: Progress | None = None
+        self._next_line = 0.0
+        self._is_at_head = False
+        self._last = LogEvent("started", "")
 
-    def succeeded(self, result: StepResult) -> None:
-        """Log what a step did, if a person would want to know."""
-        if isinstance(result, Advanced) and self._advance_bar(result):
+    def succeeded(self, result: StepResult, seconds: float) -> None:
+        """Log what a step of so many seconds did, if a person would want to know."""
+        if isinstance(result, Advanced):
+            self._advanced(result, seconds)
             return
-        is_empty = isinstance(result, Advanced) and not (result.envelopes or result.quarantined)
-        if not is_empty:
-            self._say(logging.INFO, describe(result))
-        elif self._last_said.startswith("retrying"):
-            self._say(logging.INFO, f"following again at block {result.cursor}")
+        event = event_of_result(result)
+        if event.name != "idle" or not self._is_at_head:
+            self._say(event)
+        self._is_at_head = event.name == "idle"
 
-    def failed(self, error: RetryableChainError) -> None:
+    def failed(self, error: ChainkitError) -> None:
         """Log an error once, until something else happens."""
-        self.close()
-        self._say(logging.WARNING, f"retrying: {error}")
+        self._is_at_head = False
+        # That all endpoints rest now is news only where nobody was told why.
+        if not (isinstance(error, NoEndpointAvailable) and self._last.name == "retrying"):
+            self._say(event_of_error(error))
+
+    def stopped(self, error: ChainkitError) -> None:
+        """Log the error that ends the loop."""
+        self._say(event_of_error(error, is_fatal=True))
 
     def close(self) -> None:
         """Give the terminal's line back."""
@@ -71,20 +129,89 @@ class Narrator:
             self._bar.render_finish()
             self._bar = None
 
-    def _say(self, level: int, text: str) -> None:
-        if text != self._last_said:
-            _logger.log(level, "%s", text)
-            self._last_said = text
+    def _advanced(self, result: Advanced, seconds: float) -> None:
+        to_go = blocks_to_go(result, self._serves_final_only)
+        if self._progress is not None:
+            self._catch_up(result, to_go, self._progress)
+        elif to_go > CATCHING_UP_BLOCKS:
+            self._begin_to_catch_up(result, to_go, seconds)
+        else:
+            self._followed(result, seconds)
 
-    def _advance_bar(self, result: Advanced) -> bool:
-        left = result.head.number - result.cursor.number
+    def _followed(self, result: Advanced, seconds: float) -> None:
+        if result.envelopes or result.quarantined:
+            event = event_of_result(result)
+            self._say(replace(event, fields={**event.fields, "seconds": round(seconds, 6)}))
+        elif self._last.name == "retrying":
+            text = f"following again at block {result.cursor}"
+            self._say(LogEvent("recovered", text, _block(result.cursor)))
+
+    def _begin_to_catch_up(self, result: Advanced, to_go: int, seconds: float) -> None:
+        self._is_at_head = False
+        self._progress = Progress(result.from_block - 1, seconds, self._clock)
+        self._next_line = self._clock() + PROGRESS_SECONDS
+        if not self._wants_bar:
+            self._say(_catching_up(result, to_go))
+        self._catch_up(result, to_go, self._progress)
+
+    def _catch_up(self, result: Advanced, to_go: int, progress: Progress) -> None:
+        pace = progress.advanced(result, to_go)
+        if self._wants_bar:
+            self._draw(result, to_go, pace)
+        elif to_go and self._clock() >= self._next_line:
+            self._next_line = self._clock() + PROGRESS_SECONDS
+            self._say(_catching_up(result, to_go, pace))
+        if not to_go:
+            self._progress = None
+            self._say(_caught_up(result, progress))
+
+    def _draw(self, result: Advanced, to_go: int, pace: Pace) -> None:
+        blocks = result.cursor.number - result.from_block + 1
         if self._bar is None:
-            if not self._wants_bar or left <= 0:
-                return False
-            length = result.head.number - result.from_block + 1
-            self._bar = click.progressbar(length=length, label="catching up", file=sys.stderr)
-        self._bar.length = max(self._bar.pos + left, self._bar.length)
-        self._bar.update(result.cursor.number - result.from_block + 1)
-        if left <= 0:
+            self._bar = click.progressbar(
+                length=blocks + to_go,
+                label="catching up",
+                file=sys.stderr,
+                # Ours looks at the last seconds only, and says more.
+                show_eta=False,
+                item_show_func=lambda shown: shown,
+            )
+        self._bar.length = max(self._bar.pos + blocks + to_go, self._bar.length)
+        self._bar.update(blocks, str(pace))
+
+    def _say(self, event: LogEvent) -> None:
+        if event.text != self._last.text:
             self.close()
-        return True
+            log_event(event)
+            self._last = event
+
+
+def _catching_up(result: Advanced, to_go: int, pace: Pace | None = None) -> LogEvent:
+    cursor = result.cursor
+    text = f"catching up: block {cursor.number} of {cursor.number + to_go}"
+    fields = _block(cursor) | {"head": result.head.number, "blocks_to_go": to_go}
+    if pace is None:
+        return LogEvent("catching_up", text, fields)
+    left = pace.remaining_seconds
+    fields |= {
+        "blocks_per_second": round(pace.blocks_per_second, 1),
+        "events_per_second": round(pace.events_per_second, 1),
+        "remaining_seconds": None if left is None else round(left),
+    }
+    return LogEvent("catching_up", f"{text}, {pace}", fields)
+
+
+def _caught_up(result: Advanced, progress: Progress) -> LogEvent:
+    text = (
+        f"caught up: blocks {progress.first_block} to {result.cursor}: "
+        f"{progress.envelopes} envelopes, {progress.quarantined} quarantined, "
+        f"in {duration(progress.seconds)}"
+    )
+    fields = {
+        "from_block": progress.first_block,
+        "head": result.head.number,
+        "envelopes": progress.envelopes,
+        "quarantined": progress.quarantined,
+        "seconds": round(progress.seconds, 3),
+    }
+    return LogEvent("caught_up", text, _block(result.cursor) | fields)

@@ -1,0 +1,27 @@
+"""What still counts as ready; apart from the rest, because the command line shows the defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+DEFAULT_STALE_SECONDS: Final = 60.0
+DEFAULT_READY_LAG_BLOCKS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyLimits:
+    """Beyond which ``/readyz`` turns red."""
+
+    stale_seconds: float = DEFAULT_STALE_SECONDS
+    """Since the head moved, and since a step succeeded. With 0 a head may stand still for ever,
+    as on a chain that makes blocks only when there is something to put into them."""
+    lag_blocks: int = DEFAULT_READY_LAG_BLOCKS
+    """Between the head and the cursor."""
+    serves_final_only: bool = False
+    """The cursor is to stand at the final block, not at the head."""
+
+    @property
+    def step_seconds(self) -> float:
+        """Longest time without a step that succeeded."""
+        return self.stale_seconds or DEFAULT_STALE_SECONDS

@@ -1,0 +1,100 @@
+"""Log lines from events: one source, written for a person or for a machine."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+LOG_FORMATS: Final = ("text", "json")
+
+_LOGGERS: Final = ("chainkit_indexer", "chainkit")
+_URL: Final = re.compile(
+    r"\b([a-zA-Z][\w+.-]*://)(?:[^\s/@\"']*@)?([^\s/?#\"']*)(?:[/?#][^\s\"']*)?"
+)
+
+_logger = logging.getLogger("chainkit_indexer")
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """Something that happened, in words and in fields."""
+
+    name: str
+    """Stable, for whoever filters by it."""
+    text: str
+    """One sentence for a person."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Values that JSON can hold, in the unit that their name says."""
+    level: int = logging.INFO
+
+
+def log_event(event: LogEvent) -> None:
+    """Write an event to the log."""
+    _logger.log(event.level, "%s", event.text, extra={"event": event})
+
+
+def configure_logging(log_format: str = "text") -> None:
+    """Write log lines to stderr; their time is the only place where the local clock shows.
+
+    ``log_format`` is one of LOG_FORMATS.
+    """
+    formatter: logging.Formatter = _JsonFormatter() if log_format == "json" else _TextFormatter()
+    formatter.converter = time.gmtime
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(logging.INFO)
+
+
+def without_secrets(text: str) -> str:
+    """Reduce each URL to scheme, host and port: its other parts may hold a key or a password.
+
+    Endpoints and databases choose parts of an error, and some of them quote the URL.
+    """
+    return _URL.sub(r"\1\2", text)
+
+
+class _TextFormatter(logging.Formatter):
+    """``2026-11-20T12:14:55Z INFO    sentence``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one line, whatever the message holds."""
+        moment = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
+        return f"{moment}Z {record.levelname:<7} {_one_line(without_secrets(record.getMessage()))}"
+
+
+class _JsonFormatter(logging.Formatter):
+    """One object: time, level, event and message, then the event's own fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one line; a record that came without an event is an event named ``message``."""
+        event = getattr(record, "event", None) or LogEvent("message", record.getMessage())
+        moment = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
+        content = {
+            "time": f"{moment}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "event": event.name,
+            "message": without_secrets(event.text),
+            **{name: _clean(value) for name, value in event.fields.items()},
+        }
+        return json.dumps(content)
+
+
+def _clean(value: Any) -> Any:
+    return without_secrets(value) if isinstance(value, str) else value
+
+
+def _one_line(text: str) -> str:
+    """Escape what could forge a second line or rewrite the screen."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )

@@ -1,23 +1,23 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from eth_abi import encode
 
 from chainkit.signatures import SigningKey, keccak256
 from support.chain import REGISTRY_OWNER, LocalChain, dev_address
+from support.command_line import run
 
-from .conftest import Node, chainkit, publish
+from .conftest import Node, publish
 
 STRANGER = SigningKey(b"\x77" * 32)
 
 
 def status(node: Node, *options: str) -> Any:
     chain = ("--rpc", node.chain.url, "--deployment", str(node.chain.record_path))
-    done = chainkit("index", "status", "--database", str(node.database), *chain, *options)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout) if "--json" in options else done.stdout
+    done = run("index", "status", "--database", node.database, *chain, *options)
+    assert done.code == 0, done.err
+    return done.content if "--json" in options else done.out
 
 
 def disable(chain: LocalChain, node_id: int) -> None:
@@ -59,7 +59,7 @@ def test_status__deployment_without_endpoint__is_refused(
     node.catch_up()
     record = str(local_chain.record_path)
 
-    done = chainkit("index", "status", "--database", str(node.database), "--deployment", record)
+    done = run("index", "status", "--database", node.database, "--deployment", record)
 
-    assert done.returncode == 2
-    assert "--deployment needs --rpc" in done.stderr
+    assert done.code == 2
+    assert "--deployment needs --rpc" in done.err

@@ -1,0 +1,116 @@
+"""Sending again what reorgs dropped: a dry run until it is told otherwise."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.options import echo_json, hex0x, json_option, rpc_option
+from chainkit_indexer.cli.options import database_option, existing
+
+if TYPE_CHECKING:
+    from chainkit.chain import Endpoint
+    from chainkit_indexer.replay.replay import Replayed
+    from chainkit_indexer.storage.identity import Identity
+
+
+@click.command("replay", cls=CompleteCommand)
+@database_option
+@rpc_option
+@click.option(
+    "--reorg",
+    "reorg_id",
+    type=click.IntRange(min=1),
+    metavar="ID",
+    help="Only what this reorg dropped, as `chainkit index status` numbers them.",
+)
+@click.option(
+    "--broadcast", is_flag=True, help="Send them; without it nothing is sent. Needs no key."
+)
+@json_option
+def replay_command(
+    database: str,
+    rpc_url: str,
+    reorg_id: int | None,
+    broadcast: bool,
+    as_json: bool,
+) -> None:
+    """Send transactions that reorgs dropped again, in their original order; a dry run first.
+
+    It exits 1 where one of them cannot be replayed, and says why. The order in which they are mined
+    again is not ours to choose.
+
+    \b
+    Example:
+      chainkit index replay --database node.db --rpc http://127.0.0.1:8545
+    """
+    from chainkit_indexer.replay.replay import Fate, replay
+
+    found: list[Replayed] = []
+    with existing(database) as store:
+        endpoint = _open_endpoint(rpc_url, store.identity)
+        work = replay(endpoint, store, reorg_id, broadcast)
+        try:
+            for replayed in work:
+                found.append(replayed)
+                if not as_json:
+                    click.echo(_as_text(replayed))
+        finally:
+            # Also when an endpoint fails half-way: what was sent is sent.
+            counts = Counter(str(replayed.fate) for replayed in found)
+            _echo_end(found, counts, broadcast, as_json)
+    if counts[Fate.NOT_REPLAYED]:
+        sys.exit(1)
+
+
+def _echo_end(
+    found: Sequence[Replayed], counts: Counter[str], broadcast: bool, as_json: bool
+) -> None:
+    from chainkit_indexer.replay.replay import Fate
+
+    if as_json:
+        transactions = [_as_json(replayed) for replayed in found]
+        echo_json({"broadcast": broadcast, "counts": counts, "transactions": transactions})
+        return
+    parts = [f"{count} {fate}" for fate, count in sorted(counts.items())]
+    click.echo(f"dropped transactions: {', '.join(parts) or 'none'}")
+    if counts[Fate.WOULD_BE_SENT]:
+        click.echo("nothing was sent: add --broadcast")
+
+
+def _open_endpoint(rpc_url: str, identity: Identity) -> Endpoint:
+    """Connect and prove that the endpoint serves the database's chain."""
+    from chainkit.chain import Endpoint, check_deployment
+    from chainkit.payload_contract import FollowedDeployment
+
+    endpoint = Endpoint.connect(rpc_url)
+    identified = FollowedDeployment(
+        identity.chain_id, identity.genesis_hash, identity.contracts, {}
+    )
+    check_deployment(endpoint, identified)
+    return endpoint
+
+
+def _as_text(replayed: Replayed) -> str:
+    dropped = replayed.dropped
+    place = f"reorg {dropped.reorg_id}, block {dropped.block_number}.{dropped.transaction_index}"
+    return f"{place:<26} {hex0x(dropped.transaction_hash)} {replayed.fate}: {replayed.why}"
+
+
+def _as_json(replayed: Replayed) -> dict[str, Any]:
+    dropped, transaction = replayed.dropped, replayed.transaction
+    return {
+        "reorg_id": dropped.reorg_id,
+        "block_number": dropped.block_number,
+        "transaction_index": dropped.transaction_index,
+        "transaction_hash": hex0x(dropped.transaction_hash),
+        "fate": str(replayed.fate),
+        "why": replayed.why,
+        "sender": transaction.sender if transaction else None,
+        "nonce": transaction.nonce if transaction else None,
+    }

@@ -1,0 +1,1 @@
+"""Follows the registry of nodes: who may serve, with which key, since which block."""

@@ -1,0 +1,133 @@
+"""Reads the node registry's logs and doubts them; ``registry_follower`` says why it is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from chainkit.chain import Endpoint, LogFilter, bloom_mask, may_hold
+from chainkit.decode import NODE_UPDATED_TOPIC, decode_node_updated
+from chainkit.envelope import MAXIMUM_BLOCK_TIMESTAMP
+from chainkit.errors import InconsistentAnswer, MalformedLog, RangeRefused
+from chainkit.types import BlockHeader, Log
+from chainkit_indexer.fetch import linked_headers
+from chainkit_indexer.registry.history import RegistryUpdate
+
+_FIRST_RANGE_BLOCKS: Final = 10_000
+_LONGEST_RANGE_BLOCKS: Final = 1_000_000
+_HIGHEST_NODE_ID: Final = 2**32 - 1
+_HIGHEST_INDEX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryRange:
+    """What was read after ``start``."""
+
+    start: BlockHeader
+    blocks: tuple[BlockHeader, ...]
+    """Rising, the last one is the range's end; all of them only near the head."""
+    updates: tuple[RegistryUpdate, ...]
+    """In the order of the chain."""
+
+    @property
+    def last(self) -> BlockHeader:
+        """The range's end."""
+        return self.blocks[-1]
+
+    def followed_by(self, later: RegistryRange) -> RegistryRange:
+        """Return this range and the next one as one."""
+        return RegistryRange(self.start, self.blocks + later.blocks, self.updates + later.updates)
+
+
+class RegistryReader:
+    """Reads one registry's updates, in ranges that fit what the endpoint gives at once."""
+
+    def __init__(self, address: bytes, window_blocks: int) -> None:
+        """Read every header in the ``window_blocks`` below the head."""
+        self._window_blocks = window_blocks
+        self._wanted = LogFilter((address,), (NODE_UPDATED_TOPIC,))
+        self._mask = bloom_mask((address, NODE_UPDATED_TOPIC))
+        self._range_blocks = _FIRST_RANGE_BLOCKS
+
+    def read(
+        self, endpoint: Endpoint, start: BlockHeader, head: BlockHeader
+    ) -> RegistryRange | None:
+        """Return the blocks after ``start``, None where that is not on the chain any more.
+
+        Raises InconsistentAnswer where headers do not link, or logs do not lie in them, and
+        RangeRefused where the endpoint does not even give the logs of one block.
+        """
+        if head.number - start.number <= self._window_blocks:
+            headers = linked_headers(endpoint, start.number, head.number)
+            logs = self._logs_of(endpoint, headers[1:])
+        else:
+            last = head.number - self._window_blocks
+            logs, last = self._logs_of_range(endpoint, start.number + 1, last)
+            numbers = {start.number, last, *(log.block_number for log in logs)}
+            headers = _headers(endpoint, sorted(numbers))
+        if headers[0].hash != start.hash:
+            return None
+        of_number = {header.number: header for header in headers}
+        updates = tuple(_update(log, of_number[log.block_number]) for log in logs)
+        return RegistryRange(start, tuple(headers[1:]), updates)
+
+    def _logs_of(self, endpoint: Endpoint, headers: Sequence[BlockHeader]) -> list[Log]:
+        """Ask each block for its logs by hash, and again where its filter affirms one."""
+        logs = endpoint.logs_of(headers, self._wanted)
+        seen = {log.block_number for log in logs}
+        doubtful = [
+            header
+            for header in headers
+            if header.number not in seen
+            and header.logs_bloom is not None
+            and may_hold(header.logs_bloom, self._mask)
+        ]
+        for log in endpoint.logs_of(doubtful, self._wanted):
+            subject = f"logs of block {log.block_number} at {endpoint.name}"
+            raise InconsistentAnswer(subject, "the same logs twice", f"one more at {log.place}")
+        return logs
+
+    def _logs_of_range(self, endpoint: Endpoint, first: int, last: int) -> tuple[list[Log], int]:
+        """Return the logs from a height on, and up to which height the endpoint gave them."""
+        while True:
+            end = min(last, first + self._range_blocks - 1)
+            try:
+                logs = endpoint.logs(first, end, self._wanted.addresses, self._wanted.topics)
+            except RangeRefused as error:
+                if end == first:
+                    raise
+                asked = end - first + 1
+                self._range_blocks = max(1, min(error.suggested_blocks or asked, asked // 2))
+                continue
+            self._range_blocks = min(2 * self._range_blocks, _LONGEST_RANGE_BLOCKS)
+            return logs, end
+
+
+def _headers(endpoint: Endpoint, numbers: Sequence[int]) -> list[BlockHeader]:
+    found = []
+    for number, header in zip(numbers, endpoint.headers(numbers), strict=True):
+        if header is None:
+            raise InconsistentAnswer(f"block {number} at {endpoint.name}", "a block", "nothing")
+        if not 0 <= header.timestamp <= MAXIMUM_BLOCK_TIMESTAMP:
+            expected = f"a time up to {MAXIMUM_BLOCK_TIMESTAMP}"
+            raise InconsistentAnswer(f"block {number}", expected, header.timestamp)
+        found.append(header)
+    return found
+
+
+def _update(log: Log, header: BlockHeader) -> RegistryUpdate:
+    if log.block_hash != header.hash:
+        expected, got = f"block hash 0x{header.hash.hex()}", f"0x{log.block_hash.hex()}"
+        raise InconsistentAnswer("log", expected, got, log.place)
+    if not 0 <= log.log_index <= _HIGHEST_INDEX:
+        raise InconsistentAnswer("log", "an index of 31 bits", log.log_index, log.place)
+    try:
+        node = decode_node_updated(log)
+    except MalformedLog as error:
+        raise InconsistentAnswer(error.subject, error.expected, error.got, error.place) from error
+    if node.node_id > _HIGHEST_NODE_ID:
+        raise InconsistentAnswer("node id", "32 bits", node.node_id, log.place)
+    return RegistryUpdate(
+        node, header.reference, header.timestamp, log.log_index, log.transaction_hash
+    )

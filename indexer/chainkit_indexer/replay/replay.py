@@ -1,0 +1,257 @@
+"""Sends transactions that a reorg dropped once more, in their original order (XIP-49 §2.1.2).
+
+That is a best effort, as the XIP says: a sender may have used the nonce otherwise meanwhile, and
+the order in which they are mined again is the block producers'. Nothing is signed here, and nothing
+is written: the indexer sees a replayed transaction as any other, and marks the journal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from sqlalchemy import Connection, select
+
+from chainkit.chain import Endpoint, parse_integer
+from chainkit.errors import (
+    ConfigurationError,
+    MalformedData,
+    RefusedRequest,
+    TransactionFailed,
+)
+from chainkit.interface import printable, shipped_interface
+from chainkit.transactions import SignedTransaction, fetch_receipt, send_transaction
+from chainkit.types import BlockHeader
+from chainkit_indexer.replay.rebuild import SentTransaction, read_transaction
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.store import Store
+
+ACCEPTANCE_SECONDS: Final = 5.0
+"""How long an endpoint may take to show a transaction that it took."""
+
+_POLL_SECONDS: Final = 0.1
+
+
+class Fate(StrEnum):
+    """What becomes of a dropped transaction."""
+
+    MINED = "mined again"
+    WAITING = "waiting"
+    """In the endpoint's pool already."""
+    WOULD_BE_SENT = "would be sent"
+    SENT = "sent"
+    NOT_REPLAYED = "not replayed"
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedTransaction:
+    """A transaction of which the journal holds a payload that is not on the chain."""
+
+    reorg_id: int
+    """The last one that dropped it."""
+    block_number: int
+    """Where it stood."""
+    transaction_index: int
+    transaction_hash: bytes
+    raw: bytes | None
+    """As it was signed; None where it was not kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What was found, or done, about a dropped transaction."""
+
+    dropped: DroppedTransaction
+    fate: Fate
+    why: str
+    """For a person; safe to print."""
+    transaction: SentTransaction | None = None
+    """What it asks for, where that had to be looked at."""
+
+
+@dataclass
+class _Account:
+    """A sender, with what was replayed of it so far."""
+
+    mined_nonce: int
+    """Of its next transaction, by the head."""
+    next_nonce: int
+    """The same after all that waits, and all that was replayed."""
+    balance: int
+    """In wei, less what was replayed."""
+
+
+class _CannotReplay(Exception):
+    """Says why a transaction cannot be sent again."""
+
+
+def read_dropped(connection: Connection, reorg_id: int | None) -> list[DroppedTransaction]:
+    """Return what a reorg dropped, or all of them, in the original order, each transaction once.
+
+    Raises ConfigurationError where there was no such reorg.
+    """
+    if reorg_id is not None:
+        known = connection.scalar(select(schema.reorgs.c.id).where(schema.reorgs.c.id == reorg_id))
+        if known is None:
+            raise ConfigurationError(f"reorg {reorg_id}", "one that this database saw", "none")
+    journal, raws = schema.journal, schema.raw_transactions
+    names = ("reorg_id", "block_number", "transaction_index", "transaction_hash")
+    query = (
+        select(*(journal.c[name] for name in names), raws.c.raw)
+        .join(raws, raws.c.transaction_hash == journal.c.transaction_hash, isouter=True)
+        .where(journal.c.outcome == schema.DROPPED)
+        .order_by(*(journal.c[name] for name in names[:3]))
+    )
+    if reorg_id is not None:
+        query = query.where(journal.c.reorg_id == reorg_id)
+    rows = connection.execute(query)
+    found = {row.transaction_hash: DroppedTransaction(*tuple(row)) for row in rows}
+    return sorted(
+        found.values(), key=lambda each: (each.block_number, each.transaction_index, each.reorg_id)
+    )
+
+
+def replay(
+    endpoint: Endpoint,
+    store: Store,
+    reorg_id: int | None = None,
+    broadcast: bool = False,
+    acceptance_seconds: float = ACCEPTANCE_SECONDS,
+) -> Iterator[Replayed]:
+    """Judge each dropped transaction in the original order; with ``broadcast`` also send it.
+
+    Without it the answer is what would be done, as if each were accepted. The endpoint must serve
+    the database's chain. Raises ChainError where it gives no answer, ConfigurationError for an
+    unknown reorg.
+    """
+    with store.reading() as connection:
+        dropped = read_dropped(connection, reorg_id)
+    replayer = _Replayer(endpoint, store.identity, broadcast, acceptance_seconds)
+    return map(replayer.replay, dropped)
+
+
+class _Replayer:
+    def __init__(
+        self, endpoint: Endpoint, identity: Identity, broadcast: bool, acceptance_seconds: float
+    ) -> None:
+        self._endpoint = endpoint
+        self._identity = identity
+        self._broadcast = broadcast
+        self._acceptance_seconds = acceptance_seconds
+        self._accounts: dict[str, _Account] = {}
+
+    def replay(self, dropped: DroppedTransaction) -> Replayed:
+        receipt = fetch_receipt(self._endpoint, dropped.transaction_hash)
+        if receipt is not None:
+            block = receipt.block.reference
+            if receipt.succeeded:
+                return Replayed(dropped, Fate.MINED, f"in block {block}")
+            return Replayed(dropped, Fate.NOT_REPLAYED, f"reverted in block {block}")
+        if self._is_known(dropped.transaction_hash):
+            return Replayed(dropped, Fate.WAITING, "in the endpoint's pool")
+        if dropped.raw is None:
+            return Replayed(dropped, Fate.NOT_REPLAYED, "its signed transaction was not kept")
+        try:
+            transaction = read_transaction(dropped.raw)
+        except MalformedData as error:
+            return Replayed(dropped, Fate.NOT_REPLAYED, printable(str(error)))
+        try:
+            fate, why = self._replay(transaction)
+        except _CannotReplay as reason:
+            fate, why = Fate.NOT_REPLAYED, str(reason)
+        return Replayed(dropped, fate, why, transaction)
+
+    def _replay(self, transaction: SentTransaction) -> tuple[Fate, str]:
+        head = self._endpoint.head()
+        if transaction.chain_id not in (None, self._identity.chain_id):
+            raise _CannotReplay(f"signed for the chain {transaction.chain_id}")
+        account = self._account(transaction.sender)
+        _check_nonce(account, transaction)
+        self._check_fee(transaction)
+        if transaction.highest_cost > account.balance:
+            raise _CannotReplay(
+                f"may cost {transaction.highest_cost} wei, its sender has {account.balance}"
+            )
+        self._check_call(transaction, head)
+        if self._broadcast:
+            self._send(transaction)
+        account.next_nonce += 1
+        account.balance -= transaction.highest_cost
+        fate = Fate.SENT if self._broadcast else Fate.WOULD_BE_SENT
+        return fate, f"nonce {transaction.nonce} of {transaction.sender}"
+
+    # ------------------------------------------------------------------ judging
+
+    def _account(self, sender: str) -> _Account:
+        if sender not in self._accounts:
+            self._accounts[sender] = _Account(
+                mined_nonce=self._quantity("eth_getTransactionCount", sender, "latest"),
+                next_nonce=self._quantity("eth_getTransactionCount", sender, "pending"),
+                balance=self._quantity("eth_getBalance", sender, "latest"),
+            )
+        return self._accounts[sender]
+
+    def _check_fee(self, transaction: SentTransaction) -> None:
+        try:
+            history = self._endpoint.request("eth_feeHistory", "0x1", "latest", [])
+        except RefusedRequest:
+            return  # a chain without a base fee
+        base_fee = self._endpoint.parsed(
+            "eth_feeHistory", lambda value: parse_integer(value["baseFeePerGas"][-1]), history
+        )
+        if transaction.fee_per_gas < base_fee:
+            fee = transaction.fee_per_gas
+            raise _CannotReplay(f"pays at most {fee} wei per gas, the next block asks {base_fee}")
+
+    def _check_call(self, transaction: SentTransaction, head: BlockHeader) -> None:
+        """Let the head say whether the same call would succeed."""
+        call = {
+            "from": transaction.sender,
+            "data": "0x" + transaction.calldata.hex(),
+            "value": hex(transaction.value),
+            "gas": hex(transaction.gas),
+            **({"to": "0x" + transaction.to.hex()} if transaction.to else {}),
+        }
+        pinned = {"blockHash": "0x" + head.hash.hex(), "requireCanonical": True}
+        try:
+            self._endpoint.request("eth_call", call, pinned)
+        except RefusedRequest as error:
+            # Both payload contracts have the same errors.
+            words = shipped_interface("GroupMessages").revert_words(error)
+            raise _CannotReplay(f"would revert: {words}") from error
+
+    def _is_known(self, transaction_hash: bytes) -> bool:
+        answer = self._endpoint.request("eth_getTransactionByHash", "0x" + transaction_hash.hex())
+        return answer is not None
+
+    def _quantity(self, method: str, *params: Any) -> int:
+        return self._endpoint.parsed(method, parse_integer, self._endpoint.request(method, *params))
+
+    # ------------------------------------------------------------------ sending
+
+    def _send(self, transaction: SentTransaction) -> None:
+        try:
+            send_transaction(self._endpoint, SignedTransaction(transaction.raw, transaction.hash))
+        except (RefusedRequest, TransactionFailed) as error:
+            raise _CannotReplay(f"refused: {printable(str(error.got))}") from error
+        deadline = time.monotonic() + self._acceptance_seconds
+        while not self._is_known(transaction.hash):
+            if time.monotonic() >= deadline:
+                raise _CannotReplay(
+                    f"sent, but unknown to the endpoint {self._acceptance_seconds:g} s later"
+                )
+            time.sleep(_POLL_SECONDS)
+
+
+def _check_nonce(account: _Account, transaction: SentTransaction) -> None:
+    nonce, sender = transaction.nonce, transaction.sender
+    if nonce < account.mined_nonce:
+        raise _CannotReplay(f"replaced: another transaction has nonce {nonce} of {sender}")
+    if nonce < account.next_nonce:
+        raise _CannotReplay(f"replaced: one that waits has nonce {nonce} of {sender}")
+    if nonce > account.next_nonce:
+        raise _CannotReplay(f"no transaction has nonce {account.next_nonce} of {sender} before it")

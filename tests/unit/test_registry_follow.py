@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chainkit.chain import Endpoint, EndpointPool
+from chainkit.errors import (
+    ChainkitError,
+    ConfigurationError,
+    EndpointUnavailable,
+    InconsistentAnswer,
+    ReorgTooDeep,
+    StoreError,
+    StoreUnavailable,
+    WrongChain,
+)
+from chainkit.payload_contract import FollowedDeployment, FollowedRegistry
+from chainkit.types import BlockHeader, BlockReference, Node
+from chainkit_indexer.registry.follower import (
+    RegistryAdvanced,
+    RegistryIdle,
+    RegistryRolledBack,
+)
+from chainkit_indexer.registry.history import fold_updates
+from chainkit_indexer.registry.watch import (
+    LONGEST_PAUSE_SECONDS,
+    REPEATS_OF_A_DEEP_REORG,
+    RegistryWatch,
+    check_registry,
+    watch_registry,
+)
+from support.fake_endpoint import FakeProvider
+from support.fake_registry import ADDRESS, FakeRegistry, block_hash
+
+PAUSE = 2.0
+HEAD = BlockHeader(20, b"\x20" * 32, b"\x19" * 32, 1_700_000_000)
+NO_STORE: Any = None
+IDLE = RegistryIdle(HEAD.reference, HEAD)
+
+
+def advanced(number: int, updates: int = 0) -> RegistryAdvanced:
+    return RegistryAdvanced(1, BlockReference(number, bytes(32)), HEAD, updates, True)
+
+
+class Scripted:
+    """A follower whose steps end as written, and a clock that stands."""
+
+    def __init__(self, *outcomes: Any) -> None:
+        self.outcomes = list(outcomes)
+        self.now = 100.0
+        self.steps = 0
+        self.pool = EndpointPool([FakeProvider({}).endpoint()], clock=lambda: self.now)
+        self.watch = RegistryWatch(self, self.pool, PAUSE, lambda: self.now)  # type: ignore[arg-type]
+
+    def step(self, endpoint: object) -> Any:
+        self.steps += 1
+        outcome = self.outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def later(self, seconds: float = PAUSE) -> Any:
+        self.now += seconds
+        return self.watch()
+
+
+def failure(kind: Callable[..., ChainkitError]) -> ChainkitError:
+    return kind("registry", "one thing", "another")
+
+
+def test_watch__at_the_head__looks_again_only_after_the_pause() -> None:
+    scripted = Scripted(IDLE, IDLE)
+
+    assert scripted.watch() == IDLE
+    assert scripted.later(PAUSE / 2) is None
+    assert scripted.steps == 1
+    assert scripted.later(PAUSE / 2) == IDLE
+
+
+@pytest.mark.parametrize(
+    "behind", [advanced(10), RegistryRolledBack(3, BlockReference(5, bytes(32)), HEAD, 1)]
+)
+def test_watch__behind_the_head__goes_on_at_the_next_call(behind: Any) -> None:
+    scripted = Scripted(behind, IDLE)
+
+    assert scripted.watch() == behind
+    assert scripted.watch() == IDLE
+
+
+def test_watch__advanced_to_the_head__pauses() -> None:
+    scripted = Scripted(advanced(HEAD.number), IDLE)
+
+    scripted.watch()
+
+    assert scripted.watch() is None
+
+
+@pytest.mark.parametrize("kind", [EndpointUnavailable, InconsistentAnswer, StoreUnavailable])
+def test_watch__passing_error__is_told_once_and_tried_again(
+    kind: Callable[..., ChainkitError], caplog: pytest.LogCaptureFixture
+) -> None:
+    scripted = Scripted(failure(kind), failure(kind), IDLE)
+
+    with caplog.at_level(logging.INFO, "chainkit_indexer"):
+        assert scripted.watch() is None
+        assert scripted.watch() is None
+        assert scripted.later(10) is None
+        assert scripted.later(10) == IDLE
+
+    assert [record.message for record in caplog.records] == [
+        "registry: retrying: registry: expected one thing, got another",
+        f"registry: following again at block {HEAD.reference}",
+    ]
+
+
+def test_watch__endpoint_error__lets_the_endpoint_rest() -> None:
+    scripted = Scripted(failure(InconsistentAnswer))
+
+    scripted.watch()
+
+    (status,) = scripted.pool.statistics()
+    assert status.consecutive_failures == 1
+    # Where every endpoint rests, nothing is asked.
+    scripted.watch = RegistryWatch(scripted, scripted.pool, PAUSE, lambda: scripted.now)  # type: ignore[arg-type]
+    assert scripted.watch() is None
+    assert scripted.steps == 1
+
+
+def test_watch__deep_reorg_repeated__asks_a_person() -> None:
+    scripted = Scripted(*[failure(ReorgTooDeep)] * REPEATS_OF_A_DEEP_REORG)
+    scripted.pool.failed = lambda endpoint, error: None  # type: ignore[method-assign]
+
+    for _ in range(REPEATS_OF_A_DEEP_REORG - 1):
+        assert scripted.later(LONGEST_PAUSE_SECONDS) is None
+    with pytest.raises(ReorgTooDeep):
+        scripted.later(LONGEST_PAUSE_SECONDS)
+
+
+def test_watch__database_of_another_registry__ends_the_indexer() -> None:
+    scripted = Scripted(failure(StoreError))
+
+    with pytest.raises(StoreError):
+        scripted.watch()
+
+
+def test_watch__changes__are_told(caplog: pytest.LogCaptureFixture) -> None:
+    rolled_back = RegistryRolledBack(3, HEAD.reference, HEAD, 2)
+    scripted = Scripted(advanced(10), advanced(20, updates=4), rolled_back)
+
+    with caplog.at_level(logging.INFO, "chainkit_indexer"):
+        for _ in range(3):
+            scripted.later()
+
+    assert [record.message for record in caplog.records] == [
+        "registry: 4 updates up to block 20 0x00000000…",
+        f"registry: reorg: 3 blocks taken back to {HEAD.reference}, 2 updates retracted",
+    ]
+
+
+@pytest.mark.parametrize("seconds", [300, 10**6])
+def test_watch__failing_for_long__asks_ever_more_seldom(seconds: int) -> None:
+    scripted = Scripted(*[failure(StoreUnavailable)] * 40)
+    for _ in range(30):
+        scripted.later(seconds)
+    asked = scripted.steps
+
+    assert scripted.later(LONGEST_PAUSE_SECONDS - 1) is None
+    assert scripted.steps == asked
+    scripted.later(1)
+    assert scripted.steps == asked + 1
+
+
+def deployment(registry: FollowedRegistry | None) -> FollowedDeployment:
+    return FollowedDeployment(31337, bytes(32), (), {}, registry)
+
+
+def test_watch_registry__deployment_without_one__does_nothing() -> None:
+    scripted = Scripted()
+
+    assert watch_registry(NO_STORE, deployment(None), scripted.pool, ())() is None
+
+
+@pytest.mark.parametrize(
+    "registry",
+    [
+        FollowedRegistry(ADDRESS, 1, 10, bytes(32)),
+        FollowedRegistry(ADDRESS, 1, 31337, b"\x01" * 32),
+    ],
+)
+def test_watch_registry__on_another_chain_without_endpoint__is_refused(
+    registry: FollowedRegistry,
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"one of chain {registry.chain_id}"):
+        watch_registry(NO_STORE, deployment(registry), Scripted().pool, ())
+
+
+def registry_endpoint(fake: FakeRegistry, **answers: Any) -> Endpoint:
+    chain = {"eth_chainId": "0x7a69", "eth_getCode": "0x60"}
+    return fake.endpoint(**(chain | answers))
+
+
+FOLLOWED = FollowedRegistry(ADDRESS, 1, 31337, block_hash(0))
+
+
+def test_check_registry__a_registry_of_the_chain__passes() -> None:
+    check_registry(registry_endpoint(FakeRegistry()), FOLLOWED)
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({"eth_chainId": "0x1"}, "chain id at"),
+        ({"eth_getCode": "0x"}, "a contract, got no code"),
+    ],
+)
+def test_check_registry__another_chain_or_no_contract__is_refused(
+    answers: dict[str, str], message: str
+) -> None:
+    with pytest.raises(WrongChain, match=message):
+        check_registry(registry_endpoint(FakeRegistry(), **answers), FOLLOWED)
+
+
+def test_check_registry__contract_that_is_no_registry__is_refused() -> None:
+    fake = FakeRegistry(overrides={"nodeCount": "0x"})
+
+    with pytest.raises(InconsistentAnswer, match="nodeCount"):
+        check_registry(registry_endpoint(fake), FOLLOWED)
+
+
+def test_fold__several_updates_of_a_node__keeps_the_last_in_the_order_of_ids() -> None:
+    def node(node_id: int, is_enabled: bool) -> Node:
+        return Node(node_id, b"\x04" + bytes(64), "https://node.example", is_enabled)
+
+    updated = [node(200, True), node(100, False), node(200, False)]
+
+    assert fold_updates([node(100, True), node(300, True)], updated) == [
+        node(100, False),
+        node(200, False),
+        node(300, True),
+    ]

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from chainkit.cli.key import load_signing_key
 from chainkit.envelope import parse_originator_envelope
 from chainkit.errors import ChainkitError
+from chainkit.exports import files_of, read_manifest
 from demo.cheat import Injected, tamper
 from demo.commands import Settings, run, run_json
 from demo.operators import Operator
@@ -255,8 +256,8 @@ class Story:
 
 
 def _unsigned_envelopes(export: Path) -> list[bytes]:
-    table = pq.read_table(export / "envelopes.parquet", columns=["envelope"])
     return [
         parse_originator_envelope(envelope).unsigned_originator_envelope
-        for envelope in table["envelope"].to_pylist()
+        for name in files_of(read_manifest(export, "node"), "envelopes")
+        for envelope in pq.read_table(export / name, columns=["envelope"])["envelope"].to_pylist()
     ]

@@ -1,67 +1,241 @@
-"""Writes what a node holds as Parquet, for an auditor: one state, pinned to the cursor's block."""
+"""Writes what a node holds as Parquet, for an auditor: one state, pinned to the cursor's block.
+
+The folder grows. Ranges of blocks that are final are written once and are the same bytes whoever
+exports them with the same key; the rest, and what is no function of the chain, is written anew.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from sqlalchemy import Connection, Table, select
+import pyarrow as pa
+from sqlalchemy import Connection, Select, Table, func, select
 
 from chainkit.cli.options import hex0x
 from chainkit.errors import StoreError
-from chainkit.exports import ExportWriter, Manifest
-from chainkit.tables import ENVELOPES, JOURNAL, QUARANTINE
-from chainkit_indexer import schema
-from chainkit_indexer.store import Identity, Store, read_position
-from chainkit_indexer.types import IndexedBlock
+from chainkit.exports import Manifest
+from chainkit.tables import ENVELOPES, JOURNAL, QUARANTINE, REGISTRY_UPDATES
+from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
+from chainkit_indexer.export_folder import ExportFolder
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.store import (
+    Store,
+    first_sequence_id_from,
+    read_final_block,
+    read_position,
+)
 
 EXPORT_KIND: Final = "node"
 
 _CHUNK_ROWS: Final = 1000
 """Rows in memory, and in a Parquet row group: the same for all, so that files are identical."""
 
-_TABLES: Final = {
+_RANGED: Final = {
     "envelopes": (ENVELOPES, schema.envelopes),
     "quarantine": (QUARANTINE, schema.quarantine),
+}
+_WHOLE: Final = {
     "journal": (JOURNAL, schema.journal),
+    "registry_updates": (REGISTRY_UPDATES, schema.registry_updates),
 }
 
+_SAME_FOREVER: Final = (
+    "chain_id",
+    "genesis_hash",
+    "node_public_key",
+    "contracts",
+    "from_block",
+    "range_blocks",
+)
+"""What a folder's exports have in common; the rest of a manifest moves with the cursor."""
 
-def write_export(store: Store, directory: Path) -> Manifest:
-    """Export envelopes, quarantine and journal to a new folder; the same state gives same bytes.
 
-    Safe while an indexer writes: everything is read in one transaction. Raises StoreError where
-    nothing was indexed so far, or the folder exists or cannot be written.
+class Progress(Protocol):
+    """Whoever tells a person how far an export is."""
+
+    def __call__(self, done: int, files: int) -> None:
+        """Take note that so many of the files to write are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export holds now, and what of it was there before."""
+
+    manifest: Manifest
+    kept: tuple[str, ...]
+    """Files of finished ranges that stayed as they were."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    first: int
+    last: int
+    is_finished: bool
+
+    def file_name(self, table: str) -> str:
+        return f"{table}/{self.first:010}-{self.last:010}"
+
+
+def write_export(
+    store: Store,
+    directory: Path,
+    range_blocks: int = DEFAULT_RANGE_BLOCKS,
+    check_digests: bool = False,
+    progress: Progress = lambda done, files: None,
+) -> Exported:
+    """Bring the export in a folder up to the cursor; the same state gives the same bytes.
+
+    Safe while an indexer writes: everything is read in one transaction. Of the finished ranges
+    that are there already the sizes are proved, and with ``check_digests`` the digests. Raises
+    StoreError where nothing was indexed so far, the folder holds anything else (another node's or
+    chain's export, other ranges, a file that changed), or it cannot be written.
     """
     with store.reading() as connection:
-        position = read_position(connection)
-        if position is None:
-            raise StoreError(f"database {store.name}", "an indexed block", "none yet")
-        with ExportWriter(directory, {name: pair[0] for name, pair in _TABLES.items()}) as writer:
-            for name, (_, table) in _TABLES.items():
-                _write_table(connection, writer, name, table)
-            return writer.finish(**_about(store.identity, position))
+        about = _about(store, connection, range_blocks)
+        with ExportFolder(directory, EXPORT_KIND, [*_RANGED, *_WHOLE]) as folder:
+            kept = _kept_files(connection, directory, folder.manifest, about)
+            folder.check(kept, check_digests)
+            originators = sorted({each.originator_id for each in store.identity.contracts})
+            files = _write_files(connection, folder, about, originators, kept, progress)
+            manifest = Manifest(files=files, **about)
+            folder.publish(manifest)
+    return Exported(manifest, tuple(sorted(kept)))
 
 
-def _write_table(connection: Connection, writer: ExportWriter, name: str, table: Table) -> None:
-    columns = [table.c[column] for column in _TABLES[name][0].names]
-    query = select(*columns).order_by(*table.primary_key.columns)
-    rows = connection.execution_options(yield_per=_CHUNK_ROWS).execute(query).mappings()
-    for chunk in rows.partitions():
-        writer.write(name, [dict(row) for row in chunk])
-
-
-def _about(identity: Identity, position: IndexedBlock) -> dict[str, Any]:
+def _about(store: Store, connection: Connection, range_blocks: int) -> dict[str, Any]:
+    identity, position = store.identity, read_position(connection)
+    if position is None or position.header.number < identity.first_block:
+        raise StoreError(f"database {store.name}", "an indexed block", "none yet")
+    final_block = read_final_block(connection)
     return {
         "kind": EXPORT_KIND,
         "chain_id": identity.chain_id,
         "genesis_hash": hex0x(identity.genesis_hash),
-        "contracts": {
-            "GroupMessages": hex0x(identity.group_messages),
-            "IdentityUpdates": hex0x(identity.identity_updates),
-        },
+        "contracts": {each.name: hex0x(each.address) for each in identity.contracts},
         "from_block": identity.first_block,
         "to_block": position.header.number,
         "to_block_hash": hex0x(position.header.hash),
         "node_public_key": hex0x(identity.node_public_key),
+        "range_blocks": range_blocks,
+        "final_block": final_block if final_block >= 0 else None,
+        "last_reorg": connection.scalar(select(func.max(schema.reorgs.c.id))) or 0,
+        "registry": _registry(connection),
     }
+
+
+def _registry(connection: Connection) -> dict[str, Any] | None:
+    row = connection.execute(select(schema.registry_cursor)).one_or_none()
+    if row is None or row.block_number is None:
+        return None
+    return {
+        "chain_id": row.chain_id,
+        "address": hex0x(row.address),
+        "block_number": row.block_number,
+        "block_hash": hex0x(row.block_hash),
+    }
+
+
+def _kept_files(
+    connection: Connection, directory: Path, before: Manifest | None, about: Mapping[str, Any]
+) -> dict[str, Mapping[str, Any]]:
+    """Return the finished ranges that an earlier export wrote and nothing has contradicted since.
+
+    Only an operator who rewinds below the final block makes a later reorg reach into one.
+    """
+    if before is None:
+        return {}
+    subject = f"export {directory}"
+    for name in _SAME_FOREVER:
+        expected, got = about[name], getattr(before, name)
+        if expected != got:
+            raise StoreError(subject, f"{name} {expected}", got)
+    reorgs = schema.reorgs.c
+    since = select(func.min(reorgs.ancestor_number)).where(reorgs.id > before.last_reorg)
+    true_up_to = connection.scalar(since)
+    kept = {
+        name: file
+        for name, file in before.files.items()
+        if file.get("finished") and (true_up_to is None or file["to_block"] <= true_up_to)
+    }
+    highest = max((file["to_block"] for file in kept.values()), default=-1)
+    final_block = -1 if about["final_block"] is None else about["final_block"]
+    if highest > final_block:
+        expected = f"ranges finished up to block {final_block} at most, as in the database"
+        raise StoreError(subject, expected, f"up to block {highest}")
+    return kept
+
+
+def _write_files(
+    connection: Connection,
+    folder: ExportFolder,
+    about: Mapping[str, Any],
+    originators: Sequence[int],
+    kept: Mapping[str, Mapping[str, Any]],
+    progress: Progress,
+) -> dict[str, Mapping[str, Any]]:
+    files = dict(kept)
+    ranges = [
+        (table, each)
+        for each in _ranges(about)
+        for table in _RANGED
+        if f"{each.file_name(table)}.parquet" not in kept
+    ]
+    total = len(ranges) + len(_WHOLE)
+    for done, (table, each) in enumerate(ranges, 1):
+        columns, source = _RANGED[table]
+        rows = _rows_of_range(connection, columns, source, originators, each)
+        name, file = folder.write(each.file_name(table), columns, rows, each.is_finished)
+        place = {"from_block": each.first, "to_block": each.last, "finished": each.is_finished}
+        files[name] = file | place
+        progress(done, total)
+    for done, (table, (columns, source)) in enumerate(_WHOLE.items(), len(ranges) + 1):
+        query = _select(columns, source).order_by(*source.primary_key.columns)
+        name, file = folder.write(table, columns, _rows(connection, query), is_finished=False)
+        files[name] = file
+        progress(done, total)
+    return files
+
+
+def _ranges(about: Mapping[str, Any]) -> Iterator[_Range]:
+    """Cut the blocks at the multiples of the range's size, so that all nodes cut them alike."""
+    first, last, size = about["from_block"], about["to_block"], about["range_blocks"]
+    final_block = -1 if about["final_block"] is None else about["final_block"]
+    while first <= last:
+        end = (first // size + 1) * size - 1
+        yield _Range(first, min(end, last), is_finished=end <= min(final_block, last))
+        first = end + 1
+
+
+def _rows_of_range(
+    connection: Connection,
+    columns: pa.Schema,
+    table: Table,
+    originators: Sequence[int],
+    blocks: _Range,
+) -> Iterator[Sequence[Sequence[Any]]]:
+    for originator_id in originators:
+        first, after = (
+            first_sequence_id_from(connection, table, originator_id, number)
+            for number in (blocks.first, blocks.last + 1)
+        )
+        if first is None:
+            continue
+        rows = _select(columns, table).where(
+            table.c.originator_id == originator_id, table.c.sequence_id >= first
+        )
+        if after is not None:
+            rows = rows.where(table.c.sequence_id < after)
+        yield from _rows(connection, rows.order_by(table.c.sequence_id))
+
+
+def _select(columns: pa.Schema, table: Table) -> Select[Any]:
+    return select(*(table.c[name] for name in columns.names))
+
+
+def _rows(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Sequence[Any]]]:
+    """Stream the rows: no more than a chunk is in memory."""
+    options = {"yield_per": _CHUNK_ROWS}
+    yield from connection.execute(query, execution_options=options).partitions()

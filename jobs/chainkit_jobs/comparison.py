@@ -107,10 +107,11 @@ def _obstacle(chain: Manifest, node: Manifest, hashes: Mapping[int, bytes]) -> s
             f"its export says that it begins at block {node.from_block}, after its last block "
             f"{node.to_block}"
         )
-    if chain.first_block is not None and node.from_block > chain.first_block:
+    first = _first_payload_block(chain)
+    if first is not None and node.from_block > first:
         return (
             f"its export says that it begins at block {node.from_block}, though one that holds "
-            f"everything begins at the deployment's first block {chain.first_block}"
+            f"everything begins at the deployment's first block {first}"
         )
     if node.to_block > chain.to_block:
         return (
@@ -132,10 +133,16 @@ def _obstacle(chain: Manifest, node: Manifest, hashes: Mapping[int, bytes]) -> s
     return None
 
 
+def _first_payload_block(chain: Manifest) -> int | None:
+    """Return the block below which nobody has anything to serve; None where it is not known."""
+    return chain.first_block if chain.first_payload_block is None else chain.first_payload_block
+
+
 def _left_out(chain: Manifest, node: NodeExport) -> list[str]:
     own = node.manifest
+    first = max(chain.from_block, chain.first_payload_block or 0)
     gaps = [
-        (chain.from_block, own.from_block - 1, "before its export begins"),
+        (first, own.from_block - 1, "before its export begins"),
         (own.from_block, chain.from_block - 1, "before the chain export begins"),
         (own.to_block + 1, chain.to_block, "which its export does not reach"),
     ]

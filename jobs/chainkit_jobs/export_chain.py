@@ -10,7 +10,7 @@ from typing import Any, Final
 from chainkit import tables
 from chainkit.chain import Endpoint, parse_bytes, parse_header, parse_log
 from chainkit.cli.options import hex0x
-from chainkit.counter import read_counter
+from chainkit.counter import read_own_counter
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError, InconsistentAnswer
 from chainkit.exports import ExportWriter, Manifest
@@ -74,8 +74,8 @@ def export_chain(
     with ExportWriter(directory, SCHEMAS) as writer:
         parent: BlockHeader | None = None
         # Read now: state of the last block may be pruned by the time a long export ends.
-        after = read_counter(endpoint, record, end)
-        before = read_counter(endpoint, record, _parent(endpoint.header(first_block)))
+        after = read_own_counter(endpoint, record, end)
+        before = read_own_counter(endpoint, record, _parent(endpoint.header(first_block)))
         sequence = SequenceCheck(endpoint, record, before)
         for start in range(first_block, end.number + 1, CHUNK_BLOCKS):
             numbers = range(start, min(start + CHUNK_BLOCKS, end.number + 1))
@@ -100,6 +100,7 @@ def export_chain(
             to_block=end.number,
             to_block_hash=hex0x(end.hash),
             first_block=record.first_block,
+            first_payload_block=min(contract.block for contract in record.sequenced_logs),
             sequence_before=before,
             sequence_after=after,
         )

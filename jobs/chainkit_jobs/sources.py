@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit import tables
 from chainkit.errors import StoreError
-from chainkit.exports import MANIFEST_NAME, Manifest, read_manifest
+from chainkit.exports import MANIFEST_NAME, Manifest, files_of, read_manifest
 from chainkit.types import Log
 
 RAW_ENVELOPES: Final = pa.schema(
@@ -95,15 +96,18 @@ def read_raw_envelopes(spark: SparkSession, nodes: Mapping[int, Export]) -> Data
     """Return the nodes' envelopes as served, with nothing derived that the audit would trust.
 
     ``nodes`` are the exports by node id. Columns: ``node_id``, ``row_index`` (position in the
-    node's file), ``claimed_sequence_id`` (what the node's table says, for rows that cannot be
-    read; 0 where it says no uint64) and ``envelope``.
+    node's files, in the order of their names), ``claimed_sequence_id`` (what the node's table
+    says, for rows that cannot be read; 0 where it says no uint64) and ``envelope``.
     """
     claimed = sf.col("sequence_id")
     is_claimed = claimed.between(0, sf.lit(_HIGHEST_SEQUENCE))
+    hidden = ("_metadata.row_index", "_metadata.file_name")
     frames = [
-        _read(spark, export, "envelopes", RAW_ENVELOPES, "_metadata.row_index").select(
+        _read(spark, export, "envelopes", RAW_ENVELOPES, *hidden)
+        .join(sf.broadcast(_rows_before(spark, export)), "file_name", "inner")
+        .select(
             sf.lit(node_id).cast("long").alias("node_id"),
-            sf.col("row_index"),
+            (sf.col("row_index") + sf.col("rows_before")).alias("row_index"),
             sf.when(is_claimed, claimed)
             .otherwise(sf.lit(0).cast("decimal(20,0)"))
             .alias("claimed_sequence_id"),
@@ -114,24 +118,42 @@ def read_raw_envelopes(spark: SparkSession, nodes: Mapping[int, Export]) -> Data
     return reduce(DataFrame.unionByName, frames)
 
 
+def _rows_before(spark: SparkSession, export: Export) -> DataFrame:
+    """Return how many rows the files before each one hold.
+
+    By their own footers, not by the manifest's word: a position that stands for two rows would
+    mix up their evidence.
+    """
+    paths = _table_paths(export, "envelopes", RAW_ENVELOPES)
+    counts = [pq.read_metadata(path).num_rows for path in paths]
+    # The files of a table lie in one folder, so their names differ.
+    before = [0, *accumulate(counts)][: len(paths)]
+    rows = [(path.name, count) for path, count in zip(paths, before, strict=True)]
+    return spark.createDataFrame(rows, "file_name string, rows_before long")
+
+
 def envelopes_problem(export: Export) -> str | None:
     """Say why the envelopes of a node's export cannot be read, or None where they can.
 
     Every row is read once: what stops half-way in Spark would end the audit of all nodes.
     """
     try:
-        path = _table_path(export, "envelopes", RAW_ENVELOPES)
-        with pq.ParquetFile(path) as file:
-            batches = file.iter_batches(_PROBE_ROWS, columns=RAW_ENVELOPES.names)
-            nulls = sum(batch.column("envelope").null_count for batch in batches)
+        paths = _table_paths(export, "envelopes", RAW_ENVELOPES)
+        nulls = sum(map(_rows_without_envelope, paths))
     except (StoreError, OSError, pa.ArrowException) as error:
         return f"its export cannot be read: {' '.join(str(error).split())}"
     return f"its export cannot be read: {nulls} rows have no envelope" if nulls else None
 
 
+def _rows_without_envelope(path: Path) -> int:
+    with pq.ParquetFile(path) as file:
+        batches = file.iter_batches(_PROBE_ROWS, columns=RAW_ENVELOPES.names)
+        return sum(batch.column("envelope").null_count for batch in batches)
+
+
 def log_from_row(row: Mapping[str, Any]) -> Log:
     """Build a log from a row of chainkit.tables.LOGS, whichever way Spark handed it over."""
-    columns: dict[str, Any] = {name: row[name] for name in Log.__slots__ if name in row}
+    columns: dict[str, Any] = {name: row[name] for name in Log._fields if name in row}
     for name in ("address", "data", "block_hash", "transaction_hash"):
         columns[name] = bytes(row[name])
     columns["topics"] = tuple(bytes(topic) for topic in row["topics"])
@@ -141,18 +163,21 @@ def log_from_row(row: Mapping[str, Any]) -> Log:
 def _read(
     spark: SparkSession, export: Export, table: str, schema: pa.Schema, *hidden: str
 ) -> DataFrame:
-    path = _table_path(export, table, schema)
-    frame = spark.read.schema(from_arrow_schema(schema)).parquet(str(path))
+    paths = [str(path) for path in _table_paths(export, table, schema)]
+    frame = spark.read.schema(from_arrow_schema(schema)).parquet(*paths)
     return frame.select(*schema.names, *hidden)
 
 
-def _table_path(export: Export, table: str, schema: pa.Schema) -> Path:
-    file_name = f"{table}.parquet"
-    path = (export.directory / file_name).resolve()
-    if file_name not in export.manifest.files:
+def _table_paths(export: Export, table: str, schema: pa.Schema) -> list[Path]:
+    """Return a table's files, one or one per range of blocks, in the order of the blocks."""
+    names = files_of(export.manifest, table)
+    if not names:
         raise StoreError(f"export {export.directory}", f"the table {table}", "none", MANIFEST_NAME)
-    _check_schema(path, schema)
-    return path
+    # A link's own name, which is safe, and not that of the file that it leads to.
+    paths = [export.directory.resolve() / name for name in names]
+    for path in paths:
+        _check_schema(path, schema)
+    return paths
 
 
 def _check_schema(path: Path, expected: pa.Schema) -> None:

@@ -1,7 +1,9 @@
 """Exports: Parquet files and the manifest that says what they hold.
 
-Both services write and read them: they are where operator and auditor meet. An export appears
-whole or not at all, because it is written beside its destination and renamed when complete.
+Both services write and read them: they are where operator and auditor meet. A chain's export has
+one file per table and appears whole or not at all, because it is written beside its destination
+and renamed when complete. A node's grows: ``<table>/<from>-<to>.parquet`` per range of blocks, and
+its manifest is replaced at once. Either way only what the manifest lists is the export.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -25,7 +27,13 @@ from chainkit import __version__
 from chainkit.errors import StoreError
 
 MANIFEST_NAME: Final = "manifest.json"
-MANIFEST_FORMAT: Final = 1
+MANIFEST_FORMAT: Final = 2
+_READ_FORMATS: Final = (1, 2)
+"""The first had one file per table, and said neither sizes nor ranges."""
+
+FILE_NAME: Final = r"\w+(/\d+-\d+)?(\.[0-9a-f]{16})?\.parquet"
+"""A table in one file, or in ranges of blocks. What may still change bears the beginning of its
+digest, so that it is never overwritten while a manifest lists it."""
 
 _SHOWN: Final = 80
 """Characters of a wrong value that an error repeats."""
@@ -48,15 +56,27 @@ class Manifest:
     to_block_hash: str
     """0x and 64 hex digits: the export speaks of the chain that ends in this block."""
     files: Mapping[str, Mapping[str, Any]]
-    """File name to ``rows`` and ``sha256``."""
+    """File name to ``rows``, ``bytes`` and ``sha256``; of a range of blocks also ``from_block``,
+    ``to_block`` and ``finished``: whether the node calls all of it final."""
     node_public_key: str | None = None
     """0x and 130 hex digits of the key that signed, in an export of kind ``node``."""
     first_block: int | None = None
     """The deployment's, in an export of kind ``chain``: no contract has a log below it."""
+    first_payload_block: int | None = None
+    """Likewise: no payload contract has a log below it. None in the first format."""
     sequence_before: int | None = None
     """The contract's counter in the parent of the first block; None where it was not read."""
     sequence_after: int | None = None
     """The contract's counter in the last block; None where it was not read."""
+    range_blocks: int | None = None
+    """Blocks per range, in an export of kind ``node``; ranges begin at its multiples."""
+    final_block: int | None = None
+    """Up to which block the node calls its envelopes final; None where it calls none so."""
+    last_reorg: int | None = None
+    """The node's latest reorg, 0 before the first: a later one may contradict what is here."""
+    registry: Mapping[str, Any] | None = None
+    """The registry whose history is exported, and how far: ``chain_id``, ``address``,
+    ``block_number``, ``block_hash``."""
 
 
 class ExportWriter:
@@ -115,11 +135,11 @@ class ExportWriter:
             for writer in self._writers.values():
                 writer.close()
             files = {
-                f"{name}.parquet": {"rows": rows, "sha256": _sha256(self._path(name))}
+                f"{name}.parquet": describe_file(self._path(name), rows)
                 for name, rows in self._rows.items()
             }
             manifest = Manifest(files=files, **about)
-            (self._partial / MANIFEST_NAME).write_text(_manifest_text(manifest))
+            (self._partial / MANIFEST_NAME).write_text(manifest_text(manifest))
             self._partial.rename(self._directory)
         return manifest
 
@@ -143,10 +163,16 @@ class ExportWriter:
         shutil.rmtree(self._partial, ignore_errors=True)
 
 
-def _manifest_text(manifest: Manifest) -> str:
-    fields = {name: getattr(manifest, name) for name in Manifest.__slots__}
+def describe_file(path: Path, rows: int) -> dict[str, Any]:
+    """Return what a manifest says of a file. Raises OSError where it cannot be read."""
+    return {"rows": rows, "bytes": path.stat().st_size, "sha256": _sha256(path)}
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """Serialize a manifest: the same one always gives the same bytes."""
+    values = {name: getattr(manifest, name) for name in Manifest.__slots__}
     content = {"format": MANIFEST_FORMAT, "tool": f"chainkit {__version__}"} | {
-        name: value for name, value in fields.items() if value is not None
+        name: value for name, value in values.items() if value is not None
     }
     return json.dumps(content, indent=2, sort_keys=True) + "\n"
 
@@ -157,6 +183,14 @@ def read_manifest(directory: Path, kind: str) -> Manifest:
     Raises StoreError where the folder is no finished export of ``kind``, a field is not what it
     must be, or a file is missing or has another digest.
     """
+    manifest = load_manifest(directory, kind)
+    for name, about in manifest.files.items():
+        check_digest(directory / name, about["sha256"])
+    return manifest
+
+
+def load_manifest(directory: Path, kind: str) -> Manifest:
+    """Read an export's manifest, but not its files. Raises StoreError as ``read_manifest``."""
     subject = f"export {directory}"
     try:
         content = json.loads((directory / MANIFEST_NAME).read_text())
@@ -164,8 +198,9 @@ def read_manifest(directory: Path, kind: str) -> Manifest:
         raise StoreError(subject, f"a folder with {MANIFEST_NAME}", "none") from error
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(subject, f"a readable {MANIFEST_NAME}", error) from error
-    if not isinstance(content, dict) or content.pop("format", None) != MANIFEST_FORMAT:
-        raise StoreError(subject, f"manifest format {MANIFEST_FORMAT}", "another")
+    format_ = content.pop("format", None) if isinstance(content, dict) else None
+    if type(format_) is not int or format_ not in _READ_FORMATS:
+        raise StoreError(subject, f"manifest format {MANIFEST_FORMAT} or older", "another")
     content.pop("tool", None)
     try:
         manifest = Manifest(**content)
@@ -174,9 +209,29 @@ def read_manifest(directory: Path, kind: str) -> Manifest:
     _check_fields(manifest, subject)
     if manifest.kind != kind:
         raise StoreError(subject, f"an export of kind {kind}", manifest.kind)
-    for name, about in manifest.files.items():
-        _check_digest(directory / name, about["sha256"])
+    _check_ranges(manifest, subject)
     return manifest
+
+
+def files_of(manifest: Manifest, table: str) -> list[str]:
+    """Return the names of a table's files, in the order of their blocks."""
+    # The names of ranges are padded with zeros, so their order is that of the blocks.
+    return sorted(name for name in manifest.files if table_of(name) == table)
+
+
+def table_of(name: str) -> str:
+    """Return the table that a file of an export belongs to."""
+    return re.split(r"[/.]", name, maxsplit=1)[0]
+
+
+def check_digest(path: Path, expected: str) -> None:
+    """Prove that a file has a sha256. Raises StoreError where it is missing or has another."""
+    try:
+        digest = _sha256(path)
+    except OSError as error:
+        raise StoreError(f"export file {path}", "a readable file", error.strerror) from error
+    if digest != expected:
+        raise StoreError(f"export file {path}", f"sha256 {expected}", digest)
 
 
 def _is_integer(bits: int) -> Callable[[Any], bool]:
@@ -197,10 +252,27 @@ def _is_mapping(
     )
 
 
-def _is_file(value: Any) -> bool:
-    return isinstance(value, dict) and _is_text("[0-9a-f]{64}")(value.get("sha256"))
+def _is_record(
+    fields: Mapping[str, Callable[[Any], bool]], optional: frozenset[str] = frozenset()
+) -> Callable[[Any], bool]:
+    return lambda value: (
+        isinstance(value, dict)
+        and fields.keys() - optional <= value.keys() <= fields.keys()
+        and all(fields[name](inner) for name, inner in value.items())
+    )
 
 
+_IS_FILE: Final = _is_record(
+    {
+        "sha256": _is_text("[0-9a-f]{64}"),
+        "rows": _is_integer(63),
+        "bytes": _is_integer(63),
+        "from_block": _is_integer(63),
+        "to_block": _is_integer(63),
+        "finished": lambda value: isinstance(value, bool),
+    },
+    optional=frozenset({"bytes", "from_block", "to_block", "finished"}),
+)
 _BLOCK: Final = ("a height from 0 below 2**63", _is_integer(63))
 _HASH: Final = ("0x and 64 hex digits", _is_text("0x[0-9a-fA-F]{64}"))
 _COUNTER: Final = ("an integer from 0 below 2**64", _is_integer(64))
@@ -210,8 +282,8 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "chain_id": ("an integer from 0 below 2**63", _is_integer(63)),
     "genesis_hash": _HASH,
     "contracts": (
-        "names, each with 0x and 40 hex digits",
-        _is_mapping(_is_text("[A-Za-z0-9]+"), _is_text("0x[0-9a-fA-F]{40}")),
+        "printable names, each with 0x and 40 hex digits",
+        _is_mapping(_is_text("[ -~]+"), _is_text("0x[0-9a-fA-F]{40}")),
     ),
     "from_block": _BLOCK,
     "to_block": _BLOCK,
@@ -219,17 +291,32 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     # A name with a slash would be a file elsewhere.
     "files": (
         "Parquet files, each with its sha256",
-        _is_mapping(_is_text(r"\w+\.parquet"), _is_file),
+        _is_mapping(_is_text(FILE_NAME), _IS_FILE),
     ),
     "node_public_key": ("0x and 130 hex digits", _is_text("0x[0-9a-fA-F]{130}")),
     "first_block": _BLOCK,
+    "first_payload_block": _BLOCK,
     "sequence_before": _COUNTER,
     "sequence_after": _COUNTER,
+    "range_blocks": ("an integer from 0 below 2**63", _is_integer(63)),
+    "final_block": _BLOCK,
+    "last_reorg": ("an integer from 0 below 2**63", _is_integer(63)),
+    "registry": (
+        "chain id, address, and the block that its history ends in",
+        _is_record(
+            {
+                "chain_id": _is_integer(63),
+                "address": _is_text("0x[0-9a-fA-F]{40}"),
+                "block_number": _is_integer(63),
+                "block_hash": _HASH[1],
+            }
+        ),
+    ),
 }
 """Field to what it must be: an export comes from somebody whom the reader may not trust."""
 
 _OPTIONAL: Final = frozenset(
-    {"node_public_key", "first_block", "sequence_before", "sequence_after"}
+    field.name for field in fields(Manifest) if field.default is not MISSING
 )
 
 
@@ -242,13 +329,20 @@ def _check_fields(manifest: Manifest, subject: str) -> None:
             raise StoreError(subject, f"{name}: {expected}", short, MANIFEST_NAME)
 
 
-def _check_digest(path: Path, expected: str) -> None:
-    try:
-        digest = _sha256(path)
-    except OSError as error:
-        raise StoreError(f"export file {path}", "a readable file", error.strerror) from error
-    if digest != expected:
-        raise StoreError(f"export file {path}", f"sha256 {expected}", digest)
+def _check_ranges(manifest: Manifest, subject: str) -> None:
+    """Ranges that overlap or leave a hole would hold less than the manifest says."""
+    for table in {table_of(name) for name in manifest.files}:
+        names = files_of(manifest, table)
+        held = [manifest.files[name] for name in names]
+        if not any("/" in name for name in names) and not any("from_block" in f for f in held):
+            continue
+        # What names no range has one that fits nowhere.
+        ranges = [(file.get("from_block", -1), file.get("to_block", -1)) for file in held]
+        ends = [manifest.from_block - 1, *(last for _, last in ranges)]
+        starts = [*(first for first, _ in ranges), manifest.to_block + 1]
+        if [end + 1 for end in ends] != starts:
+            expected = f"{table}: ranges from {manifest.from_block} to {manifest.to_block}"
+            raise StoreError(subject, f"{expected} without a gap", "others", MANIFEST_NAME)
 
 
 def _sha256(path: Path) -> str:

@@ -106,3 +106,20 @@ JOURNAL: Final = _schema(
 ``outcome`` is kept, moved (see ``new_sequence_id``) or dropped; ``envelope`` is null for what
 stood in quarantine.
 """
+
+REGISTRY_UPDATES: Final = _schema(
+    ("block_number", pa.int64()),
+    ("log_index", pa.int64()),
+    ("block_hash", pa.binary()),
+    ("transaction_hash", pa.binary()),
+    ("timestamp", pa.int64()),
+    ("node_id", pa.int64()),
+    ("signing_key", pa.binary()),
+    ("http_address", pa.binary()),
+    ("is_enabled", pa.bool_()),
+)
+"""One row per NodeUpdated of the registry that a node follows: the whole entry from that log on.
+
+``timestamp`` in seconds; ``http_address`` in the bytes of the chain, which may not be UTF-8. The
+manifest says which registry it is, and up to which of its chain's blocks.
+"""

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 import requests
 
+from chainkit.exports import files_of as names_of
 from chainkit.exports import read_manifest
-from chainkit_indexer import schema
+from chainkit_indexer.storage import schema
 from support.chain import LocalChain
+from support.command_line import run as run_here
 
 from .conftest import GROUP, Node, chainkit, publish
 
@@ -45,7 +47,7 @@ def test_run__until_idle_then_status_and_export__tell_the_same(
     assert export.returncode == 0, export.stderr
     manifest = read_manifest(folder, "node")
     assert manifest.to_block == content["cursor"]["number"] == local_chain.head().number
-    assert manifest.files["envelopes.parquet"]["rows"] == 3
+    assert [manifest.files[name]["rows"] for name in names_of(manifest, "envelopes")] == [3]
 
 
 def test_step__one_at_a_time__says_what_happened(node: Node, local_chain: LocalChain) -> None:
@@ -238,7 +240,7 @@ def test_step__record_of_another_deployment_on_this_chain__changes_nothing(
     result = chainkit("index", "step", *node.follower_options(deployment=foreign))
 
     assert result.returncode == 2
-    assert "expected group messages 0x" in result.stderr
+    assert "expected contracts IdentityUpdates 0x" in result.stderr
     assert files_of(tmp_path) == before
 
 
@@ -268,21 +270,34 @@ def test_reader__no_database__leaves_nothing(tmp_path: Path, command: str) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_run__reorg_below_the_window__exits_2_and_changes_nothing(
-    node: Node, local_chain: LocalChain
+def test_run__reorg_below_the_final_block__names_the_command_that_lets_it_go_on(
+    node: Node, local_chain: LocalChain, tmp_path: Path
 ) -> None:
     publish(local_chain, 4)
-    local_chain.mine(4)
-    node.catch_up()
-    window = ["--window-blocks", "2"]
-    local_chain.mine()
-    assert chainkit("index", "step", *node.follower_options(), *window).returncode == 0
+    local_chain.mine(5)
+    finality = ["--finality", "2", "--until-idle"]
+    assert chainkit("index", "run", *node.follower_options(), *finality).returncode == 0
     before = node.payload_rows()
     local_chain.reorg(6)
     local_chain.mine()
+    head = local_chain.head().number
 
-    result = chainkit("index", "run", *node.follower_options(), *window)
+    stopped = chainkit("index", "run", *node.follower_options(), *finality)
 
-    assert result.returncode == 2
-    assert "the oldest one known" in result.stderr
+    assert stopped.returncode == 2
+    assert "chainkit index rewind --below-final" in stopped.stderr
     assert node.payload_rows() == before
+    options = ["--below-final", "--database", str(node.database), "--rpc", local_chain.url]
+    refused = run_here("index", "rewind", "--to-block", head - 5, *options, "--apply")
+    assert refused.code == 2
+    assert f"expected a block up to {head - 7}" in refused.err
+    rewind = ("index", "rewind", "--to-block", head - 7, *options)
+    assert "nothing was changed" in run_here(*rewind).out
+    assert node.payload_rows() == before
+    assert "reorg 1 in the journal" in run_here(*rewind, "--apply").out
+    assert chainkit("index", "run", *node.follower_options(), *finality).returncode == 0
+    clean = Node(local_chain, tmp_path, 1)
+    clean.database = tmp_path / "clean.db"
+    clean.catch_up()
+    assert node.payload_rows() == clean.payload_rows()
+    assert [row["outcome"] for row in node.rows(schema.journal)] == ["dropped"]

@@ -60,6 +60,7 @@ def test_export_chain__whole_deployment__holds_what_the_chain_answers(
         0,
         5,
     )
+    assert manifest.first_payload_block == local_chain.record.group_messages.block
     blocks, receipts, logs = (
         pq.read_table(tmp_path / "chain" / f"{name}.parquet").to_pylist()
         for name in ("blocks", "receipts", "logs")

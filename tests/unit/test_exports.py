@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit.exports import ExportWriter, Manifest, read_manifest
+from chainkit.exports import ExportWriter, Manifest, files_of, read_manifest
 from chainkit.tables import ENVELOPES, QUARANTINE
 
 SCHEMAS = {"envelopes": ENVELOPES, "quarantine": QUARANTINE}
@@ -308,11 +308,11 @@ def test_read__manifest_with_an_unknown_field__is_refused(export: Path) -> None:
         read_manifest(export, "node")
 
 
-@pytest.mark.parametrize("format_", [0, 2, "1", None])
+@pytest.mark.parametrize("format_", [0, 3, "1", "2", True, None])
 def test_read__manifest_of_another_format__is_refused(export: Path, format_: Any) -> None:
     change_manifest(export, format=format_)
 
-    with pytest.raises(StoreError, match="expected manifest format 1"):
+    with pytest.raises(StoreError, match="expected manifest format 2 or older"):
         read_manifest(export, "node")
 
 
@@ -345,7 +345,7 @@ def test_read__manifest_with_malformed_files__is_refused(export: Path, files: An
         ("contracts", ["x"]),
         ("contracts", {"GroupMessages": 5}),
         ("contracts", {"GroupMessages": "0x" + "1g" * 20}),
-        ("contracts", {"<b>": "0x" + "11" * 20}),
+        ("contracts", {"\x1b[2J": "0x" + "11" * 20}),
         ("from_block", None),
         ("from_block", -1),
         ("from_block", 2**63),
@@ -366,6 +366,122 @@ def test_read__field_of_another_type_or_range__names_it(
     change_manifest(export, **{field: value})
 
     with pytest.raises(StoreError, match=rf"expected {field}: .*, got .* \(manifest\.json\)"):
+        read_manifest(export, "node")
+
+
+def test_read__first_format__had_one_file_per_table_without_sizes(export: Path) -> None:
+    files = read_manifest(export, "node").files
+    older = {
+        name: {"rows": about["rows"], "sha256": about["sha256"]} for name, about in files.items()
+    }
+    change_manifest(export, format=1, files=older)
+
+    manifest = read_manifest(export, "node")
+
+    assert manifest.files == older
+    assert files_of(manifest, "envelopes") == ["envelopes.parquet"]
+
+
+RANGES = ((4, 99), (100, 199), (200, 1204331))
+
+
+def as_ranges(export: Path, *ranges: tuple[Any, ...]) -> None:
+    """Make the one file of envelopes several, with what the manifest says of each."""
+    about = read_manifest(export, "node").files["envelopes.parquet"]
+    data = (export / "envelopes.parquet").read_bytes()
+    (export / "envelopes").mkdir()
+    files = {}
+    for number, (first, last) in enumerate(ranges):
+        name = f"envelopes/{number:010}-{number:010}.parquet"
+        (export / name).write_bytes(data)
+        place = {"from_block": first, "to_block": last, "finished": True}
+        files[name] = about | {key: value for key, value in place.items() if value is not None}
+    change_manifest(export, files=files)
+
+
+def test_read__ranges_of_blocks__come_in_their_order(export: Path) -> None:
+    as_ranges(export, *RANGES)
+
+    manifest = read_manifest(export, "node")
+
+    names = files_of(manifest, "envelopes")
+    assert [manifest.files[name]["from_block"] for name in names] == [4, 100, 200]
+    assert files_of(manifest, "quarantine") == []
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        RANGES[1:],
+        RANGES[:2],
+        (RANGES[0], RANGES[2]),
+        (RANGES[0], *RANGES),
+        (RANGES[1], RANGES[0], RANGES[2]),
+        ((4, 1204332),),
+        ((None, None),),
+        ((4, None),),
+    ],
+    ids=["late", "cut", "gap", "twice", "mixed up", "beyond", "of no blocks", "without end"],
+)
+def test_read__ranges_that_do_not_cover_the_export__are_refused(
+    export: Path, ranges: tuple[Any, ...]
+) -> None:
+    as_ranges(export, *ranges)
+
+    with pytest.raises(StoreError, match="expected envelopes: ranges from 4 to 1204331 without"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": -1},
+        {"rows": True},
+        {"bytes": "3"},
+        {"from_block": 2**63},
+        {"finished": 1},
+        {"surprise": 1},
+    ],
+)
+def test_read__file_described_otherwise__is_refused(export: Path, change: dict[str, Any]) -> None:
+    files = read_manifest(export, "node").files
+    change_manifest(export, files={name: {**about, **change} for name, about in files.items()})
+
+    with pytest.raises(StoreError, match="expected files: Parquet files"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "envelopes/../x.parquet",
+        "/envelopes.parquet",
+        "a/b/0-1.parquet",
+        "envelopes/0-1.txt",
+        ".parquet",
+    ],
+)
+def test_read__file_name_that_leads_elsewhere__is_refused(export: Path, name: str) -> None:
+    about = read_manifest(export, "node").files["envelopes.parquet"]
+    change_manifest(export, files={name: about})
+
+    with pytest.raises(StoreError, match="expected files: Parquet files"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize(
+    "registry",
+    [
+        {},
+        {"chain_id": 1},
+        [],
+        {"chain_id": 1, "address": "0x", "block_number": 1, "block_hash": "0x"},
+    ],
+)
+def test_read__registry_that_is_none__is_refused(export: Path, registry: Any) -> None:
+    change_manifest(export, registry=registry)
+
+    with pytest.raises(StoreError, match="expected registry: "):
         read_manifest(export, "node")
 
 

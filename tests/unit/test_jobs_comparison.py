@@ -98,6 +98,18 @@ def test_compare_ranges__deployment_began_at_5__only_who_begins_there_is_compare
         assert "begins at the deployment's first block 5" in result.set_aside[100]
 
 
+@pytest.mark.parametrize(("begin", "is_compared"), [(7, True), (12, True), (13, False)])
+def test_compare_ranges__payload_contracts_came_later__nothing_is_missing_before_them(
+    begin: int, is_compared: bool
+) -> None:
+    chain = export("chain", from_block=7, first_block=7, first_payload_block=12)
+
+    result = compare_ranges(chain, [NodeExport(NODE, export(from_block=begin))], {50: hash_of(50)})
+
+    assert [item.node.node_id for item in result.comparable] == [100] * is_compared
+    assert result.left_out == ()
+
+
 def test_compare_ranges__export_cannot_be_read__is_set_aside_with_the_reason() -> None:
     nodes = [NodeExport(NODE, export())]
 

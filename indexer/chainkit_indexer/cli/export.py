@@ -1,0 +1,94 @@
+"""``index export``: what a node holds, as Parquet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.options import echo_json, json_option
+from chainkit_indexer.cli.bar import progress_bar
+from chainkit_indexer.cli.options import database_option, existing
+from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
+
+if TYPE_CHECKING:
+    from chainkit_indexer.export import Exported
+
+
+@click.command("export", cls=CompleteCommand)
+@database_option
+@click.option(
+    "--out",
+    "directory",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder of this node's exports; made where there is none, and added to where there is.",
+)
+@click.option(
+    "--range-blocks",
+    type=click.IntRange(min=1),
+    default=DEFAULT_RANGE_BLOCKS,
+    show_default=True,
+    help="Blocks per file; the same for all exports to a folder.",
+)
+@click.option(
+    "--check",
+    "check_digests",
+    is_flag=True,
+    help="Read the finished files again and compare their digests, not only their sizes.",
+)
+@json_option
+def export_command(
+    database: str, directory: Path, range_blocks: int, check_digests: bool, as_json: bool
+) -> None:
+    """Write envelopes, quarantine, journal and registry as Parquet, pinned to the cursor's block.
+
+    Files of ranges that are final are written once, and are the same bytes whoever exports them
+    with the same key; what may still change is written anew each time. Only what manifest.json
+    lists is the export. It needs no key and may run beside the indexer.
+
+    \b
+    Example:
+      chainkit index export --database node.db --out exports/node-100
+    """
+    from chainkit_indexer.export import write_export
+
+    with existing(database) as store, ExitStack() as stack:
+        advance: list[Callable[[int], None]] = []
+
+        def progress(done: int, files: int) -> None:
+            if not advance:
+                advance.append(stack.enter_context(progress_bar("exporting", files)))
+            advance[0](1)
+
+        exported = write_export(store, directory, range_blocks, check_digests, progress)
+    if as_json:
+        echo_json(_as_json(exported))
+        return
+    manifest = exported.manifest
+    written = len(manifest.files) - len(exported.kept)
+    click.echo(f"exported up to block {manifest.to_block} {manifest.to_block_hash}")
+    click.echo(f"  {written} files written, {len(exported.kept)} of finished ranges kept")
+    for table, rows in sorted(_rows_of_tables(exported).items()):
+        click.echo(f"  {table:<17} {rows} rows")
+
+
+def _rows_of_tables(exported: Exported) -> Counter[str]:
+    from chainkit.exports import table_of
+
+    rows: Counter[str] = Counter()
+    for name, about in exported.manifest.files.items():
+        rows[table_of(name)] += about["rows"]
+    return rows
+
+
+def _as_json(exported: Exported) -> dict[str, Any]:
+    manifest = exported.manifest
+    content = {name: getattr(manifest, name) for name in type(manifest).__slots__}
+    return content | {"kept": list(exported.kept), "rows": dict(_rows_of_tables(exported))}

@@ -1,0 +1,183 @@
+"""``index run`` and ``index step``: follow the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.options import echo_json, hex0x, json_option
+from chainkit.types import BlockHeader, BlockReference
+from chainkit_indexer.cli.options import Following, following, options_of_a_follower
+from chainkit_indexer.config import DEFAULT_POLL_SECONDS
+from chainkit_indexer.monitoring.limits import (
+    DEFAULT_READY_LAG_BLOCKS,
+    DEFAULT_STALE_SECONDS,
+    ReadyLimits,
+)
+
+if TYPE_CHECKING:
+    from chainkit.chain import Endpoint
+    from chainkit_indexer.types import StepResult
+
+
+@click.command("run", cls=CompleteCommand)
+@options_of_a_follower
+@click.option(
+    "--websocket",
+    "websocket_url",
+    envvar="CHAINKIT_WEBSOCKET",
+    show_envvar=True,
+    metavar="URL",
+    help="ws:// or wss:// endpoint that tells of new heads; without it, the chain is polled.",
+)
+@click.option(
+    "--registry-rpc",
+    "registry_urls",
+    multiple=True,
+    metavar="URL",
+    help="Endpoint of the node registry's chain, where that is another one.",
+)
+@click.option(
+    "--poll-seconds",
+    type=click.FloatRange(min=0.01),
+    default=DEFAULT_POLL_SECONDS,
+    show_default=True,
+    help="Pause while there is nothing to do, also beside a WebSocket.",
+)
+@click.option("--until-block", type=click.IntRange(min=0), help="End when this height is indexed.")
+@click.option("--until-idle", is_flag=True, help="End when there is nothing to do.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Lines for a person, or one JSON object a line.",
+)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Serve /metrics, /healthz and /readyz there; port 0 takes a free one.",
+)
+@click.option(
+    "--stale-seconds",
+    type=click.FloatRange(min=0),
+    default=DEFAULT_STALE_SECONDS,
+    show_default=True,
+    help="Age of the head at which /readyz turns red; 0 for a chain that may stand still.",
+)
+@click.option(
+    "--ready-lag-blocks",
+    type=click.IntRange(min=0),
+    default=DEFAULT_READY_LAG_BLOCKS,
+    show_default=True,
+    help="Blocks between cursor and head at which /readyz turns red.",
+)
+def run_command(
+    websocket_url: str | None,
+    registry_urls: Sequence[str],
+    poll_seconds: float,
+    until_block: int | None,
+    until_idle: bool,
+    log_format: str,
+    listen: str | None,
+    stale_seconds: float,
+    ready_lag_blocks: int,
+    serve: str,
+    **options: Any,
+) -> None:
+    """Follow the chain until it is told to stop (SIGINT or SIGTERM).
+
+    Endpoint errors that may pass are retried; it exits 2 on those that a person must decide.
+    Ending it in any way, also by kill -9, loses nothing.
+
+    \b
+    Example:
+      chainkit index run --rpc http://127.0.0.1:8545 --deployment deployment.json \\
+        --keystore node.json --password-file password.txt --database node.db
+    """
+    from chainkit.chain import HeadWatcher
+    from chainkit_indexer.monitoring.monitor import Monitor
+    from chainkit_indexer.run import Goal, StopRequest, run
+
+    stop = StopRequest()
+    limits = ReadyLimits(stale_seconds, ready_lag_blocks, serve == "final")
+    with (
+        Monitor(stop, log_format, listen, limits) as monitor,
+        following(serve=serve, signs_beside=True, **options) as follows,
+        HeadWatcher(websocket_url, poll_seconds) as heads,
+    ):
+        stop.listen()
+        position = follows.store.position()
+        monitor.watch(follows.pool, heads, position.sequence_ids if position else {})
+        run(
+            _steps(follows),
+            follows.pool,
+            heads,
+            Goal(until_block, until_idle),
+            stop,
+            monitor,
+            _chores(follows, registry_urls),
+        )
+
+
+def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
+    from chainkit_indexer.pages import PageReader
+    from chainkit_indexer.step import step
+
+    store, signer, settings = follows.store, follows.signer, follows.settings
+    reader = PageReader(settings, looks_ahead=True)
+    return lambda endpoint: step(endpoint, store, signer, settings, reader)
+
+
+def _chores(
+    follows: Following, registry_urls: Sequence[str]
+) -> Callable[[Endpoint, StepResult], bool]:
+    """Return what is done beside the steps, where it delays none of them."""
+    from chainkit_indexer.registry.watch import is_behind, watch_registry
+    from chainkit_indexer.replay.keeper import RawTransactionKeeper
+    from chainkit_indexer.types import Idle
+
+    keeper = RawTransactionKeeper(follows.store)
+    watch = watch_registry(follows.store, follows.settings.deployment, follows.pool, registry_urls)
+
+    def work(endpoint: Endpoint, result: StepResult) -> bool:
+        if isinstance(result, Idle):
+            keeper.keep(endpoint, result.final_block)
+        return is_behind(watch())
+
+    return work
+
+
+@click.command("step", cls=CompleteCommand)
+@options_of_a_follower
+@json_option
+def step_command(as_json: bool, **options: Any) -> None:
+    """Do one bounded piece of work and say what it was.
+
+    \b
+    Example:
+      chainkit index step --rpc http://127.0.0.1:8545 --deployment deployment.json \\
+        --keystore node.json --password-file password.txt --database node.db --json
+    """
+    from chainkit_indexer.monitoring.narration import describe
+    from chainkit_indexer.step import step
+
+    with following(**options) as follows:
+        endpoint = follows.pool.choose()
+        result = step(endpoint, follows.store, follows.signer, follows.settings)
+    click.echo(describe(result)) if not as_json else echo_json(_result_as_json(result))
+
+
+def _result_as_json(result: StepResult) -> dict[str, Any]:
+    names = {"Advanced": "advanced", "Idle": "idle", "RolledBack": "rolled back"}
+    values = {name: _as_json(getattr(result, name)) for name in type(result).__slots__}
+    return {"result": names[type(result).__name__]} | values
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, BlockHeader | BlockReference):
+        return {"number": value.number, "hash": hex0x(value.hash)}
+    return value

@@ -1,0 +1,240 @@
+"""What an operator asks a database: it is only read, also beside a running indexer."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.options import echo_json, hex0x, json_option, open_chain
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
+from chainkit_indexer.cli.options import database_option, existing
+
+if TYPE_CHECKING:
+    from chainkit_indexer.history import History, Payload, Retraction
+    from chainkit_indexer.status import RegistryState, Status
+    from chainkit_indexer.storage.store import Store
+
+originator_option = click.option(
+    "--originator",
+    "originator_id",
+    type=click.IntRange(min=0),
+    default=BLOCKCHAIN_ORIGINATOR_ID,
+    show_default=True,
+    help="Whose sequence id it is.",
+)
+
+
+@click.command("status", cls=CompleteCommand)
+@database_option
+@click.option("--rpc", "rpc_url", metavar="URL", help="Also say how far behind this chain is.")
+@click.option(
+    "--deployment",
+    "deployment_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="With --rpc, ask the registry of nodes on the chain itself.",
+)
+@click.option(
+    "--watch",
+    "watch_seconds",
+    type=click.FloatRange(min=0.1),
+    is_flag=False,
+    flag_value=2.0,
+    metavar="[SECONDS]",
+    help="Say it again and again, every 2 seconds or as given, until Ctrl-C.",
+)
+@click.option("--rounds", type=click.IntRange(min=1), help="With --watch, end after so many.")
+@json_option
+def status_command(
+    database: str,
+    rpc_url: str | None,
+    deployment_path: Path | None,
+    watch_seconds: float | None,
+    rounds: int | None,
+    as_json: bool,
+) -> None:
+    """Say how far the chain was followed, what is kept, how final, and which reorgs there were.
+
+    With --watch, the screen is drawn anew each time, and --json gives one line each time.
+
+    \b
+    Example:
+      chainkit index status --database node.db --watch
+    """
+    if deployment_path is not None and rpc_url is None:
+        raise click.UsageError("--deployment needs --rpc URL, to ask the registry")
+    if rounds is not None and watch_seconds is None:
+        raise click.UsageError("--rounds needs --watch")
+    with existing(database) as store:
+        if watch_seconds is None:
+            _tell(*_ask(store, rpc_url, deployment_path), as_json)
+            return
+        done = 0
+        while rounds is None or done < rounds:
+            if done:
+                time.sleep(watch_seconds)
+            found, behind = _ask(store, rpc_url, deployment_path)
+            if as_json:
+                click.echo(json.dumps(_as_json(found, behind), sort_keys=True))
+            else:
+                if sys.stdout.isatty():
+                    click.clear()
+                _tell(found, behind, as_json=False)
+            # Whoever reads a pipe wants each round when it was, not when a buffer is full.
+            sys.stdout.flush()
+            done += 1
+
+
+def _ask(
+    store: Store, rpc_url: str | None, deployment_path: Path | None
+) -> tuple[Status, int | None]:
+    from dataclasses import replace
+
+    from chainkit_indexer.status import read_status
+
+    found = read_status(store)
+    if rpc_url and deployment_path:
+        found = replace(found, registry=_registry(rpc_url, deployment_path, found))
+    return found, None if rpc_url is None else _blocks_behind(rpc_url, found)
+
+
+def _as_json(found: Status, behind: int | None) -> dict[str, Any]:
+    from chainkit_indexer.status import as_json
+
+    return as_json(found) | ({} if behind is None else {"blocks_behind": behind})
+
+
+def _tell(found: Status, behind: int | None, as_json: bool) -> None:
+    from chainkit_indexer.status import as_text
+
+    if as_json:
+        echo_json(_as_json(found, behind))
+        return
+    click.echo(as_text(found))
+    if behind is not None:
+        click.echo(f"behind       {behind} blocks")
+
+
+def _blocks_behind(rpc_url: str, found: Status) -> int:
+    from chainkit.chain import Endpoint
+    from chainkit.errors import WrongChain
+
+    endpoint = Endpoint.connect(rpc_url)
+    genesis = endpoint.header(0)
+    if genesis.hash != found.identity.genesis_hash:
+        expected, got = hex0x(found.identity.genesis_hash), hex0x(genesis.hash)
+        raise WrongChain(f"block 0 at {endpoint.name}", expected, got)
+    height = found.cursor.number if found.cursor else found.identity.first_block - 1
+    return endpoint.head().number - height
+
+
+def _registry(rpc_url: str, deployment_path: Path, found: Status) -> RegistryState:
+    """Say which node this database is, and which nodes it is to follow, by the chain itself."""
+    from chainkit.registry import Registry
+    from chainkit_indexer.status import RegistryState
+
+    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    nodes = Registry(endpoint, record.node_registry.address).nodes(head.reference)
+    return RegistryState.of(nodes, found.identity.node_public_key, head.reference)
+
+
+@click.command("history", cls=CompleteCommand)
+@click.argument("sequence_id", type=click.IntRange(min=0), metavar="SEQUENCE")
+@originator_option
+@database_option
+@json_option
+def history_command(sequence_id: int, originator_id: int, database: str, as_json: bool) -> int:
+    """Tell the life of a sequence id: what stood there, what reorgs did, and what is served now.
+
+    Ends with 1 where this node never knew it.
+
+    \b
+    Example:
+      chainkit index history 42 --database node.db
+    """
+    from chainkit_indexer.history import read_history
+
+    with existing(database) as store:
+        found = read_history(store, originator_id, sequence_id)
+    if as_json:
+        echo_json(_history_as_json(found))
+    else:
+        click.echo(f"envelope {sequence_id} of originator {originator_id}")
+        for line in _history_as_text(found):
+            click.echo(f"  {line}")
+    return 0 if found.is_known else 1
+
+
+def _history_as_text(found: History) -> list[str]:
+    if not found.is_known:
+        return ["this node never knew it"]
+    lines = [
+        f"{_payload_as_text(each.payload)}; {_retracted_as_text(each)}" for each in found.retracted
+    ]
+    lines += [
+        f"moved here from {each.payload.sequence_id}, where it stood until reorg {each.reorg_id}: "
+        f"transaction {hex0x(each.payload.transaction_hash)}"
+        for each in found.arrived
+    ]
+    if found.current is None:
+        return [*lines, "now: nothing"]
+    final = "final" if found.is_final else "soft"
+    more = "" if found.current.reason is None else f", never served: {found.current.reason}"
+    now = f"now: {_payload_as_text(found.current)}{more}"
+    return [*lines, f"{now}; {final}, {found.confirmations} confirmations"]
+
+
+def _payload_as_text(payload: Payload) -> str:
+    state = "served" if payload.is_served else "in quarantine"
+    return (
+        f"{state} from block {payload.block_number} {hex0x(payload.block_hash)}, "
+        f"log {payload.log_index}, transaction {hex0x(payload.transaction_hash)}"
+    )
+
+
+def _retracted_as_text(entry: Retraction) -> str:
+    outcome = entry.outcome
+    if entry.new_sequence_id is not None:
+        outcome = f"moved to {entry.new_sequence_id}"
+    return f"taken back by reorg {entry.reorg_id} above block {entry.ancestor_number}: {outcome}"
+
+
+def _history_as_json(found: History) -> dict[str, Any]:
+    current = found.current
+    return {
+        "originator_id": found.originator_id,
+        "sequence_id": found.sequence_id,
+        "retracted": [_retraction_as_json(each) for each in found.retracted],
+        "arrived": [_retraction_as_json(each) for each in found.arrived],
+        "now": current
+        and _payload_as_json(current)
+        | {"finality": "final" if found.is_final else "soft", "confirmations": found.confirmations},
+    }
+
+
+def _retraction_as_json(entry: Retraction) -> dict[str, Any]:
+    return _payload_as_json(entry.payload) | {
+        "reorg_id": entry.reorg_id,
+        "ancestor_number": entry.ancestor_number,
+        "outcome": entry.outcome,
+        "new_sequence_id": entry.new_sequence_id,
+    }
+
+
+def _payload_as_json(payload: Payload) -> dict[str, Any]:
+    return {
+        "sequence_id": payload.sequence_id,
+        "state": "served" if payload.is_served else "quarantined",
+        "block_number": payload.block_number,
+        "block_hash": hex0x(payload.block_hash),
+        "transaction_hash": hex0x(payload.transaction_hash),
+        "log_index": payload.log_index,
+        "envelope": payload.envelope and hex0x(payload.envelope),
+        "reason": payload.reason,
+    }

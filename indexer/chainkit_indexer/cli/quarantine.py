@@ -1,0 +1,123 @@
+"""``index quarantine``: what was posted but is never served. Strangers chose these bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from chainkit.cli.command import CompleteGroup
+from chainkit.cli.options import echo_json, hex0x, json_option
+from chainkit_indexer.cli.inspect import originator_option
+from chainkit_indexer.cli.options import database_option, existing
+
+if TYPE_CHECKING:
+    from chainkit_indexer.quarantine import Quarantined
+
+_LISTED_BYTES: Final = 24
+_SHOWN_BYTES: Final = 1024
+
+
+@click.group("quarantine", cls=CompleteGroup)
+def quarantine_group() -> None:
+    """See what was posted but is never served, and why.
+
+    \b
+    Example:
+      chainkit index quarantine list --database node.db
+    """
+
+
+@quarantine_group.command("list")
+@database_option
+@click.option("--reason", help="Only those with exactly this reason.")
+@click.option("--from-block", type=click.IntRange(min=0), default=0, help="Only from here on.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Most to list."
+)
+@json_option
+def list_command(
+    database: str, reason: str | None, from_block: int, limit: int, as_json: bool
+) -> None:
+    """List quarantined payloads with the place they were posted at, the lowest sequence id first.
+
+    \b
+    Example:
+      chainkit index quarantine list --database node.db --reason "not a ClientEnvelope"
+    """
+    from chainkit_indexer.quarantine import list_quarantine, printable
+
+    with existing(database) as store:
+        # One more than is shown, to say that there are more.
+        found = list_quarantine(store, reason, from_block, limit + 1)
+    listed = found[:limit]
+    if as_json:
+        rows = [_as_json(each) for each in listed]
+        echo_json({"quarantined": rows, "more": len(found) > limit})
+        return
+    for each in listed:
+        click.echo(
+            f"{each.sequence_id:>8}  block {each.block_number}, log {each.log_index}  "
+            f"{len(each.payload):>6} bytes  {each.reason}  "
+            f"{printable(each.payload, _LISTED_BYTES)}"
+        )
+    if len(found) > limit:
+        click.echo(f"… and more: see --limit and --from-block {listed[-1].block_number}")
+    elif not listed:
+        click.echo("nothing in quarantine")
+
+
+@quarantine_group.command("show")
+@click.argument("sequence_id", type=click.IntRange(min=0), metavar="SEQUENCE")
+@originator_option
+@database_option
+@click.option(
+    "--out",
+    "path",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the payload's bytes to a new file.",
+)
+@json_option
+def show_command(
+    sequence_id: int, originator_id: int, database: str, path: Path | None, as_json: bool
+) -> int:
+    """Show one quarantined payload; ends with 1 where none stands under this sequence id.
+
+    \b
+    Example:
+      chainkit index quarantine show 42 --database node.db --out payload.bin
+    """
+    from chainkit_indexer.quarantine import find_quarantined, printable
+
+    with existing(database) as store:
+        found = find_quarantined(store, originator_id, sequence_id)
+    if path is not None and found is not None:
+        with path.open("xb") as file:
+            file.write(found.payload)
+    if as_json:
+        payload = {"payload": hex0x(found.payload)} if found else {}
+        echo_json({"quarantined": found and _as_json(found) | payload})
+    elif found is None:
+        click.echo(f"nothing in quarantine under {sequence_id} of originator {originator_id}")
+    else:
+        for name, value in _as_json(found).items():
+            click.echo(f"{name:<17} {value}")
+        click.echo(f"{'payload':<17} {printable(found.payload, _SHOWN_BYTES)}")
+    return 0 if found else 1
+
+
+def _as_json(found: Quarantined) -> dict[str, Any]:
+    return {
+        "originator_id": found.originator_id,
+        "sequence_id": found.sequence_id,
+        "reason": found.reason,
+        "block_number": found.block_number,
+        "block_hash": hex0x(found.block_hash),
+        "transaction_hash": hex0x(found.transaction_hash),
+        "log_index": found.log_index,
+        "contract": hex0x(found.contract),
+        "identifier": hex0x(found.identifier),
+        "payload_bytes": len(found.payload),
+    }

@@ -1,0 +1,223 @@
+"""What an operator does when the database is in doubt: prove it, take blocks back, upgrade it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.options import deployment_option, echo_json, hex0x, json_option
+from chainkit_indexer.cli.bar import progress_bar
+from chainkit_indexer.cli.options import (
+    connect_endpoints,
+    database_option,
+    endpoints_option,
+    existing,
+    page_option,
+)
+
+if TYPE_CHECKING:
+    from chainkit.types import BlockReference
+    from chainkit_indexer.page_comparison import Difference
+    from chainkit_indexer.rewind import Rewind
+
+_MOST_IN_JSON: Final = 1000
+
+apply_option = click.option(
+    "--apply", "is_applied", is_flag=True, help="Do it; without it, nothing is changed."
+)
+
+
+@click.command("verify", cls=CompleteCommand)
+@database_option
+@endpoints_option
+@deployment_option
+@click.option("--from-block", type=click.IntRange(min=0), help="[default: the first]")
+@click.option(
+    "--to-block",
+    type=click.IntRange(min=0),
+    help="[default: the final block; while nothing is final, the cursor]",
+)
+@page_option
+@json_option
+def verify_command(
+    database: str,
+    rpc_urls: Sequence[str],
+    deployment_path: Path,
+    from_block: int | None,
+    to_block: int | None,
+    page_blocks: int,
+    as_json: bool,
+) -> int:
+    """Prove what is stored against the chain again; ends with 1 where anything differs.
+
+    Blocks are fetched as the indexer does, every envelope is built again, and its signature must
+    recover to the node's key. Nothing is written, and no private key is needed. Above the final
+    block a reorg during the comparison also gives differences.
+
+    \b
+    Example:
+      chainkit index verify --database node.db --rpc http://127.0.0.1:8545 \\
+        --deployment deployment.json
+    """
+    from chainkit.payload_contract import read_followed_deployment
+    from chainkit_indexer.verify import stored_range, verify_range
+
+    deployment = read_followed_deployment(deployment_path)
+    with existing(database) as store:
+        pool = connect_endpoints(rpc_urls, deployment)
+        first, last = stored_range(store, from_block, to_block)
+        with progress_bar("verifying", last - first + 1) as advance:
+            observer = _Verifying(advance, as_json)
+            found = verify_range(pool, store, deployment, (first, last), observer, page_blocks)
+    if as_json:
+        shown = [asdict(each) for each in observer.differences]
+        echo_json(asdict(found) | {"difference_count": found.differences, "differences": shown})
+    else:
+        compared = f"{found.envelopes} envelopes, {found.quarantined} quarantined"
+        verdict = f"{found.differences} differences" if found.differences else "all as on the chain"
+        click.echo(f"blocks {first} to {last}: {compared}: {verdict}")
+    return 1 if found.differences else 0
+
+
+class _Verifying:
+    """Prints differences as they are found, or keeps the first for JSON."""
+
+    def __init__(self, advance: Callable[[int], None], as_json: bool) -> None:
+        self.differences: list[Difference] = []
+        self.compared = advance
+        self._as_json = as_json
+
+    def differs(self, difference: Difference) -> None:
+        if not self._as_json:
+            click.echo(str(difference))
+        elif len(self.differences) < _MOST_IN_JSON:
+            self.differences.append(difference)
+
+
+@click.command("rewind", cls=CompleteCommand)
+@database_option
+@click.option("--to-block", type=click.IntRange(min=0), required=True, help="Last block to keep.")
+@click.option(
+    "--below-final",
+    is_flag=True,
+    help="Also take back what is final. Clients, auditors and exports were told that it never "
+    "changes: do it only where the chain itself changed that deep.",
+)
+@click.option(
+    "--rpc",
+    "rpc_url",
+    envvar="CHAINKIT_RPC",
+    show_envvar=True,
+    metavar="URL",
+    help="JSON-RPC endpoint of the chain; needed below the final block only.",
+)
+@apply_option
+@json_option
+def rewind_command(
+    database: str,
+    to_block: int,
+    below_final: bool,
+    rpc_url: str | None,
+    is_applied: bool,
+    as_json: bool,
+) -> None:
+    """Take back everything above a block, as a reorg does, so that the next run reads it again.
+
+    What was served moves to the journal as dropped, until it is seen again. The indexer must not
+    be running. Without --apply it only says what it would do.
+
+    \b
+    Example:
+      chainkit index rewind --database node.db --to-block 1204331
+    """
+    from chainkit.chain import Endpoint
+    from chainkit_indexer.rewind import plan_rewind, rewind
+    from chainkit_indexer.storage.store import Store
+
+    endpoint = Endpoint.connect(rpc_url) if rpc_url and below_final else None
+    store = (Store.open_to_repair if is_applied else Store.open_existing)(database)
+    try:
+        plan = plan_rewind(store, to_block, below_final, endpoint)
+        reorg_id = rewind(store, plan) if is_applied else None
+    finally:
+        store.close()
+    if as_json:
+        echo_json(_rewind_as_json(plan, reorg_id))
+        return
+    for line in _rewind_as_text(plan, reorg_id):
+        click.echo(line)
+
+
+def _rewind_as_text(plan: Rewind, reorg_id: int | None) -> list[str]:
+    target = plan.target.header.reference
+    lines = [
+        f"cursor       block {plan.position.header.reference}",
+        f"back to      block {target}",
+        f"to journal   {plan.depth} blocks: {plan.envelopes} envelopes, "
+        f"{plan.quarantined} quarantined",
+    ]
+    if target.number < plan.final_block:
+        lines.append(f"no longer    final: blocks {target.number + 1} to {plan.final_block}")
+    if reorg_id is None:
+        return [*lines, "nothing was changed; add --apply to do it"]
+    return [*lines, f"done         reorg {reorg_id} in the journal; the next run reads it again"]
+
+
+def _rewind_as_json(plan: Rewind, reorg_id: int | None) -> dict[str, Any]:
+    return {
+        "cursor": _reference(plan.position.header.reference),
+        "target": _reference(plan.target.header.reference),
+        "final_block": plan.final_block if plan.final_block >= 0 else None,
+        "blocks": plan.depth,
+        "envelopes": plan.envelopes,
+        "quarantined": plan.quarantined,
+        "applied": reorg_id is not None,
+        "reorg_id": reorg_id,
+    }
+
+
+def _reference(block: BlockReference) -> dict[str, Any]:
+    return {"number": block.number, "hash": hex0x(block.hash)}
+
+
+@click.command("migrate", cls=CompleteCommand)
+@database_option
+@apply_option
+@json_option
+def migrate_command(database: str, is_applied: bool, as_json: bool) -> None:
+    """Bring a database of an older chainkit up to date, with its data in place.
+
+    The indexer must not be running. It is one transaction, but copy the database first: there is
+    no way back. Without --apply it only says what it would do.
+
+    \b
+    Example:
+      chainkit index migrate --database node.db --apply
+    """
+    from chainkit.errors import StoreError
+    from chainkit_indexer.storage.database import Database
+    from chainkit_indexer.storage.migrate import REVISION, revision, upgrade
+
+    opened = Database(database, read_only=not is_applied)
+    try:
+        opened.check_file(create=False)
+        found = upgrade(opened) if is_applied else revision(opened)
+    finally:
+        opened.close()
+    if found is None:
+        raise StoreError(f"database {opened.name}", "an indexer's tables", "none")
+    is_older = found < REVISION
+    if as_json:
+        echo_json({"before": found, "newest": REVISION, "applied": is_applied and is_older})
+    elif found == REVISION:
+        click.echo(f"up to date: revision {found}")
+    elif not is_older:
+        click.echo(f"revision {found} is newer than {REVISION}, which this program has")
+    else:
+        done = "upgraded" if is_applied else "nothing was changed; add --apply to upgrade"
+        click.echo(f"{done}: revision {found} to {REVISION}")

@@ -1,0 +1,207 @@
+"""A folder into which a node's export grows, so that its manifest is true at every moment.
+
+New files are written in a hidden folder, moved to their names, and only then does the manifest
+list them: whoever is killed in between leaves the previous manifest, whose files are all there.
+A file that may still change bears its digest in its name, so it is never overwritten.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from chainkit.errors import StoreError
+from chainkit.exports import (
+    FILE_NAME,
+    MANIFEST_NAME,
+    Manifest,
+    check_digest,
+    describe_file,
+    load_manifest,
+    manifest_text,
+    table_of,
+)
+
+_STAGING: Final = ".partial"
+_DIGEST_DIGITS: Final = 16
+
+
+class ExportFolder:
+    """Enter it to have the folder alone; ``publish`` makes what was written the export."""
+
+    def __init__(self, directory: Path, kind: str, tables: Iterable[str]) -> None:
+        """Name a folder that exists or not, and the tables that may lie in it."""
+        self._directory = directory
+        self._kind = kind
+        self._tables = frozenset(tables)
+        self._staging = directory / _STAGING
+        self._staged: dict[str, Path] = {}
+        self.manifest: Manifest | None = None
+        """What the folder held when it was entered; its files were not read."""
+
+    def __enter__(self) -> Self:
+        """Take the folder, made where there is none.
+
+        Raises StoreError where another export writes to it, it holds anything else, or it cannot
+        be written.
+        """
+        with self._writing():
+            self._is_new = not self._directory.exists()
+            self._directory.mkdir(parents=True, exist_ok=True)
+            # The lock of a folder ends with the process and leaves no file behind.
+            self._descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            self._take()
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        return self
+
+    def _take(self) -> None:
+        subject = f"export {self._directory}"
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StoreError(subject, "a folder that nobody writes to", "another export") from error
+        if (self._directory / MANIFEST_NAME).exists():
+            self.manifest = load_manifest(self._directory, self._kind)
+        elif strangers := [p.name for p in self._directory.iterdir() if not self._is_ours(p)]:
+            raise StoreError(subject, "an export, or an empty folder", min(strangers))
+        with self._writing():
+            shutil.rmtree(self._staging, ignore_errors=True)
+            self._staging.mkdir()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave nothing behind of what was not published."""
+        shutil.rmtree(self._staging, ignore_errors=True)
+        if self._is_new:
+            with suppress(OSError):
+                self._directory.rmdir()
+        os.close(self._descriptor)
+
+    def write(
+        self,
+        name: str,
+        schema: pa.Schema,
+        chunks: Iterable[Sequence[Sequence[Any]]],
+        is_finished: bool,
+    ) -> tuple[str, dict[str, Any]]:
+        """Write a table, or a range of one, to a file; return its name and what it holds.
+
+        ``name`` has no suffix; rows have the columns of ``schema``, and each chunk becomes a row
+        group. Raises StoreError for a row that the schema does not hold, or a full disk.
+        """
+        staged = self._staging / f"{len(self._staged)}.parquet"
+        with self._writing():
+            rows = _write_parquet(staged, schema, chunks)
+            about = describe_file(staged, rows)
+        digest = "" if is_finished else "." + about["sha256"][:_DIGEST_DIGITS]
+        full_name = f"{name}{digest}.parquet"
+        self._staged[full_name] = staged
+        return full_name, about
+
+    def check(self, files: Mapping[str, Mapping[str, Any]], digests: bool) -> None:
+        """Prove that files are there, as large as a manifest says, and have its digests if asked.
+
+        Raises StoreError that names the first that is not so.
+        """
+        for name, about in files.items():
+            path = self._directory / name
+            try:
+                size = path.stat().st_size
+            except OSError as error:
+                reason = error.strerror
+                raise StoreError(f"export file {path}", "a readable file", reason) from error
+            if size != about.get("bytes"):
+                raise StoreError(f"export file {path}", f"{about.get('bytes')} bytes", size)
+            if digests:
+                check_digest(path, about["sha256"])
+
+    def publish(self, manifest: Manifest) -> None:
+        """Make a manifest's files the export, and delete those that it lists no longer.
+
+        Raises StoreError where the disk takes no more.
+        """
+        with self._writing():
+            if self._would_overwrite(manifest):
+                # What was final changed: the previous manifest is not true in any case.
+                (self._directory / MANIFEST_NAME).unlink()
+            for name, staged in self._staged.items():
+                (self._directory / name).parent.mkdir(exist_ok=True)
+                staged.replace(self._directory / name)
+            new = self._staging / MANIFEST_NAME
+            new.write_text(manifest_text(manifest))
+            _flush(new)
+            new.replace(self._directory / MANIFEST_NAME)
+            os.fsync(self._descriptor)
+            for path in self._listed_by_nobody(manifest):
+                path.unlink()
+
+    def _would_overwrite(self, manifest: Manifest) -> bool:
+        before: Mapping[str, Mapping[str, Any]] = self.manifest.files if self.manifest else {}
+        return any(
+            name in before and before[name]["sha256"] != manifest.files[name]["sha256"]
+            for name in self._staged
+        )
+
+    def _listed_by_nobody(self, manifest: Manifest) -> Iterator[Path]:
+        for path in [*self._directory.glob("*.parquet"), *self._directory.glob("*/*.parquet")]:
+            name = path.relative_to(self._directory).as_posix()
+            if self._is_table_file(name) and name not in manifest.files:
+                yield path
+
+    def _is_ours(self, path: Path) -> bool:
+        """Tell whether a killed export may have left this in a folder without manifest."""
+        if path.name == _STAGING:
+            return True
+        if path.is_dir():
+            names = [f"{path.name}/{inner.name}" for inner in path.iterdir()]
+            return path.name in self._tables and all(map(self._is_table_file, names))
+        return self._is_table_file(path.name)
+
+    def _is_table_file(self, name: str) -> bool:
+        return table_of(name) in self._tables and re.fullmatch(FILE_NAME, name) is not None
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, OverflowError, pa.ArrowException) as error:
+            reason = getattr(error, "strerror", None) or error
+            subject = f"export {self._directory}"
+            raise StoreError(subject, "a folder that can be written", reason) from error
+
+
+def _write_parquet(path: Path, schema: pa.Schema, chunks: Iterable[Sequence[Sequence[Any]]]) -> int:
+    rows = 0
+    with pq.ParquetWriter(path, schema) as writer:
+        for chunk in chunks:
+            columns = [
+                pa.array(values, field.type)
+                for values, field in zip(zip(*chunk, strict=True), schema, strict=True)
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            rows += len(chunk)
+    _flush(path)
+    return rows
+
+
+def _flush(path: Path) -> None:
+    """Have a file on the disk before a name or a manifest leads to it."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,206 @@
+"""Compares what is stored with what a page of the chain gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, Table, select
+
+from chainkit.envelope import (
+    originator_envelope,
+    parse_originator_envelope,
+    recover_node_key,
+)
+from chainkit.errors import MalformedData
+from chainkit.signatures import SIGNATURE_LENGTH, keccak256
+from chainkit_indexer.build import ENVELOPE_COLUMNS, QUARANTINE_COLUMNS, build_rows
+from chainkit_indexer.signing import Signatures, Signer
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.store import PAYLOAD_TABLES, read_position
+from chainkit_indexer.types import IndexedBlock, PageRows, VerifiedPage
+
+_SHOWN_BYTES: Final = 65
+
+Key = tuple[int, int]
+"""Originator id and sequence id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that the chain says otherwise than the database."""
+
+    what: str
+    expected: str
+    got: str
+    where: str
+
+    def __str__(self) -> str:
+        """One line, as errors are written."""
+        return f"{self.what}: expected {self.expected}, got {self.got} ({self.where})"
+
+
+class _NoKey(Signer):
+    """Leaves the place of the signature empty: whoever verifies has no private key."""
+
+    def __init__(self) -> None:
+        """Nothing is needed."""
+
+    def sign(self, digests: Sequence[bytes]) -> Signatures:
+        """Return as many empty signatures."""
+        return lambda: [bytes(SIGNATURE_LENGTH)] * len(digests)
+
+
+def build_unsigned(page: VerifiedPage) -> PageRows:
+    """Return the rows of a page as the indexer builds them, but for the signatures."""
+    return build_rows(page, _NoKey())
+
+
+def page_differences(
+    connection: Connection, page: VerifiedPage, rows: PageRows, node_public_key: bytes
+) -> Iterator[Difference]:
+    """Yield what is stored otherwise than a page and its built rows say.
+
+    The stored rows are found by the page's sequence ids, which the chain proved to have no gap,
+    so that a row is found whatever its other columns say.
+    """
+    known = _known_blocks(connection, page)
+    for header in (block.header for block in page.blocks):
+        if (stored := known.get(header.number, header.hash)) != header.hash:
+            yield _difference("block", header.hash, stored, f"block {header.number}")
+    for table, names, built in (
+        (schema.envelopes, ENVELOPE_COLUMNS, rows.envelopes),
+        (schema.quarantine, QUARANTINE_COLUMNS, rows.quarantine),
+    ):
+        found = _rows_of(connection, table, page)
+        for values in built:
+            expected = dict(zip(names, values, strict=True))
+            yield from _row_differences(table, expected, found, node_public_key)
+        for key, row in found.items():
+            yield _difference(_name(table, key), "none", "one", _where(row))
+
+
+def end_differences(connection: Connection, last: IndexedBlock) -> Iterator[Difference]:
+    """Yield what no block of the chain accounts for, and where the cursor is wrong."""
+    where = f"block {last.header.number}"
+    position = read_position(connection)
+    is_cursor = position is not None and position.header.number == last.header.number
+    for table, key in _strays(connection, last.sequence_ids, is_cursor):
+        yield _difference(_name(table, key), "none", "one", where)
+    if position is not None and is_cursor and position.sequence_ids != last.sequence_ids:
+        expected = f"sequence ids {dict(last.sequence_ids)}"
+        yield _difference("cursor", expected, dict(position.sequence_ids), where)
+
+
+def _row_differences(
+    table: Table,
+    expected: Mapping[str, Any],
+    found: dict[Key, Mapping[Any, Any]],
+    node_public_key: bytes,
+) -> Iterator[Difference]:
+    key, where = (expected["originator_id"], expected["sequence_id"]), _where(expected)
+    name = _name(table, key)
+    if (row := found.pop(key, None)) is None:
+        yield _difference(name, "one", "none", where)
+        return
+    for column, value in expected.items():
+        if column != "envelope" and row[column] != value:
+            yield _difference(name, f"{column} {_shown(value)}", row[column], where)
+    if "envelope" in expected:
+        problem = _envelope_problem(expected["envelope"], row["envelope"], node_public_key)
+        if problem is not None:
+            yield _difference(name, *problem, where)
+
+
+def _envelope_problem(
+    unsigned_yet: bytes, stored: bytes, node_public_key: bytes
+) -> tuple[str, object] | None:
+    """Say what an envelope should be and what it is; the first thing only, as the rest follows."""
+    built = parse_originator_envelope(unsigned_yet)
+    content, transaction = built.unsigned_originator_envelope, built.transaction_hash
+    try:
+        served = parse_originator_envelope(stored)
+    except MalformedData as error:
+        return str(error.expected), error.got
+    if served.unsigned_originator_envelope != content:
+        return f"signed content {_shown(content)}", served.unsigned_originator_envelope
+    if served.transaction_hash != transaction:
+        return f"proof of transaction {_shown(transaction)}", served.transaction_hash
+    try:
+        signer = _shown(recover_node_key(served))
+    except MalformedData as error:
+        signer = str(error.got)
+    if signer != (expected := _shown(node_public_key)):
+        return f"signature of {expected}", signer
+    whole = originator_envelope(content, transaction, served.node_signature)
+    return None if whole == stored else (f"envelope {_shown(whole)}", stored)
+
+
+def _rows_of(
+    connection: Connection, table: Table, page: VerifiedPage
+) -> dict[Key, Mapping[Any, Any]]:
+    rows: dict[Key, Mapping[Any, Any]] = {}
+    for originator_id, last in page.last.sequence_ids.items():
+        query = select(table).where(
+            table.c.originator_id == originator_id,
+            table.c.sequence_id > page.start.sequence_ids[originator_id],
+            table.c.sequence_id <= last,
+        )
+        found = connection.execute(query).mappings()
+        rows |= {(originator_id, row["sequence_id"]): row for row in found}
+    return rows
+
+
+def _known_blocks(connection: Connection, page: VerifiedPage) -> dict[int, bytes]:
+    blocks = schema.blocks.c
+    first, last = page.blocks[0].header.number, page.last.header.number
+    query = select(blocks.number, blocks.hash).where(blocks.number.between(first, last))
+    return {row.number: row.hash for row in connection.execute(query)}
+
+
+def _strays(
+    connection: Connection, sequence_ids: Mapping[int, int], is_cursor: bool
+) -> Iterator[tuple[Table, Key]]:
+    """Find rows of an originator that is not followed, or beyond the sequence's ends."""
+    for table in PAYLOAD_TABLES:
+        sequence_id = table.c.sequence_id
+        for originator_id in _originators(connection, table):
+            query = select(sequence_id).where(table.c.originator_id == originator_id)
+            if (last := sequence_ids.get(originator_id)) is not None:
+                beyond = sequence_id < 1
+                query = query.where(beyond | (sequence_id > last) if is_cursor else beyond)
+            for found in connection.scalars(query.order_by(sequence_id)):
+                yield table, (originator_id, found)
+
+
+def _originators(connection: Connection, table: Table) -> list[int]:
+    """Return the originators of a table: each is one look into the primary key, not a scan."""
+    query = select(table.c.originator_id).order_by(table.c.originator_id).limit(1)
+    originators: list[int] = []
+    found = connection.scalar(query)
+    while found is not None:
+        originators.append(found)
+        found = connection.scalar(query.where(table.c.originator_id > found))
+    return originators
+
+
+def _name(table: Table, key: Key) -> str:
+    kind = "envelope" if table is schema.envelopes else "quarantined payload"
+    return f"{kind} {key[1]} of originator {key[0]}"
+
+
+def _where(row: Mapping[Any, Any]) -> str:
+    return f"block {row['block_number']}, log {row['log_index']}"
+
+
+def _difference(what: str, expected: object, got: object, where: str) -> Difference:
+    return Difference(what, _shown(expected), _shown(got), where)
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, bytes):
+        return str(value)
+    if len(value) <= _SHOWN_BYTES:
+        return "0x" + value.hex()
+    return f"{len(value)} bytes with keccak256 0x{keccak256(value).hex()}"

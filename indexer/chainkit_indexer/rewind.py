@@ -1,0 +1,196 @@
+"""Takes everything above a block back into the journal, as a reorg does: the operator's decision.
+
+The next run reads it again: what the chain still holds becomes kept or moved, the rest stays
+dropped. Down to the final block the known blocks say where the cursor was. Below, only what is
+stored and the chain together can: the newest payload that stays must lie in the same block on
+the chain, because a branch that is left must be left as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from chainkit.chain import Endpoint
+from chainkit.errors import ConfigurationError, StoreError, WrongChain
+from chainkit.types import BlockReference
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.journal import insert_reorg, retract_after
+from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
+from chainkit_indexer.storage.store import (
+    PAYLOAD_TABLES,
+    Store,
+    encode_sequence_ids,
+    read_final_block,
+    read_position,
+)
+from chainkit_indexer.types import IndexedBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """What a rewind would do, or did."""
+
+    position: IndexedBlock
+    """Where the cursor is."""
+    target: IndexedBlock
+    """Where it goes."""
+    final_block: int
+    """What was final before; -1 where nothing was."""
+    envelopes: int
+    """So many go to the journal, as do the quarantined payloads."""
+    quarantined: int
+
+    @property
+    def depth(self) -> int:
+        """Blocks that are taken back."""
+        return self.position.header.number - self.target.header.number
+
+
+def plan_rewind(
+    store: Store, to_block: int, below_final: bool = False, endpoint: Endpoint | None = None
+) -> Rewind:
+    """Say what a rewind to a block would do. Nothing is written.
+
+    Raises StoreError for a block that is not below the cursor, that lies below the contracts, or
+    below the final block unless ``below_final``. Then an ``endpoint`` is needed, and StoreError
+    says how far back the stored payloads are those of its chain.
+    """
+    known = [block for block in store.blocks(to_block) if block.header.number == to_block]
+    with store.reading() as connection:
+        position, final_block = read_position(connection), read_final_block(connection)
+        if position is None:
+            raise StoreError(f"database {store.name}", "an indexed block", "none yet")
+        _check_bounds(store, to_block, position, final_block, below_final)
+        target = known[0] if known else _target_on_chain(store, connection, endpoint, to_block)
+        envelopes, quarantined = (
+            sum(
+                connection.scalar(
+                    select(func.count()).where(
+                        table.c.originator_id == originator_id, table.c.sequence_id > last
+                    )
+                )
+                or 0
+                for originator_id, last in target.sequence_ids.items()
+            )
+            for table in PAYLOAD_TABLES
+        )
+    return Rewind(position, target, final_block, envelopes, quarantined)
+
+
+def rewind(store: Store, plan: Rewind) -> int:
+    """Do what was planned, in one transaction; return the id of the reorg in the journal.
+
+    Raises StoreError if the cursor moved meanwhile.
+    """
+    blocks, cursor = schema.blocks, schema.cursor
+    target = plan.target.header
+    with store.writing() as connection:
+        position, final_block = read_position(connection), read_final_block(connection)
+        if position != plan.position:
+            subject, expected = f"database {store.name}", f"block {plan.position.header.reference}"
+            raise StoreError(subject, f"the cursor at {expected}", "another block")
+        reorg_id = insert_reorg(connection, plan.position, plan.target)
+        for table in PAYLOAD_TABLES:
+            for originator_id, last in plan.target.sequence_ids.items():
+                retract_after(connection, table, originator_id, last, reorg_id)
+        sequence_ids = encode_sequence_ids(plan.target.sequence_ids)
+        if (
+            connection.scalar(select(blocks.c.number).where(blocks.c.number == target.number))
+            is None
+        ):
+            connection.execute(
+                insert(blocks).values(
+                    number=target.number,
+                    hash=target.hash,
+                    parent_hash=target.parent_hash,
+                    timestamp=target.timestamp,
+                    sequence_ids=sequence_ids,
+                )
+            )
+        connection.execute(
+            update(cursor).values(
+                block_number=target.number,
+                block_hash=target.hash,
+                sequence_ids=sequence_ids,
+                final_block_number=min(final_block, target.number),
+            )
+        )
+        connection.execute(delete(blocks).where(blocks.c.number > target.number))
+    return reorg_id
+
+
+def _check_bounds(
+    store: Store, to_block: int, position: IndexedBlock, final_block: int, below_final: bool
+) -> None:
+    subject = f"database {store.name}"
+    lowest, highest = max(store.identity.first_block - 1, 0), position.header.number - 1
+    if not lowest <= to_block <= highest:
+        raise StoreError(subject, f"a block from {lowest} to {highest}, below the cursor", to_block)
+    if to_block < final_block and not below_final:
+        place = "what was called final would change: only --below-final does that"
+        raise StoreError(subject, f"a block from the final block {final_block} on", to_block, place)
+
+
+def _target_on_chain(
+    store: Store, connection: Connection, endpoint: Endpoint | None, to_block: int
+) -> IndexedBlock:
+    if endpoint is None:
+        got, place = f"none for block {to_block}", "the database forgets blocks that are final"
+        raise ConfigurationError("rewind below the final block", "--rpc URL", got, place)
+    identity = store.identity
+    if (genesis := endpoint.header(0).hash) != identity.genesis_hash:
+        expected = f"0x{identity.genesis_hash.hex()}"
+        raise WrongChain(f"block 0 at {endpoint.name}", expected, f"0x{genesis.hex()}")
+    originators = sorted({contract.originator_id for contract in identity.contracts})
+    sequence_ids = sequence_ids_up_to(connection, originators, to_block)
+    shared = _highest_shared_block(connection, endpoint, sequence_ids, to_block)
+    if shared < to_block:
+        expected = f"a block up to {shared}"
+        place = f"stored payloads above it lie in other blocks than at {endpoint.name}"
+        raise StoreError(f"database {store.name}", expected, to_block, place)
+    return IndexedBlock(endpoint.header(to_block), sequence_ids)
+
+
+def _highest_shared_block(
+    connection: Connection, endpoint: Endpoint, sequence_ids: Mapping[int, int], to_block: int
+) -> int:
+    """Return the highest block up to which all stored payloads lie in blocks of the chain.
+
+    Blocks link, so up to a shared one all are: the last payload decides, or else a bisection.
+    """
+    shared = to_block
+    for originator_id, last in sequence_ids.items():
+        low, high = 0, last + 1
+        if last and _is_on_chain(connection, endpoint, originator_id, last):
+            continue
+        while high - low > 1:
+            middle = (low + high) // 2
+            if _is_on_chain(connection, endpoint, originator_id, middle):
+                low = middle
+            else:
+                high = middle
+        if high <= last:
+            shared = min(shared, _block_of(connection, originator_id, high).number - 1)
+    return shared
+
+
+def _is_on_chain(
+    connection: Connection, endpoint: Endpoint, originator_id: int, sequence_id: int
+) -> bool:
+    block = _block_of(connection, originator_id, sequence_id)
+    found = endpoint.find_header(block.number)
+    return found is not None and found.hash == block.hash
+
+
+def _block_of(connection: Connection, originator_id: int, sequence_id: int) -> BlockReference:
+    for table in PAYLOAD_TABLES:
+        query = select(table.c.block_number, table.c.block_hash).where(
+            table.c.originator_id == originator_id, table.c.sequence_id == sequence_id
+        )
+        if (row := connection.execute(query).one_or_none()) is not None:
+            return BlockReference(*row)
+    subject = f"envelope {sequence_id} of originator {originator_id}"
+    raise StoreError(subject, "one", "none", "`chainkit index verify` tells what else is missing")

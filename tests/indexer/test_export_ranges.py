@@ -1,0 +1,116 @@
+import os
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from sqlalchemy import func, select
+
+from chainkit.exports import files_of, read_manifest
+from chainkit_indexer.export import write_export
+from chainkit_indexer.finality import FinalityPolicy
+from chainkit_indexer.storage import schema
+from support.chain import LocalChain
+from support.command_line import run as run_here
+from support.follower import Follower
+from support.payloads import commit
+
+from .conftest import GROUP, Node, chainkit_program
+
+KILLS = 60 if os.environ.get("CHAINKIT_SOAK") else 8
+LONGEST_WRITE_SECONDS = 0.15
+SHALLOW = FinalityPolicy(blocks=2)
+
+
+def contents_of(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def post(chain: LocalChain, count: int, start: int = 0) -> None:
+    for seed in range(start, start + count):
+        payload = commit(GROUP, seed=seed) if seed % 4 else b"\xff" + bytes([seed])
+        chain.publish_message(GROUP, payload)
+
+
+def test_export__sqlite_and_postgresql_in_other_steps__are_the_same_bytes_and_hold_all_rows(
+    local_chain: LocalChain, tmp_path: Path, database_url: str
+) -> None:
+    grown, once = tmp_path / "grown", tmp_path / "once"
+    with Follower(local_chain.record, database_url) as follower:
+        for start in (0, 9, 18):
+            post(local_chain, 9, start)
+            follower.catch_up(local_chain.endpoint)
+            grown_now = write_export(follower.store, grown, range_blocks=4)
+        with follower.store.reading() as connection:
+            count = select(func.count()).select_from(schema.envelopes)
+            stored = connection.scalar(count)
+    with Follower(local_chain.record, tmp_path / "other.db", page_blocks=3) as other:
+        other.catch_up(local_chain.endpoint)
+        write_export(other.store, once, range_blocks=4)
+
+    assert grown_now.kept
+    assert contents_of(grown) == contents_of(once)
+    manifest = read_manifest(grown, "node")
+    tables = [pq.read_table(grown / name) for name in files_of(manifest, "envelopes")]
+    assert sum(table.num_rows for table in tables) == stored
+    assert any(about.get("finished") for about in manifest.files.values())
+
+
+def test_export__command_again__says_what_was_kept(
+    node: Node, local_chain: LocalChain, tmp_path: Path
+) -> None:
+    post(local_chain, 6)
+    database, out = tmp_path / "node.db", tmp_path / "export"
+    export = ("index", "export", "--database", database, "--out", out, "--range-blocks", 2)
+    with Follower(local_chain.record, database, finality=SHALLOW) as follower:
+        follower.catch_up(local_chain.endpoint)
+        first = run_here(*export)
+        post(local_chain, 3, start=6)
+        follower.catch_up(local_chain.endpoint)
+        second = run_here(*export, "--json").content
+        other_ranges = run_here(*export[:-1], 3)
+
+    assert first.code == 0
+    assert "0 of finished ranges kept" in first.out
+    assert len(second["kept"]) >= 4
+    assert second["rows"]["envelopes"] + second["rows"]["quarantine"] == 9
+    assert other_ranges.code == 2
+    assert "expected range_blocks 3, got 2" in other_ranges.err
+
+
+def kill_while_it_writes(command: list[str], out: Path, chance: random.Random) -> None:
+    """Start an export, wait until it writes, and kill it some moments later, or let it end."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    while process.poll() is None and not (out / ".partial").exists():
+        time.sleep(0.001)
+    time.sleep(chance.uniform(0, LONGEST_WRITE_SECONDS))
+    process.kill()
+    process.wait()
+
+
+def test_export__killed_at_random_moments__is_always_a_finished_one(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    seed = random.randrange(2**32)
+    chance = random.Random(seed)
+    database, out = tmp_path / "node.db", tmp_path / "export"
+    command = [chainkit_program(), "index", "export", "--database", str(database)]
+    command += ["--out", str(out), "--range-blocks", "1"]
+    with Follower(local_chain.record, database, finality=SHALLOW) as follower:
+        post(local_chain, 4)
+        follower.catch_up(local_chain.endpoint)
+        write_export(follower.store, out, range_blocks=1)
+        for number in range(KILLS):
+            post(local_chain, 1, start=4 + number)
+            follower.catch_up(local_chain.endpoint)
+            kill_while_it_writes(command, out, chance)
+            read_manifest(out, "node")
+        write_export(follower.store, out, range_blocks=1)
+        write_export(follower.store, tmp_path / "clean", range_blocks=1)
+
+    assert contents_of(out) == contents_of(tmp_path / "clean"), f"seed {seed}"

@@ -1,0 +1,142 @@
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+from chainkit_indexer.storage.database import Database
+from support import version_0_1_0
+from support.chain import LocalChain
+from support.command_line import run as run_here
+
+from .conftest import GROUP, Node, chainkit_program, publish
+
+
+def test_rewind__indexer_runs__is_refused_and_read_only_commands_are_not(
+    node: Node, local_chain: LocalChain, tmp_path: Path
+) -> None:
+    publish(local_chain, 2)
+    node.catch_up()
+    before = node.payload_rows()
+    process = node.start()
+    database = ["--database", str(node.database)]
+    try:
+        assert process.stderr is not None
+        publish(local_chain, 1, start=5)
+        while "1 envelopes" not in process.stderr.readline():
+            pass
+        target = local_chain.head().number - 2
+        rewind = ("index", "rewind", "--to-block", target, *database)
+        refused = run_here(*rewind, "--apply")
+        assert refused.code == 2
+        assert "expected no other indexer" in refused.err
+        assert run_here("index", "migrate", *database, "--apply").code == 2
+        assert run_here(*rewind).code == 0
+        assert run_here("index", "migrate", *database).out.startswith("up to date")
+        assert run_here("index", "status", *database).code == 0
+        assert run_here("index", "history", 1, *database).code == 0
+        assert run_here("index", "export", *database, "--out", tmp_path / "export").code == 0
+    finally:
+        process.terminate()
+        assert process.wait(timeout=30) == 0
+        assert process.stderr is not None
+        process.stderr.close()
+    assert node.payload_rows()[0][:2] == before[0]
+
+
+def test_inspect__reorg_and_strangers_bytes__are_told_in_text_and_json(
+    node: Node, local_chain: LocalChain, tmp_path: Path
+) -> None:
+    publish(local_chain, 1)
+    local_chain.publish_message(GROUP, b"\x1b[2J not one")
+    publish(local_chain, 1, start=1)
+    node.catch_up()
+    local_chain.reorg(1, [])
+    publish(local_chain, 1, start=2)
+    node.catch_up()
+    database = ["--database", str(node.database)]
+
+    history = run_here("index", "history", 3, *database, "--json").content
+    text = run_here("index", "history", 3, *database).out
+    listed = run_here("index", "quarantine", "list", *database)
+    payload = tmp_path / "payload.bin"
+    shown = run_here("index", "quarantine", "show", 2, *database, "--out", payload)
+
+    assert [each["outcome"] for each in history["retracted"]] == ["dropped"]
+    assert (history["now"]["state"], history["now"]["finality"]) == ("served", "soft")
+    assert history["now"]["confirmations"] == 1
+    assert "taken back by reorg 1 above block" in text
+    assert "; soft, 1 confirmations" in text
+    assert "\\x1b[2J not one" in listed.out
+    assert "\x1b" not in listed.out + shown.out
+    assert payload.read_bytes() == b"\x1b[2J not one"
+    content = run_here("index", "quarantine", "list", *database, "--json").content
+    assert [each["sequence_id"] for each in content["quarantined"]] == [2]
+    assert content["more"] is False
+    content = run_here("index", "quarantine", "show", 2, *database, "--json").content
+    assert content["quarantined"]["payload"] == "0x" + b"\x1b[2J not one".hex()
+    assert run_here("index", "history", 99, *database).code == 1
+    assert run_here("index", "quarantine", "show", 1, *database).code == 1
+
+
+def test_status__watched__tells_each_round_in_a_line(node: Node, local_chain: LocalChain) -> None:
+    publish(local_chain, 1)
+    node.catch_up()
+    watch = ["--database", node.database, "--watch", "0.1", "--rpc", local_chain.url]
+
+    rounds = run_here("index", "status", *watch, "--rounds", 3, "--json")
+    text = run_here("index", "status", *watch, "--rounds", 2)
+
+    assert rounds.code == text.code == 0
+    lines = [json.loads(line) for line in rounds.out.splitlines()]
+    assert [line["envelopes"] for line in lines] == [1, 1, 1]
+    assert [line["blocks_behind"] for line in lines] == [0, 0, 0]
+    assert text.out.count("cursor ") == 2
+
+
+def test_status__watched_until_ctrl_c__ends_as_interrupted(
+    node: Node, local_chain: LocalChain
+) -> None:
+    publish(local_chain, 1)
+    node.catch_up()
+    process = subprocess.Popen(
+        [chainkit_program(), "index", "status", "--database", node.database, "--watch", "0.1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert "database" in process.stdout.readline()
+
+    process.send_signal(signal.SIGINT)
+
+    process.stdout.read()
+    process.stdout.close()
+    assert process.wait(timeout=10) == 130
+
+
+def test_migrate__database_of_version_0_1_0__shows_then_upgrades_it(tmp_path: Path) -> None:
+    path = tmp_path / "node.db"
+    database = Database(str(path))
+    version_0_1_0.make(database)
+    database.close()
+    command = ("index", "migrate", "--database", path)
+
+    refused = run_here("index", "status", "--database", path)
+    shown = run_here(*command)
+    still_refused = run_here("index", "status", "--database", path)
+    done = run_here(*command, "--apply", "--json").content
+    again = run_here(*command)
+
+    assert refused.code == still_refused.code == 2
+    assert "chainkit index migrate" in refused.err
+    assert "nothing was changed; add --apply to upgrade: revision 0001 to" in shown.out
+    assert (done["before"], done["applied"]) == ("0001", True)
+    assert again.out == f"up to date: revision {done['newest']}\n"
+    assert run_here("index", "status", "--database", path).code == 0
+
+
+def test_migrate__no_database__leaves_nothing(tmp_path: Path) -> None:
+    outcome = run_here("index", "migrate", "--database", tmp_path / "node.db", "--apply")
+
+    assert outcome.code == 2
+    assert list(tmp_path.iterdir()) == []

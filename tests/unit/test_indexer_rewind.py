@@ -1,0 +1,276 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete
+
+from chainkit.errors import ChainkitError, ReorgTooDeep, StoreError, WrongChain
+from chainkit_indexer.history import read_history
+from chainkit_indexer.quarantine import find_quarantined, list_quarantine, printable
+from chainkit_indexer.rewind import plan_rewind, rewind
+from chainkit_indexer.storage import schema
+from chainkit_indexer.types import Advanced
+from support.fake_chain import FakeChain, Post, malformed, update
+from support.fake_node import FakeNode
+
+A, B, C, D = Post("a"), update("b"), malformed("c"), Post("d")
+E, F = Post("e"), Post("f")
+FINALITY = 2
+SERVED = (schema.envelopes, schema.quarantine, schema.cursor)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[FakeNode]:
+    chain = FakeChain()
+    chain.mine([A], [B, C], [], [D], [E], [F])
+    node = FakeNode(chain, tmp_path / "node.db", FINALITY)
+    node.catch_up()
+    yield node
+    node.store.close()
+
+
+def final_block(node: FakeNode) -> int:
+    return node.store.final_block()
+
+
+# ------------------------------------------------------------------ rewind
+
+
+def test_rewind__to_a_known_block__reads_the_rest_again_and_ends_as_before(
+    node: FakeNode,
+) -> None:
+    before = [node.rows(table) for table in SERVED]
+
+    plan = plan_rewind(node.store, 6)
+    reorg_id = rewind(node.store, plan)
+
+    assert (reorg_id, plan.depth, plan.envelopes, plan.quarantined) == (1, 2, 2, 0)
+    assert node.journal() == [(1, 5, "dropped", None), (1, 6, "dropped", None)]
+    assert [row[1] for row in node.rows(schema.envelopes)] == [1, 2, 4]
+    assert isinstance(node.step(), Advanced)
+    assert [node.rows(table) for table in SERVED] == before
+    assert node.journal() == [(1, 5, "kept", None), (1, 6, "kept", None)]
+
+
+def test_rewind__planned_only__changes_nothing(node: FakeNode) -> None:
+    before = node.content()
+
+    plan_rewind(node.store, 6)
+    plan_rewind(node.store, 3, below_final=True, endpoint=node.chain.endpoint)
+
+    assert node.content() == before
+
+
+def test_rewind__below_the_final_block_without_being_told__is_refused(node: FakeNode) -> None:
+    assert final_block(node) == 6
+
+    with pytest.raises(StoreError, match=r"from the final block 6 on, got 5 .*--below-final"):
+        plan_rewind(node.store, 5)
+
+
+def test_rewind__below_the_final_block__needs_the_chain(node: FakeNode) -> None:
+    with pytest.raises(ChainkitError, match="expected --rpc URL, got none for block 5"):
+        plan_rewind(node.store, 5, below_final=True)
+
+
+@pytest.mark.parametrize(
+    ("to_block", "envelopes", "quarantined"), [(5, 3, 0), (4, 3, 0), (3, 4, 1), (2, 5, 1)]
+)
+def test_rewind__below_the_final_block__reads_the_rest_again_and_ends_as_before(
+    node: FakeNode, to_block: int, envelopes: int, quarantined: int
+) -> None:
+    before = [node.rows(table) for table in SERVED]
+
+    plan = plan_rewind(node.store, to_block, below_final=True, endpoint=node.chain.endpoint)
+    rewind(node.store, plan)
+
+    assert (plan.envelopes, plan.quarantined) == (envelopes, quarantined)
+    assert final_block(node) == to_block
+    node.catch_up()
+    assert [node.rows(table) for table in SERVED] == before
+    assert {outcome for _, _, outcome, _ in node.journal()} == {"kept"}
+
+
+def test_rewind__after_a_reorg_of_what_was_final__lets_the_indexer_go_on(node: FakeNode) -> None:
+    node.chain.fork(4, [Post("x")], [], [E], [], [])
+    with pytest.raises(ReorgTooDeep, match="chainkit index rewind --below-final --to-block 5"):
+        node.step()
+
+    rewind(node.store, plan_rewind(node.store, 4, True, node.chain.endpoint))
+    node.catch_up()
+
+    clean = FakeNode(node.chain, node.path.with_name("clean.db"), FINALITY)
+    clean.catch_up()
+    assert [node.rows(table) for table in SERVED] == [clean.rows(table) for table in SERVED]
+    assert node.journal() == [
+        (1, 4, "dropped", None),
+        (1, 5, "kept", None),
+        (1, 6, "dropped", None),
+    ]
+    clean.store.close()
+
+
+@pytest.mark.parametrize("to_block", [5, 4])
+def test_rewind__to_a_block_above_the_fork__is_refused_and_says_how_far(
+    node: FakeNode, to_block: int
+) -> None:
+    node.chain.fork(5, [Post("x")], [D], [E], [F], [])
+
+    with pytest.raises(StoreError) as caught:
+        plan_rewind(node.store, to_block, True, node.chain.endpoint)
+
+    assert "expected a block up to 3, got " in str(caught.value)
+
+
+def test_rewind__no_payload_above_the_fork__needs_no_deeper_block(node: FakeNode) -> None:
+    # Block 5 differs, but nothing of it, nor below, is stored that would differ.
+    node.chain.fork(4, [], [D], [E], [F], [])
+
+    plan = plan_rewind(node.store, 5, True, node.chain.endpoint)
+
+    assert plan.target.header.hash == node.chain.blocks[5].hash
+
+
+def test_rewind__endpoint_of_another_chain__is_refused(node: FakeNode) -> None:
+    other = FakeChain()
+    other.blocks[0] = replace(other.blocks[0], salt=9)
+
+    with pytest.raises(WrongChain, match="block 0 at fake chain"):
+        plan_rewind(node.store, 5, True, other.endpoint)
+
+
+@pytest.mark.parametrize("to_block", [1, 8, 9])
+def test_rewind__block_that_is_not_below_the_cursor_or_below_the_contracts__is_refused(
+    node: FakeNode, to_block: int
+) -> None:
+    with pytest.raises(StoreError, match="a block from 2 to 7, below the cursor"):
+        plan_rewind(node.store, to_block, True, node.chain.endpoint)
+
+
+def test_rewind__nothing_indexed__says_so(tmp_path: Path) -> None:
+    node = FakeNode(FakeChain(), tmp_path / "node.db")
+
+    with pytest.raises(StoreError, match="expected an indexed block, got none yet"):
+        plan_rewind(node.store, 0)
+
+    node.store.close()
+
+
+def test_rewind__cursor_moved_since_the_plan__changes_nothing(node: FakeNode) -> None:
+    plan = plan_rewind(node.store, 6)
+    node.chain.mine([Post("g")])
+    node.catch_up()
+    before = node.content()
+
+    with pytest.raises(StoreError, match="expected the cursor at block 8"):
+        rewind(node.store, plan)
+
+    assert node.content() == before
+
+
+def test_rewind__row_missing_below__names_the_command_that_tells(node: FakeNode) -> None:
+    with node.store.writing() as connection:
+        connection.execute(delete(schema.quarantine))
+    node.chain.fork(6, [Post("x")], [B, C], [], [D], [E], [F])
+
+    with pytest.raises(StoreError, match=r"envelope 3 of originator 0: .*chainkit index verify"):
+        plan_rewind(node.store, 5, True, node.chain.endpoint)
+
+
+# ------------------------------------------------------------------ history
+
+
+def test_history__never_touched__is_what_is_served(node: FakeNode) -> None:
+    history = read_history(node.store, 0, 2)
+
+    assert (history.retracted, history.arrived) == ((), ())
+    assert history.current is not None and history.current.is_served
+    assert (history.current.block_number, history.is_final, history.confirmations) == (4, True, 5)
+
+
+def test_history__quarantined__says_why(node: FakeNode) -> None:
+    history = read_history(node.store, 0, 3)
+
+    assert history.current is not None and not history.current.is_served
+    assert (history.current.reason, history.current.envelope) == ("not a ClientEnvelope", None)
+
+
+def test_history__kept_then_moved_then_replaced__tells_all_in_order(node: FakeNode) -> None:
+    node.chain.fork(1, [F])
+    node.catch_up()
+    node.chain.fork(1, [Post("x"), F])
+    node.catch_up()
+
+    sixth, seventh = (read_history(node.store, 0, number) for number in (6, 7))
+
+    outcomes = [
+        (each.reorg_id, each.outcome, each.new_sequence_id, each.ancestor_number)
+        for each in sixth.retracted
+    ]
+    assert outcomes == [(1, "kept", None, 7), (2, "moved", 7, 7)]
+    assert {each.payload.transaction_hash for each in sixth.retracted} == {F.transaction_hash}
+    assert sixth.retracted[0].payload.block_hash != sixth.retracted[1].payload.block_hash
+    assert sixth.current is not None
+    assert sixth.current.transaction_hash == Post("x").transaction_hash
+    assert (sixth.is_final, sixth.confirmations) == (False, 1)
+    assert [each.payload.sequence_id for each in seventh.arrived] == [6]
+    assert seventh.retracted == ()
+
+
+def test_history__dropped_and_nothing_since__has_nothing_now(node: FakeNode) -> None:
+    node.chain.fork(1, [])
+    node.catch_up()
+
+    history = read_history(node.store, 0, 6)
+
+    assert history.current is None
+    assert history.is_known
+    assert [each.outcome for each in history.retracted] == ["dropped"]
+    assert (history.is_final, history.confirmations) == (False, 0)
+
+
+@pytest.mark.parametrize(("originator_id", "sequence_id"), [(0, 7), (0, 0), (1, 1)])
+def test_history__never_known__says_so(
+    node: FakeNode, originator_id: int, sequence_id: int
+) -> None:
+    assert not read_history(node.store, originator_id, sequence_id).is_known
+
+
+# ------------------------------------------------------------------ quarantine
+
+
+def test_quarantine__filters__choose_by_reason_block_and_number(node: FakeNode) -> None:
+    node.chain.mine([malformed("g")], [malformed("h")])
+    node.catch_up()
+
+    def chosen(**filters: object) -> list[int]:
+        return [each.sequence_id for each in list_quarantine(node.store, **filters)]  # type: ignore[arg-type]
+
+    assert chosen() == [3, 7, 8]
+    assert chosen(from_block=5) == [7, 8]
+    assert chosen(limit=1) == [3]
+    assert chosen(reason="not a ClientEnvelope") == [3, 7, 8]
+    assert chosen(reason="no aad") == []
+
+
+def test_quarantine__one__is_found_with_its_payload(node: FakeNode) -> None:
+    found = find_quarantined(node.store, 0, 3)
+
+    assert found is not None
+    assert (found.payload, found.transaction_hash) == (C.payload, C.transaction_hash)
+    assert find_quarantined(node.store, 0, 2) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "most", "expected"),
+    [
+        (b"plain", 9, "plain"),
+        (b"longer than that", 6, "longer…"),
+        (b"\x1b[2J\r\n\x00\xff\x9b", 99, r"\x1b[2J\r\n\x00\xff\x9b"),
+        ("é\u202e".encode(), 99, r"\xc3\xa9\xe2\x80\xae"),
+        (b"", 9, ""),
+    ],
+)
+def test_printable__any_bytes__are_plain_characters(data: bytes, most: int, expected: str) -> None:
+    assert printable(data, most) == expected

@@ -5,21 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from chainkit.deployment import DeploymentRecord
+from chainkit.payload_contract import FollowedDeployment
+from chainkit_indexer.finality import FinalityPolicy
 
-DEFAULT_PAGE_BLOCKS: Final = 200
-DEFAULT_WINDOW_BLOCKS: Final = 256
+DEFAULT_PAGE_BLOCKS: Final = 1000
 DEFAULT_POLL_SECONDS: Final = 0.25
+DEFAULT_RANGE_BLOCKS: Final = 10_000
+"""Blocks per file of an export."""
+
+_DEFAULT_FINALITY: Final = FinalityPolicy()
 
 
 @dataclass(frozen=True, slots=True)
 class IndexerSettings:
-    """Which contracts to follow, and in what portions."""
+    """Which contracts to follow, in what portions, and what counts as final."""
 
-    record: DeploymentRecord
+    deployment: FollowedDeployment
     page_blocks: int = DEFAULT_PAGE_BLOCKS
     """Most blocks that one step commits. Changes nothing in what is stored."""
-    window_blocks: int = DEFAULT_WINDOW_BLOCKS
-    """Depth of the deepest reorg that can be repaired: so many blocks are kept to compare."""
+    finality: FinalityPolicy = _DEFAULT_FINALITY
+    """Above the final block, the blocks are kept to compare, and reorgs are repaired."""
+    serves_final_only: bool = False
+    """Follow the chain only up to its final block, so that nothing served is ever taken back."""
     poll_seconds: float = DEFAULT_POLL_SECONDS
-    """Pause at the head; XIP-49 asks for 250 ms to 1 s until an envelope is served."""
+    """Pause at the head; XIP-49 §2.1.2 asks for 250 ms to 1 s until an envelope is served."""

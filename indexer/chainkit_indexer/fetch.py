@@ -1,41 +1,62 @@
 """Reads from the chain and doubts it: what leaves this module is proved or was not answered.
 
 An endpoint behind a load balancer mixes replicas: one lags and answers with empty logs, another
-stands on a fork. Blocks must link by parent hash from the cursor on; each log must lie in one of
-these blocks by hash; sequence ids must continue without a gap; and the contract's own counter,
-read at the page's last block by hash, must agree, because logs cut off at a page's end leave no
-gap within it. All that is not so is an InconsistentAnswer: the page is asked for again. So is a
-counter that the endpoint does not tell: a replica that lags refuses the call as one without old
-state does, and a page that was committed without its payloads could never be mended.
+stands on a fork. Blocks must link by parent hash from the cursor on; the end of a range must come
+in one batch with its logs; each log must lie in one of these blocks by hash, and in the bloom
+filter of its header; sequence ids must continue without a gap. Logs that are cut off at a page's
+end leave no gap within it, so the contracts' own counters, read at the page's last block by hash,
+must agree too. Where a deployment has no counter, or the endpoint no state so old, the bloom filter
+of each block that gave no log must exclude one, or be made up of all the logs of the block. All
+that is not so is an InconsistentAnswer: the page is asked for again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
-from chainkit.chain import Endpoint
+from chainkit.chain import ANY_LOG, Endpoint, LogFilter, bloom_mask, bloom_of, may_hold
 from chainkit.counter import read_counter
-from chainkit.decode import (
-    IDENTITY_UPDATE_CREATED_TOPIC,
-    MESSAGE_SENT_TOPIC,
-    decode_payload_event,
-    payload_topics,
-)
-from chainkit.deployment import DeploymentRecord
+from chainkit.decode import decode_payload_event
 from chainkit.envelope import MAXIMUM_BLOCK_TIMESTAMP
 from chainkit.errors import InconsistentAnswer, MalformedData
-from chainkit.types import (
-    BLOCKCHAIN_ORIGINATOR_ID,
-    BlockHeader,
-    Cursor,
-    Log,
-    PayloadEvent,
-)
+from chainkit.payload_contract import FollowedDeployment, PayloadContract
+from chainkit.types import BlockHeader, Log
 from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
 
 _MAXIMUM_INDEX: Final = 2**31 - 1
+_MAXIMUM_SEQUENCE_ID: Final = 2**63 - 1
+"""What the tables hold: at a million payloads a second, for 290,000 years."""
+
+
+@dataclass(frozen=True)
+class PayloadLogs:
+    """The payload contracts of a deployment, prepared to be looked up for every log."""
+
+    deployment: FollowedDeployment
+
+    @cached_property
+    def contracts(self) -> Mapping[bytes, PayloadContract]:
+        """By address."""
+        return {contract.address: contract for contract in self.deployment.contracts}
+
+    @cached_property
+    def topics(self) -> Mapping[bytes, bytes]:
+        """Address to the first topic of the contract's one payload event."""
+        return {contract.address: contract.topic for contract in self.deployment.contracts}
+
+    @cached_property
+    def masks(self) -> Mapping[bytes, int]:
+        """Address to the bits that a log of the contract sets in a bloom filter."""
+        return {address: bloom_mask((address, topic)) for address, topic in self.topics.items()}
+
+    @cached_property
+    def wanted(self) -> LogFilter:
+        """What to ask an endpoint for."""
+        return LogFilter(tuple(self.topics), tuple(dict.fromkeys(self.topics.values())))
 
 
 def linked_headers(endpoint: Endpoint, first: int, last: int) -> list[BlockHeader]:
@@ -44,8 +65,15 @@ def linked_headers(endpoint: Endpoint, first: int, last: int) -> list[BlockHeade
     Raises InconsistentAnswer where one is missing, does not link, or bears a time that an
     envelope cannot hold.
     """
+    return check_links(endpoint, first, endpoint.headers(range(first, last + 1)))
+
+
+def check_links(
+    endpoint: Endpoint, first: int, answered: Sequence[BlockHeader | None]
+) -> list[BlockHeader]:
+    """Return headers from a height on, each the parent of the next. Raises as above."""
     headers: list[BlockHeader] = []
-    for number, header in enumerate(endpoint.headers(range(first, last + 1)), first):
+    for number, header in enumerate(answered, first):
         if header is None:
             raise InconsistentAnswer(f"block {number} at {endpoint.name}", "a block", "nothing")
         if not 0 <= header.timestamp <= MAXIMUM_BLOCK_TIMESTAMP:
@@ -64,78 +92,165 @@ def linked_headers(endpoint: Endpoint, first: int, last: int) -> list[BlockHeade
 
 def fetch_page(
     endpoint: Endpoint,
-    record: DeploymentRecord,
+    payload_logs: PayloadLogs,
     start: IndexedBlock,
     headers: Sequence[BlockHeader],
 ) -> VerifiedPage:
     """Return the payloads of some linked blocks, of which the first links to ``start``.
 
-    Raises InconsistentAnswer where logs contradict the headers, the contracts or the counter,
-    or where the endpoint has no state to read the counter from.
+    Asks for each block by hash: right near the head, where heights change their meaning. Raises
+    InconsistentAnswer where logs contradict the headers, the contracts or the counters.
     """
-    logs = endpoint.logs(
-        headers[0].number,
-        headers[-1].number,
-        record.payload_addresses,
-        (MESSAGE_SENT_TOPIC, IDENTITY_UPDATE_CREATED_TOPIC),
-    )
+    logs = endpoint.logs_of(headers, payload_logs.wanted)
+    return verified_page(endpoint, payload_logs, start, headers, logs)
+
+
+def verified_page(
+    endpoint: Endpoint,
+    payload_logs: PayloadLogs,
+    start: IndexedBlock,
+    headers: Sequence[BlockHeader],
+    logs: Sequence[Log],
+) -> VerifiedPage:
+    """Return a page of linked blocks and the logs that came for them, if all of it holds.
+
+    Raises InconsistentAnswer as ``fetch_page``.
+    """
     of_number = {header.number: header for header in headers}
-    events = tuple(_placed_event(log, of_number[log.block_number], record) for log in logs)
+    _check_filters(endpoint, payload_logs, of_number, logs)
+    events = [_placed_event(log, of_number[log.block_number], payload_logs) for log in logs]
     blocks = _count_through(start, headers, events)
-    _check_counter(endpoint, record, blocks[-1])
-    return VerifiedPage(start, blocks, events)
+    uncounted = _check_counters(endpoint, payload_logs.deployment, blocks[-1])
+    if uncounted:
+        _check_blooms(endpoint, payload_logs, headers, logs, uncounted)
+    return VerifiedPage(start, blocks, tuple(events))
 
 
-def _placed_event(log: Log, header: BlockHeader, record: DeploymentRecord) -> PlacedEvent:
+def _check_filters(
+    endpoint: Endpoint,
+    payload_logs: PayloadLogs,
+    of_number: Mapping[int, BlockHeader],
+    logs: Sequence[Log],
+) -> None:
+    """Raise InconsistentAnswer where a header denies a log that came for its block."""
+    for number, address in dict.fromkeys((log.block_number, log.address) for log in logs):
+        bloom = of_number[number].logs_bloom
+        if bloom is not None and not may_hold(bloom, payload_logs.masks[address]):
+            subject, got = f"bloom filter of block {number} at {endpoint.name}", "none"
+            raise InconsistentAnswer(subject, f"the bits of 0x{address.hex()}", got)
+
+
+def _placed_event(log: Log, header: BlockHeader, payload_logs: PayloadLogs) -> PlacedEvent:
     if log.block_hash != header.hash:
         expected, got = f"block hash 0x{header.hash.hex()}", f"0x{log.block_hash.hex()}"
         raise InconsistentAnswer("log", expected, got, log.place)
     if not (0 <= log.transaction_index <= _MAXIMUM_INDEX and 0 <= log.log_index <= _MAXIMUM_INDEX):
         raise InconsistentAnswer("log", "indices of 31 bits", log.transaction_index, log.place)
-    return PlacedEvent(_event(log, record), log, header.timestamp)
-
-
-def _event(log: Log, record: DeploymentRecord) -> PayloadEvent:
     # Each contract has one payload event, so the other's topic is no log that it emitted.
-    if log.topics[:1] != (expected := payload_topics(record)[log.address],):
+    if log.topics[:1] != (expected_topic := payload_logs.topics[log.address],):
         got = f"0x{log.topics[0].hex()}" if log.topics else "none"
-        raise InconsistentAnswer("log", f"topic 0x{expected.hex()}", got, log.place)
+        raise InconsistentAnswer("log", f"topic 0x{expected_topic.hex()}", got, log.place)
     try:
-        return decode_payload_event(log)
+        event = decode_payload_event(log, payload_logs.contracts[log.address])
     except MalformedData as error:
-        raise _inconsistent(error) from error
+        raise InconsistentAnswer(error.subject, error.expected, error.got, error.place) from error
+    return PlacedEvent(event, log, header.timestamp)
 
 
 def _count_through(
     start: IndexedBlock, headers: Sequence[BlockHeader], events: Sequence[PlacedEvent]
 ) -> tuple[IndexedBlock, ...]:
-    cursor = Cursor({BLOCKCHAIN_ORIGINATOR_ID: start.last_sequence_id})
-    last_in_block: dict[int, int] = {}
+    last = dict(start.sequence_ids)
+    after_block: dict[int, Mapping[int, int]] = {}
+    number = None
     for placed in events:
-        try:
-            sequence_id = placed.event.sequence_id
-            cursor = cursor.advanced(BLOCKCHAIN_ORIGINATOR_ID, sequence_id, placed.log.place)
-        except MalformedData as error:
-            raise _inconsistent(error) from error
-        last_in_block[placed.log.block_number] = sequence_id
+        event, log = placed.event, placed.log
+        expected = last[event.originator_id] + 1
+        if event.sequence_id != expected or expected > _MAXIMUM_SEQUENCE_ID:
+            subject = f"envelope {event.sequence_id} of originator {event.originator_id}"
+            got = event.sequence_id
+            raise InconsistentAnswer(subject, f"sequence {expected}", got, log.place)
+        if log.block_number != number and number is not None:
+            after_block[number] = dict(last)
+        number = log.block_number
+        last[event.originator_id] = expected
+    if number is not None:
+        after_block[number] = last
     blocks: list[IndexedBlock] = []
-    last = start.last_sequence_id
+    sequence_ids = start.sequence_ids
     for header in headers:
-        last = last_in_block.get(header.number, last)
-        blocks.append(IndexedBlock(header, last))
+        sequence_ids = after_block.get(header.number, sequence_ids)
+        blocks.append(IndexedBlock(header, sequence_ids))
     return tuple(blocks)
 
 
-def _check_counter(endpoint: Endpoint, record: DeploymentRecord, last: IndexedBlock) -> None:
-    counter = read_counter(endpoint, record, last.header.reference)
-    if counter != last.last_sequence_id:
-        raise InconsistentAnswer(
-            f"logs at {endpoint.name}",
-            f"all up to sequence id {counter}",
-            f"up to {last.last_sequence_id}",
-            f"block {last.header.number}",
+def _check_counters(
+    endpoint: Endpoint, deployment: FollowedDeployment, last: IndexedBlock
+) -> frozenset[int]:
+    """Hold the page to the contracts' own numbers; return the originators that none tells of."""
+    uncounted = set()
+    for originator_id, counter in deployment.counters.items():
+        told = counter and read_counter(endpoint, counter, last.header.reference)
+        if told is None:
+            uncounted.add(originator_id)
+        elif told != last.sequence_ids[originator_id]:
+            raise InconsistentAnswer(
+                f"logs at {endpoint.name}",
+                f"all of originator {originator_id} up to sequence id {told}",
+                f"up to {last.sequence_ids[originator_id]}",
+                f"block {last.header.number}",
+            )
+    return frozenset(uncounted)
+
+
+def _check_blooms(
+    endpoint: Endpoint,
+    payload_logs: PayloadLogs,
+    headers: Sequence[BlockHeader],
+    logs: Sequence[Log],
+    originator_ids: frozenset[int],
+) -> None:
+    """Look closer at blocks which gave no log of a contract that their filter affirms.
+
+    A filter may affirm by chance. So all logs of the block, of whatever contract, are asked for:
+    they must make up the whole filter, and none of them may be one that was held back.
+    """
+    masks = {
+        address: mask
+        for address, mask in payload_logs.masks.items()
+        if payload_logs.contracts[address].originator_id in originator_ids
+    }
+    seen = {(log.block_number, log.address) for log in logs}
+    doubtful = [
+        header
+        for header in headers
+        if any(
+            (header.number, address) not in seen and _may_hold(header, mask)
+            for address, mask in masks.items()
         )
+    ]
+    all_logs = endpoint.logs_of(doubtful, ANY_LOG)
+    for log in all_logs:
+        is_wanted = log.topics[:1] == (payload_logs.topics.get(log.address),)
+        if is_wanted and (log.block_number, log.address) not in seen:
+            subject = f"logs of block {log.block_number} at {endpoint.name}"
+            raise InconsistentAnswer(subject, "the same logs twice", f"one more at {log.place}")
+    for header in doubtful:
+        _check_whole_filter(endpoint, header, all_logs)
 
 
-def _inconsistent(error: MalformedData) -> InconsistentAnswer:
-    return InconsistentAnswer(error.subject, error.expected, error.got, error.place)
+def _may_hold(header: BlockHeader, mask: int) -> bool:
+    return header.logs_bloom is None or may_hold(header.logs_bloom, mask)
+
+
+def _check_whole_filter(endpoint: Endpoint, header: BlockHeader, logs: Sequence[Log]) -> None:
+    values = [
+        value
+        for log in logs
+        if log.block_number == header.number
+        for value in (log.address, *log.topics)
+    ]
+    if header.logs_bloom not in (None, bloom_of(values)):
+        subject = f"logs of block {header.number} at {endpoint.name}"
+        got = f"others ({len(values)} addresses and topics)"
+        raise InconsistentAnswer(subject, "those of its bloom filter", got)

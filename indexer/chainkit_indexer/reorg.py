@@ -14,12 +14,12 @@ _USUAL_DEPTH: Final = 8
 """Almost every reorg is shallower; only a deeper one reads the whole window."""
 
 
-def find_ancestor(endpoint: Endpoint, known: Sequence[IndexedBlock]) -> IndexedBlock:
+def find_ancestor(endpoint: Endpoint, known: Sequence[IndexedBlock], database: str) -> IndexedBlock:
     """Return the highest known block that is still on the chain, below the highest known one.
 
-    ``known`` are consecutive blocks in rising order, of which the chain was seen to contradict
-    the last. Raises ReorgTooDeep where it contradicts all of them, and InconsistentAnswer where
-    it now contradicts none: then the endpoint has mixed two replicas.
+    ``known`` are consecutive blocks in rising order, the lowest of them final, of which the chain
+    was seen to contradict the last. Raises ReorgTooDeep where it contradicts all of them, and
+    InconsistentAnswer where it now contradicts none: then the endpoint has mixed two replicas.
     """
     for count in (_USUAL_DEPTH, len(known)):
         ancestor = _highest_common(endpoint, known[-count:])
@@ -28,9 +28,16 @@ def find_ancestor(endpoint: Endpoint, known: Sequence[IndexedBlock]) -> IndexedB
             raise InconsistentAnswer(subject, "the same block twice", "another one")
         if ancestor is not None:
             return ancestor
-    oldest = known[0].header.reference
+    final, highest = known[0].header.reference, known[-1].header.number
+    now = endpoint.header(final.number).reference
     raise ReorgTooDeep(
-        f"chain at {endpoint.name}", f"block {oldest}, the oldest one known", "another block"
+        f"chain at {endpoint.name}",
+        f"the final block {final}",
+        f"block {now}",
+        f"nothing was changed, blocks {final.number} to {highest} are kept; if this chain is "
+        f"right, `chainkit index rewind --below-final --to-block {max(final.number - 1, 0)} "
+        f"--rpc URL --database {database}` takes back what was final, or says how deep it must "
+        "go; else give another --rpc",
     )
 
 

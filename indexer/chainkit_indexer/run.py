@@ -1,4 +1,4 @@
-"""The loop over ``step``: waits at the head, backs off from errors, ends between two steps."""
+"""The loop over ``step``: waits at the head, chooses endpoints, ends between two steps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,21 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Final, Protocol
 
-from chainkit.errors import RetryableChainError
+from chainkit.chain import Endpoint, EndpointPool, HeadWatcher, RetryPolicy
+from chainkit.errors import (
+    ChainError,
+    ChainkitError,
+    InconsistentAnswer,
+    ReorgTooDeep,
+    RetryableChainError,
+    StoreUnavailable,
+)
 from chainkit_indexer.types import Idle, StepResult
 
-LONGEST_PAUSE_SECONDS: Final = 5.0
 _SLICE_SECONDS: Final = 0.05
+_STORE_PAUSES: Final = RetryPolicy()
+REPEATS_OF_A_DEEP_REORG: Final = 3
+"""How often each endpoint must have contradicted the final block before a person is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +43,12 @@ class Goal:
 
 
 class Observer(Protocol):
-    """Whoever is told what happens, in order to tell a person."""
+    """Whoever is told what happens, in order to tell a person or a machine."""
 
-    def succeeded(self, result: StepResult) -> None:
-        """Take note of what a step did."""
+    def succeeded(self, result: StepResult, seconds: float) -> None:
+        """Take note of what a step did, and how long it took."""
 
-    def failed(self, error: RetryableChainError) -> None:
+    def failed(self, error: ChainkitError) -> None:
         """Take note of an error after which the step is tried again."""
 
 
@@ -67,29 +77,61 @@ class StopRequest:
 
 
 def run(
-    take_step: Callable[[], StepResult],
-    poll_seconds: float,
+    take_step: Callable[[Endpoint], StepResult],
+    pool: EndpointPool,
+    heads: HeadWatcher,
     goal: Goal,
     stop: StopRequest,
     observer: Observer,
+    chores: Callable[[Endpoint, StepResult], bool] = lambda endpoint, result: False,
 ) -> None:
     """Take steps until the goal is reached or a stop is requested.
 
-    Work is followed by the next step at once, idleness by ``poll_seconds``, a retryable error by
-    a pause that doubles up to LONGEST_PAUSE_SECONDS. Every other error ends the loop.
+    Work is followed by the next step at once, idleness by the next head or poll. An endpoint's
+    error is the pool's to answer, with another endpoint or a pause; a database that does not
+    answer is waited for. Every other error ends the loop, and so does a reorg beyond the final
+    block once the endpoints have repeated it: one that lies must not stop the indexer.
+    ``chores`` are done after each step with the endpoint that served it; they return whether
+    there is more of them to do.
     """
-    pause = poll_seconds
+    too_deep = store_failures = 0
     while not stop.is_set:
         try:
-            result = take_step()
+            endpoint = pool.choose()
         except RetryableChainError as error:
             observer.failed(error)
-            stop.wait(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            stop.wait(pool.seconds_until_available())
             continue
-        pause = poll_seconds
-        observer.succeeded(result)
-        if goal.is_reached(result):
-            return
-        if isinstance(result, Idle):
-            stop.wait(poll_seconds)
+        began = time.monotonic()
+        try:
+            result = take_step(endpoint)
+        except ReorgTooDeep as error:
+            too_deep += 1
+            if too_deep == REPEATS_OF_A_DEEP_REORG * len(pool.endpoints):
+                raise
+            pool.failed(endpoint, _contradiction(error))
+            observer.failed(error)
+        except ChainError as error:
+            too_deep = 0
+            pool.failed(endpoint, error)
+            observer.failed(error)
+        except StoreUnavailable as error:
+            observer.failed(error)
+            stop.wait(_STORE_PAUSES.pause(store_failures, None))
+            store_failures += 1
+        else:
+            too_deep = store_failures = 0
+            pool.succeeded(endpoint)
+            pool.saw_head(endpoint, result.head.number)
+            heads.saw_head(result.head.hash)
+            observer.succeeded(result, time.monotonic() - began)
+            is_busy = chores(endpoint, result)
+            if goal.is_reached(result) and not is_busy:
+                return
+            if isinstance(result, Idle) and not is_busy:
+                heads.wait(lambda: stop.is_set)
+
+
+def _contradiction(error: ReorgTooDeep) -> InconsistentAnswer:
+    # To the pool, an endpoint that contradicts what is final is one in doubt like any other.
+    return InconsistentAnswer(error.subject, error.expected, error.got, error.place)

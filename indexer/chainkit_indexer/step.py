@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from chainkit.chain import Endpoint
-from chainkit.deployment import DeploymentRecord
 from chainkit.errors import InconsistentAnswer
-from chainkit.signatures import SigningKey
+from chainkit.payload_contract import FollowedDeployment
 from chainkit.types import BlockHeader
 from chainkit_indexer.build import build_rows
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.fetch import fetch_page, linked_headers
+from chainkit_indexer.pages import PageReader
 from chainkit_indexer.reorg import find_ancestor
-from chainkit_indexer.store import Store
+from chainkit_indexer.signing import Signer
+from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import (
     Advanced,
     Idle,
@@ -23,68 +23,89 @@ from chainkit_indexer.types import (
 
 
 def step(
-    endpoint: Endpoint, store: Store, key: SigningKey, settings: IndexerSettings
+    endpoint: Endpoint,
+    store: Store,
+    signer: Signer,
+    settings: IndexerSettings,
+    reader: PageReader | None = None,
 ) -> StepResult:
     """Follow the chain by one page, or take one reorg back, or find that there is nothing to do.
 
-    All that it writes is one transaction, so it may be killed anywhere and called again. Raises
-    RetryableChainError where the endpoint gave no answer or one that does not hold,
-    FatalChainError (ReorgTooDeep among others) or StoreError where a person has to decide; in
-    each case nothing was changed.
+    All that it writes is one transaction, so it may be killed anywhere and called again; a loop
+    passes its ``reader``, which is only faster. Raises RetryableChainError where the endpoint gave
+    no answer or one that does not hold, StoreUnavailable where the database gave none,
+    FatalChainError (ReorgTooDeep among others) or StoreError where a person has to decide; in each
+    case nothing was changed.
 
     A head below the cursor is a lagging replica as long as its block is one that we know, and
     the step is idle: nothing contradicts what is held. A chain that was shortened is therefore
     taken back only when a different block appears at a height that was followed.
     """
-    head = endpoint.head()
+    head = endpoint.head_of(settings.deployment.chain_id)
     stored = store.position()
-    position = stored or _before_first_block(endpoint, settings.record)
-    if _is_nothing_new(store, position, head):
-        return Idle(position.header.reference, head.reference)
+    position = stored or _before_first_block(endpoint, settings.deployment)
+    known_final = store.final_block()
     cursor = position.header.number
-    if head.number < cursor:
+    if _is_nothing_new(store, position, head):
+        return Idle(position.header.reference, head, known_final)
+    if head.number <= cursor:
         return _roll_back(endpoint, store, position, head)
-    # The block at the cursor is read along with the page, which it must link to.
-    headers = linked_headers(endpoint, cursor, min(head.number, cursor + settings.page_blocks))
-    is_ours = headers[0].hash == position.header.hash
-    if (is_ours and len(headers) == 1) or (not is_ours and stored is None):
-        # Two reads of one height differ: they came from two replicas.
+    top = head.number
+    if settings.serves_final_only:
+        top = _final_of_proved_head(endpoint, head, settings, known_final)
+        if top <= cursor:
+            return Idle(position.header.reference, head, known_final)
+    reader = reader or PageReader(settings)
+    page = reader.read(endpoint, position, head, top)
+    if page is not None:
+        final = top
+        if not settings.serves_final_only:
+            # Not by the head, which nothing proves so far: what is final never goes back.
+            final = settings.finality.final_block(endpoint, page.last.header, known_final)
+        return _commit(store, signer, page, head, final)
+    if stored is None:
         subject = f"block {cursor} at {endpoint.name}"
         raise InconsistentAnswer(subject, "the same block twice", "another one")
-    if not is_ours:
-        return _roll_back(endpoint, store, position, head)
-    page = fetch_page(endpoint, settings.record, position, headers[1:])
-    return _commit(store, key, settings, page, head)
+    return _roll_back(endpoint, store, position, head)
 
 
-def _before_first_block(endpoint: Endpoint, record: DeploymentRecord) -> IndexedBlock:
+def _before_first_block(endpoint: Endpoint, deployment: FollowedDeployment) -> IndexedBlock:
     # Block 0 holds no log, so it can stand before a page also where the record begins with it.
-    return IndexedBlock(endpoint.header(max(record.first_block - 1, 0)), 0)
+    header = endpoint.header(max(deployment.first_block - 1, 0))
+    return IndexedBlock(header, dict.fromkeys(deployment.originator_ids, 0))
+
+
+def _final_of_proved_head(
+    endpoint: Endpoint, head: BlockHeader, settings: IndexerSettings, known_final: int
+) -> int:
+    # A replica that names a height too high cannot show the block of that height.
+    if endpoint.header(head.number).hash != head.hash:
+        subject = f"block {head.number} at {endpoint.name}"
+        raise InconsistentAnswer(subject, "the same block twice", "another one")
+    return settings.finality.final_block(endpoint, head, known_final)
 
 
 def _is_nothing_new(store: Store, position: IndexedBlock, head: BlockHeader) -> bool:
     if head.number >= position.header.number:
         return head.hash == position.header.hash
     known = store.blocks(head.number)
-    # Below the window nothing is known that the head could contradict.
+    # Below the final block nothing is known that the head could contradict.
     return not known or known[-1].header.hash == head.hash
 
 
 def _commit(
-    store: Store,
-    key: SigningKey,
-    settings: IndexerSettings,
-    page: VerifiedPage,
-    head: BlockHeader,
+    store: Store, signer: Signer, page: VerifiedPage, head: BlockHeader, final: int
 ) -> Advanced:
-    rows = build_rows(page, key)
-    store.append(page, rows, settings.window_blocks)
+    rows = build_rows(page, signer)
+    store.append(page, rows, final)
     return Advanced(
         from_block=page.blocks[0].header.number,
         cursor=page.last.header.reference,
-        head=head.reference,
+        head=head,
+        final_block=final,
         envelopes=len(rows.envelopes),
         quarantined=len(rows.quarantine),
+        sequence_ids=page.last.sequence_ids,
     )
 
 
@@ -92,11 +113,13 @@ def _roll_back(
     endpoint: Endpoint, store: Store, position: IndexedBlock, head: BlockHeader
 ) -> RolledBack:
     top = min(position.header.number, head.number)
-    ancestor = find_ancestor(endpoint, store.blocks(top))
+    ancestor = find_ancestor(endpoint, store.blocks(top), store.name)
     reorg_id, retracted = store.retract(position, ancestor)
     return RolledBack(
         reorg_id=reorg_id,
         depth=position.header.number - ancestor.header.number,
         cursor=ancestor.header.reference,
+        head=head,
+        final_block=store.final_block(),
         retracted=retracted,
     )

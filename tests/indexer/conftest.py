@@ -11,11 +11,14 @@ import pytest
 from eth_account import Account
 from sqlalchemy import select
 
+from chainkit.payload_contract import FollowedDeployment
 from chainkit.signatures import SigningKey
-from chainkit_indexer import schema
 from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.signing import Signer
 from chainkit_indexer.step import step
-from chainkit_indexer.store import Identity, Store
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Idle, StepResult
 from support import payloads
 from support.chain import LocalChain
@@ -38,11 +41,12 @@ class Node:
         self.keystore.write_text(json.dumps(encrypted))
 
     def step(self, page_blocks: int = 200) -> StepResult:
-        identity = Identity.of(self.chain.record, self.key.public_key)
+        deployment = FollowedDeployment.of(self.chain.record)
+        identity = Identity.of(deployment, self.key.public_key)
         store = Store.open(str(self.database), identity)
         try:
-            settings = IndexerSettings(self.chain.record, page_blocks)
-            return step(self.chain.endpoint, store, self.key, settings)
+            settings = IndexerSettings(deployment, page_blocks)
+            return step(self.chain.endpoint, store, Signer(self.key), settings)
         finally:
             store.close()
 

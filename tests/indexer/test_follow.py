@@ -1,9 +1,9 @@
 from pathlib import Path
 
 from chainkit.envelope import parse_originator_envelope, recover_node_key
-from chainkit_indexer import schema
 from chainkit_indexer.export import write_export
-from chainkit_indexer.store import Store
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Advanced, Idle, RolledBack
 from support import payloads
 from support.chain import LocalChain
@@ -122,8 +122,7 @@ def test_export__two_databases_of_one_key__are_the_same_files(
         store = Store.open_existing(str(node.database))
         write_export(store, tmp_path / f"export-{number}")
         store.close()
-        contents.append(
-            {path.name: path.read_bytes() for path in (tmp_path / f"export-{number}").iterdir()}
-        )
+        files = [path for path in (tmp_path / f"export-{number}").rglob("*") if path.is_file()]
+        contents.append({path.name: path.read_bytes() for path in files})
 
     assert contents[0] == contents[1]

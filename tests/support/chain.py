@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -53,7 +54,7 @@ class LocalChain:
     def head(self) -> BlockHeader:
         return self.endpoint.head()
 
-    def send(self, to: bytes, data: bytes, sender: int = 2) -> bytes:
+    def send(self, to: bytes, data: bytes, sender: int = 2, gas: int = 5_000_000) -> bytes:
         secret = dev_secret(sender)
         nonce = self.anvil.request("eth_getTransactionCount", dev_address(sender), "pending")
         transaction = {
@@ -61,7 +62,7 @@ class LocalChain:
             "nonce": int(nonce, 16),
             "to": to,
             "data": data,
-            "gas": 5_000_000,
+            "gas": gas,
             "maxFeePerGas": 10**11,
             "maxPriorityFeePerGas": 10**9,
         }
@@ -124,7 +125,7 @@ def _call(signature: str, *arguments: object) -> bytes:
 
 
 @dataclass(frozen=True)
-class _Deployment:
+class Deployment:
     """What the deploy script sent once, to be sent again to each fresh anvil."""
 
     record: dict[str, object]
@@ -132,7 +133,7 @@ class _Deployment:
 
 
 @pytest.fixture(scope="session")
-def _deployment(tmp_path_factory: pytest.TempPathFactory) -> _Deployment:
+def local_deployment(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     path = tmp_path_factory.mktemp("deployment") / "record.json"
     with Anvil() as anvil:
         deploy(anvil.url, path)
@@ -144,17 +145,29 @@ def _deployment(tmp_path_factory: pytest.TempPathFactory) -> _Deployment:
                 "transactions"
             ]
         ]
-    return _Deployment(json.loads(path.read_text()), raw)
+    return Deployment(json.loads(path.read_text()), raw)
+
+
+@contextmanager
+def redeployed(
+    deployment: Deployment, folder: Path, *options: str, block_seconds: int | None = None
+) -> Iterator[LocalChain]:
+    """Start a fresh anvil and send the deployment's own transactions: the same addresses again."""
+    with Anvil(*options) as anvil:
+        genesis = "0x" + anvil.endpoint.header(0).hash.hex()
+        path = folder / "deployment.json"
+        path.write_text(json.dumps(deployment.record | {"genesis_hash": genesis}))
+        chain = LocalChain(anvil, read_deployment_record(path), path)
+        if block_seconds is not None:
+            # With a time of its own, the same transactions give the same blocks.
+            anvil.request("anvil_setBlockTimestampInterval", block_seconds)
+        for raw in deployment.raw_transactions:
+            chain.send_raw(parse_bytes(raw))
+        yield chain
 
 
 @pytest.fixture
-def local_chain(_deployment: _Deployment, tmp_path: Path) -> Iterator[LocalChain]:
-    """A fresh chain: the deployment's own transactions again, so at the same addresses."""
-    with Anvil() as anvil:
-        genesis = "0x" + anvil.endpoint.header(0).hash.hex()
-        path = tmp_path / "deployment.json"
-        path.write_text(json.dumps(_deployment.record | {"genesis_hash": genesis}))
-        chain = LocalChain(anvil, read_deployment_record(path), path)
-        for raw in _deployment.raw_transactions:
-            chain.send_raw(parse_bytes(raw))
+def local_chain(local_deployment: Deployment, tmp_path: Path) -> Iterator[LocalChain]:
+    """A fresh chain for each test."""
+    with redeployed(local_deployment, tmp_path) as chain:
         yield chain

@@ -15,8 +15,10 @@ import eth_abi
 from web3.providers.base import JSONBaseProvider
 
 from chainkit.chain import Endpoint, RetryPolicy
+from chainkit.chain.bloom import bloom_mask
 from chainkit.decode import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.deployment import DeployedContract, DeploymentRecord
+from chainkit.payload_contract import FollowedDeployment
 from chainkit.signatures import keccak256
 from chainkit.types import TopicKind
 from support import payloads
@@ -91,10 +93,13 @@ class FakeChain(JSONBaseProvider):
         super().__init__()
         self.blocks = [Block(0, bytes(32), (), 0)]
         self.salt = 0
+        self.tags: dict[str, int] = {}
+        """Heights of the tags ``safe`` and ``finalized``."""
         self.tamper: Callable[[str, Any, Any], Any] = lambda method, params, result: result
         self.endpoint = Endpoint(self, "fake chain", RetryPolicy(attempts=1))
         contracts = (_contract(number) for number in range(1, 5))
         self.record = DeploymentRecord(31337, self.blocks[0].hash, *contracts, deployer=bytes(20))
+        self.deployment = FollowedDeployment.of(self.record)
         self.mine(*[[]] * (_BLOCKS_BEFORE - 1))
 
     @property
@@ -164,7 +169,10 @@ class FakeChain(JSONBaseProvider):
         ]
 
     def _eth_getBlockByNumber(self, block: str, _: bool) -> Any:  # noqa: N802
-        number = self.head.number if block == "latest" else int(block, 16)
+        tags = self.tags | {"latest": self.head.number}
+        if block in ("safe", "finalized") and block not in tags:
+            return None
+        number = tags[block] if block in tags else int(block, 16)
         if number > self.head.number:
             return None
         found = self.blocks[number]
@@ -173,9 +181,24 @@ class FakeChain(JSONBaseProvider):
             "hash": "0x" + found.hash.hex(),
             "parentHash": "0x" + found.parent_hash.hex(),
             "timestamp": hex(found.timestamp),
+            "logsBloom": self._bloom(found),
         }
 
+    def _bloom(self, block: Block) -> str:
+        logs = [log for log in self.logs() if log["blockHash"] == "0x" + block.hash.hex()]
+        mask = 0
+        for log in logs:
+            mask |= bloom_mask([bytes.fromhex(v[2:]) for v in (log["address"], *log["topics"])])
+        return "0x" + mask.to_bytes(256, "big").hex()
+
+    def _eth_chainId(self) -> Any:  # noqa: N802
+        return hex(self.record.chain_id)
+
     def _eth_getLogs(self, query: Any) -> Any:  # noqa: N802
+        if block_hash := query.get("blockHash"):
+            if all("0x" + block.hash.hex() != block_hash for block in self.blocks):
+                raise LookupError("unknown block")
+            return [log for log in self.logs() if log["blockHash"] == block_hash]
         first, last = int(query["fromBlock"], 16), int(query["toBlock"], 16)
         return [log for log in self.logs() if first <= int(log["blockNumber"], 16) <= last]
 

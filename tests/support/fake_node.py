@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from sqlalchemy import select
 
 from chainkit.signatures import SigningKey
-from chainkit_indexer import schema
 from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.finality import FinalityPolicy
+from chainkit_indexer.pages import PageReader
+from chainkit_indexer.signing import Signer
 from chainkit_indexer.step import step
-from chainkit_indexer.store import Identity, Store
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Idle, StepResult
 from support.fake_chain import FakeChain
 
 KEY = SigningKey(bytes([7]) * 32)
 
 
+@cache
+def _new_database(identity: Identity) -> bytes:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "new.db")
+        Store.open(str(path), identity).close()
+        return path.read_bytes()
+
+
+def open_store(path: Path, identity: Identity) -> Store:
+    """Open a database; a new one is a copy, because to migrate each takes a tenth of a second."""
+    if not path.exists():
+        path.write_bytes(_new_database(identity))
+    return Store.open(str(path), identity)
+
+
 class FakeNode:
     """An indexer of a fake chain, one step at a time."""
 
-    def __init__(self, chain: FakeChain, path: Path, window_blocks: int = 16) -> None:
+    def __init__(
+        self, chain: FakeChain, path: Path, window_blocks: int = 16, recent_blocks: int = 16
+    ) -> None:
         self.chain = chain
         self.path = path
         self.window_blocks = window_blocks
-        self.store = Store.open(str(path), Identity.of(chain.record, KEY.public_key))
+        self.recent_blocks = recent_blocks
+        self.store = open_store(path, Identity.of(chain.deployment, KEY.public_key))
 
     def step(self, page_blocks: int = 200) -> StepResult:
-        settings = IndexerSettings(self.chain.record, page_blocks, self.window_blocks)
-        return step(self.chain.endpoint, self.store, KEY, settings)
+        finality = FinalityPolicy(blocks=self.window_blocks)
+        settings = IndexerSettings(self.chain.deployment, page_blocks, finality)
+        reader = PageReader(settings, recent_blocks=self.recent_blocks)
+        return step(self.chain.endpoint, self.store, Signer(KEY), settings, reader)
 
     def catch_up(self, page_blocks: int = 200) -> None:
         while not isinstance(self.step(page_blocks), Idle):

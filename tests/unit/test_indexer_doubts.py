@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
+from chainkit.chain.transport import HttpFailure
 from chainkit.errors import InconsistentAnswer, RefusedRequest
-from chainkit_indexer import schema
+from chainkit.payload_contract import FollowedDeployment
+from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced
 from support.fake_chain import FIRST_BLOCK, FakeChain, Post, update
 from support.fake_node import FakeNode
@@ -16,9 +17,9 @@ from support.fake_node import FakeNode
 A, B, D = Post("a"), update("b"), Post("d")
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[FakeNode]:
-    node = FakeNode(FakeChain(), tmp_path / "node.db")
+@pytest.fixture(params=[16, 0], ids=["by hash", "by range"])
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakeNode]:
+    node = FakeNode(FakeChain(), tmp_path / "node.db", recent_blocks=request.param)
     yield node
     node.store.close()
 
@@ -35,7 +36,7 @@ def _without(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", ["all", "first", "middle", "last"])
 def test_step__logs_missing__never_commits(node: FakeNode, kind: str) -> None:
-    node.chain.mine([A], [B], [D])
+    node.chain.mine([A, B, D])
     before = node.content()
     node.chain.tamper = _without(kind)
 
@@ -55,7 +56,8 @@ def test_step__logs_missing__never_commits(node: FakeNode, kind: str) -> None:
         ({"removed": True}, "removed"),
         ({"blockNumber": "0x1"}, "a block from"),
         ({"address": "0x" + "09" * 20}, "a contract asked for"),
-        ({"address": "0x" + "02" * 20}, "topic"),
+        ({"address": "0x" + "02" * 20}, "bloom filter of block 3"),
+        ({"topics": ["0x" + "ee" * 32]}, "topic"),
         ({"data": "0x00"}, "bytes32"),
         ({"logIndex": hex(2**64)}, "31 bits"),
         ({"transactionIndex": hex(2**64)}, "31 bits"),
@@ -175,11 +177,9 @@ def test_step__counter_refused_by_http__is_not_asked_again(
 ) -> None:
     node.chain.mine([A])
     before = node.content()
-    forbidden = requests.Response()
-    forbidden.status_code = 403
 
     def refuse(call: Any, pinned: Any) -> Any:
-        raise requests.HTTPError(response=forbidden)
+        raise HttpFailure(403, {}, b"")
 
     monkeypatch.setattr(node.chain, "_eth_call", refuse)
     with pytest.raises(RefusedRequest, match="expected HTTP 200, got HTTP 403"):
@@ -214,6 +214,7 @@ def test_step__no_counter_where_there_must_be_one__never_commits(node: FakeNode)
 def _deploy_counter_at(chain: FakeChain, block: int) -> None:
     sequence = replace(chain.record.originator_sequence, block=block)
     chain.record = replace(chain.record, originator_sequence=sequence)
+    chain.deployment = FollowedDeployment.of(chain.record)
 
 
 def test_step__first_page_read_from_two_replicas__never_commits(node: FakeNode) -> None:

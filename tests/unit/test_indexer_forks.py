@@ -9,11 +9,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from sqlalchemy import select
 
 from chainkit.signatures import SigningKey
-from chainkit_indexer import schema
 from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.signing import Signer
 from chainkit_indexer.step import step
-from chainkit_indexer.store import Identity, Store
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Idle
+from support import fake_node
 from support.fake_chain import FakeChain, Post, malformed, update
 
 KEY = SigningKey(bytes([7]) * 32)
@@ -27,11 +30,11 @@ def index_until_idle(store: Store, chain: FakeChain, page_blocks: int) -> None:
 
 
 def _step(store: Store, chain: FakeChain, page_blocks: int) -> object:
-    return step(chain.endpoint, store, KEY, IndexerSettings(chain.record, page_blocks))
+    return step(chain.endpoint, store, Signer(KEY), IndexerSettings(chain.deployment, page_blocks))
 
 
 def open_store(chain: FakeChain, folder: Path, name: str) -> Store:
-    return Store.open(str(folder / name), Identity.of(chain.record, KEY.public_key))
+    return fake_node.open_store(folder / name, Identity.of(chain.deployment, KEY.public_key))
 
 
 def rows(store: Store, table: Any) -> list[dict[str, Any]]:
@@ -85,7 +88,8 @@ class Forks(RuleBasedStateMachine):
     @invariant()
     def sequence_ids_have_no_gap(self) -> None:
         ids = [row["sequence_id"] for table in PAYLOADS for row in rows(self.store, table)]
-        [last] = [row["last_sequence_id"] for row in rows(self.store, schema.cursor)] or [0]
+        position = self.store.position()
+        last = position.sequence_ids[0] if position else 0
         assert sorted(ids) == list(range(1, last + 1))
 
     def teardown(self) -> None:

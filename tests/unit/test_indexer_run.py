@@ -1,137 +1,194 @@
-import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from chainkit.errors import EndpointUnavailable, ReorgTooDeep, RetryableChainError
-from chainkit.types import BlockReference
-from chainkit_indexer.narration import Narrator
+from chainkit.chain import Endpoint, EndpointPool, HeadWatcher
+from chainkit.errors import (
+    ChainkitError,
+    EndpointUnavailable,
+    InconsistentAnswer,
+    ReorgTooDeep,
+    StoreError,
+    StoreUnavailable,
+)
+from chainkit.types import BlockHeader
 from chainkit_indexer.run import Goal, StopRequest, run
 from chainkit_indexer.types import Advanced, Idle, RolledBack, StepResult
+from support.fake_chain import FakeChain
 
 DEAD = EndpointUnavailable("http://node", "an answer", "connection refused")
+CUT = InconsistentAnswer("logs", "all", "some")
+TOO_DEEP = ReorgTooDeep("chain", "the final block 1", "block 1")
+NO_DATABASE = StoreUnavailable("database", "an answer", "none")
 
 
-def block(number: int) -> BlockReference:
-    return BlockReference(number, bytes([number]) * 32)
+def header(number: int) -> BlockHeader:
+    return BlockHeader(number, bytes([number]) * 32, bytes(32), number)
 
 
-def advanced(number: int, envelopes: int = 1, head: int = 9) -> Advanced:
-    return Advanced(number, block(number), block(head), envelopes, 0)
+def advanced(number: int) -> Advanced:
+    return Advanced(number, header(number).reference, header(9), -1, 1, 0, {0: number})
 
 
 def idle(number: int) -> Idle:
-    return Idle(block(number), block(number))
+    return Idle(header(number).reference, header(number), -1)
 
 
-class Pauses(StopRequest):
-    """Notes the pauses instead of sleeping."""
+ROLLED_BACK = RolledBack(1, 1, header(0).reference, header(9), -1, 2)
 
-    def __init__(self) -> None:
+
+class World(StopRequest):
+    """A clock that moves only when somebody waits, and what the loop did meanwhile."""
+
+    def __init__(self, *outcomes: StepResult | ChainkitError, endpoints: int = 1) -> None:
         super().__init__()
-        self.seconds: list[float] = []
+        self.now = 100.0
+        self.pauses: list[float] = []
+        self.waits_for_heads = 0
+        self.asked: list[Endpoint] = []
+        self.seen: list[StepResult | ChainkitError] = []
+        self.chores: list[StepResult] = []
+        self.is_busy: Iterator[bool] = iter(())
+        self.outcomes = iter(outcomes)
+        chain = FakeChain()
+        self.pool = EndpointPool(
+            [Endpoint(chain, f"endpoint {number}") for number in range(endpoints)],
+            clock=lambda: self.now,
+        )
 
     def wait(self, seconds: float) -> None:
-        self.seconds.append(seconds)
+        self.pauses.append(seconds)
+        self.now += seconds
 
-
-def script(*outcomes: StepResult | Exception) -> Callable[[], StepResult]:
-    remaining = iter(outcomes)
-
-    def take_step() -> StepResult:
-        outcome = next(remaining)
-        if isinstance(outcome, Exception):
+    def take_step(self, endpoint: Endpoint) -> StepResult:
+        self.asked.append(endpoint)
+        outcome = next(self.outcomes)
+        if isinstance(outcome, ChainkitError):
             raise outcome
         return outcome
 
-    return take_step
+    def succeeded(self, result: StepResult, seconds: float) -> None:
+        self.seen.append(result)
+
+    def failed(self, error: ChainkitError) -> None:
+        self.seen.append(error)
+
+    def run(self, goal: Goal) -> None:
+        def chore(endpoint: Endpoint, result: StepResult) -> bool:
+            self.chores.append(result)
+            return next(self.is_busy, False)
+
+        run(self.take_step, self.pool, Heads(self), goal, self, self, chore)
 
 
-class Silence:
-    def succeeded(self, result: StepResult) -> None:
-        pass
+class Heads(HeadWatcher):
+    """Counts how often the loop waits for a head."""
 
-    def failed(self, error: RetryableChainError) -> None:
-        pass
+    def __init__(self, world: World) -> None:
+        super().__init__(None, 0.25)
+        self.world = world
+
+    def wait(self, is_stopped: Callable[[], bool], seconds: float | None = None) -> bool:
+        self.world.waits_for_heads += 1
+        return True
 
 
-def test_run__work_to_do__pauses_only_when_idle() -> None:
-    pauses = Pauses()
-    outcomes = (advanced(1), RolledBack(1, 1, block(0), 2), advanced(1), idle(1), advanced(2))
+def test_run__work_to_do__waits_for_a_head_only_when_idle() -> None:
+    world = World(advanced(1), ROLLED_BACK, advanced(1), idle(1), advanced(2))
+    world.run(Goal(until_block=2))
 
-    run(script(*outcomes), 0.25, Goal(until_block=2), pauses, Silence())
-
-    assert pauses.seconds == [0.25]
+    assert world.waits_for_heads == 1
+    assert world.pauses == []
+    assert world.chores == [advanced(1), ROLLED_BACK, advanced(1), idle(1), advanced(2)]
 
 
 def test_run__until_idle__ends_at_the_first_idle_step() -> None:
-    run(script(advanced(1), idle(1)), 0.25, Goal(until_idle=True), Pauses(), Silence())
+    world = World(advanced(1), idle(1))
+    world.run(Goal(until_idle=True))
+
+    assert world.seen == [advanced(1), idle(1)]
 
 
-def test_run__retryable_errors__backs_off_up_to_the_limit_and_starts_anew() -> None:
-    pauses = Pauses()
-    outcomes = (*[DEAD] * 6, advanced(1), DEAD, idle(1))
+def test_run__chores_left__neither_waits_nor_ends() -> None:
+    world = World(idle(1), idle(1), idle(1))
+    world.is_busy = iter([True, True])
+    world.run(Goal(until_idle=True))
 
-    run(script(*outcomes), 0.25, Goal(until_idle=True), pauses, Silence())
+    assert len(world.seen) == 3
+    assert world.waits_for_heads == 0
 
-    assert pauses.seconds == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 0.25]
+
+def test_run__endpoint_that_fails__rests_and_is_asked_again() -> None:
+    world = World(DEAD, DEAD, advanced(1), CUT, idle(1))
+    world.run(Goal(until_idle=True))
+
+    assert [each for each in world.seen if each in (DEAD, CUT)] == [DEAD, DEAD, CUT]
+    assert len(world.pauses) == 3
+    assert all(pause > 0 for pause in world.pauses)
+    [status] = world.pool.statistics()
+    assert status.errors["endpoint_unavailable"] == 2
 
 
-def test_run__fatal_error__ends_the_loop() -> None:
+def test_run__one_of_two_endpoints_fails__goes_on_with_the_other_at_once() -> None:
+    world = World(DEAD, advanced(1), idle(1), endpoints=2)
+    world.run(Goal(until_idle=True))
+
+    first, second = world.pool.endpoints
+    assert world.asked == [first, second, second]
+    assert world.pauses == []
+
+
+def test_run__database_that_does_not_answer__waits_and_blames_no_endpoint() -> None:
+    world = World(NO_DATABASE, NO_DATABASE, advanced(1), idle(1))
+    world.run(Goal(until_idle=True))
+
+    assert len(world.pauses) == 2
+    assert world.seen[:2] == [NO_DATABASE, NO_DATABASE]
+    [status] = world.pool.statistics()
+    assert status.errors == {}
+
+
+def test_run__error_of_the_database__ends_the_loop() -> None:
+    with pytest.raises(StoreError, match="another process"):
+        World(StoreError("database", "the cursor", "another", "another process")).run(Goal())
+
+
+def test_run__one_of_two_endpoints_contradicts_the_final_block__goes_on() -> None:
+    world = World(*[TOO_DEEP, advanced(1)] * 20, idle(1), endpoints=2)
+    world.run(Goal(until_idle=True))
+
+    assert world.seen[-1] == idle(1)
+
+
+@pytest.mark.parametrize("endpoints", [1, 2])
+def test_run__all_endpoints_contradict_the_final_block_again_and_again__ends(
+    endpoints: int,
+) -> None:
+    world = World(*[TOO_DEEP] * 10, endpoints=endpoints)
     with pytest.raises(ReorgTooDeep):
-        run(script(ReorgTooDeep("chain", "a", "b")), 0.25, Goal(), Pauses(), Silence())
+        world.run(Goal())
+
+    assert set(world.asked) == set(world.pool.endpoints)
+    assert len(world.asked) == 3 * endpoints
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_run__signal__ends_after_the_step(number: signal.Signals) -> None:
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    stop = StopRequest()
+    world = World(idle(1))
     finished = []
 
-    def take_step() -> StepResult:
+    def take_step(endpoint: Endpoint) -> StepResult:
         signal.raise_signal(number)
         finished.append(True)
-        return idle(1)
+        return world.take_step(endpoint)
 
     try:
-        stop.listen()
-        run(take_step, 60.0, Goal(), stop, Silence())
+        world.listen()
+        run(take_step, world.pool, HeadWatcher(None, 60.0), Goal(), world, world)
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
 
     assert finished == [True]
-
-
-def test_narrator__error_that_stays__is_said_once_and_so_is_its_end(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.INFO, logger="chainkit_indexer")
-    narrator = Narrator(progress_bar=False)
-    for _ in range(3):
-        narrator.failed(DEAD)
-    narrator.succeeded(advanced(3, envelopes=0))
-    narrator.succeeded(advanced(4, envelopes=0))
-    narrator.succeeded(advanced(5))
-
-    assert [record.getMessage() for record in caplog.records] == [
-        "retrying: http://node: expected an answer, got connection refused",
-        "following again at block 3 0x03030303…",
-        "block 5 0x05050505…: 1 envelopes, 0 quarantined",
-    ]
-
-
-def test_narrator__terminal__shows_a_bar_instead_of_lines(
-    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, logger="chainkit_indexer")
-    narrator = Narrator(progress_bar=True)
-    for number in (1, 2, 3):
-        narrator.succeeded(advanced(number, head=3))
-    narrator.succeeded(advanced(4, head=4))
-
-    assert "catching up" in capsys.readouterr().err
-    assert [record.getMessage() for record in caplog.records] == [
-        "block 4 0x04040404…: 1 envelopes, 0 quarantined"
-    ]

@@ -8,8 +8,8 @@ import pytest
 from chainkit.envelope import parse_originator_envelope, recover_node_key
 from chainkit.errors import ReorgTooDeep, StoreError
 from chainkit.types import TopicKind
-from chainkit_indexer import schema
 from chainkit_indexer import step as step_module
+from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced, Idle, RolledBack
 from support.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed, update
 from support.fake_node import KEY, FakeNode
@@ -42,7 +42,7 @@ def test_step__at_the_head__is_idle(node: FakeNode) -> None:
 
     result = node.step()
 
-    assert result == Idle(result.head, result.head)
+    assert result == Idle(result.head.reference, result.head, -1)
     assert node.content() == before
 
 
@@ -208,7 +208,9 @@ def test_step__reorg_below_the_window__changes_nothing(node: FakeNode) -> None:
     before = node.content()
     node.chain.fork(node.window_blocks + 1, *[[]] * 20)
 
-    with pytest.raises(ReorgTooDeep, match="the oldest one known"):
+    with pytest.raises(
+        ReorgTooDeep, match=r"the final block 17.*nothing was changed.*--to-block 16 "
+    ):
         node.step()
 
     assert node.content() == before
@@ -231,7 +233,7 @@ def test_step__killed_within_the_transaction__leaves_the_old_state(
     node.chain.mine([B], [C])
     before = node.content()
     with monkeypatch.context() as patch:
-        patch.setattr("chainkit_indexer.store._move_cursor", _die)
+        patch.setattr("chainkit_indexer.storage.store._move_cursor", _die)
         with pytest.raises(KeyboardInterrupt):
             node.step()
     assert node.content() == before
@@ -240,7 +242,7 @@ def test_step__killed_within_the_transaction__leaves_the_old_state(
     node.chain.fork(2, [C], [B])
     before = node.content()
     with monkeypatch.context() as patch:
-        patch.setattr("chainkit_indexer.store._move_cursor", _die)
+        patch.setattr("chainkit_indexer.storage.store._move_cursor", _die)
         with pytest.raises(KeyboardInterrupt):
             node.step()
     assert node.content() == before

@@ -1,21 +1,27 @@
 import sqlite3
-import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import create_engine
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.schema import CreateTable
 
-from chainkit.errors import ConfigurationError, StoreError
-from chainkit_indexer import database, schema
-from chainkit_indexer.database import Database
-from chainkit_indexer.store import Identity, Store
+from chainkit.errors import StoreError, StoreInUse
+from chainkit.payload_contract import EventLayout, PayloadContract
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.migrate import REVISION
+from chainkit_indexer.storage.store import Store, first_sequence_id_from
 from support.fake_chain import FakeChain
 
-IDENTITY = Identity.of(FakeChain().record, b"\x04" + bytes(64))
+IDENTITY = Identity.of(FakeChain().deployment, b"\x04" + bytes(64))
+
+
+def with_layout(identifier_length: int) -> tuple[PayloadContract, ...]:
+    first, *others = IDENTITY.contracts
+    return (replace(first, layout=EventLayout(identifier_length)), *others)
 
 
 @pytest.fixture
@@ -38,9 +44,9 @@ def test_open__no_database__makes_it_and_opens_it_again(path: Path) -> None:
         ({"chain_id": 1}, "expected chain id 1, got 31337"),
         ({"genesis_hash": b"\x01" * 32}, "expected genesis hash 0x0101"),
         ({"node_public_key": b"\x04" + b"\x01" * 64}, "expected node public key 0x040101"),
-        ({"group_messages": b"\x09" * 20}, "expected group messages 0x0909"),
-        ({"identity_updates": b"\x09" * 20}, "expected identity updates 0x0909"),
-        ({"first_block": 9}, "expected first block 9, got 3"),
+        ({"contracts": IDENTITY.contracts[:1]}, "expected contracts contract 1 0x0101"),
+        ({"contracts": with_layout(16)}, r"MessageSent\(bytes16.*got .*MessageSent\(bytes32"),
+        ({"first_block": 2}, "expected first block 2, got 3"),
     ],
 )
 def test_open__database_of_another__says_what_differs_and_changes_nothing(
@@ -53,6 +59,17 @@ def test_open__database_of_another__says_what_differs_and_changes_nothing(
         Store.open(str(path), replace(IDENTITY, **change))
 
     assert path.read_bytes() == before
+
+
+def test_open__database_that_begins_below_the_record__is_taken(path: Path) -> None:
+    Store.open(str(path), IDENTITY).close()
+    contracts = tuple(replace(each, block=each.block + 2) for each in IDENTITY.contracts)
+    later = replace(IDENTITY, first_block=IDENTITY.first_block + 2, contracts=contracts)
+
+    store = Store.open(str(path), later)
+
+    assert store.identity == IDENTITY
+    store.close()
 
 
 def test_open__another_programs_database__changes_nothing(path: Path) -> None:
@@ -77,27 +94,80 @@ def test_open__file_that_is_no_database__changes_nothing(path: Path) -> None:
     assert path.read_text() == "dear diary, " * 100
 
 
-def test_open__another_schema_version__names_both(path: Path) -> None:
+@pytest.mark.parametrize("existing", [False, True])
+def test_open__made_by_a_newer_program__names_both_revisions(path: Path, existing: bool) -> None:
     Store.open(str(path), IDENTITY).close()
     connection = sqlite3.connect(path)
-    connection.execute("UPDATE identity SET schema_version = 99")
+    connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.commit()
     connection.close()
 
-    with pytest.raises(StoreError, match="expected schema version 1, got 99"):
-        Store.open(str(path), IDENTITY)
+    with pytest.raises(StoreError, match=f"{REVISION} or older, got 9999"):
+        Store.open_existing(str(path)) if existing else Store.open(str(path), IDENTITY)
 
 
-@pytest.mark.parametrize("existing", [False, True])
-def test_open__tables_without_an_identity__says_what_is_missing(path: Path, existing: bool) -> None:
+def test_open__killed_between_tables_and_identity__goes_on(path: Path) -> None:
     Store.open(str(path), IDENTITY).close()
     connection = sqlite3.connect(path)
     connection.execute("DELETE FROM identity")
+    connection.execute("DELETE FROM contracts")
     connection.commit()
     connection.close()
 
-    with pytest.raises(StoreError, match="expected a row in the table identity, got none"):
-        Store.open_existing(str(path)) if existing else Store.open(str(path), IDENTITY)
+    with pytest.raises(StoreError, match="expected an indexer's tables"):
+        Store.open_existing(str(path))
+    Store.open(str(path), IDENTITY).close()
+    Store.open_existing(str(path)).close()
+
+
+def test_open__second_indexer__is_refused_until_the_first_ends(path: Path) -> None:
+    first = Store.open(str(path), IDENTITY)
+
+    with pytest.raises(StoreInUse):
+        Store.open(str(path), IDENTITY)
+    with pytest.raises(StoreInUse):
+        Store.open_to_repair(str(path))
+    Store.open_existing(str(path)).close()
+    first.close()
+    Store.open_to_repair(str(path)).close()
+
+
+def rows_of(blocks: list[int], originator_id: int = 0) -> list[dict[str, Any]]:
+    """A row for each sequence id from 1 on, in the given blocks."""
+    return [
+        {
+            "originator_id": originator_id,
+            "sequence_id": sequence_id,
+            "block_number": block,
+            "block_hash": b"",
+            "transaction_hash": b"",
+            "transaction_index": 0,
+            "log_index": 0,
+            "originator_ns": 0,
+            "topic": b"",
+            "envelope": b"",
+        }
+        for sequence_id, block in enumerate(blocks, 1)
+        if block % 7
+    ]
+
+
+@given(blocks=st.lists(st.integers(1, 60)).map(sorted), wanted=st.integers(0, 62))
+def test_first_sequence_id_from__any_rows__is_the_smallest_at_or_above(
+    blocks: list[int], wanted: int
+) -> None:
+    rows = rows_of(blocks)
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        schema.envelopes.create(connection)
+        for table_rows in (rows, rows_of([3, 9], originator_id=1)):
+            if table_rows:
+                connection.execute(schema.envelopes.insert(), table_rows)
+        found = first_sequence_id_from(connection, schema.envelopes, 0, wanted)
+    engine.dispose()
+
+    expected = [row["sequence_id"] for row in rows if row["block_number"] >= wanted]
+    assert found == min(expected, default=None)
 
 
 def test_open__killed_before_the_tables_were_made__makes_them(path: Path) -> None:
@@ -120,89 +190,8 @@ def test_open__path_of_a_folder__is_refused(tmp_path: Path) -> None:
         Store.open(str(tmp_path), IDENTITY)
 
 
-@pytest.mark.parametrize("location", ["sqlite://", "://x", "nosuch://host/name"])
-def test_open__url_that_cannot_be_used__is_refused(location: str) -> None:
-    with pytest.raises(ConfigurationError):
-        Database(location)
-
-
-@pytest.mark.parametrize(
-    ("location", "got"),
-    [
-        ("postgres-ql://op:S3CRET@db/x", "a malformed postgres-ql:// URL"),
-        ("postgresql://op:S3CRET@db:54x2/x", "a malformed postgresql:// URL"),
-        ("postgresql://op:S3CRET", "a malformed postgresql:// URL"),
-        ("postgresql://op:pass@S3CRET@db/x", "a malformed postgresql:// URL"),
-        ("op:S3CRET@db://x", "a malformed URL"),
-        ("op:S3CRET@db/x", "a malformed URL"),
-        ("postgresql:/op:S3CRET@db/x", "a malformed URL"),
-        ("sqlite://op:S3CRET@db/x", "a malformed sqlite:// URL"),
-        ("sqlite://op:S3CRET@/:memory:", "a malformed sqlite:// URL"),
-        ("sqlite:///x?timeout=S3CRET", "a malformed sqlite:// URL"),
-    ],
-)
-def test_open__malformed_url__shows_its_scheme_only(location: str, got: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        Database(location)
-
-    assert str(caught.value) == f"database: expected a path or a URL, got {got}"
-    assert "S3CRET" not in "".join(traceback.format_exception(caught.value))
-
-
-@pytest.mark.parametrize(
-    "location", ["postgresql://op:S3CRET@db/x", "postgresql://op@db/x?password=S3CRET"]
-)
-def test_name__database_with_a_password__does_not_tell_it(
-    location: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(database, "_engine", lambda url: create_engine("sqlite://"))
-
-    assert Database(location).name in ("postgresql://op:***@db/x", "postgresql://op@db/x")
-
-
 def test_open_existing__no_file__leaves_none_behind(path: Path) -> None:
     with pytest.raises(StoreError, match="expected a file that exists, got none"):
         Store.open_existing(str(path))
 
     assert not path.exists()
-
-
-def test_writing__lock_held_by_another__says_so(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(database, "LOCK_SECONDS", 0)
-    Store.open(str(path), IDENTITY).close()
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-
-    with pytest.raises(StoreError, match="database is locked"), Database(str(path)).writing():
-        pass
-
-    other.close()
-
-
-def test_reading__while_another_commits__sees_one_state(path: Path) -> None:
-    Store.open(str(path), IDENTITY).close()
-    reader, writer = Database(str(path)), Database(str(path))
-    with reader.reading() as reading:
-        assert reading.execute(schema.reorgs.select()).all() == []
-        with writer.writing() as writing:
-            writing.execute(schema.reorgs.insert().values(
-                id=1, ancestor_number=1, ancestor_hash=b"", old_head_number=2,
-                old_head_hash=b"", depth=1))  # fmt: skip
-        assert reading.execute(schema.reorgs.select()).all() == []
-    with reader.reading() as reading:
-        assert len(reading.execute(schema.reorgs.select()).all()) == 1
-    reader.close()
-    writer.close()
-
-
-def test_schema__compiled_for_postgresql__has_types_that_hold_the_values() -> None:
-    statements = {
-        table.name: str(CreateTable(table).compile(dialect=postgresql.dialect()))
-        for table in schema.metadata.sorted_tables
-    }
-
-    assert "sequence_id BIGINT NOT NULL" in statements["envelopes"]
-    assert "envelope BYTEA NOT NULL" in statements["envelopes"]
-    assert not any("SERIAL" in statement for statement in statements.values())

@@ -263,7 +263,7 @@ def limited_to(blocks: int) -> Callable[[Logs], Logs]:
 
 def without_topics(ask: Logs) -> Logs:
     def answer(*arguments: Any, **options: Any) -> list[Log]:
-        return [replace(log, topics=log.topics[:1]) for log in ask(*arguments, **options)]
+        return [log._replace(topics=log.topics[:1]) for log in ask(*arguments, **options)]
 
     return answer
 

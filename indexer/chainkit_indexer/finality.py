@@ -1,0 +1,103 @@
+"""Which blocks are final: a policy that the operator sets (soft finality, XIP-49 §2.1.2).
+
+The chain may still replace what is above the final block; what is at or below it is never changed
+again. Ages are measured between two headers, never by the local clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, Self
+
+from chainkit.errors import ConfigurationError
+from chainkit.types import BlockHeader
+
+if TYPE_CHECKING:
+    # web3 takes longer to import than `--help` to answer.
+    from chainkit.chain import Endpoint
+
+NOTHING_FINAL: Final = -1
+"""The final block of a chain of which nothing is final yet."""
+
+DEFAULT_BLOCKS: Final = 256
+Tag = Literal["safe", "finalized"]
+_TAGS: Final[Mapping[str, Tag]] = {"safe": "safe", "finalized": "finalized"}
+
+_MILLISECONDS_PER_SECOND: Final = 1000
+_USUAL_ADVANCE: Final = 16
+"""Blocks that become final between two steps, mostly; more are searched by bisection."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinalityPolicy:
+    """Exactly one of ``blocks``, ``milliseconds`` and ``tag`` says when a block is final."""
+
+    blocks: int | None = DEFAULT_BLOCKS
+    """Final is what is so many blocks below the head."""
+    milliseconds: int | None = None
+    """Final is what is so much older than the head, by the headers' timestamps."""
+    tag: Tag | None = None
+    """Final is what the chain's own ``safe`` or ``finalized`` block is."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``64`` (blocks), ``30000ms``, ``safe`` or ``finalized``.
+
+        Raises ConfigurationError for anything else.
+        """
+        if (tag := _TAGS.get(text)) is not None:
+            return cls(blocks=None, tag=tag)
+        # A superscript is a digit to Python, but no number.
+        if not (match := re.fullmatch(r"([0-9]{1,12})(ms)?", text)):
+            expected = "a number of blocks, milliseconds as in 30000ms, safe or finalized"
+            raise ConfigurationError("finality", expected, repr(text))
+        number = int(match[1])
+        return cls(blocks=None, milliseconds=number) if match[2] else cls(blocks=number)
+
+    def __str__(self) -> str:
+        """Write it as ``parse`` reads it."""
+        if self.tag is not None:
+            return self.tag
+        return f"{self.milliseconds}ms" if self.blocks is None else str(self.blocks)
+
+    def final_block(self, endpoint: Endpoint, head: BlockHeader, known: int) -> int:
+        """Return the height of the final block of the chain that ends in ``head``.
+
+        ``known`` is the height that was final before (NOTHING_FINAL before the first): the answer
+        is never below it.
+        """
+        if self.tag is not None:
+            tagged = endpoint.tagged_header(self.tag)
+            # A replica may know a newer head than the one that this step follows.
+            found = NOTHING_FINAL if tagged is None else min(tagged.number, head.number)
+        elif self.milliseconds is not None:
+            found = _newest_older_than(endpoint, head, self.milliseconds, known)
+        else:
+            assert self.blocks is not None
+            found = head.number - self.blocks
+        return max(found, known, NOTHING_FINAL)
+
+
+def _newest_older_than(endpoint: Endpoint, head: BlockHeader, milliseconds: int, known: int) -> int:
+    """Return the highest block that is at least so old; timestamps never fall along a chain."""
+    latest = head.timestamp - -(-milliseconds // _MILLISECONDS_PER_SECOND)
+    if head.timestamp <= latest:
+        return head.number
+    low, high = known, head.number
+    # ``low`` is final, or nothing is; ``high`` is not. Most often ``low`` moves by a few blocks.
+    first = range(low + 1, min(low + 1 + _USUAL_ADVANCE, high))
+    for number, header in zip(first, endpoint.headers(list(first)), strict=True):
+        if header is None or header.timestamp > latest:
+            high = number
+            break
+        low = number
+    while high - low > 1:
+        middle = (low + high) // 2
+        header = endpoint.find_header(middle)
+        if header is not None and header.timestamp <= latest:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,190 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainkit.errors import EndpointUnavailable, InconsistentAnswer, RangeRefused
+from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.pages import TARGET_BYTES, AdaptiveRange, PageReader
+from chainkit_indexer.types import IndexedBlock, VerifiedPage
+from support.fake_chain import FakeChain, Post
+
+
+def chain_of(blocks: int, posts: int = 1) -> FakeChain:
+    chain = FakeChain()
+    chain.mine(*[[Post(f"{block} {post}") for post in range(posts)] for block in range(blocks)])
+    return chain
+
+
+def start_of(chain: FakeChain) -> IndexedBlock:
+    return IndexedBlock(chain.endpoint.header(chain.deployment.first_block - 1), {0: 0})
+
+
+def read_all(chain: FakeChain, reader: PageReader) -> list[VerifiedPage]:
+    head = chain.endpoint.head()
+    pages, start = [], start_of(chain)
+    while start.header.number < head.number:
+        page = reader.read(chain.endpoint, start, head, head.number)
+        assert page is not None
+        pages.append(page)
+        start = page.last
+    return pages
+
+
+def reader_of(
+    chain: FakeChain, page_blocks: int = 1000, looks_ahead: bool = False, recent_blocks: int = 0
+) -> PageReader:
+    return PageReader(IndexerSettings(chain.deployment, page_blocks), looks_ahead, recent_blocks)
+
+
+@given(
+    blocks=st.integers(1, 60),
+    page_blocks=st.integers(1, 70),
+    recent_blocks=st.integers(0, 70),
+    looks_ahead=st.booleans(),
+)
+def test_read__any_width__gives_every_payload_once(
+    blocks: int, page_blocks: int, recent_blocks: int, looks_ahead: bool
+) -> None:
+    chain = chain_of(blocks)
+    pages = read_all(chain, reader_of(chain, page_blocks, looks_ahead, recent_blocks))
+
+    ids = [placed.event.sequence_id for page in pages for placed in page.events]
+    assert ids == list(range(1, blocks + 1))
+    assert [b.header.number for page in pages for b in page.blocks] == list(
+        range(3, chain.head.number + 1)
+    )
+    assert all(len(page.blocks) <= page_blocks for page in pages)
+
+
+def test_read__recent_blocks_and_others__asks_by_hash_and_by_range() -> None:
+    chain = chain_of(40)
+    queries: list[dict[str, Any]] = []
+    chain.tamper = lambda method, params, result: (
+        queries.append(params[0]) or result if method == "eth_getLogs" else result
+    )
+    read_all(chain, reader_of(chain, recent_blocks=12))
+
+    by_range = [int(q["toBlock"], 16) for q in queries if "toBlock" in q]
+    by_hash = [q["blockHash"] for q in queries if "blockHash" in q]
+    assert max(by_range) == chain.head.number - 12
+    assert len(by_hash) == 12
+
+
+def refusing(most: int, suggested: int | None = None) -> Any:
+    def tamper(method: str, params: Any, result: Any) -> Any:
+        if method == "eth_getLogs" and "toBlock" in params[0]:
+            width = int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16) + 1
+            if width > most:
+                error = RangeRefused("logs", f"at most {most} blocks", width)
+                error.suggested_blocks = suggested
+                raise error
+        return result
+
+    return tamper
+
+
+@pytest.mark.parametrize("suggested", [None, 3, 1000])
+def test_read__endpoint_refuses_wide_ranges__narrows_and_stays(suggested: int | None) -> None:
+    chain = chain_of(60)
+    chain.tamper = refusing(3, suggested)
+    pages = read_all(chain, reader_of(chain))
+
+    assert sum(len(page.events) for page in pages) == 60
+    assert max(len(page.blocks) for page in pages) <= 3
+
+
+def test_read__endpoint_refuses_one_block__is_unavailable() -> None:
+    chain = chain_of(5)
+    chain.tamper = refusing(0)
+    with pytest.raises(EndpointUnavailable, match="an answer over fewer blocks"):
+        read_all(chain, reader_of(chain))
+
+
+def test_read__next_block_has_another_parent__is_none() -> None:
+    chain = chain_of(5)
+    head, start = chain.endpoint.head(), start_of(chain)
+    moved = IndexedBlock(replace(start.header, hash=b"\x09" * 32), start.sequence_ids)
+
+    for recent_blocks in (0, 64):
+        reader = reader_of(chain, recent_blocks=recent_blocks)
+        assert reader.read(chain.endpoint, moved, head, head.number) is None
+
+
+def test_read__page_ahead_of_a_branch_that_was_left__is_not_used() -> None:
+    chain = chain_of(10)
+    reader = reader_of(chain, page_blocks=2, looks_ahead=True)
+    head, start = chain.endpoint.head(), start_of(chain)
+    first = reader.read(chain.endpoint, start, head, head.number)
+    assert first is not None
+    chain.fork(chain.head.number - 3, [Post("other")], [], [])
+
+    again = reader.read(chain.endpoint, start, chain.endpoint.head(), chain.head.number)
+
+    assert again is not None
+    assert again.last.header.hash == chain.blocks[4].hash
+
+
+def test_read__page_ahead_failed__raises_and_then_asks_again() -> None:
+    chain = chain_of(10)
+    reader = reader_of(chain, page_blocks=2, looks_ahead=True)
+    head, start = chain.endpoint.head(), start_of(chain)
+    cuts = iter([True])
+
+    def cut_once(method: str, params: Any, result: Any) -> Any:
+        is_cut = method == "eth_getLogs" and int(params[0]["toBlock"], 16) >= 7
+        return result[:-1] if is_cut and next(cuts, False) else result
+
+    chain.tamper = cut_once
+    ids: list[int] = []
+    failures = 0
+    while start.header.number < head.number:
+        try:
+            page = reader.read(chain.endpoint, start, head, head.number)
+        except InconsistentAnswer:
+            failures += 1
+            continue
+        assert page is not None
+        ids += [placed.event.sequence_id for placed in page.events]
+        start = page.last
+
+    assert failures == 1
+    assert ids == list(range(1, 11))
+
+
+def test_adaptive_range__small_answers__doubles_up_to_its_bound() -> None:
+    width = AdaptiveRange(100)
+    seen = []
+    for _ in range(6):
+        seen.append(width.blocks)
+        width.adapt(width.blocks, answered_bytes=10)
+
+    assert seen == [16, 32, 64, 100, 100, 100]
+
+
+def test_adaptive_range__large_answers__aims_at_the_target() -> None:
+    width = AdaptiveRange(1000)
+    width.adapt(16, answered_bytes=4 * TARGET_BYTES)
+    assert width.blocks == 4
+    width.adapt(4, answered_bytes=100 * TARGET_BYTES)
+    assert width.blocks == 1
+
+
+def test_adaptive_range__refused__stays_below_until_it_tries_again() -> None:
+    width = AdaptiveRange(1000)
+    width.shrink(600, None)
+    assert width.blocks == 300
+    for _ in range(64):
+        width.adapt(width.blocks, 10)
+    assert width.blocks == 599
+    width.adapt(width.blocks, 10)
+    assert width.blocks == 1000
+
+
+@given(refused=st.integers(2, 5000), suggested=st.none() | st.integers(0, 10**6))
+def test_adaptive_range__refused__always_narrows(refused: int, suggested: int | None) -> None:
+    width = AdaptiveRange(5000)
+    width.shrink(refused, suggested)
+    assert 1 <= width.blocks < refused

@@ -24,13 +24,13 @@ export SPARK_LOCAL_IP := 127.0.0.1
 CONTRACTS := $(shell find contracts -name '*.sol')
 PYTEST := python -m pytest
 
-.PHONY: all help setup check format test unit forge coverage contracts integration fuzz mutation \
-  gas demo localnet lock generate clean
+.PHONY: all help setup check format test unit forge coverage contracts integration fuzz soak \
+  bench-index mutation gas demo localnet lock generate clean
 
 all: check unit  ## check and run the fast tests
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 ## ---------------------------------------------------------------- set-up
 
@@ -113,6 +113,12 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 	  echo "fuzz: again with make fuzz FUZZ_SEED=$$FUZZ_SEED"; \
 	  FOUNDRY_PROFILE=fuzz forge test --fuzz-seed "$$FUZZ_SEED"; \
 	  $(PYTEST) -p ape.pytest.plugin -s tests/contracts/test_stateful_*.py
+
+soak: setup  ## the indexer's faults, kills and state machines for long
+	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer -q -rs --timeout 7200
+
+bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
+	@python -m benchmarks.index
 
 mutation: setup  ## break the contracts on purpose, see which tests notice; writes docs/mutation.md
 	python -m tools.mutation run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from chainkit.errors import (
 from chainkit_indexer.types import Idle, StepResult
 
 _SLICE_SECONDS: Final = 0.05
+_COLLECT_AFTER_OBJECTS: Final = 100_000
 _STORE_PAUSES: Final = RetryPolicy()
 REPEATS_OF_A_DEEP_REORG: Final = 3
 """How often each endpoint must have contradicted the final block before a person is asked."""
@@ -50,6 +52,16 @@ class Observer(Protocol):
 
     def failed(self, error: ChainkitError) -> None:
         """Take note of an error after which the step is tried again."""
+
+
+def collect_garbage_seldom() -> None:
+    """Let Python look for cycles less often, for the rest of the process.
+
+    Answers are trees of many small objects without a cycle: to search them again and again took a
+    fifth of the time, and freed nothing.
+    """
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER_OBJECTS, 20, 20)
 
 
 class StopRequest:

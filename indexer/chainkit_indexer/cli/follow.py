@@ -100,7 +100,7 @@ def run_command(
     """
     from chainkit.chain import HeadWatcher
     from chainkit_indexer.monitoring.monitor import Monitor
-    from chainkit_indexer.run import Goal, StopRequest, run
+    from chainkit_indexer.run import Goal, StopRequest, collect_garbage_seldom, run
 
     stop = StopRequest()
     limits = ReadyLimits(stale_seconds, ready_lag_blocks, serve == "final")
@@ -110,6 +110,7 @@ def run_command(
         HeadWatcher(websocket_url, poll_seconds) as heads,
     ):
         stop.listen()
+        collect_garbage_seldom()
         position = follows.store.position()
         monitor.watch(follows.pool, heads, position.sequence_ids if position else {})
         run(

@@ -25,26 +25,34 @@ def parse_header(value: Any) -> BlockHeader:
 
 def parse_logs(values: Iterable[Any]) -> list[Log]:
     """Build logs from an endpoint's log objects."""
-    # Logs of one block share its hash, those of one contract its address and topic.
-    known: dict[str, bytes] = {}
+    # Logs of one block share its hash and height, those of one contract its address and topic.
+    hashes: dict[str, bytes] = {}
+    quantities: dict[str, int] = {}
 
     def shared(text: str, length: int) -> bytes:
-        found = known.get(text)
+        found = hashes.get(text)
         if found is None or len(found) != length:
-            found = known[text] = parse_bytes(text, length)
+            found = hashes[text] = parse_bytes(text, length)
         return found
 
+    def quantity(text: str) -> int:
+        found = quantities.get(text)
+        if found is None:
+            found = quantities[text] = parse_integer(text)
+        return found
+
+    # By position, in the order of the fields: by name takes longer.
     return [
         Log(
-            address=shared(value["address"], 20),
-            topics=tuple([shared(topic, 32) for topic in _list(value["topics"])]),
-            data=parse_bytes(value["data"]),
-            block_number=parse_integer(value["blockNumber"]),
-            block_hash=shared(value["blockHash"], 32),
-            transaction_hash=parse_bytes(value["transactionHash"], 32),
-            transaction_index=parse_integer(value["transactionIndex"]),
-            log_index=parse_integer(value["logIndex"]),
-            removed=bool(value.get("removed", False)),
+            shared(value["address"], 20),
+            tuple([shared(topic, 32) for topic in _list(value["topics"])]),
+            parse_bytes(value["data"]),
+            quantity(value["blockNumber"]),
+            shared(value["blockHash"], 32),
+            parse_bytes(value["transactionHash"], 32),
+            quantity(value["transactionIndex"]),
+            quantity(value["logIndex"]),
+            bool(value.get("removed", False)),
         )
         for value in _list(values)
     ]

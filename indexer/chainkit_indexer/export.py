@@ -48,7 +48,6 @@ _SAME_FOREVER: Final = (
     "node_public_key",
     "contracts",
     "from_block",
-    "range_blocks",
 )
 """What a folder's exports have in common; the rest of a manifest moves with the cursor."""
 
@@ -82,20 +81,22 @@ class _Range:
 def write_export(
     store: Store,
     directory: Path,
-    range_blocks: int = DEFAULT_RANGE_BLOCKS,
+    range_blocks: int | None = None,
     check_digests: bool = False,
     progress: Progress = lambda done, files: None,
 ) -> Exported:
     """Bring the export in a folder up to the cursor; the same state gives the same bytes.
 
-    Safe while an indexer writes: everything is read in one transaction. Of the finished ranges
-    that are there already the sizes are proved, and with ``check_digests`` the digests. Raises
-    StoreError where nothing was indexed so far, the folder holds anything else (another node's or
-    chain's export, other ranges, a file that changed), or it cannot be written.
+    ``range_blocks`` is the folder's own where it is not given, or else DEFAULT_RANGE_BLOCKS. Safe
+    while an indexer writes: everything is read in one transaction. Of the finished ranges that are
+    there already the sizes are proved, and with ``check_digests`` the digests. Raises StoreError
+    where nothing was indexed so far, the folder holds anything else (another node's or chain's
+    export, other ranges, a file that changed), or it cannot be written.
     """
     with store.reading() as connection:
-        about = _about(store, connection, range_blocks)
+        about = _about(store, connection)
         with ExportFolder(directory, EXPORT_KIND, [*_RANGED, *_WHOLE]) as folder:
+            about["range_blocks"] = _range_blocks(directory, folder.manifest, range_blocks)
             kept = _kept_files(connection, directory, folder.manifest, about)
             folder.check(kept, check_digests)
             originators = sorted({each.originator_id for each in store.identity.contracts})
@@ -105,7 +106,7 @@ def write_export(
     return Exported(manifest, tuple(sorted(kept)))
 
 
-def _about(store: Store, connection: Connection, range_blocks: int) -> dict[str, Any]:
+def _about(store: Store, connection: Connection) -> dict[str, Any]:
     identity, position = store.identity, read_position(connection)
     if position is None or position.header.number < identity.first_block:
         raise StoreError(f"database {store.name}", "an indexed block", "none yet")
@@ -119,11 +120,21 @@ def _about(store: Store, connection: Connection, range_blocks: int) -> dict[str,
         "to_block": position.header.number,
         "to_block_hash": hex0x(position.header.hash),
         "node_public_key": hex0x(identity.node_public_key),
-        "range_blocks": range_blocks,
         "final_block": final_block if final_block >= 0 else None,
         "last_reorg": connection.scalar(select(func.max(schema.reorgs.c.id))) or 0,
         "registry": _registry(connection),
     }
+
+
+def _range_blocks(directory: Path, before: Manifest | None, asked: int | None) -> int:
+    if before is None:
+        return asked or DEFAULT_RANGE_BLOCKS
+    found, subject = before.range_blocks, f"export {directory}"
+    if not found:
+        raise StoreError(subject, "range_blocks from 1 in its manifest", found)
+    if asked not in (None, found):
+        raise StoreError(subject, f"--range-blocks {found} as it was made with", asked)
+    return found
 
 
 def _registry(connection: Connection) -> dict[str, Any] | None:

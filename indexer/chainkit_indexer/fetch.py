@@ -63,7 +63,7 @@ def linked_headers(endpoint: Endpoint, first: int, last: int) -> list[BlockHeade
     """Return the headers from ``first`` to ``last``, each the parent of the next.
 
     Raises InconsistentAnswer where one is missing, does not link, or bears a time that an
-    envelope cannot hold.
+    envelope cannot hold or that lies before its parent's.
     """
     return check_links(endpoint, first, endpoint.headers(range(first, last + 1)))
 
@@ -87,6 +87,9 @@ def check_links(
                 f"parent 0x{parent.hash.hex()}",
                 f"0x{child.parent_hash.hex()}",
             )
+        if child.timestamp < parent.timestamp:
+            subject = f"time of block {child.number} at {endpoint.name}"
+            raise InconsistentAnswer(subject, f"{parent.timestamp} or later", child.timestamp)
     return headers
 
 
@@ -102,7 +105,7 @@ def fetch_page(
     InconsistentAnswer where logs contradict the headers, the contracts or the counters.
     """
     logs = endpoint.logs_of(headers, payload_logs.wanted)
-    return verified_page(endpoint, payload_logs, start, headers, logs)
+    return verified_page(endpoint, payload_logs, start, headers, logs, is_recent=True)
 
 
 def verified_page(
@@ -111,16 +114,18 @@ def verified_page(
     start: IndexedBlock,
     headers: Sequence[BlockHeader],
     logs: Sequence[Log],
+    is_recent: bool = False,
 ) -> VerifiedPage:
     """Return a page of linked blocks and the logs that came for them, if all of it holds.
 
-    Raises InconsistentAnswer as ``fetch_page``.
+    Of recent blocks every endpoint has the state. Raises InconsistentAnswer as ``fetch_page``.
     """
     of_number = {header.number: header for header in headers}
     _check_filters(endpoint, payload_logs, of_number, logs)
     events = [_placed_event(log, of_number[log.block_number], payload_logs) for log in logs]
+    _check_transactions(endpoint, logs)
     blocks = _count_through(start, headers, events)
-    uncounted = _check_counters(endpoint, payload_logs.deployment, blocks[-1])
+    uncounted = _check_counters(endpoint, payload_logs.deployment, blocks[-1], is_recent)
     if uncounted:
         _check_blooms(endpoint, payload_logs, headers, logs, uncounted)
     return VerifiedPage(start, blocks, tuple(events))
@@ -138,6 +143,20 @@ def _check_filters(
         if bloom is not None and not may_hold(bloom, payload_logs.masks[address]):
             subject, got = f"bloom filter of block {number} at {endpoint.name}", "none"
             raise InconsistentAnswer(subject, f"the bits of 0x{address.hex()}", got)
+
+
+def _check_transactions(endpoint: Endpoint, logs: Sequence[Log]) -> None:
+    """Raise InconsistentAnswer where one place in a block has two transactions, or the reverse."""
+    hash_at: dict[tuple[bytes, int], bytes] = {}
+    place_of: dict[tuple[bytes, bytes], int] = {}
+    for log in logs:
+        block, index, transaction = log.block_hash, log.transaction_index, log.transaction_hash
+        if (
+            hash_at.setdefault((block, index), transaction) != transaction
+            or place_of.setdefault((block, transaction), index) != index
+        ):
+            subject, got = f"log at {endpoint.name}", f"another at index {index}"
+            raise InconsistentAnswer(subject, "one transaction at a place", got, log.place)
 
 
 def _placed_event(log: Log, header: BlockHeader, payload_logs: PayloadLogs) -> PlacedEvent:
@@ -185,12 +204,16 @@ def _count_through(
 
 
 def _check_counters(
-    endpoint: Endpoint, deployment: FollowedDeployment, last: IndexedBlock
+    endpoint: Endpoint, deployment: FollowedDeployment, last: IndexedBlock, is_recent: bool
 ) -> frozenset[int]:
     """Hold the page to the contracts' own numbers; return the originators that none tells of."""
     uncounted = set()
     for originator_id, counter in deployment.counters.items():
         told = counter and read_counter(endpoint, counter, last.header.reference)
+        if told is None and counter is not None and is_recent:
+            subject = f"counter at {endpoint.name}"
+            block = last.header.reference
+            raise InconsistentAnswer(subject, f"the state of the recent block {block}", "none")
         if told is None:
             uncounted.add(originator_id)
         elif told != last.sequence_ids[originator_id]:
@@ -221,18 +244,22 @@ def _check_blooms(
         if payload_logs.contracts[address].originator_id in originator_ids
     }
     seen = {(log.block_number, log.address) for log in logs}
+    # Cut off after its last log, an originator leaves no gap: not within that block either.
+    ends = {address: max((n for n, a in seen if a == address), default=None) for address in masks}
     doubtful = [
         header
         for header in headers
-        if any(
+        if header.number in ends.values()
+        or any(
             (header.number, address) not in seen and _may_hold(header, mask)
             for address, mask in masks.items()
         )
     ]
+    known = {(log.block_number, log.log_index) for log in logs}
     all_logs = endpoint.logs_of(doubtful, ANY_LOG)
     for log in all_logs:
         is_wanted = log.topics[:1] == (payload_logs.topics.get(log.address),)
-        if is_wanted and (log.block_number, log.address) not in seen:
+        if is_wanted and (log.block_number, log.log_index) not in known:
             subject = f"logs of block {log.block_number} at {endpoint.name}"
             raise InconsistentAnswer(subject, "the same logs twice", f"one more at {log.place}")
     for header in doubtful:

@@ -7,11 +7,11 @@ again. Ages are measured between two headers, never by the local clock.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Self
 
-from chainkit.errors import ConfigurationError
+from chainkit.errors import ConfigurationError, InconsistentAnswer
 from chainkit.types import BlockHeader
 
 if TYPE_CHECKING:
@@ -62,22 +62,42 @@ class FinalityPolicy:
             return self.tag
         return f"{self.milliseconds}ms" if self.blocks is None else str(self.blocks)
 
-    def final_block(self, endpoint: Endpoint, head: BlockHeader, known: int) -> int:
+    def final_block(
+        self,
+        endpoint: Endpoint,
+        head: BlockHeader,
+        known: int,
+        hash_of: Callable[[int], bytes | None] = lambda number: None,
+    ) -> int:
         """Return the height of the final block of the chain that ends in ``head``.
 
         ``known`` is the height that was final before (NOTHING_FINAL before the first): the answer
-        is never below it.
+        is never below it. ``hash_of`` gives the hash of a block of that chain, if it is known.
+        Raises InconsistentAnswer where the chain's own final block is of another one.
         """
         if self.tag is not None:
-            tagged = endpoint.tagged_header(self.tag)
-            # A replica may know a newer head than the one that this step follows.
-            found = NOTHING_FINAL if tagged is None else min(tagged.number, head.number)
+            found = self._tagged_block(endpoint, head, hash_of)
         elif self.milliseconds is not None:
             found = _newest_older_than(endpoint, head, self.milliseconds, known)
         else:
             assert self.blocks is not None
             found = head.number - self.blocks
         return max(found, known, NOTHING_FINAL)
+
+    def _tagged_block(
+        self, endpoint: Endpoint, head: BlockHeader, hash_of: Callable[[int], bytes | None]
+    ) -> int:
+        assert self.tag is not None
+        tagged = endpoint.tagged_header(self.tag)
+        if tagged is None:
+            return NOTHING_FINAL
+        ours = hash_of(tagged.number)
+        if ours not in (None, tagged.hash):
+            subject, got = f"{self.tag} block at {endpoint.name}", f"0x{tagged.hash.hex()}"
+            place = f"block {tagged.number}"
+            raise InconsistentAnswer(subject, f"0x{(ours or b'').hex()}", got, place)
+        # A replica may know a newer head than the one that this step follows.
+        return min(tagged.number, head.number)
 
 
 def _newest_older_than(endpoint: Endpoint, head: BlockHeader, milliseconds: int, known: int) -> int:

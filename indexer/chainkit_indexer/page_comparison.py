@@ -18,7 +18,11 @@ from chainkit.signatures import SIGNATURE_LENGTH, keccak256
 from chainkit_indexer.build import ENVELOPE_COLUMNS, QUARANTINE_COLUMNS, build_rows
 from chainkit_indexer.signing import Signatures, Signer
 from chainkit_indexer.storage import schema
-from chainkit_indexer.storage.store import PAYLOAD_TABLES, read_position
+from chainkit_indexer.storage.store import (
+    PAYLOAD_TABLES,
+    encode_sequence_ids,
+    read_position,
+)
 from chainkit_indexer.types import IndexedBlock, PageRows, VerifiedPage
 
 _SHOWN_BYTES: Final = 65
@@ -66,9 +70,9 @@ def page_differences(
     so that a row is found whatever its other columns say.
     """
     known = _known_blocks(connection, page)
-    for header in (block.header for block in page.blocks):
-        if (stored := known.get(header.number, header.hash)) != header.hash:
-            yield _difference("block", header.hash, stored, f"block {header.number}")
+    for block in page.blocks:
+        if (stored := known.get(block.header.number)) is not None:
+            yield from _block_differences(block, stored)
     for table, names, built in (
         (schema.envelopes, ENVELOPE_COLUMNS, rows.envelopes),
         (schema.quarantine, QUARANTINE_COLUMNS, rows.quarantine),
@@ -86,7 +90,9 @@ def end_differences(connection: Connection, last: IndexedBlock) -> Iterator[Diff
     where = f"block {last.header.number}"
     position = read_position(connection)
     is_cursor = position is not None and position.header.number == last.header.number
-    for table, key in _strays(connection, last.sequence_ids, is_cursor):
+    # Below the cursor, what it says bounds the sequence: what follows was not compared.
+    ends = last if is_cursor or position is None else position
+    for table, key in _strays(connection, ends.sequence_ids):
         yield _difference(_name(table, key), "none", "one", where)
     if position is not None and is_cursor and position.sequence_ids != last.sequence_ids:
         expected = f"sequence ids {dict(last.sequence_ids)}"
@@ -152,24 +158,35 @@ def _rows_of(
     return rows
 
 
-def _known_blocks(connection: Connection, page: VerifiedPage) -> dict[int, bytes]:
-    blocks = schema.blocks.c
+def _known_blocks(connection: Connection, page: VerifiedPage) -> dict[int, Mapping[Any, Any]]:
+    number = schema.blocks.c.number
     first, last = page.blocks[0].header.number, page.last.header.number
-    query = select(blocks.number, blocks.hash).where(blocks.number.between(first, last))
-    return {row.number: row.hash for row in connection.execute(query)}
+    query = select(schema.blocks).where(number.between(first, last))
+    return {row["number"]: row for row in connection.execute(query).mappings()}
 
 
-def _strays(
-    connection: Connection, sequence_ids: Mapping[int, int], is_cursor: bool
-) -> Iterator[tuple[Table, Key]]:
+def _block_differences(block: IndexedBlock, stored: Mapping[Any, Any]) -> Iterator[Difference]:
+    header = block.header
+    expected = {
+        "hash": header.hash,
+        "parent_hash": header.parent_hash,
+        "timestamp": header.timestamp,
+        "sequence_ids": encode_sequence_ids(block.sequence_ids),
+    }
+    for column, value in expected.items():
+        if stored[column] != value:
+            what = f"{column} {_shown(value)}"
+            yield _difference("known block", what, stored[column], f"block {header.number}")
+
+
+def _strays(connection: Connection, sequence_ids: Mapping[int, int]) -> Iterator[tuple[Table, Key]]:
     """Find rows of an originator that is not followed, or beyond the sequence's ends."""
     for table in PAYLOAD_TABLES:
         sequence_id = table.c.sequence_id
         for originator_id in _originators(connection, table):
             query = select(sequence_id).where(table.c.originator_id == originator_id)
             if (last := sequence_ids.get(originator_id)) is not None:
-                beyond = sequence_id < 1
-                query = query.where(beyond | (sequence_id > last) if is_cursor else beyond)
+                query = query.where((sequence_id < 1) | (sequence_id > last))
             for found in connection.scalars(query.order_by(sequence_id)):
                 yield table, (originator_id, found)
 

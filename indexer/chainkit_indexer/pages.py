@@ -99,15 +99,32 @@ class PageReader:
         Raises what ``fetch`` does, and EndpointUnavailable where the endpoint does not even give
         one block's logs, or takes long to say that it gives none of several.
         """
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead.endpoint is endpoint and ahead.follows(start):
-            page = ahead.page.result()
-        else:
+        page = self._taken_from_ahead(endpoint, start, head)
+        if page is None:
             page = self._fetch(endpoint, start, head, top)
         if self._worker is not None and page is not None and page.last.header.number < top:
             following = partial(self._fetch, endpoint, page.last, head, top)
             self._ahead = _Ahead(endpoint, page.last, self._worker.submit(following))
         return page
+
+    def _taken_from_ahead(
+        self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader
+    ) -> VerifiedPage | None:
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
+            return None
+        if ahead.endpoint is not endpoint:
+            # The one that was left may never answer, and nobody must wait behind it.
+            self._worker = _Worker()
+            return None
+        if not ahead.follows(start):
+            return None
+        page = ahead.page.result()
+        if page is None or page.last.header.number <= head.number - self._recent_blocks:
+            return page
+        # Near the head, the chain may have left the branch since the page was fetched.
+        now = endpoint.find_header(page.last.header.number)
+        return page if now is not None and now.hash == page.last.header.hash else None
 
     def _fetch(
         self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader, top: int
@@ -147,7 +164,10 @@ class PageReader:
     ) -> VerifiedPage | None:
         first = start.header.number + 1
         is_head = first == last == head.number
-        headers = [head] if is_head else linked_headers(endpoint, first, last)
+        if is_head:
+            headers = check_links(endpoint, first, [head])
+        else:
+            headers = linked_headers(endpoint, first, last)
         if headers[0].parent_hash != start.header.hash:
             return None
         return fetch_page(endpoint, self._payload_logs, start, headers)

@@ -127,6 +127,9 @@ def _check_bounds(
 ) -> None:
     subject = f"database {store.name}"
     lowest, highest = max(store.identity.first_block - 1, 0), position.header.number - 1
+    if highest < lowest or to_block == position.header.number:
+        place = f"nothing above block {position.header.number} is stored"
+        raise StoreError(subject, "blocks to take back", "none", place)
     if not lowest <= to_block <= highest:
         raise StoreError(subject, f"a block from {lowest} to {highest}, below the cursor", to_block)
     if to_block < final_block and not below_final:
@@ -151,7 +154,12 @@ def _target_on_chain(
         expected = f"a block up to {shared}"
         place = f"stored payloads above it lie in other blocks than at {endpoint.name}"
         raise StoreError(f"database {store.name}", expected, to_block, place)
-    return IndexedBlock(endpoint.header(to_block), sequence_ids)
+    # Between the last stored payload and ``to_block``, this chain may hold others.
+    last = max(
+        (_block_of(connection, *each).number for each in sequence_ids.items() if each[1]),
+        default=max(identity.first_block - 1, 0),
+    )
+    return IndexedBlock(endpoint.header(last), sequence_ids)
 
 
 def _highest_shared_block(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import signal
 import time
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Final, Protocol
@@ -19,13 +20,13 @@ from chainkit.errors import (
     RetryableChainError,
     StoreUnavailable,
 )
-from chainkit_indexer.types import Idle, StepResult
+from chainkit_indexer.types import Idle, RolledBack, StepResult
 
 _SLICE_SECONDS: Final = 0.05
+_MOST_DOUBLINGS: Final = 16
+REPEATS_OF_A_DEEP_REORG: Final = 3
 _COLLECT_AFTER_OBJECTS: Final = 100_000
 _STORE_PAUSES: Final = RetryPolicy()
-REPEATS_OF_A_DEEP_REORG: Final = 3
-"""How often each endpoint must have contradicted the final block before a person is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,56 @@ class StopRequest:
         signal.signal(number, signal.SIG_DFL)
 
 
+class DeepReorgs:
+    """Decides when a reorg beyond the final block is believed: it needs a person then.
+
+    One endpoint that lies must not stop the indexer, nor one that is dead keep it from stopping:
+    each one has to say it REPEATS_OF_A_DEEP_REORG times, or nothing at all for SILENCE_SECONDS.
+    """
+
+    SILENCE_SECONDS: Final = 60.0
+
+    def __init__(self, endpoints: Sequence[Endpoint], clock: Callable[[], float]) -> None:
+        """Begin with nothing said."""
+        self._endpoints = endpoints
+        self._clock = clock
+        self._said: Counter[Endpoint] = Counter()
+        self._first_said = 0.0
+
+    def is_believed(self, endpoint: Endpoint) -> bool:
+        """Take note that an endpoint contradicts the final block; tell whether all do."""
+        if not self._said:
+            self._first_said = self._clock()
+        self._said[endpoint] += 1
+        is_long_ago = self._clock() - self._first_said >= self.SILENCE_SECONDS
+        return self._said[endpoint] >= REPEATS_OF_A_DEEP_REORG and all(
+            self._said[each] >= REPEATS_OF_A_DEEP_REORG or (is_long_ago and not self._said[each])
+            for each in self._endpoints
+        )
+
+    def refuted(self) -> None:
+        """Take note of a step that went well: the final block stands."""
+        self._said.clear()
+
+
+class Alternations:
+    """Notices an endpoint that goes to and fro between branches, each time taken for a reorg."""
+
+    MOST: Final = 6
+    WITHIN_SECONDS: Final = 60.0
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Begin with no reorg."""
+        self._clock = clock
+        self._moments: deque[float] = deque(maxlen=self.MOST)
+
+    def are_too_many(self) -> bool:
+        """Take note of a reorg; tell whether there were more than a chain makes."""
+        self._moments.append(self._clock())
+        oldest = self._moments[0]
+        return len(self._moments) == self.MOST and self._clock() - oldest < self.WITHIN_SECONDS
+
+
 def run(
     take_step: Callable[[Endpoint], StepResult],
     pool: EndpointPool,
@@ -96,17 +147,18 @@ def run(
     stop: StopRequest,
     observer: Observer,
     chores: Callable[[Endpoint, StepResult], bool] = lambda endpoint, result: False,
+    clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Take steps until the goal is reached or a stop is requested.
 
     Work is followed by the next step at once, idleness by the next head or poll. An endpoint's
     error is the pool's to answer, with another endpoint or a pause; a database that does not
     answer is waited for. Every other error ends the loop, and so does a reorg beyond the final
-    block once the endpoints have repeated it: one that lies must not stop the indexer.
-    ``chores`` are done after each step with the endpoint that served it; they return whether
-    there is more of them to do.
+    block once it is believed (see DeepReorgs). ``chores`` are done after each step with the
+    endpoint that served it; they return whether there is more of them to do.
     """
-    too_deep = store_failures = 0
+    deep_reorgs, alternations = DeepReorgs(pool.endpoints, clock), Alternations(clock)
+    store_failures = 0
     while not stop.is_set:
         try:
             endpoint = pool.choose()
@@ -114,34 +166,38 @@ def run(
             observer.failed(error)
             stop.wait(pool.seconds_until_available())
             continue
-        began = time.monotonic()
+        began = clock()
         try:
             result = take_step(endpoint)
         except ReorgTooDeep as error:
-            too_deep += 1
-            if too_deep == REPEATS_OF_A_DEEP_REORG * len(pool.endpoints):
+            if deep_reorgs.is_believed(endpoint):
                 raise
             pool.failed(endpoint, _contradiction(error))
             observer.failed(error)
+            continue
         except ChainError as error:
-            too_deep = 0
             pool.failed(endpoint, error)
             observer.failed(error)
+            continue
         except StoreUnavailable as error:
             observer.failed(error)
-            stop.wait(_STORE_PAUSES.pause(store_failures, None))
+            stop.wait(_STORE_PAUSES.pause(min(store_failures, _MOST_DOUBLINGS), None))
             store_failures += 1
-        else:
-            too_deep = store_failures = 0
-            pool.succeeded(endpoint)
-            pool.saw_head(endpoint, result.head.number)
-            heads.saw_head(result.head.hash)
-            observer.succeeded(result, time.monotonic() - began)
-            is_busy = chores(endpoint, result)
-            if goal.is_reached(result) and not is_busy:
-                return
-            if isinstance(result, Idle) and not is_busy:
-                heads.wait(lambda: stop.is_set)
+            continue
+        store_failures = 0
+        deep_reorgs.refuted()
+        pool.succeeded(endpoint)
+        pool.saw_head(endpoint, result.head.number)
+        heads.saw_head(result.head.hash)
+        observer.succeeded(result, clock() - began)
+        if isinstance(result, RolledBack) and alternations.are_too_many():
+            subject, got = f"chain at {endpoint.name}", f"{Alternations.MOST} reorgs in a minute"
+            pool.failed(endpoint, InconsistentAnswer(subject, "one branch", got))
+        is_busy = chores(endpoint, result)
+        if goal.is_reached(result) and not is_busy:
+            return
+        if isinstance(result, Idle) and not is_busy:
+            heads.wait(lambda: stop.is_set)
 
 
 def _contradiction(error: ReorgTooDeep) -> InconsistentAnswer:

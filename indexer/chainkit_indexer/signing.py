@@ -59,7 +59,9 @@ class SignerProcess(Signer):
         """Start the child, and hand it the secret."""
         super().__init__(key)
         self._child = subprocess.Popen(
-            [sys.executable, "-m", _MODULE],
+            # -P, and no folder of anybody's: a module found there would be handed the secret.
+            [sys.executable, "-P", "-m", _MODULE],
+            cwd="/",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # Ctrl-C reaches the whole foreground group: the step that runs must still end.
@@ -129,7 +131,8 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
 if __name__ == "__main__":
     # The parent ends it by closing the pipe; a signal to both must not end it before.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     # When the parent is gone, so is the reason to sign.
     with suppress(BrokenPipeError):
         _serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from chainkit.chain import Endpoint
-from chainkit.errors import InconsistentAnswer
+from chainkit.errors import InconsistentAnswer, ReorgTooDeep
 from chainkit.payload_contract import FollowedDeployment
-from chainkit.types import BlockHeader
+from chainkit.types import BlockHeader, BlockReference
 from chainkit_indexer.build import build_rows
 from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.fetch import linked_headers
 from chainkit_indexer.pages import PageReader
 from chainkit_indexer.reorg import find_ancestor
 from chainkit_indexer.signing import Signer
@@ -48,6 +49,8 @@ def step(
     cursor = position.header.number
     if _is_nothing_new(store, position, head):
         return Idle(position.header.reference, head, known_final)
+    if stored is None and head.number <= cursor:
+        raise _mixed(endpoint, head.number)
     if head.number <= cursor:
         return _roll_back(endpoint, store, position, head)
     top = head.number
@@ -61,17 +64,34 @@ def step(
         final = top
         if not settings.serves_final_only:
             # Not by the head, which nothing proves so far: what is final never goes back.
-            final = settings.finality.final_block(endpoint, page.last.header, known_final)
+            hashes = {block.header.number: block.header.hash for block in page.blocks}
+            final = settings.finality.final_block(
+                endpoint,
+                page.last.header,
+                known_final,
+                lambda number: hashes.get(number) or _known_hash(store, number),
+            )
         return _commit(store, signer, page, head, final)
     if stored is None:
-        subject = f"block {cursor} at {endpoint.name}"
-        raise InconsistentAnswer(subject, "the same block twice", "another one")
+        raise _mixed(endpoint, cursor)
     return _roll_back(endpoint, store, position, head)
+
+
+def _mixed(endpoint: Endpoint, number: int) -> InconsistentAnswer:
+    # Two reads of one height differ: they came from two replicas.
+    subject = f"block {number} at {endpoint.name}"
+    return InconsistentAnswer(subject, "the same block twice", "another one")
+
+
+def _known_hash(store: Store, number: int) -> bytes | None:
+    known = store.blocks(number)
+    return known[-1].header.hash if known and known[-1].header.number == number else None
 
 
 def _before_first_block(endpoint: Endpoint, deployment: FollowedDeployment) -> IndexedBlock:
     # Block 0 holds no log, so it can stand before a page also where the record begins with it.
-    header = endpoint.header(max(deployment.first_block - 1, 0))
+    number = max(deployment.first_block - 1, 0)
+    [header] = linked_headers(endpoint, number, number)
     return IndexedBlock(header, dict.fromkeys(deployment.originator_ids, 0))
 
 
@@ -80,8 +100,7 @@ def _final_of_proved_head(
 ) -> int:
     # A replica that names a height too high cannot show the block of that height.
     if endpoint.header(head.number).hash != head.hash:
-        subject = f"block {head.number} at {endpoint.name}"
-        raise InconsistentAnswer(subject, "the same block twice", "another one")
+        raise _mixed(endpoint, head.number)
     return settings.finality.final_block(endpoint, head, known_final)
 
 
@@ -110,15 +129,28 @@ def _commit(
 
 
 def _roll_back(
-    endpoint: Endpoint, store: Store, position: IndexedBlock, head: BlockHeader
+    endpoint: Endpoint,
+    store: Store,
+    position: IndexedBlock,
+    head: BlockHeader,
 ) -> RolledBack:
-    top = min(position.header.number, head.number)
-    ancestor = find_ancestor(endpoint, store.blocks(top), store.name)
-    reorg_id, retracted = store.retract(position, ancestor)
+    known = store.blocks(min(position.header.number, head.number))
+    try:
+        ancestor = find_ancestor(endpoint, known, store.name)
+    except ReorgTooDeep:
+        oldest = known[0].header
+        if store.final_block() >= oldest.number:
+            raise
+        # None of it is final yet, so nothing forbids to begin anew.
+        cursor = BlockReference(oldest.number - 1, oldest.parent_hash)
+        reorg_id, retracted = store.retract_all(position)
+    else:
+        cursor = ancestor.header.reference
+        reorg_id, retracted = store.retract(position, ancestor)
     return RolledBack(
         reorg_id=reorg_id,
-        depth=position.header.number - ancestor.header.number,
-        cursor=ancestor.header.reference,
+        depth=position.header.number - cursor.number,
+        cursor=cursor,
         head=head,
         final_block=store.final_block(),
         retracted=retracted,

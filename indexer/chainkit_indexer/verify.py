@@ -7,15 +7,14 @@ that the built envelope and this signature make.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
-from chainkit.chain import Endpoint, EndpointPool, NoEndpointAvailable
+from chainkit.chain import Endpoint, EndpointPool
 from chainkit.counter import read_counter
-from chainkit.errors import ChainError, InconsistentAnswer, StoreError
+from chainkit.errors import InconsistentAnswer, StoreError
 from chainkit.payload_contract import FollowedDeployment
 from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS, IndexerSettings
 from chainkit_indexer.page_comparison import (
@@ -32,8 +31,6 @@ from chainkit_indexer.types import IndexedBlock, VerifiedPage
 
 _PATIENCE_SECONDS: Final = 60.0
 """How long a page may take until its endpoints are given up."""
-
-_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +112,12 @@ def _pages(
     pool: EndpointPool, store: Store, settings: IndexerSettings, blocks: tuple[int, int]
 ) -> Iterator[VerifiedPage]:
     first, last = blocks
-    reader = PageReader(settings, looks_ahead=True)
-    start = _patiently(pool, partial(_before, store, settings.deployment, first))
+    reader = PageReader(settings, looks_ahead=True, recent_blocks=0)
+    before = partial(_before, store, settings.deployment, first)
+    start = pool.first_answer(before, _PATIENCE_SECONDS)
     while start.header.number < last:
-        page = _patiently(pool, partial(_page_after, reader, start, last))
+        page_after = partial(_page_after, reader, start, last)
+        page = pool.first_answer(page_after, _PATIENCE_SECONDS)
         yield page
         start = page.last
 
@@ -147,25 +146,3 @@ def _before(
         if counter and (told := read_counter(endpoint, counter, header.reference)) is not None:
             sequence_ids[originator_id] = told
     return IndexedBlock(header, sequence_ids)
-
-
-def _patiently(pool: EndpointPool, ask: Callable[[Endpoint], _Answer]) -> _Answer:
-    """Ask one endpoint after the other, and again after a pause, as long as that may help."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    failure: ChainError | None = None
-    while True:
-        try:
-            endpoint = pool.choose()
-        except NoEndpointAvailable as error:
-            if time.monotonic() + error.retry_after > deadline:
-                raise failure or error from None
-            time.sleep(error.retry_after)
-            continue
-        try:
-            answer = ask(endpoint)
-        except ChainError as error:
-            pool.failed(endpoint, error)
-            failure = error
-            continue
-        pool.succeeded(endpoint)
-        return answer

@@ -80,7 +80,7 @@ def test_export__command_again__says_what_was_kept(
     assert len(second["kept"]) >= 4
     assert second["rows"]["envelopes"] + second["rows"]["quarantine"] == 9
     assert other_ranges.code == 2
-    assert "expected range_blocks 3, got 2" in other_ranges.err
+    assert "expected --range-blocks 2 as it was made with, got 3" in other_ranges.err
 
 
 def kill_while_it_writes(command: list[str], out: Path, chance: random.Random) -> None:

@@ -223,6 +223,7 @@ def test_wait__flood_of_notifications__is_no_flood_of_polls() -> None:
 
         assert watcher.statistics().notifications == 2000
         assert 1 <= polls < 1000
+        assert watcher.statistics().wake_ups == polls
 
 
 def test_follow__nobody_listens__polls(brief_pauses: None) -> None:

@@ -3,12 +3,17 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+from sqlalchemy import update
+
+from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
 from support import version_0_1_0
 from support.chain import LocalChain
 from support.command_line import run as run_here
 
-from .conftest import GROUP, Node, chainkit_program, publish
+from .conftest import GROUP, Node, chainkit, chainkit_program, publish
+from .test_commands import unused_url
 
 
 def test_rewind__indexer_runs__is_refused_and_read_only_commands_are_not(
@@ -57,6 +62,7 @@ def test_inspect__reorg_and_strangers_bytes__are_told_in_text_and_json(
 
     history = run_here("index", "history", 3, *database, "--json").content
     text = run_here("index", "history", 3, *database).out
+    transaction = history["retracted"][0]["transaction_hash"]
     listed = run_here("index", "quarantine", "list", *database)
     payload = tmp_path / "payload.bin"
     shown = run_here("index", "quarantine", "show", 2, *database, "--out", payload)
@@ -65,7 +71,9 @@ def test_inspect__reorg_and_strangers_bytes__are_told_in_text_and_json(
     assert (history["now"]["state"], history["now"]["finality"]) == ("served", "soft")
     assert history["now"]["confirmations"] == 1
     assert "taken back by reorg 1 above block" in text
-    assert "; soft, 1 confirmations" in text
+    assert "\n    soft, 1 confirmations" in text
+    assert f"transaction {transaction[:10]}…" in text
+    assert max(map(len, text.splitlines())) <= 100
     assert "\\x1b[2J not one" in listed.out
     assert "\x1b" not in listed.out + shown.out
     assert payload.read_bytes() == b"\x1b[2J not one"
@@ -76,6 +84,70 @@ def test_inspect__reorg_and_strangers_bytes__are_told_in_text_and_json(
     assert content["quarantined"]["payload"] == "0x" + b"\x1b[2J not one".hex()
     assert run_here("index", "history", 99, *database).code == 1
     assert run_here("index", "quarantine", "show", 1, *database).code == 1
+
+
+def test_verify__rows_that_do_not_hold__are_few_short_lines_and_mended_by_a_rewind(
+    node: Node, local_chain: LocalChain
+) -> None:
+    publish(local_chain, 24)
+    finality = ["--finality", "2", "--until-idle"]
+    assert chainkit("index", "run", *node.follower_options(), *finality).returncode == 0
+    before = node.payload_rows()
+    database = ["--database", node.database]
+    opened = Database(str(node.database))
+    with opened.writing() as connection:
+        connection.execute(update(schema.envelopes).values(transaction_hash=b"\x01" * 32))
+    opened.close()
+    first = before[0][0]["block_number"]
+    rpc = ["--rpc", local_chain.url]
+    verify = ("index", "verify", *database, *rpc, "--deployment", local_chain.record_path)
+
+    text = run_here(*verify, "--to-block", local_chain.head().number)
+    content = run_here(*verify, "--to-block", local_chain.head().number, "--json").content
+
+    assert max(map(len, text.out.splitlines())) <= 100
+    # What is wider than a terminal goes on in an indented line.
+    lines = text.out.replace("\n  ", " ").splitlines()
+    assert (text.code, len(lines)) == (1, 22)
+    assert lines[0].endswith(f", got 0x01010101… (block {first}, log 0)")
+    assert lines[20] == "… and 4 more (--json lists all)"
+    assert len(content["differences"]) == content["difference_count"] == 24
+    assert content["differences"][0]["got"] == "0x" + "01" * 32
+    rewind = ("index", "rewind", "--below-final", "--to-block", first - 1, *database, *rpc)
+    assert run_here(*rewind, "--apply").code == 0
+    assert f"nothing above block {first - 1} is stored" in run_here(*rewind).err
+    assert chainkit("index", "run", *node.follower_options(), *finality).returncode == 0
+    assert run_here(*verify).code == 0
+    assert node.payload_rows() == before
+
+
+@pytest.mark.parametrize("command", ["verify", "rewind", "replay"])
+def test_repair__endpoints_in_the_environment_of_which_one_is_dead__asks_the_other(
+    node: Node, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    publish(local_chain, 4)
+    finality = ["--finality", "2", "--until-idle"]
+    assert chainkit("index", "run", *node.follower_options(), *finality).returncode == 0
+    local_chain.reorg(1)
+    node.catch_up()
+    monkeypatch.setenv("CHAINKIT_RPC", f"{unused_url()} {local_chain.url}")
+    more: dict[str, list[object]] = {
+        "verify": ["--deployment", local_chain.record_path],
+        "rewind": ["--below-final", "--to-block", local_chain.head().number - 3],
+        "replay": [],
+    }
+
+    outcome = run_here("index", command, "--database", node.database, *more[command])
+
+    said = {
+        "verify": "all as on the chain",
+        "rewind": "nothing was changed; add --apply",
+        "replay": "dropped transactions: 1 would be sent",
+    }
+    assert outcome.err == ""
+    assert outcome.code == 0
+    assert said[command] in outcome.out
+    assert max(map(len, outcome.out.splitlines())) <= 100
 
 
 def test_status__watched__tells_each_round_in_a_line(node: Node, local_chain: LocalChain) -> None:

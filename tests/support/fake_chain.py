@@ -126,7 +126,10 @@ class FakeChain(JSONBaseProvider):
         sequence_id = 0
         for block in self.blocks:
             log_index = 0
-            for index, post in enumerate(block.posts):
+            hashes = [post.transaction_hash for post in block.posts]
+            for post in block.posts:
+                # Posts of one name are one transaction.
+                index = hashes.index(post.transaction_hash)
                 for _ in range(post.times):
                     sequence_id += 1
                     yield self._log(block, index, log_index, post, sequence_id)

@@ -48,12 +48,12 @@ class FakeNode:
         self.chain = chain
         self.path = path
         self.window_blocks = window_blocks
+        self.finality = FinalityPolicy(blocks=window_blocks)
         self.recent_blocks = recent_blocks
         self.store = open_store(path, Identity.of(chain.deployment, KEY.public_key))
 
     def step(self, page_blocks: int = 200) -> StepResult:
-        finality = FinalityPolicy(blocks=self.window_blocks)
-        settings = IndexerSettings(self.chain.deployment, page_blocks, finality)
+        settings = IndexerSettings(self.chain.deployment, page_blocks, self.finality)
         reader = PageReader(settings, recent_blocks=self.recent_blocks)
         return step(self.chain.endpoint, self.store, Signer(KEY), settings, reader)
 

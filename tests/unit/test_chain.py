@@ -181,7 +181,7 @@ def test_request__internal_error_that_stays__is_unavailable() -> None:
     assert str(caught.value) == (f"eth_chainId at {NAME}: expected a result, got internal error")
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404])
+@pytest.mark.parametrize("status", [400, 401, 403])
 def test_request__refused_by_http__is_not_sent_again(status: int) -> None:
     server = FakeServer(*[(status, {}, b"no")] * 9)
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import requests
 
-from chainkit.chain import Endpoint, RetryPolicy
+from chainkit.chain import Endpoint, RetryPolicy, transport
+from chainkit.chain.session import EndpointSession
 from chainkit.chain.transport import HttpTransport, Timeouts
 from chainkit.errors import (
     AccessRefused,
@@ -359,19 +360,26 @@ def test_read__gigantic_error_message__is_shown_in_part() -> None:
 # ------------------------------------------------------------------ HTTP
 
 
-@pytest.mark.parametrize("status", [301, 308])
-def test_read__moved_for_good__says_so(status: int) -> None:
-    server = FakeServer((status, {"Location": "http://elsewhere.test/"}, b""))
-
-    with pytest.raises(AccessRefused, match=f"expected HTTP 200, got HTTP {status}"):
-        server.endpoint().chain_id()
-
-
-@pytest.mark.parametrize("status", [302, 303, 307])
-def test_read__sent_elsewhere_for_now__is_no_answer(status: int) -> None:
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_read__sent_elsewhere__is_no_answer_and_says_so(status: int) -> None:
     error = error_of(chain_id, (status, {"Location": "http://elsewhere.test/"}, b"x" * 100_000))
 
     assert type(error) is EndpointUnavailable
+    assert error.got == f"HTTP {status}"
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 407])
+def test_read__not_let_in__is_for_a_person(status: int) -> None:
+    assert type(error_of(chain_id, (status, {}, b""))) is AccessRefused
+
+
+@pytest.mark.parametrize("status", [404, 405, 406, 409, 410, 411, 421, 425, 431, 451, 499])
+@pytest.mark.parametrize("read", [chain_id, logs, logs_of_one_block])
+def test_read__status_of_a_balancer_that_is_deployed__is_no_answer(read: Any, status: int) -> None:
+    error = error_of(read, (status, {}, b"<html>no backend</html>"))
+
+    assert type(error) is EndpointUnavailable
+    assert error.got == f"HTTP {status}"
 
 
 RANGE = {"jsonrpc": "2.0", "id": None, "error": {"code": -32602, "message": "max block range 2"}}
@@ -399,7 +407,7 @@ LIMIT = {"id": None, "error": {"code": -32005, "message": "Too many requests, re
         (400, {"error": {"code": -32000, "message": "header not found"}}, InconsistentAnswer),
         (401, b"", AccessRefused),
         (403, b"<html>block range</html>", AccessRefused),
-        (404, {"error": {"code": -32000, "message": "no such key"}}, AccessRefused),
+        (404, {"error": {"code": -32000, "message": "no such key"}}, EndpointUnavailable),
         (500, b"", EndpointUnavailable),
         (502, b"<html>range</html>", EndpointUnavailable),
         (503, {"error": "overloaded"}, EndpointUnavailable),
@@ -432,13 +440,13 @@ def test_read__rate_limit_in_the_body_of_another_status__says_how_long_to_wait()
 def test_send__from_any_thread__opens_a_session_of_its_own(monkeypatch: Any) -> None:
     opened: list[int] = []
 
-    class Session(requests.Session):
+    class Session(EndpointSession):
         def __init__(self) -> None:
             super().__init__()
             opened.append(threading.get_ident())
             self.mount("http://", FakeServer(*[(200, {}, CHAIN_ID)] * 2))
 
-    monkeypatch.setattr(requests, "Session", Session)
+    monkeypatch.setattr(transport, "EndpointSession", Session)
     endpoint = Endpoint(HttpTransport(NAME), NAME, RetryPolicy(attempts=1))
 
     def work() -> None:

@@ -86,6 +86,30 @@ def test_wake_up__more_often_than_a_pipe_holds__blocks_nobody() -> None:
     wake_up.close()
 
 
+def test_wake_up__again_and_again__wakes_at_once_and_then_at_intervals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+    clock = Clock()
+
+    def sleep(seconds: float) -> None:
+        slept.append(round(seconds, 3))
+        clock.now += seconds
+
+    monkeypatch.setattr("chainkit.chain.heads.time.monotonic", clock)
+    monkeypatch.setattr("chainkit.chain.heads.time.sleep", sleep)
+    wake_up = WakeUp()
+    for passed in (0, 0.015, 0, 1):
+        clock.now += passed
+        wake_up.set()
+        wake_up.wait(0)
+    wake_up.wait(0)
+    wake_up.close()
+
+    assert slept == [0, 0.005, 0.02, 0]
+    assert wake_up.count == 4
+
+
 def test_close_watcher__that_only_polled__gives_its_files_back() -> None:
     before = len(os.listdir("/dev/fd"))
 

@@ -87,6 +87,30 @@ def test_open__malformed_url__shows_its_scheme_only(location: str, got: str) -> 
 
 
 @pytest.mark.parametrize(
+    "location",
+    [
+        "host=db password=S3CRET",
+        "password = S3CRET",
+        "pasword=S3CRET",
+        " dbname='x' password='S3CRET'",
+        "x password=S3CRET",
+        "x\npassword=S3CRET",
+        "host=db password=S3CRET options=a://b",
+    ],
+)
+def test_open__words_for_libpq__shows_nothing_of_them(location: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Database(location)
+
+    assert "S3CRET" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("location", ["/data/user=7/node.db", "./a=b.db", "my host/node.db"])
+def test_open__path_with_an_equals_sign_or_a_space__is_a_path(location: str) -> None:
+    assert Database(location).file == Path(location)
+
+
+@pytest.mark.parametrize(
     ("location", "name"),
     [
         ("postgresql://op:S3CRET@db/x", "postgresql://op:***@db/x"),
@@ -165,6 +189,32 @@ def test_lock__held_by_another__names_it_and_frees_it_when_closed(
     with pytest.raises(StoreInUse):
         writer.lock()
     second.close()
+
+
+@pytest.mark.parametrize("is_link_first", [False, True])
+def test_lock__same_file_by_a_symbolic_link__is_in_use(path: Path, is_link_first: bool) -> None:
+    link = path.parent / "other" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    first, second = (link, path) if is_link_first else (path, link)
+    database = Database(str(first))
+    database.lock()
+
+    with pytest.raises(StoreInUse):
+        Database(str(second)).lock()
+
+    database.close()
+    assert [entry.name for entry in link.parent.iterdir()] == ["link.db"]
+
+
+def test_reading__by_a_symbolic_link_while_another_writes__sees_what_was_committed(
+    path: Path, writer: Database
+) -> None:
+    link = path.with_name("link.db")
+    link.symlink_to(path)
+    insert_blocks(writer)
+
+    assert count(Database(str(link), read_only=True)) == len(BLOCKS)
 
 
 def test_close__lock_held__leaves_no_file_of_it(path: Path) -> None:
@@ -307,6 +357,7 @@ def test_may_pass__disk_full_or_out_of_order__is_true(number: int) -> None:
         ("57P01", True),  # shut down
         ("57P03", True),  # starting up
         ("58030", True),  # I/O error
+        ("25006", False),  # read-only, as our readers are; a writer knows better
         ("23505", False),  # unique violation
         ("42501", False),  # insufficient privilege
         ("42P01", False),  # undefined table

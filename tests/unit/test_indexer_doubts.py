@@ -9,12 +9,14 @@ import pytest
 from chainkit.chain.transport import HttpFailure
 from chainkit.errors import InconsistentAnswer, RefusedRequest
 from chainkit.payload_contract import FollowedDeployment
+from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.storage import schema
-from chainkit_indexer.types import Advanced
+from chainkit_indexer.types import Advanced, RolledBack
 from support.fake_chain import FIRST_BLOCK, FakeChain, Post, update
 from support.fake_node import FakeNode
 
 A, B, D = Post("a"), update("b"), Post("d")
+TWICE = Post("twice", times=2)
 
 
 @pytest.fixture(params=[16, 0], ids=["by hash", "by range"])
@@ -61,13 +63,14 @@ def test_step__logs_missing__never_commits(node: FakeNode, kind: str) -> None:
         ({"data": "0x00"}, "bytes32"),
         ({"logIndex": hex(2**64)}, "31 bits"),
         ({"transactionIndex": hex(2**64)}, "31 bits"),
+        ({"transactionHash": "0x" + "ee" * 32}, "one transaction at a place"),
         ({"topics": []}, "topic"),
     ],
 )
 def test_step__log_that_does_not_hold__never_commits(
     node: FakeNode, change: dict[str, Any], message: str
 ) -> None:
-    node.chain.mine([A], [B], [D])
+    node.chain.mine([TWICE], [B], [D])
     before = node.content()
 
     def tamper(method: str, params: Any, result: Any) -> Any:
@@ -86,6 +89,7 @@ def test_step__log_that_does_not_hold__never_commits(
         ({"parentHash": "0x" + "ee" * 32}, "parent"),
         ({"timestamp": hex(2**63)}, "a time up to"),
         ({"number": "0x1"}, "height"),
+        ({"timestamp": "0x1"}, "time of block 4"),
     ],
 )
 def test_step__header_that_does_not_hold__never_commits(
@@ -247,3 +251,83 @@ def test_step__shorter_fork_seen_by_one_replica_only__takes_nothing_back(node: F
         node.step()
 
     assert node.content() == before
+
+
+def test_step__first_start_at_a_head_of_another_replica__is_asked_again(tmp_path: Path) -> None:
+    node = FakeNode(FakeChain(), tmp_path / "node.db")
+    node.chain.tamper = lambda method, params, result: (
+        result | {"hash": "0x" + "ee" * 32} if params[:1] == ["latest"] else result
+    )
+
+    with pytest.raises(InconsistentAnswer, match="the same block twice"):
+        node.step()
+
+
+def test_step__no_state_of_a_recent_block__never_commits(tmp_path: Path) -> None:
+    node = FakeNode(FakeChain(), tmp_path / "node.db")
+    node.chain.mine([A, D])
+    before = node.content()
+
+    def refuse(call: Any, pinned: Any) -> Any:
+        raise LookupError("missing trie node")
+
+    node.chain._eth_call = refuse  # type: ignore[method-assign]
+    with pytest.raises(InconsistentAnswer, match="the state of the recent block 3"):
+        node.step()
+
+    assert node.content() == before
+
+
+def test_step__last_log_of_a_block_held_back_where_no_counter_tells__never_commits(
+    tmp_path: Path,
+) -> None:
+    chain = FakeChain()
+    chain.deployment = replace(chain.deployment, counters={0: None})
+    node = FakeNode(chain, tmp_path / "node.db", recent_blocks=0)
+    chain.mine([A], [TWICE])
+
+    def tamper(method: str, params: Any, result: Any) -> Any:
+        is_filtered = method == "eth_getLogs" and "address" in params[0]
+        return result[:-1] if is_filtered else result
+
+    chain.tamper = tamper
+    with pytest.raises(InconsistentAnswer, match="the same logs twice"):
+        node.step()
+
+    chain.tamper = lambda method, params, result: result
+    node.catch_up()
+    assert [row[1] for row in node.rows(schema.envelopes)] == [1, 2, 3]
+
+
+def test_step__tag_of_another_branch__makes_nothing_final(tmp_path: Path) -> None:
+    node = FakeNode(FakeChain(), tmp_path / "node.db")
+    node.finality = FinalityPolicy.parse("finalized")
+    node.chain.mine([A], [B], [D])
+    node.chain.tags = {"finalized": 4}
+    node.chain.tamper = lambda method, params, result: (
+        result | {"hash": "0x" + "ee" * 32} if params[:1] == ["finalized"] else result
+    )
+
+    with pytest.raises(InconsistentAnswer, match="finalized block"):
+        node.step()
+
+    node.chain.tamper = lambda method, params, result: result
+    node.catch_up()
+    assert node.store.final_block() == 4
+
+
+def test_step__fork_below_the_first_block_while_nothing_is_final__begins_anew(
+    tmp_path: Path,
+) -> None:
+    node = FakeNode(FakeChain(), tmp_path / "node.db", window_blocks=1000)
+    node.chain.mine([A], [B])
+    node.catch_up()
+    node.chain.fork(3, [], [D], [A], [])
+
+    result = node.step()
+
+    assert isinstance(result, RolledBack)
+    assert result.retracted == 2
+    node.catch_up()
+    assert [row[1] for row in node.rows(schema.envelopes)] == [1, 2]
+    assert [row[-2:] for row in node.journal()] == [("moved", 2), ("dropped", None)]

@@ -11,6 +11,7 @@ from sqlalchemy import insert
 
 from chainkit.errors import StoreError
 from chainkit.exports import Manifest, files_of, read_manifest
+from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
 from chainkit_indexer.export import write_export
 from chainkit_indexer.rewind import plan_rewind, rewind
 from chainkit_indexer.storage import schema
@@ -272,10 +273,44 @@ def test_export__other_range_size__is_refused_and_untouched(node: FakeNode, out:
     write_export(node.store, out, range_blocks=2)
     before = contents_of(out)
 
-    with pytest.raises(StoreError, match="expected range_blocks 3, got 2"):
+    with pytest.raises(StoreError) as caught:
         write_export(node.store, out, range_blocks=3)
 
+    said = f"export {out}: expected --range-blocks 2 as it was made with, got 3"
+    assert str(caught.value) == said
     assert contents_of(out) == before
+
+
+def test_export__no_range_size_again__takes_the_folder_s(
+    node: FakeNode, chain: FakeChain, tmp_path: Path, out: Path
+) -> None:
+    write_export(node.store, out, range_blocks=2)
+    chain.mine([A], [B])
+    node.catch_up()
+
+    manifest = write_export(node.store, out).manifest
+
+    assert manifest.range_blocks == 2
+    write_export(node.store, tmp_path / "clean", range_blocks=2)
+    assert contents_of(out) == contents_of(tmp_path / "clean")
+
+
+def test_export__no_range_size_in_a_new_folder__takes_the_default(
+    node: FakeNode, out: Path
+) -> None:
+    assert write_export(node.store, out).manifest.range_blocks == DEFAULT_RANGE_BLOCKS
+
+
+@pytest.mark.parametrize("value", [None, 0])
+def test_export__folder_whose_manifest_has_no_range_size__is_refused(
+    node: FakeNode, out: Path, value: int | None
+) -> None:
+    write_export(node.store, out)
+    path = out / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"range_blocks": value}))
+
+    with pytest.raises(StoreError, match="manifest"):
+        write_export(node.store, out)
 
 
 @pytest.mark.parametrize(

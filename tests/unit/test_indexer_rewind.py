@@ -86,7 +86,7 @@ def test_rewind__below_the_final_block__reads_the_rest_again_and_ends_as_before(
     rewind(node.store, plan)
 
     assert (plan.envelopes, plan.quarantined) == (envelopes, quarantined)
-    assert final_block(node) == to_block
+    assert final_block(node) == plan.target.header.number <= to_block
     node.catch_up()
     assert [node.rows(table) for table in SERVED] == before
     assert {outcome for _, _, outcome, _ in node.journal()} == {"kept"}
@@ -123,13 +123,21 @@ def test_rewind__to_a_block_above_the_fork__is_refused_and_says_how_far(
     assert "expected a block up to 3, got " in str(caught.value)
 
 
-def test_rewind__no_payload_above_the_fork__needs_no_deeper_block(node: FakeNode) -> None:
-    # Block 5 differs, but nothing of it, nor below, is stored that would differ.
-    node.chain.fork(4, [], [D], [E], [F], [])
+def test_rewind__chain_holds_payloads_where_none_are_stored__goes_below_them(
+    node: FakeNode,
+) -> None:
+    # Block 5 held nothing, and holds a payload on the chain that is right.
+    node.chain.fork(4, [Post("new")], [D], [E], [F], [])
 
     plan = plan_rewind(node.store, 5, True, node.chain.endpoint)
+    rewind(node.store, plan)
 
-    assert plan.target.header.hash == node.chain.blocks[5].hash
+    assert plan.target.header.hash == node.chain.blocks[4].hash
+    node.catch_up()
+    clean = FakeNode(node.chain, node.path.with_name("clean.db"), FINALITY)
+    clean.catch_up()
+    assert [node.rows(table) for table in SERVED] == [clean.rows(table) for table in SERVED]
+    clean.store.close()
 
 
 def test_rewind__endpoint_of_another_chain__is_refused(node: FakeNode) -> None:
@@ -140,12 +148,25 @@ def test_rewind__endpoint_of_another_chain__is_refused(node: FakeNode) -> None:
         plan_rewind(node.store, 5, True, other.endpoint)
 
 
-@pytest.mark.parametrize("to_block", [1, 8, 9])
+@pytest.mark.parametrize("to_block", [1, 9])
 def test_rewind__block_that_is_not_below_the_cursor_or_below_the_contracts__is_refused(
     node: FakeNode, to_block: int
 ) -> None:
     with pytest.raises(StoreError, match="a block from 2 to 7, below the cursor"):
         plan_rewind(node.store, to_block, True, node.chain.endpoint)
+
+
+@pytest.mark.parametrize("to_block", [1, 2, 3])
+def test_rewind__nothing_left_to_take_back__says_so(node: FakeNode, to_block: int) -> None:
+    rewind(node.store, plan_rewind(node.store, 2, True, node.chain.endpoint))
+
+    with pytest.raises(StoreError, match=r"got none \(nothing above block 2 is stored\)"):
+        plan_rewind(node.store, to_block, True, node.chain.endpoint)
+
+
+def test_rewind__to_the_cursor_itself__says_that_nothing_is_above(node: FakeNode) -> None:
+    with pytest.raises(StoreError, match=r"got none \(nothing above block 8 is stored\)"):
+        plan_rewind(node.store, 8)
 
 
 def test_rewind__nothing_indexed__says_so(tmp_path: Path) -> None:

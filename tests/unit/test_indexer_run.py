@@ -1,5 +1,6 @@
 import signal
 from collections.abc import Callable, Iterator
+from itertools import repeat
 
 import pytest
 
@@ -8,6 +9,7 @@ from chainkit.errors import (
     ChainkitError,
     EndpointUnavailable,
     InconsistentAnswer,
+    RateLimited,
     ReorgTooDeep,
     StoreError,
     StoreUnavailable,
@@ -79,7 +81,8 @@ class World(StopRequest):
             self.chores.append(result)
             return next(self.is_busy, False)
 
-        run(self.take_step, self.pool, Heads(self), goal, self, self, chore)
+        heads = Heads(self)
+        run(self.take_step, self.pool, heads, goal, self, self, chore, lambda: self.now)
 
 
 class Heads(HeadWatcher):
@@ -171,6 +174,58 @@ def test_run__all_endpoints_contradict_the_final_block_again_and_again__ends(
 
     assert set(world.asked) == set(world.pool.endpoints)
     assert len(world.asked) == 3 * endpoints
+
+
+def test_run__one_endpoint_dead_and_the_other_contradicts_the_final_block__ends_in_a_while() -> (
+    None
+):
+    world = World(endpoints=2)
+
+    def take_step(endpoint: Endpoint) -> StepResult:
+        world.asked.append(endpoint)
+        raise TOO_DEEP if endpoint is world.pool.endpoints[0] else DEAD
+
+    with pytest.raises(ReorgTooDeep):
+        run(take_step, world.pool, Heads(world), Goal(), world, world, clock=lambda: world.now)
+
+    assert 160 <= world.now < 300
+
+
+def test_run__one_endpoint_contradicts_the_final_block_and_the_other_rests__waits_for_it() -> None:
+    world = World(endpoints=2)
+    limited = RateLimited("http://node", "an answer", "HTTP 429")
+    limited.retry_after = 30.0
+    answers: dict[Endpoint, Iterator[StepResult | ChainkitError]] = {
+        world.pool.endpoints[0]: repeat(TOO_DEEP),
+        world.pool.endpoints[1]: iter([limited, idle(1)]),
+    }
+
+    def take_step(endpoint: Endpoint) -> StepResult:
+        outcome = next(answers[endpoint])
+        if isinstance(outcome, ChainkitError):
+            raise outcome
+        return outcome
+
+    goal = Goal(until_idle=True)
+    run(take_step, world.pool, Heads(world), goal, world, world, clock=lambda: world.now)
+
+    assert world.seen[-1] == idle(1)
+
+
+def test_run__endpoint_alternates_between_branches__is_doubted() -> None:
+    world = World(*[ROLLED_BACK, advanced(1)] * 6, idle(1))
+    world.run(Goal(until_idle=True))
+
+    [status] = world.pool.statistics()
+    assert status.errors == {"inconsistent_answer:chain": 1}
+    assert len(world.pauses) == 1
+
+
+def test_run__database_that_does_not_answer_for_days__goes_on() -> None:
+    world = World(*[NO_DATABASE] * 3000, idle(1))
+    world.run(Goal(until_idle=True))
+
+    assert max(world.pauses) <= 5
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,4 +1,5 @@
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -6,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, delete, update
 
 from chainkit.errors import StoreError, StoreInUse
 from chainkit.payload_contract import EventLayout, PayloadContract
@@ -14,7 +15,9 @@ from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.migrate import REVISION
 from chainkit_indexer.storage.store import Store, first_sequence_id_from
-from support.fake_chain import FakeChain
+from chainkit_indexer.types import IndexedBlock
+from support.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed
+from support.fake_node import FakeNode
 
 IDENTITY = Identity.of(FakeChain().deployment, b"\x04" + bytes(64))
 
@@ -195,3 +198,155 @@ def test_open_existing__no_file__leaves_none_behind(path: Path) -> None:
         Store.open_existing(str(path))
 
     assert not path.exists()
+
+
+POSTS = [[Post("a")], [malformed("b")], [Post("c")], [Post("d")]]
+
+
+def followed(path: Path, window_blocks: int) -> FakeNode:
+    chain = FakeChain()
+    chain.mine(*POSTS)
+    node = FakeNode(chain, path, window_blocks)
+    node.catch_up()
+    return node
+
+
+def position_of(node: FakeNode) -> IndexedBlock:
+    position = node.store.position()
+    assert position is not None
+    return position
+
+
+@pytest.fixture
+def half_final(path: Path) -> Iterator[FakeNode]:
+    """A node of which the first two of four payloads are final, the second in quarantine."""
+    node = followed(path, window_blocks=2)
+    assert node.store.final_block() == FIRST_BLOCK + 1
+    yield node
+    node.store.close()
+
+
+def claim(node: FakeNode, sequence_ids: str) -> None:
+    """Let the known blocks say which payloads lie above them."""
+    with node.store.writing() as connection:
+        connection.execute(update(schema.blocks).values(sequence_ids=sequence_ids))
+
+
+@pytest.mark.parametrize("claimed", [0, 1])
+def test_retract__known_blocks_claim_that_final_rows_lie_above__changes_nothing(
+    half_final: FakeNode, claimed: int
+) -> None:
+    claim(half_final, f'{{"0": {claimed}}}')
+    before = half_final.content()
+    _, ancestor, position = half_final.store.blocks(FIRST_BLOCK + 3)
+
+    with pytest.raises(StoreError, match=rf"above the final block 4 .*sequence id {claimed + 1} "):
+        half_final.store.retract(position, ancestor)
+
+    assert half_final.content() == before
+
+
+def test_retract__to_an_ancestor_below_the_final_block__changes_nothing(
+    half_final: FakeNode,
+) -> None:
+    before = half_final.content()
+    final, *_, position = half_final.store.blocks(FIRST_BLOCK + 3)
+    ancestor = replace(final, header=replace(final.header, number=final.header.number - 1))
+
+    with pytest.raises(StoreError, match=r"above the final block 4 .*those above block 3"):
+        half_final.store.retract(position, ancestor)
+
+    assert half_final.content() == before
+
+
+def test_retract__to_the_final_block__takes_back_all_that_is_not_final(
+    half_final: FakeNode,
+) -> None:
+    final, *_, position = half_final.store.blocks(FIRST_BLOCK + 3)
+
+    assert half_final.store.retract(position, final) == (1, 2)
+
+    assert half_final.store.final_block() == FIRST_BLOCK + 1
+    assert [entry[1] for entry in half_final.journal()] == [3, 4]
+
+
+def test_retract_all__nothing_final__begins_anew_and_knows_the_payloads_again(
+    tmp_path: Path,
+) -> None:
+    node = followed(tmp_path / "node.db", window_blocks=16)
+    oldest, *_, position = node.store.blocks(position_of(node).header.number)
+    node.chain.fork(node.chain.head.number - 1, [], [Post("a")], [Post("c")], [malformed("b")])
+
+    assert node.store.retract_all(position) == (1, 4)
+
+    assert node.store.position() is None
+    assert (node.rows(schema.cursor), node.rows(schema.blocks)) == ([], [])
+    (reorg,) = node.rows(schema.reorgs)
+    assert reorg == (
+        1, oldest.header.number - 1, oldest.header.parent_hash,
+        position.header.number, position.header.hash, len(POSTS) + 1,
+    )  # fmt: skip
+    assert {outcome for *_, outcome, _ in node.journal()} == {"dropped"}
+    node.catch_up()
+    clean = FakeNode(node.chain, tmp_path / "clean.db")
+    clean.catch_up()
+    for table in (schema.envelopes, schema.quarantine, schema.blocks, schema.cursor):
+        assert node.rows(table) == clean.rows(table)
+    assert node.journal() == [
+        (1, 1, "kept", None),
+        (1, 2, "moved", 3),
+        (1, 3, "moved", 2),
+        (1, 4, "dropped", None),
+    ]
+    node.store.close()
+    clean.store.close()
+
+
+def test_retract_all__something_final__changes_nothing(half_final: FakeNode) -> None:
+    before = half_final.content()
+
+    with pytest.raises(StoreError, match=r"above the final block 4 .*those from block 4 on"):
+        half_final.store.retract_all(position_of(half_final))
+
+    assert half_final.content() == before
+
+
+def test_retract_all__final_blocks_were_lost__changes_nothing(half_final: FakeNode) -> None:
+    position = position_of(half_final)
+    with half_final.store.writing() as connection:
+        others = schema.blocks.c.number < position.header.number
+        connection.execute(delete(schema.blocks).where(others))
+    before = half_final.content()
+
+    with pytest.raises(StoreError, match=r"above the final block 4 .*sequence id 1 "):
+        half_final.store.retract_all(position)
+
+    assert half_final.content() == before
+
+
+def test_retract_all__cursor_moved__changes_nothing(path: Path) -> None:
+    node = followed(path, window_blocks=16)
+    position = position_of(node)
+    node.chain.mine([])
+    node.catch_up()
+    before = node.content()
+
+    with pytest.raises(StoreError, match="expected the cursor at"):
+        node.store.retract_all(position)
+
+    assert node.content() == before
+    node.store.close()
+
+
+def test_retract_all__oldest_known_block_is_block_0__changes_nothing(path: Path) -> None:
+    node = followed(path, window_blocks=16)
+    with node.store.writing() as connection:
+        oldest = schema.blocks.c.number == FIRST_BLOCK - 1
+        connection.execute(update(schema.blocks).where(oldest).values(number=0))
+    before = node.content()
+
+    with pytest.raises(StoreError, match="those from block 0 on"):
+        node.store.retract_all(position_of(node))
+
+    assert node.content() == before
+    node.store.close()

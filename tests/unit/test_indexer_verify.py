@@ -1,3 +1,4 @@
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,14 @@ def node(tmp_path: Path) -> Iterator[FakeNode]:
 
 
 def verify(
-    node: FakeNode, first: int | None = None, last: int | None = None, page_blocks: int = 2
+    node: FakeNode,
+    first: int | None = None,
+    last: int | None = None,
+    page_blocks: int = 2,
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Verified, Heard]:
     heard = Heard()
-    pool = EndpointPool([node.chain.endpoint])
+    pool = EndpointPool([node.chain.endpoint], clock=clock)
     blocks = stored_range(node.store, first, last)
     deployment = node.chain.deployment
     return verify_range(pool, node.store, deployment, blocks, heard, page_blocks), heard
@@ -225,7 +230,7 @@ def test_verify__known_block_of_another_branch__is_told(node: FakeNode) -> None:
 
     [line] = differences(node)
 
-    assert line.startswith("block: expected 0x")
+    assert line.startswith("known block: expected hash 0x")
     assert line.endswith(f", got 0x{'01' * 32} (block 4)")
 
 
@@ -236,6 +241,7 @@ def test_verify__cursor_counts_wrongly__is_told(node: FakeNode) -> None:
         connection.execute(wrong)
 
     assert differences(node) == [
+        'known block: expected sequence_ids {"0": 4}, got {"0": 9} (block 6)',
         "cursor: expected sequence ids {0: 4}, got {0: 9} (block 6)",
     ]
 
@@ -247,7 +253,7 @@ def test_verify__chain_has_another_branch_now__tells_every_row_that_it_left(
 
     lines = differences(node)
 
-    assert lines[0].startswith("block: expected 0x")
+    assert lines[0].startswith("known block: expected hash 0x")
     assert any(line.startswith("envelope 4 of originator 0: expected block_hash") for line in lines)
 
 
@@ -327,7 +333,7 @@ def test_verify__database_of_another_deployment__is_refused(node: FakeNode) -> N
 def test_verify__endpoint_cuts_a_page_once__is_asked_again(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chainkit_indexer.verify.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("chainkit.chain.pool.time.sleep", lambda seconds: None)
     cut = [True]
 
     def lag(method: str, params: Any, result: Any) -> Any:
@@ -346,14 +352,13 @@ def test_verify__endpoint_never_answers_right__ends_with_what_it_said(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = [0.0]
-    monkeypatch.setattr("chainkit_indexer.verify.time.monotonic", lambda: seconds[0])
     monkeypatch.setattr(
-        "chainkit_indexer.verify.time.sleep", lambda pause: seconds.append(seconds.pop() + pause)
+        "chainkit.chain.pool.time.sleep", lambda pause: seconds.append(seconds.pop() + pause)
     )
     node.chain.tamper = lambda method, _, result: [] if method == "eth_getLogs" else result
 
     with pytest.raises(ChainError) as caught:
-        verify(node)
+        verify(node, clock=lambda: seconds[0])
 
     assert isinstance(caught.value, InconsistentAnswer)
     assert "sequence id" in str(caught.value)

@@ -1,9 +1,13 @@
 import json
+import os
 import stat
+import subprocess
+import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner, Result
@@ -42,8 +46,11 @@ def password(tmp_path: Path) -> Path:
     return path
 
 
-def run(*arguments: object, typed: str | None = None) -> Result:
-    return CliRunner().invoke(key, [str(argument) for argument in arguments], input=typed)
+def run(*arguments: object, typed: str | None = None, **options: Any) -> Result:
+    """Run `chainkit key` before a terminal where something is typed."""
+    with mock.patch("chainkit.cli.key._has_terminal", return_value=typed is not None):
+        words = [str(argument) for argument in arguments]
+        return CliRunner(**options).invoke(key, words, input=typed)
 
 
 def refusal_of(result: Result) -> str:
@@ -146,9 +153,7 @@ def test_show_key__password_from_a_file__prints_the_public_half(
 def test_show_key__password_typed__prints_json_alone_for_a_script(
     keystore: Path,
 ) -> None:
-    result = CliRunner(mix_stderr=False).invoke(
-        key, ["show", "--keystore", str(keystore), "--json"], input=PASSWORD + "\n"
-    )
+    result = run("show", "--keystore", keystore, "--json", typed=PASSWORD + "\n", mix_stderr=False)
 
     assert result.exit_code == 0
     assert json.loads(result.stdout) == {
@@ -165,6 +170,27 @@ def test_show_key__options_from_the_environment__are_taken(
     monkeypatch.setenv("CHAINKIT_PASSWORD_FILE", str(password))
 
     assert address_of(SIGNING_KEY.public_key) in run("show").output
+
+
+def test_show_key__no_terminal_and_no_password_file__is_one_sentence(keystore: Path) -> None:
+    program = Path(sys.executable).with_name("chainkit")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("CHAINKIT_")}
+
+    # A session of its own has no terminal, as a service has none.
+    result = subprocess.run(
+        [program, "key", "show", "--keystore", keystore],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+        env=environment,
+    )
+
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        "error: password: expected a terminal or --password-file, got neither\n"
+    )
 
 
 def test_show_key__wrong_password__is_one_sentence_without_it(keystore: Path) -> None:

@@ -6,13 +6,15 @@ import logging
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from chainkit.chain import NoEndpointAvailable
+from chainkit.chain import HeadStatistics, HeadWatcher, NoEndpointAvailable, SubscriptionState
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, ReorgTooDeep
 from chainkit_indexer.monitoring.logs import LogEvent, configure_logging, log_event, without_secrets
 from chainkit_indexer.monitoring.narration import Narrator, describe
+from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
 from chainkit_indexer.types import StepResult
 from support.loop_results import Clock, advanced, idle, logging_restored, rolled_back
 
@@ -144,9 +146,46 @@ def test_narrator__error_while_catching_up__goes_on_with_the_pace(
     clock.seconds += 20
     narrator.succeeded(advanced(300, 2500, from_block=101), 1.0)
 
-    assert [event.name for event in events(caplog)] == ["catching_up", "retrying", "catching_up"]
-    assert "14 blocks/s" in texts(caplog)[2]
-    assert "3 minutes left" in texts(caplog)[2]
+    names = [event.name for event in events(caplog)]
+    assert names == ["catching_up", "retrying", "recovered", "catching_up"]
+    assert "14 blocks/s" in texts(caplog)[3]
+    assert "3 minutes left" in texts(caplog)[3]
+
+
+def test_narrator__error_that_ends_at_the_head__says_that_it_is_over(
+    narrator: Narrator, caplog: pytest.LogCaptureFixture
+) -> None:
+    narrator.failed(DEAD)
+    narrator.succeeded(idle(3), 0.1)
+
+    assert [event.name for event in events(caplog)] == ["retrying", "recovered", "idle"]
+
+
+class Subscription(HeadWatcher):
+    """Its state is set by hand."""
+
+    def __init__(self) -> None:
+        super().__init__("ws://node.test/key", 1.0)
+        self.state = SubscriptionState.CONNECTING
+
+    def statistics(self) -> HeadStatistics:
+        return replace(super().statistics(), state=self.state, last_error="connection refused")
+
+
+def test_web_socket_narrator__lost_and_found__says_each_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="chainkit_indexer")
+    heads = Subscription()
+    narrator = WebSocketNarrator(heads)
+    for state in ("connecting", "waiting", "connecting", "waiting", "subscribed", "subscribed"):
+        heads.state = SubscriptionState(state)
+        narrator.look()
+
+    assert texts(caplog) == [
+        "WebSocket ws://node.test: connection refused; polling goes on",
+        "WebSocket ws://node.test: subscribed again",
+    ]
 
 
 class Terminal(io.StringIO):

@@ -1,10 +1,12 @@
 from dataclasses import replace
+from threading import Event
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainkit.chain import Endpoint
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, RangeRefused
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.pages import TARGET_BYTES, AdaptiveRange, PageReader
@@ -152,6 +154,61 @@ def test_read__page_ahead_failed__raises_and_then_asks_again() -> None:
 
     assert failures == 1
     assert ids == list(range(1, 11))
+
+
+def test_read__page_ahead_left_by_the_chain_meanwhile__is_fetched_anew() -> None:
+    chain = chain_of(10)
+    reader = reader_of(chain, page_blocks=2, looks_ahead=True, recent_blocks=64)
+    head, start = chain.endpoint.head(), start_of(chain)
+    first = reader.read(chain.endpoint, start, head, head.number)
+    assert first is not None and reader._ahead is not None
+    reader._ahead.page.result()
+    chain.fork(chain.head.number - 4, [Post("other")], [], [])
+
+    page = reader.read(chain.endpoint, first.last, chain.endpoint.head(), chain.head.number)
+
+    assert page is not None
+    assert [block.header.hash for block in page.blocks] == [b.hash for b in chain.blocks[5:7]]
+
+
+def test_read__another_endpoint_hangs_with_the_page_ahead__is_not_waited_for() -> None:
+    chain, hanging = chain_of(10), Event()
+    reader = reader_of(chain, page_blocks=2, looks_ahead=True)
+    head, start = chain.endpoint.head(), start_of(chain)
+    slow = Endpoint(chain.endpoint.provider, "slow")
+    first = reader.read(slow, start, head, head.number)
+    assert first is not None and reader._ahead is not None
+    reader._ahead.page.result()
+
+    def hang(method: str, params: Any, result: Any) -> Any:
+        if params[:1] == [hex(7)]:
+            hanging.wait(60)
+        return result
+
+    chain.tamper = hang
+    second = reader.read(slow, first.last, head, head.number)
+    chain.tamper = lambda method, params, result: result
+    assert second is not None
+
+    pages, start = [], second.last
+    while start.header.number < head.number:
+        page = reader.read(chain.endpoint, start, head, head.number)
+        assert page is not None
+        pages.append(page)
+        start = page.last
+
+    hanging.set()
+    assert len(pages) == 3
+
+
+def test_read__head_with_a_time_that_no_envelope_holds__is_refused() -> None:
+    chain = chain_of(1)
+    chain.mine([])
+    start = IndexedBlock(chain.endpoint.header(chain.head.number - 1), {0: 1})
+    head = replace(chain.endpoint.head(), timestamp=2**200)
+
+    with pytest.raises(InconsistentAnswer, match="a time up to"):
+        reader_of(chain, recent_blocks=64).read(chain.endpoint, start, head, head.number)
 
 
 def test_adaptive_range__small_answers__doubles_up_to_its_bound() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +13,18 @@ from chainkit.errors import (
     ConfigurationError,
     EndpointUnavailable,
     InconsistentAnswer,
+    RangeRefused,
     ReorgTooDeep,
     StoreError,
     StoreUnavailable,
     WrongChain,
 )
 from chainkit.payload_contract import FollowedDeployment, FollowedRegistry
-from chainkit.types import BlockHeader, BlockReference, Node
+from chainkit.types import BlockHeader, BlockReference, Log, Node
+from chainkit_indexer.registry.fetch import RegistryReader
 from chainkit_indexer.registry.follower import (
     RegistryAdvanced,
+    RegistryFollower,
     RegistryIdle,
     RegistryRolledBack,
 )
@@ -32,7 +36,10 @@ from chainkit_indexer.registry.watch import (
     check_registry,
     watch_registry,
 )
+from chainkit_indexer.storage.identity import Identity
+from support.fake_chain import FakeChain
 from support.fake_endpoint import FakeProvider
+from support.fake_node import open_store
 from support.fake_registry import ADDRESS, FakeRegistry, block_hash
 
 PAUSE = 2.0
@@ -139,6 +146,38 @@ def test_watch__deep_reorg_repeated__asks_a_person() -> None:
         scripted.later(LONGEST_PAUSE_SECONDS)
 
 
+@pytest.mark.parametrize("kind", [EndpointUnavailable, StoreUnavailable])
+def test_watch__deep_reorg_between_other_errors__asks_a_person(
+    kind: Callable[..., ChainkitError],
+) -> None:
+    both = [failure(kind), failure(ReorgTooDeep)]
+    scripted = Scripted(*both * REPEATS_OF_A_DEEP_REORG)
+    scripted.pool.failed = lambda endpoint, error: None  # type: ignore[method-assign]
+
+    for _ in range(2 * REPEATS_OF_A_DEEP_REORG - 1):
+        assert scripted.later(LONGEST_PAUSE_SECONDS) is None
+    with pytest.raises(ReorgTooDeep):
+        scripted.later(LONGEST_PAUSE_SECONDS)
+
+
+def test_watch__success_between_deep_reorgs__goes_on() -> None:
+    scripted = Scripted(*[failure(ReorgTooDeep), IDLE] * (REPEATS_OF_A_DEEP_REORG + 1))
+    scripted.pool.failed = lambda endpoint, error: None  # type: ignore[method-assign]
+
+    for _ in range(REPEATS_OF_A_DEEP_REORG + 1):
+        assert scripted.later(LONGEST_PAUSE_SECONDS) is None
+        assert scripted.later(LONGEST_PAUSE_SECONDS) == IDLE
+
+
+def test_watch__failing_for_weeks__goes_on() -> None:
+    scripted = Scripted(*[failure(StoreUnavailable)] * 1100, IDLE)
+
+    for _ in range(1100):
+        assert scripted.later(LONGEST_PAUSE_SECONDS) is None
+
+    assert scripted.later(LONGEST_PAUSE_SECONDS) == IDLE
+
+
 def test_watch__database_of_another_registry__ends_the_indexer() -> None:
     scripted = Scripted(failure(StoreError))
 
@@ -228,6 +267,90 @@ def test_check_registry__contract_that_is_no_registry__is_refused() -> None:
 
     with pytest.raises(InconsistentAnswer, match="nodeCount"):
         check_registry(registry_endpoint(fake), FOLLOWED)
+
+
+def test_step__chain_id_changed_behind_the_url__is_refused(tmp_path: Path) -> None:
+    identity = Identity.of(FakeChain().deployment, b"\x04" + bytes(64))
+    store = open_store(tmp_path / "node.db", identity)
+    follower = RegistryFollower(store, FOLLOWED)
+
+    with pytest.raises(WrongChain, match=r"chain id at .*: expected 31337, got 1"):
+        follower.step(registry_endpoint(FakeRegistry(), eth_chainId="0x1"))
+
+    store.close()
+
+
+class SlowToRefuse:
+    """An endpoint that refuses ranges above a width, on a clock of its own."""
+
+    name = "slow"
+
+    def __init__(self, widest: int, seconds: float) -> None:
+        self.widest, self.seconds = widest, seconds
+        self.now = 0.0
+        self.asked: list[int] = []
+
+    def logs(self, first: int, last: int, *_: object) -> list[Log]:
+        self.asked.append(last - first + 1)
+        self.now += self.seconds
+        if last - first + 1 > self.widest:
+            raise RangeRefused("logs at slow", "logs", "a time-out")
+        return []
+
+    def headers(self, numbers: list[int]) -> list[BlockHeader]:
+        return [BlockHeader(number, bytes(32), bytes(32), 0) for number in numbers]
+
+    def read(self, reader: RegistryReader, start: int = 0) -> int:
+        (begin,) = self.headers([start])
+        (head,) = self.headers([1_000_000])
+        found = reader.read(self, begin, head)  # type: ignore[arg-type]
+        assert found is not None
+        return found.last.number
+
+    def reader(self) -> RegistryReader:
+        return RegistryReader(ADDRESS, 256, lambda: self.now)
+
+
+def test_read__each_refusal_is_a_time_out__leaves_the_step_and_asks_for_less_in_the_next() -> None:
+    endpoint = SlowToRefuse(2_500, seconds=20)
+    reader = endpoint.reader()
+
+    for _ in range(2):
+        with pytest.raises(EndpointUnavailable, match="fewer blocks, got a time-out"):
+            endpoint.read(reader)
+
+    assert endpoint.read(reader) == 2_500
+    assert endpoint.asked == [10_000, 5_000, 2_500]
+    # Not wider again at once: each time would cost a time-out.
+    assert endpoint.read(reader, 2_500) == 5_000
+    assert endpoint.read(reader, 5_000) == 7_500
+
+
+def test_read__refusals_come_at_once__halves_within_the_step() -> None:
+    endpoint = SlowToRefuse(7, seconds=0)
+
+    assert endpoint.read(endpoint.reader()) == 4
+    assert len(endpoint.asked) == 12
+
+
+def test_read__not_even_one_block__is_the_endpoint_s_fault() -> None:
+    endpoint = SlowToRefuse(0, seconds=0)
+
+    with pytest.raises(EndpointUnavailable):
+        endpoint.read(endpoint.reader())
+
+    assert endpoint.asked[-1] == 1
+
+
+def test_read__refused_long_ago__asks_for_more_again() -> None:
+    endpoint = SlowToRefuse(2_500, seconds=0)
+    reader = endpoint.reader()
+
+    position = 0
+    for _ in range(70):
+        position = endpoint.read(reader, position)
+
+    assert endpoint.asked.count(5_000) == 2
 
 
 def test_fold__several_updates_of_a_node__keeps_the_last_in_the_order_of_ids() -> None:

@@ -1,6 +1,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,27 @@ def test_start__secret__is_neither_argument_nor_environment(signer: SignerProces
             content = file.read()
         assert bytes([7]) * 32 not in content
         assert (bytes([7]) * 32).hex().encode() not in content
+
+
+def test_start__module_in_the_working_directory__is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "queue.py").write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+    process = SignerProcess(KEY)
+
+    assert process.sign(digests(100))() == Signer(KEY).sign(digests(100))()
+    process.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal__to_the_whole_group__leaves_the_end_to_the_parent(
+    signer: SignerProcess, number: signal.Signals
+) -> None:
+    signer.sign(digests(100))()
+    os.kill(child_of(signer), number)
+
+    assert len(signer.sign(digests(100))()) == 100
 
 
 def test_close__child__ends() -> None:

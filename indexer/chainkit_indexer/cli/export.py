@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 @click.option(
     "--range-blocks",
     type=click.IntRange(min=1),
-    default=DEFAULT_RANGE_BLOCKS,
-    show_default=True,
-    help="Blocks per file; the same for all exports to a folder.",
+    help="Blocks per file; the same for all exports to a folder. [default: what the folder was "
+    f"made with, or {DEFAULT_RANGE_BLOCKS}]",
 )
 @click.option(
     "--check",
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 )
 @json_option
 def export_command(
-    database: str, directory: Path, range_blocks: int, check_digests: bool, as_json: bool
+    database: str, directory: Path, range_blocks: int | None, check_digests: bool, as_json: bool
 ) -> None:
     """Write envelopes, quarantine, journal and registry as Parquet, pinned to the cursor's block.
 

@@ -19,7 +19,7 @@ from chainkit_indexer.monitoring.limits import (
 )
 
 if TYPE_CHECKING:
-    from chainkit.chain import Endpoint
+    from chainkit.chain import Endpoint, HeadWatcher
     from chainkit_indexer.types import StepResult
 
 
@@ -120,7 +120,7 @@ def run_command(
             Goal(until_block, until_idle),
             stop,
             monitor,
-            _chores(follows, registry_urls),
+            _chores(follows, registry_urls, heads),
         )
 
 
@@ -134,17 +134,20 @@ def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
 
 
 def _chores(
-    follows: Following, registry_urls: Sequence[str]
+    follows: Following, registry_urls: Sequence[str], heads: HeadWatcher
 ) -> Callable[[Endpoint, StepResult], bool]:
     """Return what is done beside the steps, where it delays none of them."""
+    from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
     from chainkit_indexer.registry.watch import is_behind, watch_registry
     from chainkit_indexer.replay.keeper import RawTransactionKeeper
     from chainkit_indexer.types import Idle
 
-    keeper = RawTransactionKeeper(follows.store)
+    web_socket = WebSocketNarrator(heads)
+    keeper = RawTransactionKeeper(follows.store, follows.pool.failed)
     watch = watch_registry(follows.store, follows.settings.deployment, follows.pool, registry_urls)
 
     def work(endpoint: Endpoint, result: StepResult) -> bool:
+        web_socket.look()
         if isinstance(result, Idle):
             keeper.keep(endpoint, result.final_block)
         return is_behind(watch())

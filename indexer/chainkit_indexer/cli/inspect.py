@@ -13,6 +13,7 @@ import click
 from chainkit.cli.command import CompleteCommand
 from chainkit.cli.options import echo_json, hex0x, json_option, open_chain
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
+from chainkit_indexer.cli.lines import fit, short
 from chainkit_indexer.cli.options import database_option, existing
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _registry(rpc_url: str, deployment_path: Path, found: Status) -> RegistrySta
 def history_command(sequence_id: int, originator_id: int, database: str, as_json: bool) -> int:
     """Tell the life of a sequence id: what stood there, what reorgs did, and what is served now.
 
-    Ends with 1 where this node never knew it.
+    Ends with 1 where this node never knew it. Hashes are shortened; --json has them in full.
 
     \b
     Example:
@@ -167,7 +168,7 @@ def history_command(sequence_id: int, originator_id: int, database: str, as_json
     else:
         click.echo(f"envelope {sequence_id} of originator {originator_id}")
         for line in _history_as_text(found):
-            click.echo(f"  {line}")
+            click.echo(fit(line, indent="  "))
     return 0 if found.is_known else 1
 
 
@@ -175,26 +176,29 @@ def _history_as_text(found: History) -> list[str]:
     if not found.is_known:
         return ["this node never knew it"]
     lines = [
-        f"{_payload_as_text(each.payload)}; {_retracted_as_text(each)}" for each in found.retracted
+        line
+        for each in found.retracted
+        for line in (_payload_as_text(each.payload), f"  {_retracted_as_text(each)}")
     ]
     lines += [
         f"moved here from {each.payload.sequence_id}, where it stood until reorg {each.reorg_id}: "
-        f"transaction {hex0x(each.payload.transaction_hash)}"
+        f"transaction {short(each.payload.transaction_hash)}"
         for each in found.arrived
     ]
     if found.current is None:
         return [*lines, "now: nothing"]
     final = "final" if found.is_final else "soft"
-    more = "" if found.current.reason is None else f", never served: {found.current.reason}"
-    now = f"now: {_payload_as_text(found.current)}{more}"
-    return [*lines, f"{now}; {final}, {found.confirmations} confirmations"]
+    reason = found.current.reason
+    more = "" if reason is None else f"; never served: {reason}"
+    state = f"{final}, {found.confirmations} confirmations{more}"
+    return [*lines, f"now: {_payload_as_text(found.current)}", f"  {state}"]
 
 
 def _payload_as_text(payload: Payload) -> str:
     state = "served" if payload.is_served else "in quarantine"
     return (
-        f"{state} from block {payload.block_number} {hex0x(payload.block_hash)}, "
-        f"log {payload.log_index}, transaction {hex0x(payload.transaction_hash)}"
+        f"{state} from block {payload.block_number} {short(payload.block_hash)}, "
+        f"log {payload.log_index}, transaction {short(payload.transaction_hash)}"
     )
 
 

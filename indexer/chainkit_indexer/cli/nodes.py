@@ -8,6 +8,7 @@ import click
 
 from chainkit.cli.command import CompleteCommand
 from chainkit.cli.options import echo_json, hex0x, json_option
+from chainkit_indexer.cli.lines import short
 from chainkit_indexer.cli.options import database_option, existing
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 @json_option
 def nodes_command(database: str, block_number: int | None, history: bool, as_json: bool) -> None:
     """List the registry's nodes with their keys and status, at a block or through time.
+
+    Keys are shortened; --json has them in full.
 
     \b
     Example:
@@ -77,7 +80,7 @@ def _node_text(node: Node) -> str:
     from chainkit.registry import status_word
 
     shown = printable(node.http_address)
-    return f"{node.node_id:>6}  {status_word(node):<8}  {hex0x(node.signing_key)}  {shown}"
+    return f"{node.node_id:>6}  {status_word(node):<8}  {short(node.signing_key)}  {shown}"
 
 
 def _update_text(update: RegistryUpdate) -> str:

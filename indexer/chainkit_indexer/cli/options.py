@@ -122,7 +122,7 @@ def following(
         store = Store.open(database, Identity.of(deployment, key.public_key))
         stack.callback(store.close)
         if store.position() is None:
-            check_first_block(pool.choose(), deployment)
+            pool.first_answer(lambda endpoint: check_first_block(endpoint, deployment))
         signer = SignerProcess(key) if signs_beside else Signer(key)
         stack.callback(signer.close)
         yield Following(pool, store, signer, settings)

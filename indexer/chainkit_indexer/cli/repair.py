@@ -12,6 +12,8 @@ import click
 from chainkit.cli.command import CompleteCommand
 from chainkit.cli.options import deployment_option, echo_json, hex0x, json_option
 from chainkit_indexer.cli.bar import progress_bar
+from chainkit_indexer.cli.database_chain import connect_to_chain_of
+from chainkit_indexer.cli.lines import fit, shortened
 from chainkit_indexer.cli.options import (
     connect_endpoints,
     database_option,
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
     from chainkit.types import BlockReference
     from chainkit_indexer.page_comparison import Difference
     from chainkit_indexer.rewind import Rewind
+    from chainkit_indexer.storage.store import Store
 
+_MOST_IN_TEXT: Final = 20
 _MOST_IN_JSON: Final = 1000
 
 apply_option = click.option(
@@ -57,7 +61,8 @@ def verify_command(
 
     Blocks are fetched as the indexer does, every envelope is built again, and its signature must
     recover to the node's key. Nothing is written, and no private key is needed. Above the final
-    block a reorg during the comparison also gives differences.
+    block a reorg during the comparison also gives differences. What differs is read again after
+    `chainkit index rewind` to the block before the first one that does.
 
     \b
     Example:
@@ -79,13 +84,19 @@ def verify_command(
         echo_json(asdict(found) | {"difference_count": found.differences, "differences": shown})
     else:
         compared = f"{found.envelopes} envelopes, {found.quarantined} quarantined"
+        if (more := found.differences - _MOST_IN_TEXT) > 0:
+            click.echo(f"… and {more} more (--json lists {_listed_in_json(found.differences)})")
         verdict = f"{found.differences} differences" if found.differences else "all as on the chain"
         click.echo(f"blocks {first} to {last}: {compared}: {verdict}")
     return 1 if found.differences else 0
 
 
+def _listed_in_json(differences: int) -> str:
+    return "all" if differences <= _MOST_IN_JSON else f"the first {_MOST_IN_JSON}"
+
+
 class _Verifying:
-    """Prints differences as they are found, or keeps the first for JSON."""
+    """Prints the first differences as they are found, or keeps more of them for JSON."""
 
     def __init__(self, advance: Callable[[int], None], as_json: bool) -> None:
         self.differences: list[Difference] = []
@@ -93,10 +104,12 @@ class _Verifying:
         self._as_json = as_json
 
     def differs(self, difference: Difference) -> None:
+        if len(self.differences) == (_MOST_IN_JSON if self._as_json else _MOST_IN_TEXT):
+            return
+        self.differences.append(difference)
         if not self._as_json:
-            click.echo(str(difference))
-        elif len(self.differences) < _MOST_IN_JSON:
-            self.differences.append(difference)
+            line = str(difference).replace("bytes with keccak256 0x", "bytes 0x")
+            click.echo(fit(shortened(line)))
 
 
 @click.command("rewind", cls=CompleteCommand)
@@ -106,15 +119,17 @@ class _Verifying:
     "--below-final",
     is_flag=True,
     help="Also take back what is final. Clients, auditors and exports were told that it never "
-    "changes: do it only where the chain itself changed that deep.",
+    "changes: do it only where the chain itself changed that deep, or for rows that do not hold, "
+    "as `chainkit index verify` finds them.",
 )
 @click.option(
     "--rpc",
-    "rpc_url",
+    "rpc_urls",
     envvar="CHAINKIT_RPC",
     show_envvar=True,
+    multiple=True,
     metavar="URL",
-    help="JSON-RPC endpoint of the chain; needed below the final block only.",
+    help="JSON-RPC endpoint; give several, in order of preference. Needed with --below-final only.",
 )
 @apply_option
 @json_option
@@ -122,7 +137,7 @@ def rewind_command(
     database: str,
     to_block: int,
     below_final: bool,
-    rpc_url: str | None,
+    rpc_urls: Sequence[str],
     is_applied: bool,
     as_json: bool,
 ) -> None:
@@ -135,14 +150,12 @@ def rewind_command(
     Example:
       chainkit index rewind --database node.db --to-block 1204331
     """
-    from chainkit.chain import Endpoint
-    from chainkit_indexer.rewind import plan_rewind, rewind
+    from chainkit_indexer.rewind import rewind
     from chainkit_indexer.storage.store import Store
 
-    endpoint = Endpoint.connect(rpc_url) if rpc_url and below_final else None
     store = (Store.open_to_repair if is_applied else Store.open_existing)(database)
     try:
-        plan = plan_rewind(store, to_block, below_final, endpoint)
+        plan = _plan(store, to_block, below_final, rpc_urls)
         reorg_id = rewind(store, plan) if is_applied else None
     finally:
         store.close()
@@ -151,6 +164,15 @@ def rewind_command(
         return
     for line in _rewind_as_text(plan, reorg_id):
         click.echo(line)
+
+
+def _plan(store: Store, to_block: int, below_final: bool, rpc_urls: Sequence[str]) -> Rewind:
+    from chainkit_indexer.rewind import plan_rewind
+
+    if not (below_final and rpc_urls):
+        return plan_rewind(store, to_block, below_final)
+    pool = connect_to_chain_of(store.identity, rpc_urls)
+    return pool.first_answer(lambda endpoint: plan_rewind(store, to_block, below_final, endpoint))
 
 
 def _rewind_as_text(plan: Rewind, reorg_id: int | None) -> list[str]:

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import echo_json, hex0x, json_option, rpc_option
-from chainkit_indexer.cli.options import database_option, existing
+from chainkit.cli.options import echo_json, hex0x, json_option
+from chainkit_indexer.cli.database_chain import connect_to_chain_of
+from chainkit_indexer.cli.lines import fit, short
+from chainkit_indexer.cli.options import database_option, endpoints_option, existing
 
 if TYPE_CHECKING:
-    from chainkit.chain import Endpoint
+    from chainkit.chain import Endpoint, EndpointPool
     from chainkit_indexer.replay.replay import Replayed
-    from chainkit_indexer.storage.identity import Identity
 
 
 @click.command("replay", cls=CompleteCommand)
 @database_option
-@rpc_option
+@endpoints_option
 @click.option(
     "--reorg",
     "reorg_id",
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @json_option
 def replay_command(
     database: str,
-    rpc_url: str,
+    rpc_urls: Sequence[str],
     reorg_id: int | None,
     broadcast: bool,
     as_json: bool,
@@ -43,7 +44,7 @@ def replay_command(
     """Send transactions that reorgs dropped again, in their original order; a dry run first.
 
     It exits 1 where one of them cannot be replayed, and says why. The order in which they are mined
-    again is not ours to choose.
+    again is not ours to choose. Of several endpoints the first that answers is asked for all.
 
     \b
     Example:
@@ -53,7 +54,7 @@ def replay_command(
 
     found: list[Replayed] = []
     with existing(database) as store:
-        endpoint = _open_endpoint(rpc_url, store.identity)
+        endpoint = _answering(connect_to_chain_of(store.identity, rpc_urls))
         work = replay(endpoint, store, reorg_id, broadcast)
         try:
             for replayed in work:
@@ -83,23 +84,21 @@ def _echo_end(
         click.echo("nothing was sent: add --broadcast")
 
 
-def _open_endpoint(rpc_url: str, identity: Identity) -> Endpoint:
-    """Connect and prove that the endpoint serves the database's chain."""
-    from chainkit.chain import Endpoint, check_deployment
-    from chainkit.payload_contract import FollowedDeployment
+def _answering(pool: EndpointPool) -> Endpoint:
+    """Return the first endpoint that shows a head; one alone knows what was sent to it."""
 
-    endpoint = Endpoint.connect(rpc_url)
-    identified = FollowedDeployment(
-        identity.chain_id, identity.genesis_hash, identity.contracts, {}
-    )
-    check_deployment(endpoint, identified)
-    return endpoint
+    def with_head(endpoint: Endpoint) -> Endpoint:
+        endpoint.head()
+        return endpoint
+
+    return pool.first_answer(with_head)
 
 
 def _as_text(replayed: Replayed) -> str:
     dropped = replayed.dropped
     place = f"reorg {dropped.reorg_id}, block {dropped.block_number}.{dropped.transaction_index}"
-    return f"{place:<26} {hex0x(dropped.transaction_hash)} {replayed.fate}: {replayed.why}"
+    said = fit(f"{replayed.fate}: {replayed.why}", indent="  ")
+    return f"{place}, transaction {short(dropped.transaction_hash)}\n{said}"
 
 
 def _as_json(replayed: Replayed) -> dict[str, Any]:

@@ -15,7 +15,7 @@ LOG_FORMATS: Final = ("text", "json")
 
 _LOGGERS: Final = ("chainkit_indexer", "chainkit")
 _URL: Final = re.compile(
-    r"\b([a-zA-Z][\w+.-]*://)(?:[^\s/@\"']*@)?([^\s/?#\"']*)(?:[/?#][^\s\"']*)?"
+    r"\b([a-zA-Z][\w+.-]*://)(?:[^\s/@\"']*@)?([^\s/?#\"']*)(?:[/?#][^\s\"']*?(?=:?(?:[\s\"']|$)))?"
 )
 
 _logger = logging.getLogger("chainkit_indexer")

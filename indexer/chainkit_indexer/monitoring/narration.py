@@ -104,6 +104,9 @@ class Narrator:
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
         """Log what a step of so many seconds did, if a person would want to know."""
+        if self._last.name == "retrying":
+            text = f"following again at block {result.cursor}"
+            self._say(LogEvent("recovered", text, _block(result.cursor)))
         if isinstance(result, Advanced):
             self._advanced(result, seconds)
             return
@@ -142,9 +145,6 @@ class Narrator:
         if result.envelopes or result.quarantined:
             event = event_of_result(result)
             self._say(replace(event, fields={**event.fields, "seconds": round(seconds, 6)}))
-        elif self._last.name == "retrying":
-            text = f"following again at block {result.cursor}"
-            self._say(LogEvent("recovered", text, _block(result.cursor)))
 
     def _begin_to_catch_up(self, result: Advanced, to_go: int, seconds: float) -> None:
         self._is_at_head = False

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from chainkit.chain import Endpoint, LogFilter, bloom_mask, may_hold
 from chainkit.decode import NODE_UPDATED_TOPIC, decode_node_updated
 from chainkit.envelope import MAXIMUM_BLOCK_TIMESTAMP
-from chainkit.errors import InconsistentAnswer, MalformedLog, RangeRefused
+from chainkit.errors import EndpointUnavailable, InconsistentAnswer, MalformedLog, RangeRefused
 from chainkit.types import BlockHeader, Log
 from chainkit_indexer.fetch import linked_headers
 from chainkit_indexer.registry.history import RegistryUpdate
 
 _FIRST_RANGE_BLOCKS: Final = 10_000
 _LONGEST_RANGE_BLOCKS: Final = 1_000_000
+_RANGES_UNTIL_WIDER: Final = 64
+"""After a refusal, the range grows again only then: to be refused may take a time-out."""
+
+_PATIENCE_SECONDS: Final = 3.0
+"""An endpoint that needs so long to refuse ranges leaves the step: the payloads wait for it."""
+
 _HIGHEST_NODE_ID: Final = 2**32 - 1
 _HIGHEST_INDEX: Final = 2**31 - 1
 
@@ -43,12 +50,16 @@ class RegistryRange:
 class RegistryReader:
     """Reads one registry's updates, in ranges that fit what the endpoint gives at once."""
 
-    def __init__(self, address: bytes, window_blocks: int) -> None:
+    def __init__(
+        self, address: bytes, window_blocks: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """Read every header in the ``window_blocks`` below the head."""
+        self._clock = clock
         self._window_blocks = window_blocks
         self._wanted = LogFilter((address,), (NODE_UPDATED_TOPIC,))
         self._mask = bloom_mask((address, NODE_UPDATED_TOPIC))
         self._range_blocks = _FIRST_RANGE_BLOCKS
+        self._ranges_until_wider = 0
 
     def read(
         self, endpoint: Endpoint, start: BlockHeader, head: BlockHeader
@@ -56,7 +67,8 @@ class RegistryReader:
         """Return the blocks after ``start``, None where that is not on the chain any more.
 
         Raises InconsistentAnswer where headers do not link, or logs do not lie in them, and
-        RangeRefused where the endpoint does not even give the logs of one block.
+        EndpointUnavailable where the endpoint does not even give the logs of one block, or takes
+        long to refuse those of several: then the next call asks for fewer.
         """
         if head.number - start.number <= self._window_blocks:
             headers = linked_headers(endpoint, start.number, head.number)
@@ -90,17 +102,23 @@ class RegistryReader:
 
     def _logs_of_range(self, endpoint: Endpoint, first: int, last: int) -> tuple[list[Log], int]:
         """Return the logs from a height on, and up to which height the endpoint gave them."""
+        patience_ends = self._clock() + _PATIENCE_SECONDS
         while True:
             end = min(last, first + self._range_blocks - 1)
             try:
                 logs = endpoint.logs(first, end, self._wanted.addresses, self._wanted.topics)
             except RangeRefused as error:
-                if end == first:
-                    raise
                 asked = end - first + 1
                 self._range_blocks = max(1, min(error.suggested_blocks or asked, asked // 2))
+                self._ranges_until_wider = _RANGES_UNTIL_WIDER
+                if asked == 1 or self._clock() > patience_ends:
+                    expected = "an answer over fewer blocks"
+                    raise EndpointUnavailable(error.subject, expected, error.got) from error
                 continue
-            self._range_blocks = min(2 * self._range_blocks, _LONGEST_RANGE_BLOCKS)
+            if self._ranges_until_wider:
+                self._ranges_until_wider -= 1
+            else:
+                self._range_blocks = min(2 * self._range_blocks, _LONGEST_RANGE_BLOCKS)
             return logs, end
 
 

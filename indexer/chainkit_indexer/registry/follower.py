@@ -94,8 +94,9 @@ class RegistryFollower:
         """Read one range of blocks, or take one reorg back, or find that there is nothing to do.
 
         All that it writes is one transaction, so it may be killed anywhere and called again. Raises
-        RetryableChainError where the endpoint gave no answer or one that does not hold, and
-        ReorgTooDeep or StoreError where a person has to decide; nothing was changed then.
+        RetryableChainError where the endpoint gave no answer or one that does not hold, WrongChain
+        where it serves another chain, and ReorgTooDeep or StoreError where a person has to decide;
+        nothing was changed then.
         """
         try:
             return self._step(endpoint)
@@ -105,7 +106,7 @@ class RegistryFollower:
             raise
 
     def _step(self, endpoint: Endpoint) -> RegistryStepResult:
-        head = endpoint.head()
+        head = endpoint.head_of(self._registry.chain_id)
         start = self._unproved.last if self._unproved else self._position(endpoint)
         if head.number <= start.number:
             if self._is_contradicted_by(head, start):

@@ -36,6 +36,9 @@ PAUSE_SECONDS: Final = 2.0
 LONGEST_PAUSE_SECONDS: Final = 300.0
 """After failures, the pause doubles up to this."""
 
+_MOST_DOUBLINGS: Final = 16
+"""More of them would overflow after days without an answer."""
+
 TIMEOUT_SECONDS: Final = 5.0
 """For an endpoint that serves the registry's chain alone: the payloads wait for it."""
 
@@ -64,7 +67,8 @@ class RegistryWatch:
         """Take a step if one is due; None where none is, or where it has to be tried again.
 
         Raises what waiting does not mend: StoreError, what the pool says where no endpoint will
-        ever answer, and ReorgTooDeep once each endpoint has repeated it.
+        ever answer, and ReorgTooDeep once it was repeated, three times for each endpoint, with no
+        step that went well between.
         """
         if self._clock() < self._due:
             return None
@@ -76,7 +80,8 @@ class RegistryWatch:
     def _pause(self, result: RegistryStepResult | None) -> float:
         if result is None:
             # A registry's endpoint that hangs must not hold the payloads up again and again.
-            return min(self._pause_seconds * 2.0**self._failures, LONGEST_PAUSE_SECONDS)
+            doublings = min(self._failures, _MOST_DOUBLINGS)
+            return min(self._pause_seconds * 2.0**doublings, LONGEST_PAUSE_SECONDS)
         return 0 if is_behind(result) else self._pause_seconds
 
     def _take_step(self) -> RegistryStepResult | None:
@@ -88,9 +93,10 @@ class RegistryWatch:
         try:
             result = self._follower.step(endpoint)
         except ChainError as error:
-            self._too_deep = self._too_deep + 1 if isinstance(error, ReorgTooDeep) else 0
-            if self._too_deep == REPEATS_OF_A_DEEP_REORG * len(self._pool.endpoints):
-                raise
+            if isinstance(error, ReorgTooDeep):
+                self._too_deep += 1
+                if self._too_deep == REPEATS_OF_A_DEEP_REORG * len(self._pool.endpoints):
+                    raise
             self._pool.failed(endpoint, error)
             self._retry_later(error)
             return None
@@ -144,7 +150,7 @@ def watch_registry(
         expected = f"one of chain {registry.chain_id}, where the node registry is"
         raise ConfigurationError("registry's RPC endpoint", expected, "none")
     else:
-        check_registry(pool.choose(), registry)
+        pool.first_answer(partial(check_registry, registry=registry), patience_seconds=0)
     return RegistryWatch(RegistryFollower(store, registry), pool)
 
 

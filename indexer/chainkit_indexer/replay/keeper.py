@@ -6,13 +6,21 @@ Once dropped, an endpoint may know nothing more of them, and ``chainkit index re
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, delete, exists, insert, select
 
 from chainkit.chain import Endpoint
-from chainkit.errors import AccessRefused, ChainError, RefusedRequest, StoreUnavailable
+from chainkit.errors import (
+    ChainError,
+    ChainkitError,
+    InconsistentAnswer,
+    RefusedRequest,
+    StoreUnavailable,
+)
 from chainkit.signatures import keccak256
 from chainkit_indexer.monitoring.logs import LogEvent, log_event
 from chainkit_indexer.replay.rebuild import rebuild_transaction
@@ -21,6 +29,21 @@ from chainkit_indexer.storage.store import PAYLOAD_TABLES, Store, first_sequence
 
 BATCH_TRANSACTIONS: Final = 50
 """Fetched at once: with the 128 KiB that nodes take at most, 13 MB of hex digits."""
+
+PAUSE_SECONDS: Final = 2.0
+"""Between two requests, unless there is more that can be had."""
+
+LONGEST_PAUSE_SECONDS: Final = 300.0
+"""After errors, and for a transaction that could not be had, the pause doubles up to this."""
+
+MOST_ABSENT: Final = 10_000
+"""So many transactions that could not be had are remembered."""
+
+_REST_AFTER_WORK: Final = 9.0
+"""Rests so much longer than it worked: the payloads' steps wait for a slow answer."""
+
+_MOST_DOUBLINGS: Final = 16
+_ROWS_READ_AT_ONCE: Final = 500
 
 
 class UnkeptTransaction(NamedTuple):
@@ -32,51 +55,84 @@ class UnkeptTransaction(NamedTuple):
 
 
 class RawTransactionKeeper:
-    """Work for when there is nothing else to do at the head: a batch at a time."""
+    """Work for when there is nothing else to do at the head: one request at a time."""
 
-    def __init__(self, store: Store) -> None:
-        """Keep in the node's own database."""
+    def __init__(
+        self,
+        store: Store,
+        report: Callable[[Endpoint, ChainError], None] = lambda endpoint, error: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Keep in the node's own database; ``report`` errors of endpoints to their pool."""
         self._store = store
+        self._report = report
+        self._clock = clock
+        self._due = clock()
+        self._failures = 0
         self._last_failure = ""
+        self._absent = _AbsentTransactions(clock)
+        self._without_raw: WeakKeyDictionary[Endpoint, float] = WeakKeyDictionary()
 
     def keep(self, endpoint: Endpoint, final_block: int) -> int:
         """Keep up to BATCH_TRANSACTIONS of what is above the final block; return how many.
 
-        Those that became final are forgotten, unless a reorg dropped them. An error is logged,
-        once: no envelope depends on this.
+        Most calls do nothing: it is done every PAUSE_SECONDS, more often only while that gains
+        something, and ever more seldom after errors. Those that became final are forgotten, unless
+        a reorg dropped them. An error is reported and logged, once: no envelope depends on this.
         """
-        try:
-            kept = self._keep(endpoint, final_block)
-        except (ChainError, StoreUnavailable) as error:
-            if str(error) != self._last_failure:
-                self._last_failure = str(error)
-                text = f"raw transactions are not kept for a replay: {error}"
-                log_event(LogEvent("raw_transactions_unkept", text, level=logging.WARNING))
+        began = self._clock()
+        if began < self._due:
             return 0
-        self._last_failure = ""
+        kept = 0
+        try:
+            kept, is_more = self._keep(endpoint, final_block)
+            self._failures, self._last_failure = 0, ""
+            pause = 0.0 if is_more else PAUSE_SECONDS
+        except (ChainError, StoreUnavailable) as error:
+            self._failures += 1
+            pause = _doubled(self._failures)
+            if isinstance(error, ChainError):
+                self._report(endpoint, error)
+            self._warn(error)
+        now = self._clock()
+        self._due = now + max(pause, _REST_AFTER_WORK * (now - began))
         return kept
 
-    def _keep(self, endpoint: Endpoint, final_block: int) -> int:
+    def _warn(self, error: ChainkitError) -> None:
+        if str(error) != self._last_failure:
+            self._last_failure = str(error)
+            text = f"raw transactions are not kept for a replay: {error}"
+            log_event(LogEvent("raw_transactions_unkept", text, level=logging.WARNING))
+
+    def _keep(self, endpoint: Endpoint, final_block: int) -> tuple[int, bool]:
+        """Return how many were kept, and whether there may be more that can be had."""
+        self._absent.forget(final_block)
         with self._store.reading() as connection:
             unkept = self._unkept(connection, final_block)
             old = select(exists().where(_is_forgettable(final_block)))
             is_anything_old = connection.scalar(old)
-        raws = fetch_raw_transactions(endpoint, [row.transaction_hash for row in unkept])
+        raws = self._fetch(endpoint, unkept) if unkept else []
         found = [
             row._asdict() | {"raw": raw}
-            for row, raw in zip(unkept, raws, strict=True)
+            for row, raw in zip(unkept, raws or [None] * len(unkept), strict=True)
             if raw is not None
         ]
-        if not found and not is_anything_old:
-            return 0
+        if found or is_anything_old:
+            self._write(found, final_block)
+        is_full = len(unkept) == BATCH_TRANSACTIONS
+        return len(found), raws is None or (is_full and bool(found))
+
+    def _write(self, found: Sequence[dict[str, Any]], final_block: int) -> None:
         with self._store.writing() as connection:
             if found:
                 connection.execute(insert(schema.raw_transactions), found)
             connection.execute(delete(schema.raw_transactions).where(_is_forgettable(final_block)))
-        return len(found)
 
     def _unkept(self, connection: Connection, final_block: int) -> Sequence[UnkeptTransaction]:
-        """Return the newest first: the newer a block is, the likelier it is dropped."""
+        """Return the newest first: the newer a block is, the likelier it is dropped.
+
+        Those that could not be had before come last.
+        """
         originator_ids = {contract.originator_id for contract in self._store.identity.contracts}
         found: dict[bytes, UnkeptTransaction] = {}
         for table in PAYLOAD_TABLES:
@@ -91,39 +147,104 @@ class RawTransactionKeeper:
                 part = query.where(
                     table.c.originator_id == originator_id, table.c.sequence_id >= lowest
                 )
-                newest = part.order_by(table.c.sequence_id.desc()).limit(BATCH_TRANSACTIONS)
-                rows = (UnkeptTransaction(*row) for row in connection.execute(newest))
-                found.update((row.transaction_hash, row) for row in rows)
-        return sorted(found.values(), key=lambda row: -row.block_number)[:BATCH_TRANSACTIONS]
+                newest = part.order_by(table.c.sequence_id.desc())
+                found |= self._newest_that_may_be_had(connection, newest)
+        return sorted(found.values(), key=self._turn)[:BATCH_TRANSACTIONS]
+
+    def _turn(self, row: UnkeptTransaction) -> tuple[int, int]:
+        return self._absent.times(row.transaction_hash), -row.block_number
+
+    def _newest_that_may_be_had(
+        self, connection: Connection, query: Select[Any]
+    ) -> dict[bytes, UnkeptTransaction]:
+        found: dict[bytes, UnkeptTransaction] = {}
+        untried: set[bytes] = set()
+        streamed = query.execution_options(yield_per=_ROWS_READ_AT_ONCE)
+        with connection.execute(streamed) as rows:
+            for row in map(UnkeptTransaction._make, rows):
+                transaction_hash = row.transaction_hash
+                if not self._absent.is_resting(transaction_hash):
+                    found[transaction_hash] = row
+                if not self._absent.times(transaction_hash):
+                    untried.add(transaction_hash)
+                if len(untried) == BATCH_TRANSACTIONS:
+                    break
+        return found
+
+    def _fetch(
+        self, endpoint: Endpoint, wanted: Sequence[UnkeptTransaction]
+    ) -> list[bytes | None] | None:
+        """Return signed transactions, each proved by its hash, None where one cannot be had.
+
+        One request. Where the endpoint does not offer ``eth_getRawTransactionByHash``, None is
+        returned for all of them, and from the next call on they are put together from their fields.
+        """
+        hashes = [row.transaction_hash for row in wanted]
+        is_without_raw = self._without_raw.get(endpoint, self._clock()) > self._clock()
+        try:
+            raws = (_rebuilt if is_without_raw else Endpoint.raw_transactions)(endpoint, hashes)
+        except (RefusedRequest, InconsistentAnswer) as error:
+            if is_without_raw:
+                # Any one of them may be why: others have their turn.
+                self._absent.note(wanted)
+                raise
+            self._without_raw[endpoint] = self._clock() + LONGEST_PAUSE_SECONDS
+            if isinstance(error, InconsistentAnswer):
+                raise
+            return None
+        self._absent.note([row for row, raw in zip(wanted, raws, strict=True) if raw is None])
+        return raws
 
 
-def fetch_raw_transactions(endpoint: Endpoint, hashes: Sequence[bytes]) -> list[bytes | None]:
-    """Return signed transactions, each proved by its hash, None where that cannot be had.
+class _AbsentTransactions:
+    """Transactions that could not be had: each rests for longer each time."""
 
-    Where the endpoint does not offer ``eth_getRawTransactionByHash``, they are put together from
-    their fields.
-    """
-    if not hashes:
-        return []
-    try:
-        return endpoint.raw_transactions(hashes)
-    except AccessRefused:
-        raise
-    except RefusedRequest:
-        return _rebuilt(endpoint, hashes)
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._known: dict[bytes, tuple[int, int, float]] = {}
+        """By hash: the block, how often it was asked for, and until when it rests."""
+
+    def is_resting(self, transaction_hash: bytes) -> bool:
+        *_, until = self._known.get(transaction_hash, (0, 0, self._clock()))
+        return until > self._clock()
+
+    def times(self, transaction_hash: bytes) -> int:
+        return self._known[transaction_hash][1] if transaction_hash in self._known else 0
+
+    def note(self, rows: Sequence[UnkeptTransaction]) -> None:
+        for row in rows:
+            _, times, _ = self._known.pop(row.transaction_hash, (0, 0, 0.0))
+            until = self._clock() + _doubled(times + 1)
+            self._known[row.transaction_hash] = (row.block_number, times + 1, until)
+        for oldest in list(self._known)[: max(len(self._known) - MOST_ABSENT, 0)]:
+            del self._known[oldest]
+
+    def forget(self, final_block: int) -> None:
+        self._known = {
+            transaction_hash: known
+            for transaction_hash, known in self._known.items()
+            if known[0] > final_block
+        }
+
+
+def _doubled(times: int) -> float:
+    return min(PAUSE_SECONDS * 2.0 ** min(times, _MOST_DOUBLINGS), LONGEST_PAUSE_SECONDS)
 
 
 def _rebuilt(endpoint: Endpoint, hashes: Sequence[bytes]) -> list[bytes | None]:
     answers = endpoint.batch(
         [("eth_getTransactionByHash", ("0x" + each.hex(),)) for each in hashes]
     )
-    raws: list[bytes | None] = []
-    for transaction_hash, answer in zip(hashes, answers, strict=True):
-        subject = f"transaction 0x{transaction_hash.hex()}"
-        raw = None if answer is None else endpoint.parsed(subject, rebuild_transaction, answer)
-        # Chains have types of their own, with fields that are not known here.
-        raws.append(raw if raw is not None and keccak256(raw) == transaction_hash else None)
-    return raws
+    return [_raw_of(each, answer) for each, answer in zip(hashes, answers, strict=True)]
+
+
+def _raw_of(transaction_hash: bytes, answer: Any) -> bytes | None:
+    # Chains have types of their own, with fields that are not known here.
+    try:
+        raw = None if answer is None else rebuild_transaction(answer)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return raw if raw is not None and keccak256(raw) == transaction_hash else None
 
 
 def _is_forgettable(final_block: int) -> ColumnElement[bool]:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Select, Table, delete, func, insert, select, 
 
 from chainkit.envelope import parse_originator_envelope
 from chainkit.signatures import keccak256
-from chainkit.types import TopicKind
+from chainkit.types import BlockReference, TopicKind
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import IndexedBlock, PlacedEvent
 
@@ -80,16 +80,23 @@ def match_outcomes(
 
 def insert_reorg(connection: Connection, position: IndexedBlock, ancestor: IndexedBlock) -> int:
     """Write down that the chain forked off above ``ancestor``; return the reorg's id, from 1."""
+    return insert_reorg_between(connection, position.header.reference, ancestor.header.reference)
+
+
+def insert_reorg_between(
+    connection: Connection, old_head: BlockReference, ancestor: BlockReference
+) -> int:
+    """Do the same where no more is known of the two blocks."""
     latest = connection.execute(select(func.max(schema.reorgs.c.id))).scalar_one()
     reorg_id: int = (latest or 0) + 1
     connection.execute(
         insert(schema.reorgs).values(
             id=reorg_id,
-            ancestor_number=ancestor.header.number,
-            ancestor_hash=ancestor.header.hash,
-            old_head_number=position.header.number,
-            old_head_hash=position.header.hash,
-            depth=position.header.number - ancestor.header.number,
+            ancestor_number=ancestor.number,
+            ancestor_hash=ancestor.hash,
+            old_head_number=old_head.number,
+            old_head_hash=old_head.hash,
+            depth=old_head.number - ancestor.number,
         )
     )
     return reorg_id
@@ -107,6 +114,22 @@ def retract_after(
         entries = [_journal_row(row, reorg_id) for row in chunk]
         connection.execute(insert(schema.journal), entries)
     return connection.execute(delete(table).where(is_above)).rowcount
+
+
+def find_final_above(
+    connection: Connection, table: Table, originator_id: int, last: int, final_block: int
+) -> int | None:
+    """Return the sequence id of a row that ``retract_after`` would take back although it is final.
+
+    None where there is none: always, unless the known blocks contradict the rows.
+    """
+    query = select(table.c.sequence_id).where(
+        table.c.originator_id == originator_id,
+        table.c.sequence_id > last,
+        table.c.block_number <= final_block,
+    )
+    found: int | None = connection.scalar(query.limit(1))
+    return found
 
 
 def _with_topic(table: Table) -> Select[Any]:

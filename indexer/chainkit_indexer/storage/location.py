@@ -13,6 +13,10 @@ from chainkit.errors import ConfigurationError
 
 _SCHEME: Final = re.compile(r"[\w+.-]+://")
 _URL_WITHOUT_SLASHES: Final = re.compile(r"[\w+.-]{2,}:.*@")
+_LIBPQ_WORDS: Final = re.compile(
+    r"^\s*\w+\s*=|\s(?:host|hostaddr|port|dbname|user|password|passfile|service|sslpassword)\s*="
+)
+"""As in `host=db password=secret`: as a path, each message would show the password."""
 _POSTGRES_SCHEMES: Final = ("postgresql", "postgresql+psycopg")
 
 
@@ -21,6 +25,8 @@ def parse_location(location: str) -> Path | URL:
 
     Raises ConfigurationError for anything else.
     """
+    if "://" not in location and _LIBPQ_WORDS.search(location):
+        raise ConfigurationError("database", "a path or a URL", "words with =")
     if "://" not in location and not _URL_WITHOUT_SLASHES.match(location):
         return _file(location)
     try:

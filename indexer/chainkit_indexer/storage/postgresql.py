@@ -25,8 +25,9 @@ from sqlalchemy import (
     create_engine,
     text,
 )
+from sqlalchemy.exc import DBAPIError
 
-from chainkit.errors import StoreInUse
+from chainkit.errors import StoreInUse, StoreUnavailable
 
 _CONNECTION_DEFAULTS: Final[dict[str, str | tuple[str, ...]]] = {
     "application_name": "chainkit",
@@ -66,6 +67,9 @@ _COPY_TYPES: Final = {
     Boolean: "bool",
 }
 """What binary COPY must be told: the driver would guess it from each value."""
+
+_READ_ONLY: Final = "25006"
+"""SQLSTATE of a server that has become a standby: its successor is reached by a new session."""
 
 _PASSING: Final = ("08", "40", "53", "55P03", "57", "58030")
 """SQLSTATEs, or their classes: connection lost, undone for another transaction, disk or memory or
@@ -109,18 +113,30 @@ class Postgresql:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Run a transaction in the session that holds the lock: both live and end together."""
+        """Run a transaction in the session that holds the lock: both live and end together.
+
+        Raises StoreUnavailable where the server has become read-only; the next one connects anew.
+        """
         self.lock()
         writer = self._writer
         assert writer is not None
+        is_standby = False
         try:
             with writer.begin():
                 yield writer
+        except (DBAPIError, psycopg.Error) as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            is_standby = getattr(cause, "sqlstate", None) == _READ_ONLY
+            if not is_standby:
+                raise
+            got = "one that is read-only"
+            raise StoreUnavailable(f"database {self._name}", "the primary server", got) from error
         finally:
-            if writer.invalidated or _driver(writer).closed:
+            if is_standby or writer.invalidated or _driver(writer).closed:
                 self._writer = None
                 writer.invalidate()
                 writer.close()
+                self._readers.dispose()
 
     def lock(self) -> None:
         """Keep other indexers out until ``close``, or until this process ends in any way.

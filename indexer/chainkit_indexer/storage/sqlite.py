@@ -51,7 +51,8 @@ class Sqlite:
 
     def __init__(self, file: Path, read_only: bool) -> None:
         """Take the file; a reader opens it without the right to write."""
-        self._file = file
+        # As SQLite does it: whoever comes by a symbolic link meets the same lock and the same log.
+        self._file = Path(os.path.realpath(file))
         self._lock: _Lock | None = None
         if read_only:
             # Whether anybody writes to it is found out anew each time.
@@ -119,13 +120,13 @@ class Sqlite:
         return getattr(cause, "sqlite_errorcode", 0) & 0xFF in _PASSING
 
     def _connect(self) -> sqlite3.Connection:
-        connection = _open(str(self._file.absolute()), sqlite3.Connection)
+        connection = _open(str(self._file), sqlite3.Connection)
         for setting in _SETTINGS:
             connection.execute(setting)
         return connection
 
     def _connect_to_read(self) -> sqlite3.Connection:
-        address = f"file:{quote(str(self._file.absolute()))}?mode=ro"
+        address = f"file:{quote(str(self._file))}?mode=ro"
         if self._is_at_rest():
             return _open(f"{address}&immutable=1", _Unguarded)
         return _open(address, sqlite3.Connection)

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from sqlalchemy import Connection, Table, delete, func, insert, select, update
 
 from chainkit.errors import StoreError
-from chainkit.types import BlockHeader
+from chainkit.types import BlockHeader, BlockReference
 from chainkit_indexer.build import ENVELOPE_COLUMNS, QUARANTINE_COLUMNS
 from chainkit_indexer.finality import NOTHING_FINAL
 from chainkit_indexer.storage import schema
@@ -21,7 +21,13 @@ from chainkit_indexer.storage.identity import (
     insert_identity,
     read_identity,
 )
-from chainkit_indexer.storage.journal import insert_reorg, record_outcomes, retract_after
+from chainkit_indexer.storage.journal import (
+    find_final_above,
+    insert_reorg,
+    insert_reorg_between,
+    record_outcomes,
+    retract_after,
+)
 from chainkit_indexer.storage.migrate import check_revision, create
 from chainkit_indexer.types import IndexedBlock, PageRows, VerifiedPage
 
@@ -150,21 +156,62 @@ class Store:
         """Take back what lies above a common ancestor; return the reorg's id and how many rows.
 
         The rows move to the journal as dropped, until their payloads are seen again. Raises
-        StoreError if the cursor is no longer at ``position``.
+        StoreError if the cursor is no longer at ``position``, or if anything final would be taken
+        back, whatever is known of the ancestor.
         """
         with self.writing() as connection:
             self._check_cursor(connection, position)
+            final_block = read_final_block(connection)
+            if ancestor.header.number < final_block:
+                raise self._is_final(final_block, f"those above block {ancestor.header.number}")
+            self._check_above_final(connection, ancestor.sequence_ids, final_block)
             reorg_id = insert_reorg(connection, position, ancestor)
-            retracted = sum(
-                retract_after(connection, table, originator_id, last, reorg_id)
-                for table in PAYLOAD_TABLES
-                for originator_id, last in ancestor.sequence_ids.items()
-            )
-            final_block = min(read_final_block(connection), ancestor.header.number)
+            retracted = _retract_rows(connection, ancestor.sequence_ids, reorg_id)
             _move_cursor(connection, ancestor, is_first=False, final_block=final_block)
             above = schema.blocks.c.number > ancestor.header.number
             connection.execute(delete(schema.blocks).where(above))
         return reorg_id, retracted
+
+    def retract_all(self, position: IndexedBlock) -> tuple[int, int]:
+        """Take back all that was followed; return the reorg's id and how many rows.
+
+        For a chain that forked off below the oldest known block while nothing stored is final:
+        the journal holds the rows, and the next step begins anew. As the ancestor stands the
+        parent of the oldest known block, which may be gone, too. Raises StoreError if the cursor
+        is no longer at ``position``, if the oldest known block or any row is final, or if it is
+        block 0, below which no chain forks.
+        """
+        with self.writing() as connection:
+            self._check_cursor(connection, position)
+            oldest = _read_oldest_block(connection).header
+            final_block = read_final_block(connection)
+            if oldest.number <= max(final_block, 0):
+                raise self._is_final(max(final_block, 0), f"those from block {oldest.number} on")
+            before = dict.fromkeys(
+                (contract.originator_id for contract in self.identity.contracts), 0
+            )
+            self._check_above_final(connection, before, final_block)
+            parent = BlockReference(oldest.number - 1, oldest.parent_hash)
+            reorg_id = insert_reorg_between(connection, position.header.reference, parent)
+            retracted = _retract_rows(connection, before, reorg_id)
+            connection.execute(delete(schema.cursor))
+            connection.execute(delete(schema.blocks))
+        return reorg_id, retracted
+
+    def _check_above_final(
+        self, connection: Connection, sequence_ids: Mapping[int, int], final_block: int
+    ) -> None:
+        for table in PAYLOAD_TABLES:
+            for originator_id, last in sequence_ids.items():
+                found = find_final_above(connection, table, originator_id, last, final_block)
+                if found is not None:
+                    got = f"sequence id {found} of originator {originator_id}"
+                    raise self._is_final(final_block, got)
+
+    def _is_final(self, final_block: int, got: str) -> StoreError:
+        expected = f"payloads above the final block {final_block} to take back"
+        place = "nothing was changed; the known blocks are not those of what is stored"
+        return StoreError(f"database {self.name}", expected, got, place)
 
     def _check_cursor(self, connection: Connection, expected: IndexedBlock) -> bool:
         found = read_position(connection)
@@ -185,6 +232,19 @@ def read_position(connection: Connection) -> IndexedBlock | None:
     )
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else _block(row)
+
+
+def _read_oldest_block(connection: Connection) -> IndexedBlock:
+    query = select(schema.blocks).order_by(schema.blocks.c.number).limit(1)
+    return _block(connection.execute(query).mappings().one())
+
+
+def _retract_rows(connection: Connection, sequence_ids: Mapping[int, int], reorg_id: int) -> int:
+    return sum(
+        retract_after(connection, table, originator_id, last, reorg_id)
+        for table in PAYLOAD_TABLES
+        for originator_id, last in sequence_ids.items()
+    )
 
 
 def read_final_block(connection: Connection) -> int:

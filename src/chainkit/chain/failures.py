@@ -33,7 +33,8 @@ _CALLER_FAULT_CODES: Final = frozenset(
 )
 _TIMEOUT_STATUSES: Final = frozenset({408, 504, 524})
 _TOO_MUCH_STATUSES: Final = frozenset({400, 413, 422})
-_MOVED_STATUSES: Final = frozenset({301, 308})
+_ACCESS_STATUSES: Final = frozenset({401, 402, 403, 407})
+"""What a person must mend. All others pass: a load balancer may say 404 while it is deployed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +133,11 @@ class FailureSorter:
             return self._rate_limited(got, told if pause is None else pause)
         if query is not None and (error := self._refused_logs(failure, about, query)):
             return error
-        if status >= 500 or status == 408 or (status < 400 and status not in _MOVED_STATUSES):
-            return EndpointUnavailable(self.name, "an answer", got)
-        kind = RefusedRequest if status in _TOO_MUCH_STATUSES else AccessRefused
-        return kind(self.name, "HTTP 200", got)
+        if status in _ACCESS_STATUSES:
+            return AccessRefused(self.name, "HTTP 200", got)
+        if status in _TOO_MUCH_STATUSES:
+            return RefusedRequest(self.name, "HTTP 200", got)
+        return EndpointUnavailable(self.name, "an answer", got)
 
     def _refused_logs(
         self, failure: HttpFailure, about: RpcErrorObject | None, query: LogQuery

@@ -29,7 +29,9 @@ LONGEST_PAUSE_SECONDS: Final = 60.0
 _CONNECT_SECONDS: Final = 10.0
 _CLOSE_SECONDS: Final = 2.0
 _SLICE_SECONDS: Final = 0.05
-_SHORTEST_INTERVAL_SECONDS: Final = 0.005
+SHORTEST_INTERVAL_SECONDS: Final = 0.02
+"""Between two notifications that wake: a flood of them must not make a flood of polls."""
+
 _LONGEST_NOTIFICATION_BYTES: Final = 2**20
 _SUBSCRIBE: Final = orjson.dumps(
     {"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": ["newHeads"]}
@@ -53,6 +55,8 @@ class HeadStatistics:
 
     state: SubscriptionState
     notifications: int
+    wake_ups: int
+    """By one or more notifications; fewer where they come in a flood."""
     reconnects: int
     """How often it was lost or refused, and tried again."""
     mute: int
@@ -137,7 +141,12 @@ class HeadWatcher:
     def statistics(self) -> HeadStatistics:
         """Return what happened so far."""
         return HeadStatistics(
-            self._state, self._notifications, self._reconnects, self._mute, self._last_error
+            self._state,
+            self._notifications,
+            self._wake_up.count,
+            self._reconnects,
+            self._mute,
+            self._last_error,
         )
 
     def _follow(self) -> None:
@@ -208,7 +217,8 @@ class WakeUp:
         os.set_blocking(self._writer, False)
         self._poll = select.poll()
         self._poll.register(self._reader, select.POLLIN)
-        self._last = 0.0
+        self._last = -SHORTEST_INTERVAL_SECONDS
+        self.count = 0
 
     def set(self) -> None:
         """Wake whoever waits, or is about to."""
@@ -218,13 +228,16 @@ class WakeUp:
             return  # It is full of earlier ones.
 
     def wait(self, seconds: float) -> bool:
-        """Return whether it was set since the last time, waiting for it if need be."""
+        """Return whether it was set since the last time, waiting for it if need be.
+
+        The first time at once, then at most once in SHORTEST_INTERVAL_SECONDS.
+        """
         if not self._poll.poll(1000 * seconds):
             return False
-        # A flood of notifications must not make a flood of polls.
-        time.sleep(max(0.0, self._last + _SHORTEST_INTERVAL_SECONDS - time.monotonic()))
+        time.sleep(max(0.0, self._last + SHORTEST_INTERVAL_SECONDS - time.monotonic()))
         self._last = time.monotonic()
         os.read(self._reader, 2**16)
+        self.count += 1
         return True
 
     def close(self) -> None:

@@ -162,7 +162,8 @@ class Member:
 
     def status(self, now: float) -> EndpointStatus:
         """Return what an operator wants to know."""
-        is_available = self.until <= now and not self.must_be_checked
+        # What failed last counts as out of order until it has worked again.
+        is_available = self.until <= now and not self.must_be_checked and not self._failures
         traffic = self.endpoint.traffic
         return EndpointStatus(
             name=self.endpoint.name,

@@ -13,11 +13,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from chainkit.chain.client import RetryPolicy
 from chainkit.chain.endpoint import Endpoint
-from chainkit.chain.member import SHORTEST_PAUSE_SECONDS, EndpointStatus, Member
+from chainkit.chain.member import SHORTEST_PAUSE_SECONDS, EndpointState, EndpointStatus, Member
 from chainkit.chain.transport import LONGEST_ANSWER_BYTES
 from chainkit.errors import (
     ChainError,
@@ -25,6 +25,14 @@ from chainkit.errors import (
     EndpointUnavailable,
     WrongChain,
 )
+
+Answer = TypeVar("Answer")
+
+PATIENCE_SECONDS: Final = 20.0
+"""How long work that is done once is tried at one endpoint after the other."""
+
+STANDSTILL_SECONDS: Final = 10.0
+"""Without a new head, before another endpoint is asked whether there is one."""
 
 _ONE_ATTEMPT: Final = RetryPolicy(attempts=1)
 
@@ -37,10 +45,6 @@ class NoEndpointAvailable(EndpointUnavailable):
 
 def _in_background(job: Callable[[], None]) -> None:
     threading.Thread(target=job, name="endpoint check", daemon=True).start()
-
-
-STANDSTILL_SECONDS: Final = 10.0
-"""Without a new head, before another endpoint is asked whether there is one."""
 
 
 class EndpointPool:
@@ -83,18 +87,30 @@ class EndpointPool:
         Raises WrongChain if one of them serves another chain: its URL is a mistake. One that is
         merely out of order rests, unless all are: then the first one's error is raised.
         """
-        connect = partial(
-            Endpoint.connect, longest_answer_bytes=longest_answer_bytes, retry=_ONE_ATTEMPT
-        )
-        endpoints = [connect(url, timeout_seconds) for url in urls]
+        endpoints = []
+        for number, url in enumerate(urls, 1):
+            try:
+                endpoint = Endpoint.connect(
+                    url,
+                    timeout_seconds,
+                    longest_answer_bytes=longest_answer_bytes,
+                    retry=_ONE_ATTEMPT,
+                )
+            except ConfigurationError as error:
+                subject = f"RPC endpoint {number} of {len(urls)}"
+                raise ConfigurationError(subject, error.expected, error.got) from None
+            endpoints.append(endpoint)
         _name_apart(endpoints)
         pool = cls(endpoints, check)
         pool.check_all()
         return pool
 
     def check_all(self) -> None:
-        """Check every endpoint. Raises WrongChain of any, or the first's error if all fail."""
-        failures = []
+        """Check every endpoint. Raises WrongChain of any, or the first's error if all fail.
+
+        The first one that passes is the one to begin with.
+        """
+        failures, passed = [], []
         for member in self._members:
             try:
                 self._check(member.endpoint)
@@ -103,8 +119,11 @@ class EndpointPool:
             except ChainError as error:
                 failures.append(error)
                 self.failed(member.endpoint, error)
-        if len(failures) == len(self._members):
+            else:
+                passed.append(member)
+        if not passed:
             raise failures[0]
+        self._current = passed[0]
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -129,6 +148,32 @@ class EndpointPool:
             if member not in due:
                 return member.endpoint
             self._recheck(member)
+
+    def first_answer(
+        self, ask: Callable[[Endpoint], Answer], patience_seconds: float = PATIENCE_SECONDS
+    ) -> Answer:
+        """Ask one endpoint after the other, and again after a pause, as long as that may help.
+
+        For work outside of a loop of its own. Raises the last error when patience ends.
+        """
+        deadline = self._clock() + patience_seconds
+        failure: ChainError | None = None
+        while True:
+            try:
+                endpoint = self.choose()
+            except NoEndpointAvailable as error:
+                if self._clock() + error.retry_after > deadline:
+                    raise failure or error from None
+                time.sleep(error.retry_after)
+                continue
+            try:
+                answer = ask(endpoint)
+            except ChainError as error:
+                self.failed(endpoint, error)
+                failure = error
+                continue
+            self.succeeded(endpoint)
+            return answer
 
     def _next(self) -> tuple[Member, list[Member]]:
         """Return the endpoint to ask, and those to check first or beside it."""
@@ -195,7 +240,9 @@ class EndpointPool:
                 self._head_moved = now
                 place = self._members.index(self._member(endpoint))
                 others = (*self._members[place + 1 :], *self._members[:place])
-                ready = [each for each in others if each.status(now).state == "available"]
+                ready = [each for each in others if each.until <= now and not each.must_be_checked]
+                # One that failed last only if there is no other; its rests grow longer.
+                ready.sort(key=lambda each: each.state is not EndpointState.AVAILABLE)
                 self._current = ready[0] if ready else self._current
 
     def seconds_until_available(self) -> float:

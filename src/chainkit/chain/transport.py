@@ -1,14 +1,14 @@
 """web3's HTTP provider with bounded answers: bytes held, seconds waited, and JSON by orjson.
 
 An endpoint may answer with more than fits in memory, compressed to next to nothing, or a byte at
-a time. So the body is read in pieces, counted after decompression, against a deadline.
+a time. So the body is read in pieces, counted after decompression, and all that is sent and read
+for one answer is under one deadline.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,6 +20,7 @@ from web3 import HTTPProvider
 from web3.types import RPCEndpoint, RPCResponse
 
 from chainkit.chain.log_query import LogQuery
+from chainkit.chain.session import EndpointSession, deadline, seconds_left
 
 LONGEST_ANSWER_BYTES: Final = 64 * 2**20
 """Most bytes of one answer, after decompression."""
@@ -62,12 +63,12 @@ class Timeouts:
 
     connect: float = 5.0
     read: float = 20.0
-    """Between two pieces of an answer; the whole may take three times as long."""
+    """Between two pieces of an answer; all of them may take three times as long."""
 
     @property
-    def answer(self) -> float:
-        """For the whole body: an endpoint that sends a byte now and then never times out else."""
-        return 3 * self.read
+    def exchange(self) -> float:
+        """From the connection to the last byte, however the endpoint spreads what it sends."""
+        return self.connect + 3 * self.read
 
 
 class HttpTransport(HTTPProvider):
@@ -124,15 +125,17 @@ class HttpTransport(HTTPProvider):
         return min(longest, LONGEST_RANGE_BYTES) if is_divisible else longest
 
     def _post(self, request: object, longest: int) -> bytearray:
-        with self._own_session().post(
-            str(self.endpoint_uri),
-            data=orjson.dumps(request),
-            headers=_HEADERS,
-            timeout=(self._timeouts.connect, self._timeouts.read),
-            stream=True,
-            # A redirect's body would be read without bound.
-            allow_redirects=False,
-        ) as response:
+        with (
+            deadline(self._timeouts.exchange),
+            self._own_session().post(
+                str(self.endpoint_uri),
+                data=orjson.dumps(request),
+                headers=_HEADERS,
+                timeout=(self._timeouts.connect, self._timeouts.read),
+                stream=True,
+                allow_redirects=False,
+            ) as response,
+        ):
             if 200 <= response.status_code < 300:
                 return self._body(response, longest)
             raise HttpFailure(response.status_code, response.headers, self._refusal(response))
@@ -141,7 +144,7 @@ class HttpTransport(HTTPProvider):
         if self._session is not None:
             return self._session
         if not hasattr(self._sessions, "session"):
-            self._sessions.session = requests.Session()
+            self._sessions.session = EndpointSession()
         session: requests.Session = self._sessions.session
         return session
 
@@ -156,14 +159,13 @@ class HttpTransport(HTTPProvider):
         announced = response.headers.get("Content-Length", "")
         if announced.isascii() and announced.isdecimal() and int(announced) > longest:
             raise AnswerTooLarge(f"{announced} bytes announced")
-        deadline = time.monotonic() + self._timeouts.answer
         body = bytearray()
         while chunk := _chunk(response.raw):
             body += chunk
             self.bytes_received += len(chunk)
             if len(body) > longest:
                 raise AnswerTooLarge(f"more than {longest} bytes")
-            if time.monotonic() > deadline:
+            if seconds_left() < 0:
                 raise requests.ReadTimeout("an answer that does not end")
         return body
 

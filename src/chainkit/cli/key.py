@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +116,19 @@ def _read_keystore(path: Path) -> dict[str, Any]:
     return content
 
 
+def _has_terminal() -> bool:
+    """Tell whether a password can be typed unseen: the terminal need not be standard input."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return sys.stdin is not None and sys.stdin.isatty()
+    return True
+
+
 def _password(path: Path | None, confirm: bool = False) -> str:
     if path is None:
+        if not _has_terminal():
+            raise ConfigurationError("password", "a terminal or --password-file", "neither")
         # To standard error: what a script reads on standard output is the answer alone.
         typed: str = click.prompt(
             "Password", hide_input=True, confirmation_prompt=confirm, err=True

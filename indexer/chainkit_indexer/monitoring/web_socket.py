@@ -1,0 +1,30 @@
+"""Says when new heads no longer come over the WebSocket, and when they come again."""
+
+from __future__ import annotations
+
+import logging
+
+from chainkit.chain import HeadWatcher, SubscriptionState
+from chainkit_indexer.monitoring.logs import LogEvent, log_event
+
+
+class WebSocketNarrator:
+    """Look from time to time; what did not change is not said again."""
+
+    def __init__(self, heads: HeadWatcher) -> None:
+        """Watch a head watcher, whose polls go on in any case."""
+        self._heads = heads
+        self._is_lost = False
+
+    def look(self) -> None:
+        """Log what has become of the subscription since the last look."""
+        statistics = self._heads.statistics()
+        is_lost = statistics.state is SubscriptionState.WAITING
+        if is_lost == self._is_lost or statistics.state is SubscriptionState.CONNECTING:
+            return
+        self._is_lost = is_lost
+        if is_lost:
+            text = f"WebSocket {self._heads.name}: {statistics.last_error}; polling goes on"
+            log_event(LogEvent("web_socket", text, level=logging.WARNING))
+        else:
+            log_event(LogEvent("web_socket", f"WebSocket {self._heads.name}: subscribed again"))

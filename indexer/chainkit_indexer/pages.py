@@ -29,7 +29,7 @@ from chainkit_indexer.fetch import (
 )
 from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
 
-TARGET_BYTES: Final = 4 * 2**20
+TARGET_BYTES: Final = 2 * 2**20
 """Size of an answer with logs that a page aims at: it takes about five times that in memory."""
 
 RECENT_BLOCKS: Final = 64

@@ -101,7 +101,8 @@ cursor = Table(
     _column("final_block_number", BigInteger),
 )
 """How far the chain was followed: no row before the first page, then one. Up to
-``final_block_number`` (-1: nothing yet) nothing is ever changed; it never goes back."""
+``final_block_number`` (-1: nothing yet) nothing is ever changed; it never goes back, but where
+``index rewind --below-final`` says so, or none of what is stored was final."""
 
 envelopes = Table(
     "envelopes",

@@ -1,0 +1,96 @@
+"""What build/bench/index.json holds: figures by name, and the rows that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from benchmarks.index.bench import Result
+from benchmarks.index.following import Followed
+from benchmarks.index.job import Cost, Measured
+
+ROWS: Final = ("floor", "unsigned", "signed_sqlite", "signed_postgres", "tutorial")
+"""In the order in which a round measures them."""
+
+DATABASES: Final = ("sqlite", "postgres")
+SIGNED: Final = tuple(f"signed_{database}" for database in DATABASES)
+WAYS: Final = ("websocket", "poll")
+
+_DIGITS: Final = 4
+
+Figures = Mapping[str, Any]
+
+
+def row_figures(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the figures of a row: of its fastest round, and the most memory of any."""
+    best = max(results, key=lambda result: result.measured.total.events_per_second)
+    total = best.measured.total
+    return {
+        "events_per_s": _rounded(total.events_per_second),
+        "cpu_us_per_event": _rounded(total.cpu_microseconds_per_event),
+        "server_cpu_us_per_event": _rounded(best.server_cpu_seconds / total.events * 1e6),
+        "peak_memory_mib": _rounded(max(each.measured.peak_mebibytes for each in results)),
+        "rounds_events_per_s": [
+            _rounded(each.measured.total.events_per_second) for each in results
+        ],
+    }
+
+
+def following_figures(followed: Followed) -> dict[str, Any]:
+    """Return the figures of one way to follow."""
+    latency = {f"{name}_ms": _rounded(value) for name, value in asdict(followed.latency).items()}
+    return latency | {
+        "blocks": followed.blocks,
+        "retries": followed.retries,
+        "reorg64_s": _rounded(followed.reorg_seconds),
+        "reorg64_envelopes": followed.retracted,
+    }
+
+
+def flat_figures(measured: Measured) -> dict[str, Any]:
+    """Return what an event costs at the beginning and at the end of a long chain."""
+    return {
+        "events": measured.total.events,
+        "events_per_s": _rounded(measured.total.events_per_second),
+        "peak_memory_mib": _rounded(measured.peak_mebibytes),
+        "first": _cost_figures(measured.first),
+        "last": _cost_figures(measured.last),
+    }
+
+
+def index_figures(
+    rows: Mapping[str, Mapping[str, Any]],
+    following: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    about: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return everything: the figures that have a target by name, the worse of both databases."""
+    speeds = {row: rows[row]["events_per_s"] for row in ROWS}
+    by_websocket = [following[database]["websocket"] for database in DATABASES]
+    return {
+        **{f"{row}_events_per_s": speed for row, speed in speeds.items()},
+        "peak_memory_mib": max(rows[row]["peak_memory_mib"] for row in SIGNED),
+        "follow_p99_ms": max(each["p99_ms"] for each in by_websocket),
+        "reorg64_s": max(each["reorg64_s"] for each in by_websocket),
+        "ratios": {
+            f"{row}_to_{base}": _rounded(speeds[row] / speeds[base])
+            for base in ("floor", "tutorial")
+            for row in ("unsigned", *SIGNED)
+        },
+        "rows": dict(rows),
+        "following": dict(following),
+        **about,
+    }
+
+
+def _cost_figures(cost: Cost) -> dict[str, Any]:
+    return {
+        "events": cost.events,
+        "events_per_s": _rounded(cost.events_per_second),
+        "cpu_us_per_event": _rounded(cost.cpu_microseconds_per_event),
+    }
+
+
+def _rounded(value: float) -> float:
+    """Keep the digits that another run would nearly repeat."""
+    return float(f"{value:.{_DIGITS}g}")

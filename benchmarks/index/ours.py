@@ -1,0 +1,117 @@
+"""The indexer as `chainkit index run` puts it together, without its log and its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.index.job import Job, Measured
+from benchmarks.index.meter import Meter
+from chainkit.chain import Endpoint, EndpointPool, HeadWatcher, check_deployment
+from chainkit.errors import ChainkitError
+from chainkit.payload_contract import FollowedDeployment, read_followed_deployment
+from chainkit.signatures import SIGNATURE_LENGTH, SigningKey
+from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.pages import PageReader
+from chainkit_indexer.registry.watch import is_behind, watch_registry
+from chainkit_indexer.replay.keeper import RawTransactionKeeper
+from chainkit_indexer.run import Goal, Observer, StopRequest, collect_garbage_seldom, run
+from chainkit_indexer.signing import Signatures, Signer, SignerProcess
+from chainkit_indexer.step import step
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.store import Store
+from chainkit_indexer.types import Advanced, Idle, StepResult
+
+KEY: Final = SigningKey(bytes([7]) * 32)
+_WARM_UP_DIGESTS: Final = 1_000
+
+
+class NoSigner(Signer):
+    """Leaves the signatures empty: everything but the signature."""
+
+    def sign(self, digests: Sequence[bytes]) -> Signatures:
+        """Return zeros."""
+        signatures = [bytes(SIGNATURE_LENGTH)] * len(digests)
+        return lambda: signatures
+
+
+@dataclass(frozen=True, slots=True)
+class Indexer:
+    """What a step needs, opened."""
+
+    deployment: FollowedDeployment
+    pool: EndpointPool
+    store: Store
+    take_step: Callable[[Endpoint], StepResult]
+
+
+@contextmanager
+def indexer(job: Job, make_signer: Callable[[SigningKey], Signer]) -> Iterator[Indexer]:
+    """Open everything, with a signer that is warm."""
+    deployment = read_followed_deployment(job.record_path)
+    pool = EndpointPool.connect([job.url], lambda each: check_deployment(each, deployment))
+    settings = IndexerSettings(deployment)
+    store = Store.open(job.database, Identity.of(deployment, KEY.public_key))
+    signer = make_signer(KEY)
+    reader = PageReader(settings, looks_ahead=True)
+    try:
+        signer.sign([bytes(32)] * _WARM_UP_DIGESTS)()
+        collect_garbage_seldom()
+        yield Indexer(
+            deployment,
+            pool,
+            store,
+            lambda endpoint: step(endpoint, store, signer, settings, reader),
+        )
+    finally:
+        signer.close()
+        store.close()
+
+
+class _Counter:
+    """Tells the meter of each page."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    def succeeded(self, result: StepResult, seconds: float) -> None:
+        if isinstance(result, Advanced):
+            self._meter.count(result.envelopes)
+
+    def failed(self, error: ChainkitError) -> None:
+        raise error
+
+
+def catch_up(job: Job, make_signer: Callable[[SigningKey], Signer]) -> Measured:
+    """Index a stretch of history into an empty database."""
+    with indexer(job, make_signer) as opened, HeadWatcher(None, 0.25) as heads:
+        meter = Meter(job.stretch.events)
+        goal = Goal(until_block=job.stretch.last_block)
+        run(opened.take_step, opened.pool, heads, goal, StopRequest(), _Counter(meter))
+        return meter.finish()
+
+
+def follow(job: Job, observer: Observer) -> None:
+    """Follow the chain until it is told to stop (SIGTERM), with the command's own chores."""
+    stop = StopRequest()
+    stop.listen()
+    with (
+        indexer(job, SignerProcess) as opened,
+        HeadWatcher(job.websocket, IndexerSettings(opened.deployment).poll_seconds) as heads,
+    ):
+        chores = _chores(opened)
+        run(opened.take_step, opened.pool, heads, Goal(), stop, observer, chores)
+
+
+def _chores(opened: Indexer) -> Callable[[Endpoint, StepResult], bool]:
+    keeper = RawTransactionKeeper(opened.store, opened.pool.failed)
+    watch = watch_registry(opened.store, opened.deployment, opened.pool, ())
+
+    def work(endpoint: Endpoint, result: StepResult) -> bool:
+        if isinstance(result, Idle):
+            keeper.keep(endpoint, result.final_block)
+        return is_behind(watch())
+
+    return work

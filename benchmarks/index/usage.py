@@ -1,0 +1,74 @@
+"""What a process and its children have used: Linux' own account of it, in /proc."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from chainkit.errors import ConfigurationError
+
+_PROC: Final = Path("/proc")
+_TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+_KIBIBYTES_PER_MEBIBYTE: Final = 1024
+
+# Fields of /proc/PID/stat after the command's name, which may itself hold blanks.
+_PARENT: Final = 1
+_OWN_TIMES: Final = slice(11, 13)
+_ALL_TIMES: Final = slice(11, 15)
+
+
+def own_cpu_seconds() -> float:
+    """Return the CPU time of this process and of its children that run, all threads included."""
+    children = (_ticks(pid, _OWN_TIMES) for pid in _descendants(os.getpid()))
+    return time.process_time() + sum(children) / _TICKS_PER_SECOND
+
+
+def server_cpu_seconds(pid: int) -> float:
+    """Return the CPU time of another process, and of all children that it has or had."""
+    processes = (pid, *_descendants(pid))
+    return sum(_ticks(each, _ALL_TIMES) for each in processes) / _TICKS_PER_SECOND
+
+
+def own_peak_mebibytes() -> float:
+    """Return the greatest resident memory of this process, and of its children that run, summed.
+
+    Pages that two of them share count twice. It is the kernel's mark of this program alone:
+    getrusage would also count what its parent held when it was started.
+    """
+    return sum(_peak_kibibytes(pid) for pid in (os.getpid(), *_descendants(os.getpid()))) / (
+        _KIBIBYTES_PER_MEBIBYTE
+    )
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    for path in _PROC.glob("[0-9]*/stat"):
+        child = int(path.parent.name)
+        if (fields := _stat(child)) and int(fields[_PARENT]) == pid:
+            yield child
+            yield from _descendants(child)
+
+
+def _ticks(pid: int, times: slice) -> int:
+    return sum(int(field) for field in _stat(pid)[times])
+
+
+def _stat(pid: int) -> list[str]:
+    """Return a process' state, or nothing where it has ended meanwhile."""
+    try:
+        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _peak_kibibytes(pid: int) -> int:
+    try:
+        status = (_PROC / str(pid) / "status").read_text()
+    except OSError:
+        return 0
+    for line in status.splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1])
+    raise ConfigurationError(f"process {pid}", "its peak memory in /proc (Linux)", "none")

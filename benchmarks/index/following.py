@@ -22,6 +22,7 @@ from benchmarks.index.job import Stretch
 
 BLOCK_SECONDS: Final = 0.25
 REORG_BLOCKS: Final = 64
+_LAST_WORDS_SECONDS: Final = 1.0
 _PATIENCE_SECONDS: Final = 120.0
 
 
@@ -75,7 +76,8 @@ class Follower:
             elif line.startswith("{"):
                 steps.append(json.loads(line))
             else:
-                rest = [line, *(self._lines.get(timeout=1) for _ in range(self._lines.qsize()))]
+                time.sleep(_LAST_WORDS_SECONDS)
+                rest = [line, *(self._lines.get() for _ in range(self._lines.qsize()))]
                 raise MeasuringFailed("follower", "steps", "".join(rest).strip())
         return steps
 

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from chainkit.chain import Endpoint
+from chainkit.chain.log_query import LogQuery
 from chainkit.errors import (
     ChainError,
     EndpointUnavailable,
@@ -130,3 +131,12 @@ def test_read_batch__without_logs_refused_as_a_whole__is_no_matter_of_a_range() 
 
     with pytest.raises(EndpointUnavailable):
         FakeProvider({}, [refused] * 4).endpoint().batch([HEADER, HEADER])
+
+
+@pytest.mark.parametrize(
+    "query", [{}, {"fromBlock": "0x1"}, {"fromBlock": "earliest", "toBlock": "latest"}], ids=str
+)
+def test_among__query_that_names_no_heights__is_of_several_blocks(query: dict[str, str]) -> None:
+    found = LogQuery.among([("eth_getLogs", [query])])
+
+    assert found is not None and found.blocks > 1

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
+
+_SEVERAL: Final = 2
+"""Blocks of a query that does not say how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +30,9 @@ class LogQuery:
     def _of(cls, query: Mapping[str, Any]) -> Self:
         if "blockHash" in query:
             return cls(f"logs of block {query['blockHash']}", 1)
-        first, last = int(query["fromBlock"], 16), int(query["toBlock"], 16)
+        try:
+            first, last = int(query["fromBlock"], 16), int(query["toBlock"], 16)
+        except (KeyError, ValueError):
+            # By a tag, or up to the head: as many as there are.
+            return cls("logs", _SEVERAL)
         return cls(f"logs of blocks {first} to {last}", last - first + 1)

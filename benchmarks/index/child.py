@@ -41,10 +41,10 @@ def _measured(job: Job) -> Measured:
         from benchmarks.index.tutorial import index
 
         return index(job)
-    from benchmarks.index.ours import NoSigner, catch_up
-    from chainkit_indexer.signing import SignerProcess
+    from benchmarks.index.ours import catch_up, node_signer
+    from chainkit_indexer.signing import NoKey
 
-    return catch_up(job, NoSigner if job.row == "unsigned" else SignerProcess)
+    return catch_up(job, NoKey if job.row == "unsigned" else node_signer)
 
 
 def _follow(job: Job) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -12,29 +12,22 @@ from benchmarks.index.meter import Meter
 from chainkit.chain import Endpoint, EndpointPool, HeadWatcher, check_deployment
 from chainkit.errors import ChainkitError
 from chainkit.payload_contract import FollowedDeployment, read_followed_deployment
-from chainkit.signatures import SIGNATURE_LENGTH, SigningKey
+from chainkit.signatures import SigningKey
+from chainkit.types import Log, MessageSent
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.pages import PageReader
 from chainkit_indexer.registry.watch import is_behind, watch_registry
 from chainkit_indexer.replay.keeper import RawTransactionKeeper
 from chainkit_indexer.run import Goal, Observer, StopRequest, collect_garbage_seldom, run
-from chainkit_indexer.signing import Signatures, Signer, SignerProcess
+from chainkit_indexer.signing import Signer, SignerProcess
 from chainkit_indexer.step import step
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import Advanced, Idle, StepResult
+from chainkit_indexer.types import Advanced, Idle, PlacedEvent, StepResult
 
 KEY: Final = SigningKey(bytes([7]) * 32)
-_WARM_UP_DIGESTS: Final = 1_000
-
-
-class NoSigner(Signer):
-    """Leaves the signatures empty: everything but the signature."""
-
-    def sign(self, digests: Sequence[bytes]) -> Signatures:
-        """Return zeros."""
-        signatures = [bytes(SIGNATURE_LENGTH)] * len(digests)
-        return lambda: signatures
+_NO_LOG: Final = Log(bytes(20), (), b"", 0, bytes(32), bytes(32), 0, 0)
+_WARM_UP: Final = [PlacedEvent(MessageSent(bytes(32), b"", 1), _NO_LOG, 0)] * 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +41,31 @@ class Indexer:
 
 
 @contextmanager
-def indexer(job: Job, make_signer: Callable[[SigningKey], Signer]) -> Iterator[Indexer]:
+def indexer(job: Job, make_signer: Callable[[], Signer]) -> Iterator[Indexer]:
     """Open everything, with a signer that is warm."""
     deployment = read_followed_deployment(job.record_path)
     pool = EndpointPool.connect([job.url], lambda each: check_deployment(each, deployment))
     settings = IndexerSettings(deployment)
     store = Store.open(job.database, Identity.of(deployment, KEY.public_key))
-    signer = make_signer(KEY)
-    reader = PageReader(settings, looks_ahead=True)
+    signer = make_signer()
+    reader = PageReader(settings, signer, looks_ahead=True)
     try:
-        signer.sign([bytes(32)] * _WARM_UP_DIGESTS)()
+        signer.sign(_WARM_UP)()
         collect_garbage_seldom()
         yield Indexer(
             deployment,
             pool,
             store,
-            lambda endpoint: step(endpoint, store, signer, settings, reader),
+            lambda endpoint: step(endpoint, store, settings, reader),
         )
     finally:
         signer.close()
         store.close()
+
+
+def node_signer() -> SignerProcess:
+    """Start the signer as `chainkit index run` does."""
+    return SignerProcess(KEY)
 
 
 class _Counter:
@@ -84,7 +82,7 @@ class _Counter:
         raise error
 
 
-def catch_up(job: Job, make_signer: Callable[[SigningKey], Signer]) -> Measured:
+def catch_up(job: Job, make_signer: Callable[[], Signer]) -> Measured:
     """Index a stretch of history into an empty database."""
     with indexer(job, make_signer) as opened, HeadWatcher(None, 0.25) as heads:
         meter = Meter(job.stretch.events)
@@ -98,7 +96,7 @@ def follow(job: Job, observer: Observer) -> None:
     stop = StopRequest()
     stop.listen()
     with (
-        indexer(job, SignerProcess) as opened,
+        indexer(job, node_signer) as opened,
         HeadWatcher(job.websocket, IndexerSettings(opened.deployment).poll_seconds) as heads,
     ):
         chores = _chores(opened)

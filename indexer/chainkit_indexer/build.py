@@ -5,17 +5,12 @@ No clock and no I/O but the signer's: the same blocks and key always give the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from chainkit.envelope import (
-    blockchain_proof_digest,
-    originator_envelope,
-    originator_ns,
-    quarantine_reason,
-    unsigned_originator_envelope,
-)
-from chainkit_indexer.signing import Signer
+from chainkit.envelope import originator_ns
+from chainkit_indexer.signing import Outcomes, Signer
 from chainkit_indexer.types import PageRows, PlacedEvent, VerifiedPage
 
 _PLACE_COLUMNS: Final = (
@@ -31,35 +26,34 @@ ENVELOPE_COLUMNS: Final = (*_PLACE_COLUMNS, "originator_ns", "topic", "envelope"
 QUARANTINE_COLUMNS: Final = (*_PLACE_COLUMNS, "contract", "identifier", "payload", "reason")
 
 _CHUNK: Final = 256
-"""Envelopes whose digests are signed together, while the next ones are built."""
+"""Payloads that the signer is asked about together."""
 
 
-def build_rows(page: VerifiedPage, signer: Signer) -> PageRows:
-    """Return the rows of a page's payloads, with envelopes signed by the node (XIP-49 §3.2.1)."""
-    served: list[PlacedEvent] = []
-    quarantine: list[tuple[Any, ...]] = []
-    for placed in page.events:
-        if (reason := quarantine_reason(placed.event)) is None:
-            served.append(placed)
-        else:
-            quarantine.append(_quarantined(placed, str(reason)))
-    return PageRows(tuple(_envelopes(served, signer)), tuple(quarantine))
+@dataclass(frozen=True, slots=True)
+class BegunPage:
+    """A page whose payloads are on their way to become envelopes."""
+
+    page: VerifiedPage
+    chunks: Sequence[tuple[Sequence[PlacedEvent], Outcomes]]
+
+    def rows(self) -> PageRows:
+        """Wait for the envelopes, and return the rows. Raises SignerFailed."""
+        envelopes: list[tuple[Any, ...]] = []
+        quarantine: list[tuple[Any, ...]] = []
+        for events, outcomes in self.chunks:
+            for placed, outcome in zip(events, outcomes(), strict=True):
+                if isinstance(outcome, bytes):
+                    envelopes.append(_envelope(placed, outcome))
+                else:
+                    quarantine.append(_quarantined(placed, outcome))
+        return PageRows(tuple(envelopes), tuple(quarantine))
 
 
-def _envelopes(served: Sequence[PlacedEvent], signer: Signer) -> Iterator[tuple[Any, ...]]:
-    chunks = [served[start : start + _CHUNK] for start in range(0, len(served), _CHUNK)]
-    pending = []
-    for chunk in chunks:
-        unsigned = [unsigned_originator_envelope(each.event, each.timestamp) for each in chunk]
-        digests = [
-            blockchain_proof_digest(data, each.log.transaction_hash)
-            for data, each in zip(unsigned, chunk, strict=True)
-        ]
-        pending.append((chunk, unsigned, signer.sign(digests)))
-    for chunk, unsigned, signatures in pending:
-        for each, data, signature in zip(chunk, unsigned, signatures(), strict=True):
-            envelope = originator_envelope(data, each.log.transaction_hash, signature)
-            yield _envelope(each, envelope)
+def begin_page(page: VerifiedPage, signer: Signer) -> BegunPage:
+    """Ask the node's signer for the envelopes of a page's payloads (XIP-49 §3.2.1)."""
+    starts = range(0, len(page.events), _CHUNK)
+    chunks = [page.events[start : start + _CHUNK] for start in starts]
+    return BegunPage(page, [(chunk, signer.sign(chunk)) for chunk in chunks])
 
 
 def _envelope(placed: PlacedEvent, envelope: bytes) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,9 +14,8 @@ from chainkit.envelope import (
     recover_node_key,
 )
 from chainkit.errors import MalformedData
-from chainkit.signatures import SIGNATURE_LENGTH, keccak256
-from chainkit_indexer.build import ENVELOPE_COLUMNS, QUARANTINE_COLUMNS, build_rows
-from chainkit_indexer.signing import Signatures, Signer
+from chainkit.signatures import keccak256
+from chainkit_indexer.build import ENVELOPE_COLUMNS, QUARANTINE_COLUMNS
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.store import (
     PAYLOAD_TABLES,
@@ -43,22 +42,6 @@ class Difference:
     def __str__(self) -> str:
         """One line, as errors are written."""
         return f"{self.what}: expected {self.expected}, got {self.got} ({self.where})"
-
-
-class _NoKey(Signer):
-    """Leaves the place of the signature empty: whoever verifies has no private key."""
-
-    def __init__(self) -> None:
-        """Nothing is needed."""
-
-    def sign(self, digests: Sequence[bytes]) -> Signatures:
-        """Return as many empty signatures."""
-        return lambda: [bytes(SIGNATURE_LENGTH)] * len(digests)
-
-
-def build_unsigned(page: VerifiedPage) -> PageRows:
-    """Return the rows of a page as the indexer builds them, but for the signatures."""
-    return build_rows(page, _NoKey())
 
 
 def page_differences(

@@ -1,24 +1,20 @@
-"""Reads the chain page by page: ranges as wide as the endpoint gives, and one page ahead.
+"""Reads the chain page by page, in ranges as wide as the endpoint gives.
 
-While a page is built, signed and stored, the next one is fetched: both take about as long. A page
-is bounded by what it holds in memory, whatever number of blocks that is.
+A page is bounded by what it holds in memory, whatever number of blocks that is.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from queue import SimpleQueue
-from threading import Thread
 from typing import Final
-from weakref import WeakKeyDictionary, finalize
+from weakref import WeakKeyDictionary
 
 from chainkit.chain import BATCH_SIZE, Endpoint
 from chainkit.errors import EndpointUnavailable, RangeRefused
 from chainkit.types import BlockHeader
+from chainkit_indexer.build import BegunPage, begin_page
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.fetch import (
     PayloadLogs,
@@ -27,9 +23,11 @@ from chainkit_indexer.fetch import (
     linked_headers,
     verified_page,
 )
+from chainkit_indexer.look_ahead import LookAhead
+from chainkit_indexer.signing import Signer
 from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
 
-TARGET_BYTES: Final = 2 * 2**20
+TARGET_BYTES: Final = 2**20
 """Size of an answer with logs that a page aims at: it takes about five times that in memory."""
 
 RECENT_BLOCKS: Final = 64
@@ -38,6 +36,7 @@ RECENT_BLOCKS: Final = 64
 _PATIENCE_SECONDS: Final = 10.0
 """An endpoint that needs so long to refuse ranges leaves the step to another one."""
 
+_SOON_SECONDS: Final = 1.0
 _FIRST_BLOCKS: Final = 16
 _JSON_BYTES_PER_LOG: Final = 700
 """What an endpoint's JSON takes for a log, beside two characters for each byte of its data."""
@@ -74,11 +73,12 @@ class AdaptiveRange:
 
 
 class PageReader:
-    """Fetches the page that follows a block, and in the meantime the one after it."""
+    """Fetches the page that follows a block, and begins to sign it."""
 
     def __init__(
         self,
         settings: IndexerSettings,
+        signer: Signer,
         looks_ahead: bool = False,
         recent_blocks: int = RECENT_BLOCKS,
     ) -> None:
@@ -87,47 +87,42 @@ class PageReader:
         self._payload_logs = PayloadLogs(settings.deployment)
         self._most = settings.page_blocks
         self._ranges: WeakKeyDictionary[Endpoint, AdaptiveRange] = WeakKeyDictionary()
-        self._worker = _Worker() if looks_ahead else None
-        self._ahead: _Ahead | None = None
+        self._begin = partial(begin_page, signer=signer)
+        self._look_ahead = LookAhead(self._begin) if looks_ahead else None
 
     def read(
         self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader, top: int
-    ) -> VerifiedPage | None:
+    ) -> BegunPage | None:
         """Return the page after ``start``, not above ``top``, or None if it does not link to it.
 
         Blocks more than ``recent_blocks`` below the head are asked for by range, others by hash.
         Raises what ``fetch`` does, and EndpointUnavailable where the endpoint does not even give
         one block's logs, or takes long to say that it gives none of several.
         """
-        page = self._taken_from_ahead(endpoint, start, head)
-        if page is None:
-            page = self._fetch(endpoint, start, head, top)
-        if self._worker is not None and page is not None and page.last.header.number < top:
-            following = partial(self._fetch, endpoint, page.last, head, top)
-            self._ahead = _Ahead(endpoint, page.last, self._worker.submit(following))
-        return page
+        begun = self._taken_from_ahead(endpoint, start, head)
+        if begun is None:
+            page = self._fetch(endpoint, head, top, start)
+            begun = None if page is None else self._begin(page)
+        if self._look_ahead is not None and begun is not None:
+            following = partial(self._fetch, endpoint, head, top)
+            self._look_ahead.go_on(endpoint, begun.page.last, top, following)
+        return begun
 
     def _taken_from_ahead(
         self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader
-    ) -> VerifiedPage | None:
-        ahead, self._ahead = self._ahead, None
-        if ahead is None:
+    ) -> BegunPage | None:
+        begun = None if self._look_ahead is None else self._look_ahead.take(endpoint, start)
+        if begun is None:
             return None
-        if ahead.endpoint is not endpoint:
-            # The one that was left may never answer, and nobody must wait behind it.
-            self._worker = _Worker()
-            return None
-        if not ahead.follows(start):
-            return None
-        page = ahead.page.result()
-        if page is None or page.last.header.number <= head.number - self._recent_blocks:
-            return page
+        last = begun.page.last.header
+        if last.number <= head.number - self._recent_blocks:
+            return begun
         # Near the head, the chain may have left the branch since the page was fetched.
-        now = endpoint.find_header(page.last.header.number)
-        return page if now is not None and now.hash == page.last.header.hash else None
+        now = endpoint.find_header(last.number)
+        return begun if now is not None and now.hash == last.hash else None
 
     def _fetch(
-        self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader, top: int
+        self, endpoint: Endpoint, head: BlockHeader, top: int, start: IndexedBlock
     ) -> VerifiedPage | None:
         width = self._ranges.setdefault(endpoint, AdaptiveRange(self._most))
         first = start.header.number + 1
@@ -171,47 +166,6 @@ class PageReader:
         if headers[0].parent_hash != start.header.hash:
             return None
         return fetch_page(endpoint, self._payload_logs, start, headers)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ahead:
-    """A page that is being fetched, or was."""
-
-    endpoint: Endpoint
-    start: IndexedBlock
-    page: Future[VerifiedPage | None]
-
-    def follows(self, start: IndexedBlock) -> bool:
-        return self.start.header.reference == start.header.reference
-
-
-class _Worker:
-    """One thread that does jobs in turn, and ends when nobody has a job for it any more.
-
-    A daemon, unlike an executor's: an endpoint that does not answer must not keep the process.
-    """
-
-    def __init__(self) -> None:
-        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        Thread(target=_do_all, args=(self._jobs,), name="look-ahead", daemon=True).start()
-        finalize(self, self._jobs.put, None)
-
-    def submit(self, work: Callable[[], VerifiedPage | None]) -> Future[VerifiedPage | None]:
-        result: Future[VerifiedPage | None] = Future()
-        self._jobs.put(partial(_settle, result, work))
-        return result
-
-
-def _do_all(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
-    while (job := jobs.get()) is not None:
-        job()
-
-
-def _settle(result: Future[VerifiedPage | None], work: Callable[[], VerifiedPage | None]) -> None:
-    try:
-        result.set_result(work())
-    except BaseException as error:
-        result.set_exception(error)
 
 
 def _answered_bytes(events: Sequence[PlacedEvent]) -> int:

@@ -1,33 +1,51 @@
-"""Signs many digests beside the work of the step: in a process of its own.
+"""Makes signed envelopes of payloads, beside the work of the step: in a process of its own.
 
 A thread would wait for Python's lock after every single signature, so it would hardly run while
-the step builds, parses and stores. The child gets the secret through a pipe, never as an argument
-or in its environment, keeps nothing, and ends when the pipe is closed, however its parent ended.
+the step parses and stores. The child gets the secret through a pipe, never as an argument or in
+its environment, keeps nothing, and ends when the pipe is closed, however its parent ended.
 """
 
 from __future__ import annotations
 
+import fcntl
+import marshal
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
-from threading import Thread
-from typing import IO, Final
+from threading import Lock, Thread
+from typing import IO, Any, Final
 
+from chainkit.envelope import (
+    originator_envelope,
+    quarantine_reason,
+    sign_originator_envelope,
+    unsigned_originator_envelope,
+)
 from chainkit.errors import ChainkitError
 from chainkit.signatures import SECRET_LENGTH, SIGNATURE_LENGTH, SigningKey
-from chainkit.types import HASH_LENGTH
+from chainkit.types import Log, PayloadEvent, TopicKind, payload_event
+from chainkit_indexer.types import PlacedEvent
 
-Signatures = Callable[[], Sequence[bytes]]
-"""Waits for the signatures, 65 bytes each, in the order of the digests."""
+Attest = Callable[[bytes, bytes], bytes]
+"""Makes an OriginatorEnvelope of an unsigned one and a transaction hash."""
 
-_COUNT_LENGTH: Final = 4
+Outcome = bytes | str
+"""A serialized OriginatorEnvelope, or why the payload must not be served."""
+
+Outcomes = Callable[[], Sequence[Outcome]]
+"""Waits for what became of the payloads, in their order."""
+
+_LENGTH_BYTES: Final = 4
+_PIPE_BYTES: Final = 2**20
+"""Two pages or so: where the pipe is full, the step waits for the child."""
 _MODULE: Final = "chainkit_indexer.signing"
 _FEW: Final = 32
-"""Digests that are signed in place: the way to the child and back would take longer, and at the
+"""Payloads that are signed in place: the way to the child and back would take longer, and at the
 head of the chain that time is latency."""
 
 
@@ -40,16 +58,26 @@ class Signer:
 
     def __init__(self, key: SigningKey) -> None:
         """Sign with a node's key."""
-        self._key = key
-        self.public_key = key.public_key
+        self._attest: Attest = partial(sign_originator_envelope, key=key)
 
-    def sign(self, digests: Sequence[bytes]) -> Signatures:
-        """Begin to sign 32-byte digests; call what is returned for the signatures."""
-        signatures = [self._key.sign(digest) for digest in digests]
-        return lambda: signatures
+    def sign(self, events: Sequence[PlacedEvent]) -> Outcomes:
+        """Begin to make payloads' envelopes (XIP-49 §3.2.1); call what is returned for them."""
+        outcomes = [
+            _outcome(event, timestamp, log.transaction_hash, self._attest)
+            for event, log, timestamp in events
+        ]
+        return lambda: outcomes
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+class NoKey(Signer):
+    """Leaves the place of the signature empty: for whoever verifies, and has no private key."""
+
+    def __init__(self) -> None:
+        """Nothing is needed."""
+        self._attest = partial(originator_envelope, signature=bytes(SIGNATURE_LENGTH))
 
 
 class SignerProcess(Signer):
@@ -69,24 +97,30 @@ class SignerProcess(Signer):
         )
         assert self._child.stdin is not None and self._child.stdout is not None
         self._requests, self._answers = self._child.stdin, self._child.stdout
-        self._pending: SimpleQueue[tuple[int, Future[Sequence[bytes]]] | None] = SimpleQueue()
+        with suppress(OSError):
+            fcntl.fcntl(self._requests, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._pending: SimpleQueue[Future[bytes] | None] = SimpleQueue()
+        # Two threads may ask: which batch was sent first must be which answer is taken first.
+        self._sending = Lock()
         # Answers are taken at once: a child that cannot write would read no further request.
         self._reader = Thread(target=self._take_answers, name="signatures", daemon=True)
         self._reader.start()
         key.write_secret(self._requests)
 
-    def sign(self, digests: Sequence[bytes]) -> Signatures:
-        """Send digests to the child, unless there are only a few. Raises SignerFailed."""
-        if len(digests) <= _FEW:
-            return super().sign(digests)
-        answer: Future[Sequence[bytes]] = Future()
-        self._pending.put((len(digests), answer))
+    def sign(self, events: Sequence[PlacedEvent]) -> Outcomes:
+        """Send payloads to the child, unless there are only a few. Raises SignerFailed."""
+        if len(events) <= _FEW:
+            return super().sign(events)
+        # Not pickle: it takes longer than to make the envelopes.
+        request = marshal.dumps([_portable(*placed) for placed in events])
+        answer: Future[bytes] = Future()
         try:
-            self._requests.write(len(digests).to_bytes(_COUNT_LENGTH, "big") + b"".join(digests))
-            self._requests.flush()
+            with self._sending:
+                self._pending.put(answer)
+                _write(self._requests, request)
         except OSError:
             raise _failed("a closed pipe") from None
-        return answer.result
+        return lambda: marshal.loads(answer.result())
 
     def close(self) -> None:
         """End the child."""
@@ -100,20 +134,40 @@ class SignerProcess(Signer):
 
     def _take_answers(self) -> None:
         while (pending := self._pending.get()) is not None:
-            count, answer = pending
-            data = self._answers.read(count * SIGNATURE_LENGTH)
-            if len(data) < count * SIGNATURE_LENGTH:
-                answer.set_exception(_failed(f"{len(data)} bytes"))
+            answer = _read(self._answers)
+            if answer is None:
+                pending.set_exception(_failed("the end of its answers"))
             else:
-                answer.set_result(_split(data, SIGNATURE_LENGTH))
+                pending.set_result(answer)
 
 
 def _failed(got: str) -> SignerFailed:
-    return SignerFailed("signer's process", "signatures", got, "it ended")
+    return SignerFailed("signer's process", "signed envelopes", got, "it ended")
 
 
-def _split(data: bytes, length: int) -> list[bytes]:
-    return [data[start : start + length] for start in range(0, len(data), length)]
+def _outcome(
+    event: PayloadEvent, timestamp: int, transaction_hash: bytes, attest: Attest
+) -> Outcome:
+    if (reason := quarantine_reason(event)) is not None:
+        return str(reason)
+    return attest(unsigned_originator_envelope(event, timestamp), transaction_hash)
+
+
+def _portable(event: PayloadEvent, log: Log, timestamp: int) -> tuple[Any, ...]:
+    values = (event.identifier, event.payload, event.sequence_id, event.originator_id)
+    return (int(event.kind), *values, timestamp, log.transaction_hash)
+
+
+def _write(pipe: IO[bytes], data: bytes) -> None:
+    pipe.write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
+    pipe.flush()
+
+
+def _read(pipe: IO[bytes]) -> bytes | None:
+    length = int.from_bytes(pipe.read(_LENGTH_BYTES), "big")
+    data = pipe.read(length)
+    # Nothing is sent that is empty: no length is the end.
+    return data if length and len(data) == length else None
 
 
 def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
@@ -121,12 +175,13 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     secret = requests.read(SECRET_LENGTH)
     if len(secret) < SECRET_LENGTH:
         return
-    key = SigningKey(secret)
-    while len(header := requests.read(_COUNT_LENGTH)) == _COUNT_LENGTH:
-        count = int.from_bytes(header, "big")
-        digests = _split(requests.read(count * HASH_LENGTH), HASH_LENGTH)
-        answers.write(b"".join([key.sign(digest) for digest in digests]))
-        answers.flush()
+    attest = partial(sign_originator_envelope, key=SigningKey(secret))
+    while (request := _read(requests)) is not None:
+        outcomes = [
+            _outcome(payload_event(TopicKind(kind), *values), timestamp, transaction_hash, attest)
+            for kind, *values, timestamp, transaction_hash in marshal.loads(request)
+        ]
+        _write(answers, marshal.dumps(outcomes))
 
 
 if __name__ == "__main__":

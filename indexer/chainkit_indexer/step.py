@@ -6,12 +6,11 @@ from chainkit.chain import Endpoint
 from chainkit.errors import InconsistentAnswer, ReorgTooDeep
 from chainkit.payload_contract import FollowedDeployment
 from chainkit.types import BlockHeader, BlockReference
-from chainkit_indexer.build import build_rows
+from chainkit_indexer.build import BegunPage
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.fetch import linked_headers
 from chainkit_indexer.pages import PageReader
 from chainkit_indexer.reorg import find_ancestor
-from chainkit_indexer.signing import Signer
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import (
     Advanced,
@@ -19,24 +18,21 @@ from chainkit_indexer.types import (
     IndexedBlock,
     RolledBack,
     StepResult,
-    VerifiedPage,
 )
 
 
 def step(
     endpoint: Endpoint,
     store: Store,
-    signer: Signer,
     settings: IndexerSettings,
-    reader: PageReader | None = None,
+    reader: PageReader,
 ) -> StepResult:
     """Follow the chain by one page, or take one reorg back, or find that there is nothing to do.
 
-    All that it writes is one transaction, so it may be killed anywhere and called again; a loop
-    passes its ``reader``, which is only faster. Raises RetryableChainError where the endpoint gave
-    no answer or one that does not hold, StoreUnavailable where the database gave none,
-    FatalChainError (ReorgTooDeep among others) or StoreError where a person has to decide; in each
-    case nothing was changed.
+    All that it writes is one transaction, so it may be killed anywhere and called again. Raises
+    RetryableChainError where the endpoint gave no answer or one that does not hold,
+    StoreUnavailable where the database gave none, FatalChainError (ReorgTooDeep among others) or
+    StoreError where a person has to decide; in each case nothing was changed.
 
     A head below the cursor is a lagging replica as long as its block is one that we know, and
     the step is idle: nothing contradicts what is held. A chain that was shortened is therefore
@@ -58,10 +54,9 @@ def step(
         top = _final_of_proved_head(endpoint, head, settings, known_final)
         if top <= cursor:
             return Idle(position.header.reference, head, known_final)
-    reader = reader or PageReader(settings)
-    page = reader.read(endpoint, position, head, top)
-    if page is not None:
-        final = top
+    begun = reader.read(endpoint, position, head, top)
+    if begun is not None:
+        page, final = begun.page, top
         if not settings.serves_final_only:
             # Not by the head, which nothing proves so far: what is final never goes back.
             hashes = {block.header.number: block.header.hash for block in page.blocks}
@@ -71,7 +66,7 @@ def step(
                 known_final,
                 lambda number: hashes.get(number) or _known_hash(store, number),
             )
-        return _commit(store, signer, page, head, final)
+        return _commit(store, begun, head, final)
     if stored is None:
         raise _mixed(endpoint, cursor)
     return _roll_back(endpoint, store, position, head)
@@ -112,10 +107,8 @@ def _is_nothing_new(store: Store, position: IndexedBlock, head: BlockHeader) -> 
     return not known or known[-1].header.hash == head.hash
 
 
-def _commit(
-    store: Store, signer: Signer, page: VerifiedPage, head: BlockHeader, final: int
-) -> Advanced:
-    rows = build_rows(page, signer)
+def _commit(store: Store, begun: BegunPage, head: BlockHeader, final: int) -> Advanced:
+    page, rows = begun.page, begun.rows()
     store.append(page, rows, final)
     return Advanced(
         from_block=page.blocks[0].header.number,

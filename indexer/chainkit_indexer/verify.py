@@ -16,18 +16,19 @@ from chainkit.chain import Endpoint, EndpointPool
 from chainkit.counter import read_counter
 from chainkit.errors import InconsistentAnswer, StoreError
 from chainkit.payload_contract import FollowedDeployment
+from chainkit_indexer.build import BegunPage
 from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS, IndexerSettings
 from chainkit_indexer.page_comparison import (
     Difference,
-    build_unsigned,
     end_differences,
     page_differences,
 )
 from chainkit_indexer.pages import PageReader
+from chainkit_indexer.signing import NoKey
 from chainkit_indexer.storage.identity import Identity, check_identity
 from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
 from chainkit_indexer.storage.store import Store, read_final_block, read_position
-from chainkit_indexer.types import IndexedBlock, VerifiedPage
+from chainkit_indexer.types import IndexedBlock
 
 _PATIENCE_SECONDS: Final = 60.0
 """How long a page may take until its endpoints are given up."""
@@ -93,8 +94,8 @@ def verify_range(
     key = store.identity.node_public_key
     check_identity(store.name, Identity.of(deployment, key), store.identity)
     envelopes = quarantined = differences = 0
-    for page in _pages(pool, store, IndexerSettings(deployment, page_blocks), blocks):
-        rows = build_unsigned(page)
+    for begun in _pages(pool, store, IndexerSettings(deployment, page_blocks), blocks):
+        page, rows = begun.page, begun.rows()
         envelopes += len(rows.envelopes)
         quarantined += len(rows.quarantine)
         with store.reading() as connection:
@@ -110,26 +111,26 @@ def verify_range(
 
 def _pages(
     pool: EndpointPool, store: Store, settings: IndexerSettings, blocks: tuple[int, int]
-) -> Iterator[VerifiedPage]:
+) -> Iterator[BegunPage]:
     first, last = blocks
-    reader = PageReader(settings, looks_ahead=True, recent_blocks=0)
+    reader = PageReader(settings, NoKey(), looks_ahead=True, recent_blocks=0)
     before = partial(_before, store, settings.deployment, first)
     start = pool.first_answer(before, _PATIENCE_SECONDS)
     while start.header.number < last:
         page_after = partial(_page_after, reader, start, last)
-        page = pool.first_answer(page_after, _PATIENCE_SECONDS)
-        yield page
-        start = page.last
+        begun = pool.first_answer(page_after, _PATIENCE_SECONDS)
+        yield begun
+        start = begun.page.last
 
 
 def _page_after(
     reader: PageReader, start: IndexedBlock, last: int, endpoint: Endpoint
-) -> VerifiedPage:
-    page = reader.read(endpoint, start, endpoint.head(), last)
-    if page is None:
+) -> BegunPage:
+    begun = reader.read(endpoint, start, endpoint.head(), last)
+    if begun is None:
         subject = f"block {start.header.number} at {endpoint.name}"
         raise InconsistentAnswer(subject, "the same block twice", "another one")
-    return page
+    return begun
 
 
 def _before(

@@ -21,12 +21,11 @@ from chainkit.payload_contract import EVENT_NAMES, EventLayout, PayloadContract
 from chainkit.signatures import keccak256
 from chainkit.types import (
     ADDRESS_LENGTH,
-    IdentityUpdateCreated,
     Log,
-    MessageSent,
     Node,
     PayloadEvent,
     TopicKind,
+    payload_event,
 )
 
 _WORD: Final = 32
@@ -74,9 +73,7 @@ def decode_payload_event(log: Log, contract: PayloadContract | None = None) -> P
     if log.topics[0] != contract.topic:
         raise _another_event(log, EVENT_NAMES[contract.kind])
     identifier, payload, sequence_id = _payload_arguments(log, layout)
-    if contract.kind is TopicKind.GROUP_MESSAGE:
-        return MessageSent(identifier, payload, sequence_id, contract.originator_id)
-    return IdentityUpdateCreated(identifier, payload, sequence_id, contract.originator_id)
+    return payload_event(contract.kind, identifier, payload, sequence_id, contract.originator_id)
 
 
 def decode_node_updated(log: Log) -> Node:

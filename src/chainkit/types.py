@@ -158,6 +158,15 @@ PayloadEvent = MessageSent | IdentityUpdateCreated
 """The events that become node-0 envelopes."""
 
 
+def payload_event(
+    kind: TopicKind, identifier: bytes, payload: bytes, sequence_id: int, originator_id: int
+) -> PayloadEvent:
+    """Return the payload event of a kind of topic."""
+    if kind is TopicKind.GROUP_MESSAGE:
+        return MessageSent(identifier, payload, sequence_id, originator_id)
+    return IdentityUpdateCreated(identifier, payload, sequence_id, originator_id)
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """An entry of the node registry (XIP-49 §3.1.1), also the payload of ``NodeUpdated``."""

@@ -14,6 +14,7 @@ from sqlalchemy import select
 from chainkit.payload_contract import FollowedDeployment
 from chainkit.signatures import SigningKey
 from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.pages import PageReader
 from chainkit_indexer.signing import Signer
 from chainkit_indexer.step import step
 from chainkit_indexer.storage import schema
@@ -46,7 +47,8 @@ class Node:
         store = Store.open(str(self.database), identity)
         try:
             settings = IndexerSettings(deployment, page_blocks)
-            return step(self.chain.endpoint, store, Signer(self.key), settings)
+            reader = PageReader(settings, Signer(self.key))
+            return step(self.chain.endpoint, store, settings, reader)
         finally:
             store.close()
 

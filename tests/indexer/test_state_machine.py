@@ -177,7 +177,7 @@ class Following(ModelMachine):
             height += self.settings.finality.blocks or 0
         self.chain.mine(*[[]] * (height + 2 - self.chain.head.number))
         self.chain.finalized = height
-        self.ahead, self.reader = [], PageReader(self.settings)
+        self.ahead, self.reader = [], PageReader(self.settings, Signer(KEY))
         while self._expected() is not Idle:
             self._follow_exactly()
         self._compare_with_clean_index()
@@ -190,7 +190,8 @@ class Following(ModelMachine):
             serves_final_only=self.settings.serves_final_only,
         )
         self.chain.calm()
-        while not isinstance(step(self.chain.endpoint, clean, Signer(KEY), settings), Idle):
+        reader = PageReader(settings, Signer(KEY))
+        while not isinstance(step(self.chain.endpoint, clean, settings, reader), Idle):
             pass
         stored, expected = tables_of(self.store), tables_of(clean)
         clean.close()

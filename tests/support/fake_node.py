@@ -54,8 +54,8 @@ class FakeNode:
 
     def step(self, page_blocks: int = 200) -> StepResult:
         settings = IndexerSettings(self.chain.deployment, page_blocks, self.finality)
-        reader = PageReader(settings, recent_blocks=self.recent_blocks)
-        return step(self.chain.endpoint, self.store, Signer(KEY), settings, reader)
+        reader = PageReader(settings, Signer(KEY), recent_blocks=self.recent_blocks)
+        return step(self.chain.endpoint, self.store, settings, reader)
 
     def catch_up(self, page_blocks: int = 200) -> None:
         while not isinstance(self.step(page_blocks), Idle):

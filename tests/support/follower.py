@@ -37,8 +37,7 @@ class Follower:
         deployment = FollowedDeployment.of(record)
         self.store = Store.open(str(location), Identity.of(deployment, KEY.public_key))
         self.settings = IndexerSettings(deployment, **{"finality": FINALITY} | portions)
-        self.reader = PageReader(self.settings, recent_blocks=RECENT_BLOCKS)
-        self._signer = Signer(KEY)
+        self.reader = PageReader(self.settings, Signer(KEY), recent_blocks=RECENT_BLOCKS)
 
     def __enter__(self) -> Self:
         return self
@@ -47,7 +46,7 @@ class Follower:
         self.store.close()
 
     def step(self, endpoint: Endpoint) -> StepResult:
-        return step(endpoint, self.store, self._signer, self.settings, self.reader)
+        return step(endpoint, self.store, self.settings, self.reader)
 
     def catch_up(self, endpoint: Endpoint) -> None:
         while not isinstance(self.step(endpoint), Idle):

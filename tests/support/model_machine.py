@@ -116,8 +116,9 @@ class ModelMachine(RuleBasedStateMachine):
 
     def _open(self) -> None:
         self.store = Store.open(self.location, self.identity)
-        self.reader = PageReader(self.settings, *self.reading)
+        self.reader = PageReader(self.settings, Signer(KEY), *self.reading)
         self.ahead: list[tuple[Block, ...]] = []
+        self.shown_since: list[tuple[Block, ...]] = []
 
     # ------------------------------------------------------------------ what the chain does
 
@@ -223,15 +224,17 @@ class ModelMachine(RuleBasedStateMachine):
         self.is_sound = False
         self.ahead_before, self.ahead = self.ahead, []
         try:
-            outcome = step(self.chain.endpoint, self.store, Signer(KEY), self.settings, self.reader)
+            outcome = step(self.chain.endpoint, self.store, self.settings, self.reader)
         except (RetryableChainError, ReorgTooDeep) as error:
             outcome = error
-        if (ahead := self.reader._ahead) is not None:
-            # What is asked ahead is asked now, so that an example runs the same each time.
-            ahead.page.exception()
-            # A step that does not come to reading leaves it for a later one.
-            kept = [] if isinstance(outcome, Advanced) else self.ahead_before
-            self.ahead = kept + self.chain.shown
+        is_page = isinstance(outcome, Advanced)
+        if (ahead := self.reader._look_ahead) is not None and (ahead._fetched or ahead._begun):
+            if ahead._fetched:
+                # What is asked ahead is asked now, so that an example runs the same each time.
+                ahead._fetched.page.exception()
+            # A page was asked for two pages ago, and a step may not come to reading.
+            self.ahead = (self.shown_since if is_page else self.ahead_before) + self.chain.shown
+        self.shown_since = self.chain.shown if is_page else self.shown_since + self.chain.shown
         return outcome
 
     def _is_from_ahead(self, outcome: StepResult | ChainkitError) -> bool:

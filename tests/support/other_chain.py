@@ -155,8 +155,8 @@ class OtherNode:
     def step(self) -> StepResult:
         with self.store() as store:
             # By range where it can be: there, logs are withheld.
-            reader = PageReader(self.settings, recent_blocks=0)
-            return step(self.endpoint, store, Signer(KEY), self.settings, reader)
+            reader = PageReader(self.settings, Signer(KEY), recent_blocks=0)
+            return step(self.endpoint, store, self.settings, reader)
 
     def catch_up(self) -> None:
         while not isinstance(self.step(), Idle):

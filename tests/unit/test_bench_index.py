@@ -19,7 +19,6 @@ from benchmarks.index.figures import (
 )
 from benchmarks.index.following import Followed, Latency, latencies
 from benchmarks.index.job import Cost, Job, Measured, Stretch
-from benchmarks.index.ours import KEY, NoSigner
 from benchmarks.index.page import page
 from benchmarks.index.payloads import PAYLOAD_BYTES, message_calls
 from benchmarks.index.plot import plot
@@ -106,10 +105,6 @@ def test_use__this_process__has_used_something() -> None:
     while usage.own_cpu_seconds() == before:
         sum(range(1000))
     assert usage.own_peak_mebibytes() > 1
-
-
-def test_sign__unsigned_row__costs_no_signature() -> None:
-    assert NoSigner(KEY).sign([bytes(32)] * 3)() == [bytes(65)] * 3
 
 
 def test_compare__steps_with_blocks__a_page_commits_all_blocks_up_to_its_last() -> None:

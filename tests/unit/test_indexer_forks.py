@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from chainkit.signatures import SigningKey
 from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.pages import PageReader
 from chainkit_indexer.signing import Signer
 from chainkit_indexer.step import step
 from chainkit_indexer.storage import schema
@@ -30,7 +31,8 @@ def index_until_idle(store: Store, chain: FakeChain, page_blocks: int) -> None:
 
 
 def _step(store: Store, chain: FakeChain, page_blocks: int) -> object:
-    return step(chain.endpoint, store, Signer(KEY), IndexerSettings(chain.deployment, page_blocks))
+    settings = IndexerSettings(chain.deployment, page_blocks)
+    return step(chain.endpoint, store, settings, PageReader(settings, Signer(KEY)))
 
 
 def open_store(chain: FakeChain, folder: Path, name: str) -> Store:

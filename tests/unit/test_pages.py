@@ -8,10 +8,15 @@ from hypothesis import strategies as st
 
 from chainkit.chain import Endpoint
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, RangeRefused
+from chainkit.signatures import SigningKey
+from chainkit.types import BlockHeader
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.pages import TARGET_BYTES, AdaptiveRange, PageReader
+from chainkit_indexer.signing import Signer
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
 from support.fake_chain import FakeChain, Post
+
+KEY = SigningKey(bytes([7]) * 32)
 
 
 def chain_of(blocks: int, posts: int = 1) -> FakeChain:
@@ -24,11 +29,23 @@ def start_of(chain: FakeChain) -> IndexedBlock:
     return IndexedBlock(chain.endpoint.header(chain.deployment.first_block - 1), {0: 0})
 
 
+def read(
+    reader: PageReader, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader
+) -> VerifiedPage | None:
+    begun = reader.read(endpoint, start, head, head.number)
+    return begun and begun.page
+
+
+def wait_for_page_ahead(reader: PageReader) -> None:
+    assert reader._look_ahead is not None and reader._look_ahead._fetched is not None
+    reader._look_ahead._fetched.page.result()
+
+
 def read_all(chain: FakeChain, reader: PageReader) -> list[VerifiedPage]:
     head = chain.endpoint.head()
     pages, start = [], start_of(chain)
     while start.header.number < head.number:
-        page = reader.read(chain.endpoint, start, head, head.number)
+        page = read(reader, chain.endpoint, start, head)
         assert page is not None
         pages.append(page)
         start = page.last
@@ -38,7 +55,8 @@ def read_all(chain: FakeChain, reader: PageReader) -> list[VerifiedPage]:
 def reader_of(
     chain: FakeChain, page_blocks: int = 1000, looks_ahead: bool = False, recent_blocks: int = 0
 ) -> PageReader:
-    return PageReader(IndexerSettings(chain.deployment, page_blocks), looks_ahead, recent_blocks)
+    settings = IndexerSettings(chain.deployment, page_blocks)
+    return PageReader(settings, Signer(KEY), looks_ahead, recent_blocks)
 
 
 @given(
@@ -112,18 +130,18 @@ def test_read__next_block_has_another_parent__is_none() -> None:
 
     for recent_blocks in (0, 64):
         reader = reader_of(chain, recent_blocks=recent_blocks)
-        assert reader.read(chain.endpoint, moved, head, head.number) is None
+        assert read(reader, chain.endpoint, moved, head) is None
 
 
 def test_read__page_ahead_of_a_branch_that_was_left__is_not_used() -> None:
     chain = chain_of(10)
     reader = reader_of(chain, page_blocks=2, looks_ahead=True)
     head, start = chain.endpoint.head(), start_of(chain)
-    first = reader.read(chain.endpoint, start, head, head.number)
+    first = read(reader, chain.endpoint, start, head)
     assert first is not None
     chain.fork(chain.head.number - 3, [Post("other")], [], [])
 
-    again = reader.read(chain.endpoint, start, chain.endpoint.head(), chain.head.number)
+    again = read(reader, chain.endpoint, start, chain.endpoint.head())
 
     assert again is not None
     assert again.last.header.hash == chain.blocks[4].hash
@@ -144,7 +162,7 @@ def test_read__page_ahead_failed__raises_and_then_asks_again() -> None:
     failures = 0
     while start.header.number < head.number:
         try:
-            page = reader.read(chain.endpoint, start, head, head.number)
+            page = read(reader, chain.endpoint, start, head)
         except InconsistentAnswer:
             failures += 1
             continue
@@ -160,12 +178,12 @@ def test_read__page_ahead_left_by_the_chain_meanwhile__is_fetched_anew() -> None
     chain = chain_of(10)
     reader = reader_of(chain, page_blocks=2, looks_ahead=True, recent_blocks=64)
     head, start = chain.endpoint.head(), start_of(chain)
-    first = reader.read(chain.endpoint, start, head, head.number)
-    assert first is not None and reader._ahead is not None
-    reader._ahead.page.result()
+    first = read(reader, chain.endpoint, start, head)
+    assert first is not None
+    wait_for_page_ahead(reader)
     chain.fork(chain.head.number - 4, [Post("other")], [], [])
 
-    page = reader.read(chain.endpoint, first.last, chain.endpoint.head(), chain.head.number)
+    page = read(reader, chain.endpoint, first.last, chain.endpoint.head())
 
     assert page is not None
     assert [block.header.hash for block in page.blocks] == [b.hash for b in chain.blocks[5:7]]
@@ -176,23 +194,23 @@ def test_read__another_endpoint_hangs_with_the_page_ahead__is_not_waited_for() -
     reader = reader_of(chain, page_blocks=2, looks_ahead=True)
     head, start = chain.endpoint.head(), start_of(chain)
     slow = Endpoint(chain.endpoint.provider, "slow")
-    first = reader.read(slow, start, head, head.number)
-    assert first is not None and reader._ahead is not None
-    reader._ahead.page.result()
+    first = read(reader, slow, start, head)
+    assert first is not None
+    wait_for_page_ahead(reader)
 
     def hang(method: str, params: Any, result: Any) -> Any:
-        if params[:1] == [hex(7)]:
+        if params[:1] == [hex(9)]:
             hanging.wait(60)
         return result
 
     chain.tamper = hang
-    second = reader.read(slow, first.last, head, head.number)
+    second = read(reader, slow, first.last, head)
     chain.tamper = lambda method, params, result: result
     assert second is not None
 
     pages, start = [], second.last
     while start.header.number < head.number:
-        page = reader.read(chain.endpoint, start, head, head.number)
+        page = read(reader, chain.endpoint, start, head)
         assert page is not None
         pages.append(page)
         start = page.last
@@ -208,7 +226,7 @@ def test_read__head_with_a_time_that_no_envelope_holds__is_refused() -> None:
     head = replace(chain.endpoint.head(), timestamp=2**200)
 
     with pytest.raises(InconsistentAnswer, match="a time up to"):
-        reader_of(chain, recent_blocks=64).read(chain.endpoint, start, head, head.number)
+        read(reader_of(chain, recent_blocks=64), chain.endpoint, start, head)
 
 
 def test_adaptive_range__small_answers__doubles_up_to_its_bound() -> None:

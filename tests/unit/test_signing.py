@@ -1,18 +1,36 @@
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from chainkit.signatures import SigningKey, keccak256, recover_public_key
-from chainkit_indexer.signing import Signer, SignerFailed, SignerProcess
+from chainkit.envelope import parse_originator_envelope, recover_node_key
+from chainkit.signatures import SigningKey, keccak256
+from chainkit.types import IdentityUpdateCreated, Log, MessageSent, PayloadEvent
+from chainkit_indexer.signing import NoKey, Outcome, Signer, SignerFailed, SignerProcess
+from chainkit_indexer.types import PlacedEvent
+from support.payloads import commit, identity_update
 
 KEY = SigningKey(bytes([7]) * 32)
 
 
-def digests(count: int, start: int = 0) -> list[bytes]:
-    return [keccak256(number.to_bytes(4, "big")) for number in range(start, start + count)]
+def payloads(count: int, start: int = 0) -> list[PlacedEvent]:
+    return [_payload(number) for number in range(start, start + count)]
+
+
+def _payload(number: int) -> PlacedEvent:
+    identifier = keccak256(number.to_bytes(4, "big"))
+    event: PayloadEvent
+    if number % 3 == 0:
+        event = MessageSent(identifier, commit(identifier, size=20), number)
+    elif number % 3 == 1:
+        event = IdentityUpdateCreated(identifier, identity_update(identifier, size=20), number)
+    else:
+        event = MessageSent(identifier, b"\xff", number, originator_id=number)
+    log = Log(bytes(20), (), b"", 1, bytes(32), identifier[::-1], 0, number)
+    return PlacedEvent(event, log, 1_700_000_000 + number)
 
 
 @pytest.fixture
@@ -27,36 +45,62 @@ def child_of(signer: SignerProcess) -> int:
 
 
 @pytest.mark.parametrize("count", [0, 1, 33, 5000])
-def test_sign__in_a_process__gives_the_same_signatures(signer: SignerProcess, count: int) -> None:
-    assert signer.sign(digests(count))() == Signer(KEY).sign(digests(count))()
+def test_sign__in_a_process__gives_the_same_envelopes(signer: SignerProcess, count: int) -> None:
+    assert signer.sign(payloads(count))() == Signer(KEY).sign(payloads(count))()
 
 
 def test_sign__many_batches_before_one_is_awaited__answers_each_with_its_own(
     signer: SignerProcess,
 ) -> None:
-    batches = [digests(200, start=200 * number) for number in range(40)]
+    batches = [payloads(200, start=200 * number) for number in range(40)]
     answers = [signer.sign(batch) for batch in batches]
 
     for batch, answer in reversed(list(zip(batches, answers, strict=True))):
-        signatures = answer()
-        assert len(signatures) == len(batch)
-        assert recover_public_key(signatures[-1], batch[-1]) == KEY.public_key
+        for placed, outcome in zip(batch, answer(), strict=True):
+            if isinstance(outcome, str):
+                assert outcome == "not a ClientEnvelope" and placed.event.payload == b"\xff"
+            else:
+                served = parse_originator_envelope(outcome)
+                assert served.sequence_id == placed.event.sequence_id
+                assert recover_node_key(served) == KEY.public_key
+
+
+def test_sign__two_threads__each_gets_its_own(signer: SignerProcess) -> None:
+    def sign(start: int) -> list[Outcome]:
+        batches = [payloads(40, start + 40 * number) for number in range(20)]
+        return [outcome for answer in map(signer.sign, batches) for outcome in answer()]
+
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(sign, (0, 10_000)))
+
+    assert found == [Signer(KEY).sign(payloads(800, start))() for start in (0, 10_000)]
+
+
+def test_sign__no_key__differs_in_the_signature_only() -> None:
+    for signed, unsigned in zip(
+        Signer(KEY).sign(payloads(9))(), NoKey().sign(payloads(9))(), strict=True
+    ):
+        if isinstance(signed, str) or isinstance(unsigned, str):
+            assert signed == unsigned
+        else:
+            signature = parse_originator_envelope(signed).node_signature
+            assert unsigned == signed.replace(signature, bytes(65))
 
 
 def test_sign__child_killed__fails_what_is_pending_and_what_comes(signer: SignerProcess) -> None:
     os.kill(child_of(signer), signal.SIGSTOP)
-    pending = signer.sign(digests(100))
+    pending = signer.sign(payloads(100))
     os.kill(child_of(signer), signal.SIGKILL)
 
-    with pytest.raises(SignerFailed, match="expected signatures"):
+    with pytest.raises(SignerFailed, match="expected signed envelopes"):
         pending()
     signer._child.wait()
     with pytest.raises(SignerFailed):
-        signer.sign(digests(100))()
+        signer.sign(payloads(100))()
 
 
 def test_start__secret__is_neither_argument_nor_environment(signer: SignerProcess) -> None:
-    signer.sign(digests(100))()
+    signer.sign(payloads(100))()
     for name in ("cmdline", "environ"):
         with open(f"/proc/{child_of(signer)}/{name}", "rb") as file:
             content = file.read()
@@ -71,7 +115,7 @@ def test_start__module_in_the_working_directory__is_not_loaded(
     monkeypatch.chdir(tmp_path)
     process = SignerProcess(KEY)
 
-    assert process.sign(digests(100))() == Signer(KEY).sign(digests(100))()
+    assert process.sign(payloads(100))() == Signer(KEY).sign(payloads(100))()
     process.close()
 
 
@@ -79,10 +123,10 @@ def test_start__module_in_the_working_directory__is_not_loaded(
 def test_signal__to_the_whole_group__leaves_the_end_to_the_parent(
     signer: SignerProcess, number: signal.Signals
 ) -> None:
-    signer.sign(digests(100))()
+    signer.sign(payloads(100))()
     os.kill(child_of(signer), number)
 
-    assert len(signer.sign(digests(100))()) == 100
+    assert len(signer.sign(payloads(100))()) == 100
 
 
 def test_close__child__ends() -> None:

@@ -128,9 +128,9 @@ def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
     from chainkit_indexer.pages import PageReader
     from chainkit_indexer.step import step
 
-    store, signer, settings = follows.store, follows.signer, follows.settings
-    reader = PageReader(settings, looks_ahead=True)
-    return lambda endpoint: step(endpoint, store, signer, settings, reader)
+    store, settings = follows.store, follows.settings
+    reader = PageReader(settings, follows.signer, looks_ahead=True)
+    return lambda endpoint: step(endpoint, store, settings, reader)
 
 
 def _chores(
@@ -167,11 +167,13 @@ def step_command(as_json: bool, **options: Any) -> None:
         --keystore node.json --password-file password.txt --database node.db --json
     """
     from chainkit_indexer.monitoring.narration import describe
+    from chainkit_indexer.pages import PageReader
     from chainkit_indexer.step import step
 
     with following(**options) as follows:
         endpoint = follows.pool.choose()
-        result = step(endpoint, follows.store, follows.signer, follows.settings)
+        reader = PageReader(follows.settings, follows.signer)
+        result = step(endpoint, follows.store, follows.settings, reader)
     click.echo(describe(result)) if not as_json else echo_json(_result_as_json(result))
 
 

@@ -1,0 +1,142 @@
+from threading import Event
+from typing import Any
+
+import pytest
+
+from chainkit.chain import Endpoint
+from chainkit.errors import InconsistentAnswer
+from chainkit.signatures import SigningKey
+from chainkit_indexer import look_ahead
+from chainkit_indexer.build import BegunPage, begin_page
+from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.pages import PageReader
+from chainkit_indexer.signing import Signer
+from chainkit_indexer.types import IndexedBlock, VerifiedPage
+from support.fake_chain import FakeChain, Post
+
+TOP = 12
+KEY = SigningKey(bytes([7]) * 32)
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look_ahead, "_SOON_SECONDS", 0.05)
+
+
+class Pages:
+    """Pages of two blocks each, and what was asked for."""
+
+    def __init__(self) -> None:
+        self.chain = FakeChain()
+        self.chain.mine(*[[Post(str(number))] for number in range(10)])
+        settings = IndexerSettings(self.chain.deployment, page_blocks=2)
+        self.reader = PageReader(settings, Signer(KEY), recent_blocks=0)
+        self.look_ahead = look_ahead.LookAhead(self._begin)
+        self.fetched: list[int] = []
+        self.begun: list[int] = []
+        self.error: Exception | None = None
+        self.hold = Event()
+        self.hold.set()
+        self.head = self.chain.endpoint.head()
+
+    def fetch(self, start: IndexedBlock) -> VerifiedPage | None:
+        self.hold.wait(60)
+        if self.error is not None:
+            raise self.error
+        page = self._page(start)
+        self.fetched.append(start.header.number + 1)
+        return page
+
+    def first(self) -> VerifiedPage:
+        before = self.chain.deployment.first_block - 1
+        return self._page(IndexedBlock(self.chain.endpoint.header(before), {0: 0}))
+
+    def go_on(self, endpoint: Endpoint, page: VerifiedPage) -> None:
+        self.look_ahead.go_on(endpoint, page.last, TOP, self.fetch)
+
+    def take(self, endpoint: Endpoint, page: VerifiedPage) -> list[int]:
+        begun = self.look_ahead.take(endpoint, page.last)
+        return [] if begun is None else [block.header.number for block in begun.page.blocks]
+
+    def _page(self, start: IndexedBlock) -> VerifiedPage:
+        begun = self.reader.read(self.chain.endpoint, start, self.head, TOP)
+        assert begun is not None
+        return begun.page
+
+    def _begin(self, page: VerifiedPage) -> BegunPage:
+        self.begun.append(page.blocks[0].header.number)
+        return begin_page(page, Signer(KEY))
+
+
+def test_go_on__endpoint_answers__one_page_is_begun_and_the_next_is_fetched() -> None:
+    pages = Pages()
+    endpoint, first = pages.chain.endpoint, pages.first()
+    pages.go_on(endpoint, first)
+
+    assert pages.look_ahead._fetched is not None
+    pages.look_ahead._fetched.page.result()
+    assert (pages.begun, pages.fetched) == ([5], [5, 7])
+    assert pages.take(endpoint, first) == [5, 6]
+
+
+def test_go_on__endpoint_is_slow__returns_and_the_page_is_waited_for_when_it_is_taken() -> None:
+    pages = Pages()
+    pages.hold.clear()
+    endpoint, first = pages.chain.endpoint, pages.first()
+    pages.go_on(endpoint, first)
+    assert pages.begun == []
+
+    pages.hold.set()
+    assert pages.take(endpoint, first) == [5, 6]
+
+
+def test_go_on__error__is_raised_by_the_step_that_needs_the_page() -> None:
+    pages = Pages()
+    endpoint, first = pages.chain.endpoint, pages.first()
+    pages.error = InconsistentAnswer("logs", "all", "some")
+    pages.go_on(endpoint, first)
+
+    with pytest.raises(InconsistentAnswer):
+        pages.take(endpoint, first)
+    pages.error = None
+    assert pages.take(endpoint, first) == []
+
+
+def test_go_on__last_page__asks_for_nothing_above() -> None:
+    pages = Pages()
+    page = pages.first()
+    while page.last.header.number < TOP:
+        pages.go_on(pages.chain.endpoint, page)
+        begun = pages.look_ahead.take(pages.chain.endpoint, page.last)
+        assert begun is not None
+        page = begun.page
+    pages.go_on(pages.chain.endpoint, page)
+
+    assert (pages.fetched, pages.begun) == ([5, 7, 9, 11], [5, 7, 9, 11])
+
+
+@pytest.mark.parametrize("is_slow", [False, True], ids=["begun", "being fetched"])
+def test_take__another_endpoint__gets_nothing_of_the_first(is_slow: bool) -> None:
+    pages = Pages()
+    endpoint, first = pages.chain.endpoint, pages.first()
+    other = Endpoint(endpoint.provider, "other")
+    if is_slow:
+        pages.hold.clear()
+    pages.go_on(endpoint, first)
+
+    assert pages.take(other, first) == []
+    assert pages.take(endpoint, first) == []
+    pages.hold.set()
+
+
+def test_take__cursor_stands_elsewhere__drops_what_is_there() -> None:
+    pages = Pages()
+    endpoint, first = pages.chain.endpoint, pages.first()
+    pages.go_on(endpoint, first)
+    begun: Any = pages.look_ahead.take(endpoint, first.last)
+    pages.go_on(endpoint, begun.page)
+
+    # The page could not be committed, so the step begins again where it was.
+    assert pages.take(endpoint, first) == []
+    pages.go_on(endpoint, first)
+    assert pages.take(endpoint, first) == [5, 6]

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,6 @@ from chainkit_indexer.registry.follower import (
     RegistryIdle,
 )
 from chainkit_indexer.storage import schema
-from support.chain import LocalChain
 from support.fault_proxy import Answer, Call, Fault, FaultProxy
 from support.faults import LOG_FAULTS, error, logs_fault
 from support.registry_node import (
@@ -26,20 +25,14 @@ from support.registry_node import (
     connect,
     followed_registry,
     narrow_range,
-    new_store,
     set_status,
 )
+
+pytest_plugins = ["support.registry_fixtures"]
 
 NO_OTHER_BRANCH = {"logs: of the other branch"}
 OF_SEVERAL_LOGS = {("logs: middle missing", NEAR)}
 """Faults that need more than one log: near the head, each block is asked for its own."""
-
-
-@pytest.fixture
-def follower(local_chain: LocalChain, tmp_path: Path) -> Iterator[RegistryNode]:
-    follower = RegistryNode(local_chain, new_store(local_chain, tmp_path / "node.db"))
-    yield follower
-    follower.store.close()
 
 
 @pytest.mark.parametrize("window_blocks", [NEAR, DEEP])
@@ -99,6 +92,15 @@ def test_follow__log_faults__only_ever_holds_the_chain(
     assert follower.rows(*TABLES) == clean_rows(follower, tmp_path)
 
 
+def steps_of_one_run(follower: RegistryNode) -> RegistryFollower:
+    """One object for all steps: it keeps the updates that are not proved yet."""
+    return RegistryFollower(follower.store, followed_registry(follower.chain), DEEP)
+
+
+def clean_updates(follower: RegistryNode, folder: Path) -> list[list[tuple[Any, ...]]]:
+    return [clean_rows(follower, folder)[TABLES.index(schema.registry_updates)]]
+
+
 def test_follow__narrow_ranges__are_asked_for_in_pieces(
     follower: RegistryNode, tmp_path: Path
 ) -> None:
@@ -111,7 +113,7 @@ def test_follow__narrow_ranges__are_asked_for_in_pieces(
     with FaultProxy(chain.url) as proxy:
         proxy.arm(narrow_range(7))
         endpoint = connect(proxy.url)
-        steps = RegistryFollower(follower.store, followed_registry(chain), DEEP)
+        steps = steps_of_one_run(follower)
         results = []
         while not isinstance(result := steps.step(endpoint), RegistryIdle):
             assert isinstance(result, RegistryAdvanced)
@@ -120,9 +122,7 @@ def test_follow__narrow_ranges__are_asked_for_in_pieces(
 
     assert len(results) > 10
     assert results[-1].cursor.number == chain.head().number
-    assert follower.rows(schema.registry_updates) == [
-        clean_rows(follower, tmp_path)[TABLES.index(schema.registry_updates)]
-    ]
+    assert follower.rows(schema.registry_updates) == clean_updates(follower, tmp_path)
 
 
 def test_follow__no_state_at_old_blocks__commits_once_a_later_block_proves_it(
@@ -136,7 +136,7 @@ def test_follow__no_state_at_old_blocks__commits_once_a_later_block_proves_it(
     with FaultProxy(chain.url) as proxy:
         proxy.arm(pruned(head.hash))
         endpoint = connect(proxy.url)
-        steps = RegistryFollower(follower.store, followed_registry(chain), DEEP)
+        steps = steps_of_one_run(follower)
 
         deep = steps.step(endpoint)
         committed = follower.rows(schema.registry_updates)[0]
@@ -146,9 +146,7 @@ def test_follow__no_state_at_old_blocks__commits_once_a_later_block_proves_it(
     assert committed == []
     assert isinstance(near, RegistryAdvanced) and near.is_committed
     assert near.cursor == head.reference
-    assert follower.rows(schema.registry_updates) == [
-        clean_rows(follower, tmp_path)[TABLES.index(schema.registry_updates)]
-    ]
+    assert follower.rows(schema.registry_updates) == clean_updates(follower, tmp_path)
 
 
 def test_follow__unproved_updates_were_a_lie__are_dropped_and_read_again(
@@ -159,7 +157,7 @@ def test_follow__unproved_updates_were_a_lie__are_dropped_and_read_again(
     add_node(chain, 1)
     chain.mine(10)
     head = chain.head()
-    steps = RegistryFollower(follower.store, followed_registry(chain), DEEP)
+    steps = steps_of_one_run(follower)
     with FaultProxy(chain.url) as proxy:
         proxy.arm(pruned(head.hash), logs_fault("all hidden", lambda logs: []))
         endpoint = connect(proxy.url)

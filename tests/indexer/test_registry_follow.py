@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,12 +31,7 @@ from support.registry_node import (
     set_status,
 )
 
-
-@pytest.fixture
-def follower(local_chain: LocalChain, tmp_path: Path) -> Iterator[RegistryNode]:
-    follower = RegistryNode(local_chain, new_store(local_chain, tmp_path / "node.db"))
-    yield follower
-    follower.store.close()
+pytest_plugins = ["support.registry_fixtures"]
 
 
 @pytest.mark.parametrize("window_blocks", [NEAR, DEEP])

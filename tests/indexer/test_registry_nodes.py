@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from chainkit.errors import StoreError
 from chainkit_indexer.storage import schema
@@ -22,12 +19,7 @@ from support.registry_node import (
 from .conftest import Node as IndexerNode
 from .conftest import publish
 
-
-@pytest.fixture
-def follower(local_chain: LocalChain, tmp_path: Path) -> Iterator[RegistryNode]:
-    follower = RegistryNode(local_chain, new_store(local_chain, tmp_path / "node.db"))
-    yield follower
-    follower.store.close()
+pytest_plugins = ["support.registry_fixtures"]
 
 
 def test_nodes__at_a_block_and_through_time__shows_what_the_chain_says(

@@ -11,6 +11,7 @@ import requests
 from chainkit.chain import Endpoint, EndpointPool
 from chainkit.chain.location import secrets_of, shown
 from chainkit.errors import ChainError, ChainkitError, InconsistentAnswer
+from chainkit.types import BlockReference
 from support.fake_endpoint import FakeServer
 
 SECRETS = ["alice", "hush-password", "hush-path", "hush-query"]
@@ -60,6 +61,11 @@ RESPONSES: dict[str, Any] = {
         {},
         {"id": 0, "error": {"code": -32000, "message": "hush-path: header not found"}},
     ),
+    "key repeated by who wants to be paid for old state": (
+        403,
+        {},
+        {"id": 0, "error": {"code": -32000, "message": "hush-path: no archive state"}},
+    ),
     "too large": (200, {"Content-Length": "9" * 12}, b""),
     "cut": (200, {"Content-Length": "1000"}, b"{}"),
     "not the encoding": (200, {"Content-Encoding": "gzip"}, URL.encode()),
@@ -70,7 +76,8 @@ READS: dict[str, Callable[[Endpoint], Any]] = {
     "batch": lambda endpoint: endpoint.header(7),
     "logs": lambda endpoint: endpoint.logs(5, 8, [bytes(20)]),
     "logs of a block": lambda endpoint: endpoint.logs(5, 5, [bytes(20)]),
-    "raw transaction": lambda endpoint: endpoint.send_raw_transaction(b""),
+    "raw transaction": lambda endpoint: endpoint.raw_transactions([bytes(32)]),
+    "state": lambda endpoint: endpoint.code(bytes(20), BlockReference(7, bytes(32))),
 }
 MALFORMED_URLS = [
     f"wss://{LOCATION}",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -50,10 +51,20 @@ class Watched:
             for sample in family.samples
         }
 
+    def assert_shows(self, samples: dict[str, float]) -> None:
+        found = self.scrape()
+        assert {name: found.get(name) for name in samples} == samples
+
 
 @pytest.fixture
 def watched() -> Watched:
     return Watched()
+
+
+@pytest.fixture
+def heads() -> Iterator[HeadWatcher]:
+    with HeadWatcher(None, poll_seconds=1) as watcher:
+        yield watcher
 
 
 def test_scrape__before_the_first_step__shows_no_height_that_is_not_known(
@@ -74,43 +85,43 @@ def test_scrape__after_steps__shows_heights_ages_and_counts(watched: Watched) ->
     watched.clock.seconds += 5
     watched.succeeded(idle(10, head=12))
 
-    found = watched.scrape()
-
-    assert {
-        "head_block": 12,
-        "cursor_block": 10,
-        "final_block": -1,
-        "lag_blocks": 2,
-        "head_timestamp_seconds": FIRST_TIMESTAMP + 12,
-        "head_age_seconds": 5,
-        "cursor_age_seconds": 5,
-        "step_age_seconds": 0,
-        "last_success_timestamp_seconds": FIRST_TIMESTAMP + 10,
-        "sequence_id,originator=0": 10,
-        "envelopes_total": 7,
-        "quarantined_total": 2,
-        "reorgs_total": 0,
-        "step_seconds_count,result=advanced": 1,
-        "step_seconds_sum,result=advanced": 0.03,
-        "step_seconds_bucket,le=0.025,result=idle": 1,
-        "database_up": 1,
-        "ready": 1,
-        "check,check=cursor": 1,
-    }.items() <= found.items()
+    watched.assert_shows(
+        {
+            "head_block": 12,
+            "cursor_block": 10,
+            "final_block": -1,
+            "lag_blocks": 2,
+            "head_timestamp_seconds": FIRST_TIMESTAMP + 12,
+            "head_age_seconds": 5,
+            "cursor_age_seconds": 5,
+            "step_age_seconds": 0,
+            "last_success_timestamp_seconds": FIRST_TIMESTAMP + 10,
+            "sequence_id,originator=0": 10,
+            "envelopes_total": 7,
+            "quarantined_total": 2,
+            "reorgs_total": 0,
+            "step_seconds_count,result=advanced": 1,
+            "step_seconds_sum,result=advanced": 0.03,
+            "step_seconds_bucket,le=0.025,result=idle": 1,
+            "database_up": 1,
+            "ready": 1,
+            "check,check=cursor": 1,
+        }
+    )
 
 
 def test_scrape__after_a_reorg__shows_its_depth(watched: Watched) -> None:
     watched.succeeded(rolled_back(5, depth=20))
 
-    found = watched.scrape()
-
-    assert {
-        "reorgs_total": 1,
-        "retracted_total": 22,
-        "reorg_depth_blocks_bucket,le=16.0": 0,
-        "reorg_depth_blocks_bucket,le=32.0": 1,
-        "step_seconds_count,result=rolled_back": 1,
-    }.items() <= found.items()
+    watched.assert_shows(
+        {
+            "reorgs_total": 1,
+            "retracted_total": 22,
+            "reorg_depth_blocks_bucket,le=16.0": 0,
+            "reorg_depth_blocks_bucket,le=32.0": 1,
+            "step_seconds_count,result=rolled_back": 1,
+        }
+    )
 
 
 def test_scrape__after_errors__counts_them_by_class(watched: Watched) -> None:
@@ -119,16 +130,16 @@ def test_scrape__after_errors__counts_them_by_class(watched: Watched) -> None:
     watched.failed(EndpointUnavailable("http://node", "an answer", "none"))
     watched.failed(StoreUnavailable("database", "an answer", "none"))
 
-    found = watched.scrape()
-
-    assert {
-        "errors_total,kind=inconsistent_answer": 3,
-        "errors_total,kind=endpoint_unavailable": 1,
-        "errors_total,kind=store_unavailable": 1,
-        "contradictions": 3,
-        "database_up": 0,
-        "check,check=sequence": 0,
-    }.items() <= found.items()
+    watched.assert_shows(
+        {
+            "errors_total,kind=inconsistent_answer": 3,
+            "errors_total,kind=endpoint_unavailable": 1,
+            "errors_total,kind=store_unavailable": 1,
+            "contradictions": 3,
+            "database_up": 0,
+            "check,check=sequence": 0,
+        }
+    )
 
 
 def test_scrape__loop_ended__names_the_error(watched: Watched) -> None:
@@ -156,37 +167,41 @@ def test_scrape__two_indexers_in_one_process__do_not_share_a_registry() -> None:
     assert another.scrape()["envelopes_total"] == 0
 
 
-def test_scrape__endpoints__shows_their_state_traffic_and_errors(watched: Watched) -> None:
+def test_scrape__endpoints__shows_their_state_traffic_and_errors(
+    watched: Watched, heads: HeadWatcher
+) -> None:
     good, bad = Endpoint.connect("http://good/key"), Endpoint.connect("http://bad/key")
     pool = EndpointPool([good, bad])
     pool.failed(bad, RateLimited("http://bad", "an answer", "HTTP 429"))
     pool.failed(bad, InconsistentAnswer("logs at http://bad", "all", "some"))
-    with HeadWatcher(None, poll_seconds=1) as heads:
-        watched.metrics.watch(pool, heads)
+    watched.metrics.watch(pool, heads)
 
-    found = watched.scrape()
+    watched.assert_shows(
+        {
+            "endpoint_state,endpoint=http://good,state=available": 1,
+            "endpoint_state,endpoint=http://bad,state=available": 0,
+            "endpoint_state,endpoint=http://bad,state=cooling": 1,
+            "endpoint_consecutive_failures,endpoint=http://bad": 2,
+            "endpoint_errors_total,endpoint=http://bad,kind=rate_limited": 1,
+            "endpoint_errors_total,endpoint=http://bad,kind=inconsistent_answer:logs": 1,
+            "endpoint_requests_total,endpoint=http://good": 0,
+        }
+    )
 
-    assert {
-        "endpoint_state,endpoint=http://good,state=available": 1,
-        "endpoint_state,endpoint=http://bad,state=available": 0,
-        "endpoint_state,endpoint=http://bad,state=cooling": 1,
-        "endpoint_consecutive_failures,endpoint=http://bad": 2,
-        "endpoint_errors_total,endpoint=http://bad,kind=rate_limited": 1,
-        "endpoint_errors_total,endpoint=http://bad,kind=inconsistent_answer:logs": 1,
-        "endpoint_requests_total,endpoint=http://good": 0,
-    }.items() <= found.items()
 
-
-def test_scrape__subscription__shows_its_state_and_what_became_of_it(watched: Watched) -> None:
+def test_scrape__subscription__shows_its_state_and_what_became_of_it(
+    watched: Watched, heads: HeadWatcher
+) -> None:
     pool = EndpointPool([Endpoint.connect("http://good/key")])
-    with HeadWatcher(None, poll_seconds=1) as heads:
-        watched.metrics.watch(pool, heads)
-        found = watched.scrape()
 
-    assert {
-        "websocket_state,state=off": 1,
-        "websocket_state,state=subscribed": 0,
-        "websocket_notifications_total": 0,
-        "websocket_reconnects_total": 0,
-        "websocket_mute_total": 0,
-    }.items() <= found.items()
+    watched.metrics.watch(pool, heads)
+
+    watched.assert_shows(
+        {
+            "websocket_state,state=off": 1,
+            "websocket_state,state=subscribed": 0,
+            "websocket_notifications_total": 0,
+            "websocket_reconnects_total": 0,
+            "websocket_mute_total": 0,
+        }
+    )

@@ -1,0 +1,143 @@
+from typing import Any
+
+import pytest
+
+from chainkit.errors import InconsistentAnswer, RefusedRequest
+from chainkit.types import Log
+from support.endpoint_answers import damaged, hex0x
+from support.fake_endpoint import NAME, FakeProvider, FakeServer, RpcError
+
+ADDRESS = b"\x11" * 20
+OTHER_ADDRESS = b"\x22" * 20
+TOPIC = b"\x33" * 32
+
+
+def log(number: int = 7, index: int = 0, **changes: Any) -> dict[str, Any]:
+    return {
+        "address": hex0x(ADDRESS),
+        "topics": [hex0x(TOPIC)],
+        "data": "0xabcd",
+        "blockNumber": hex(number),
+        "blockHash": hex0x(bytes([number]) * 32),
+        "transactionHash": "0x" + "44" * 32,
+        "transactionIndex": "0x2",
+        "logIndex": hex(index),
+        "removed": False,
+    } | changes
+
+
+def logs_of(*answers: Any) -> list[Log]:
+    return FakeProvider({"eth_getLogs": list(answers)}).endpoint().logs(5, 8, [ADDRESS])
+
+
+def test_read_logs__of_a_range__come_typed_and_in_chain_order() -> None:
+    logs = logs_of(log(8, 0), log(7, 3, removed=None), log(7, 1), log(5, 9))
+
+    assert [(each.block_number, each.log_index) for each in logs] == [
+        (5, 9),
+        (7, 1),
+        (7, 3),
+        (8, 0),
+    ]
+    assert logs[1] == Log(
+        address=ADDRESS,
+        topics=(TOPIC,),
+        data=b"\xab\xcd",
+        block_number=7,
+        block_hash=b"\x07" * 32,
+        transaction_hash=b"\x44" * 32,
+        transaction_index=2,
+        log_index=1,
+    )
+
+
+def test_read_logs__with_and_without_topics__asks_for_exactly_that() -> None:
+    provider = FakeProvider({"eth_getLogs": []})
+
+    provider.endpoint().logs(5, 18, [ADDRESS, OTHER_ADDRESS])
+    provider.endpoint().logs(5, 18, [ADDRESS], [TOPIC, bytes(32)])
+
+    query = {"fromBlock": "0x5", "toBlock": "0x12"}
+    assert provider.requests == [
+        [("eth_getLogs", [query | {"address": [hex0x(ADDRESS), hex0x(OTHER_ADDRESS)]}])],
+        [
+            (
+                "eth_getLogs",
+                [
+                    query
+                    | {
+                        "address": [hex0x(ADDRESS)],
+                        "topics": [[hex0x(TOPIC), hex0x(bytes(32))]],
+                    }
+                ],
+            )
+        ],
+    ]
+
+
+@pytest.mark.parametrize("number", [0, 4, 9, 2**64])
+def test_read_logs__one_outside_the_range__is_inconsistent(number: int) -> None:
+    answer = log() | {"blockNumber": hex(number)}
+
+    with pytest.raises(InconsistentAnswer) as caught:
+        logs_of(log(5), answer)
+
+    assert str(caught.value) == (
+        f"log at {NAME}: expected a block from 5 to 8, got block {number}, log 0"
+    )
+
+
+def test_read_logs__one_of_another_contract__is_inconsistent() -> None:
+    with pytest.raises(InconsistentAnswer, match=f"a contract asked for, got 0x{'22' * 20}"):
+        logs_of(log(5), log(7, address=hex0x(OTHER_ADDRESS)))
+
+
+def test_read_logs__one_taken_back__is_inconsistent() -> None:
+    with pytest.raises(InconsistentAnswer, match="removed true at block 7, log 3"):
+        logs_of(log(5), log(7, 3, removed=True))
+
+
+def test_read_logs__one_twice__is_inconsistent() -> None:
+    with pytest.raises(InconsistentAnswer) as caught:
+        logs_of(log(7, 3), log(6), log(7, 3, data="0x"))
+
+    assert str(caught.value) == (
+        f"logs of blocks 5 to 8 at {NAME}: expected each log once, got two at block 7, log 3"
+    )
+
+
+@pytest.mark.parametrize("answer", damaged(log(), "removed"))
+def test_read_logs__one_malformed__is_inconsistent(answer: dict[str, Any]) -> None:
+    with pytest.raises(InconsistentAnswer, match=r"^logs of blocks 5 to 8 at .*well-formed fields"):
+        logs_of(log(5), answer)
+
+
+@pytest.mark.parametrize("field", ["logIndex", "transactionIndex"])
+def test_read_logs__negative_position__is_inconsistent(field: str) -> None:
+    with pytest.raises(InconsistentAnswer):
+        logs_of(log(7, **{field: "-0x1"}))
+
+
+@pytest.mark.parametrize("answer", [None, 7, "text", {"logs": []}, ["text"], [None]], ids=repr)
+def test_read_logs__no_list_of_logs__is_inconsistent(answer: Any) -> None:
+    with pytest.raises(InconsistentAnswer, match="expected well-formed fields"):
+        FakeProvider({"eth_getLogs": answer}).endpoint().logs(5, 8, [ADDRESS])
+
+
+def test_read_logs__range_refused__is_retryable_because_a_replica_may_lag() -> None:
+    provider = FakeProvider({"eth_getLogs": RpcError(-32602, "block range above head")})
+
+    with pytest.raises(InconsistentAnswer) as caught:
+        provider.endpoint().logs(5, 8, [ADDRESS])
+
+    assert str(caught.value) == (
+        f"logs of blocks 5 to 8 at {NAME}: expected logs, got block range above head"
+    )
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_read_logs__refused_by_http__is_not_retryable(status: int) -> None:
+    server = FakeServer((status, {}, b"no such key"))
+
+    with pytest.raises(RefusedRequest, match=f"expected HTTP 200, got HTTP {status}"):
+        server.endpoint().logs(5, 8, [ADDRESS])

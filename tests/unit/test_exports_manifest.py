@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainkit.errors import StoreError
+from chainkit.exports import read_manifest
+from support.small_export import ABOUT, change_manifest
+
+pytest_plugins = ["support.export_fixtures"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff", b"[]", b"7", b'"text"', b"null", b"{}"],
+    ids=["empty", "cut", "no UTF-8", "list", "number", "text", "null", "no fields"],
+)
+def test_read__manifest_that_is_none__is_refused(export: Path, content: bytes) -> None:
+    (export / "manifest.json").write_bytes(content)
+
+    with pytest.raises(StoreError, match="manifest"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize("field", [*(name for name in ABOUT if name != "node_public_key"), "files"])
+def test_read__field_of_the_manifest_missing__names_it(export: Path, field: str) -> None:
+    path = export / "manifest.json"
+    content = json.loads(path.read_text())
+    del content[field]
+    path.write_text(json.dumps(content))
+
+    with pytest.raises(StoreError, match=f"expected a complete manifest, got .*'{field}'"):
+        read_manifest(export, "node")
+
+
+def test_read__manifest_with_an_unknown_field__is_refused(export: Path) -> None:
+    change_manifest(export, surprise=1)
+
+    with pytest.raises(StoreError, match="'surprise'"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize("format_", [0, 3, "1", "2", True, None])
+def test_read__manifest_of_another_format__is_refused(export: Path, format_: Any) -> None:
+    change_manifest(export, format=format_)
+
+    with pytest.raises(StoreError, match="expected manifest format 2 or older"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [],
+        None,
+        {"envelopes.parquet": {}},
+        {"envelopes.parquet": None},
+        {"envelopes.parquet": {"rows": 3, "sha256": None}},
+    ],
+    ids=["list", "null", "no digest", "null for a file", "null for a digest"],
+)
+def test_read__manifest_with_malformed_files__is_refused(export: Path, files: Any) -> None:
+    change_manifest(export, files=files)
+
+    with pytest.raises(StoreError):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("kind", ["node"]),
+        ("chain_id", "31337"),
+        ("chain_id", True),
+        ("genesis_hash", None),
+        ("genesis_hash", "0x" + "0" * 63),
+        ("contracts", ["x"]),
+        ("contracts", {"GroupMessages": 5}),
+        ("contracts", {"GroupMessages": "0x" + "1g" * 20}),
+        ("contracts", {"\x1b[2J": "0x" + "11" * 20}),
+        ("from_block", None),
+        ("from_block", -1),
+        ("from_block", 2**63),
+        ("to_block", "12"),
+        ("to_block", 12.0),
+        ("to_block_hash", None),
+        ("node_public_key", 5),
+        ("node_public_key", "0x04"),
+        ("files", {"../manifest.json": {"sha256": "0" * 64}}),
+        ("first_block", 2**63),
+        ("sequence_before", "0"),
+        ("sequence_after", 2**64),
+    ],
+)
+def test_read__field_of_another_type_or_range__names_it(
+    export: Path, field: str, value: Any
+) -> None:
+    change_manifest(export, **{field: value})
+
+    with pytest.raises(StoreError, match=rf"expected {field}: .*, got .* \(manifest\.json\)"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": -1},
+        {"rows": True},
+        {"bytes": "3"},
+        {"from_block": 2**63},
+        {"finished": 1},
+        {"surprise": 1},
+    ],
+)
+def test_read__file_described_otherwise__is_refused(export: Path, change: dict[str, Any]) -> None:
+    files = read_manifest(export, "node").files
+    change_manifest(export, files={name: {**about, **change} for name, about in files.items()})
+
+    with pytest.raises(StoreError, match="expected files: Parquet files"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "envelopes/../x.parquet",
+        "/envelopes.parquet",
+        "a/b/0-1.parquet",
+        "envelopes/0-1.txt",
+        ".parquet",
+    ],
+)
+def test_read__file_name_that_leads_elsewhere__is_refused(export: Path, name: str) -> None:
+    about = read_manifest(export, "node").files["envelopes.parquet"]
+    change_manifest(export, files={name: about})
+
+    with pytest.raises(StoreError, match="expected files: Parquet files"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize(
+    "registry",
+    [
+        {},
+        {"chain_id": 1},
+        [],
+        {"chain_id": 1, "address": "0x", "block_number": 1, "block_hash": "0x"},
+    ],
+)
+def test_read__registry_that_is_none__is_refused(export: Path, registry: Any) -> None:
+    change_manifest(export, registry=registry)
+
+    with pytest.raises(StoreError, match="expected registry: "):
+        read_manifest(export, "node")
+
+
+def test_read__manifest_nested_without_end__is_refused(export: Path) -> None:
+    (export / "manifest.json").write_text("[" * 100_000)
+
+    with pytest.raises(StoreError, match=r"a readable manifest\.json"):
+        read_manifest(export, "node")

@@ -10,6 +10,8 @@ from chainkit_indexer.finality import FinalityPolicy
 
 DEFAULT_PAGE_BLOCKS: Final = 1000
 DEFAULT_POLL_SECONDS: Final = 0.25
+"""Pause at the head; XIP-49 §2.1.2 asks for 250 ms to 1 s until an envelope is served."""
+
 DEFAULT_RANGE_BLOCKS: Final = 10_000
 """Blocks per file of an export."""
 
@@ -27,5 +29,3 @@ class IndexerSettings:
     """Above the final block, the blocks are kept to compare, and reorgs are repaired."""
     serves_final_only: bool = False
     """Follow the chain only up to its final block, so that nothing served is ever taken back."""
-    poll_seconds: float = DEFAULT_POLL_SECONDS
-    """Pause at the head; XIP-49 §2.1.2 asks for 250 ms to 1 s until an envelope is served."""

@@ -11,18 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, func, select
 
 from chainkit.chain import Endpoint
 from chainkit.errors import ConfigurationError, StoreError, WrongChain
 from chainkit.types import BlockReference
-from chainkit_indexer.storage import schema
-from chainkit_indexer.storage.journal import insert_reorg, retract_after
 from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
 from chainkit_indexer.storage.store import (
     PAYLOAD_TABLES,
     Store,
-    encode_sequence_ids,
+    read_block,
     read_final_block,
     read_position,
 )
@@ -42,6 +40,8 @@ class Rewind:
     envelopes: int
     """So many go to the journal, as do the quarantined payloads."""
     quarantined: int
+    below_final: bool
+    """Whether the operator allows that what is final is taken back."""
 
     @property
     def depth(self) -> int:
@@ -58,13 +58,13 @@ def plan_rewind(
     below the final block unless ``below_final``. Then an ``endpoint`` is needed, and StoreError
     says how far back the stored payloads are those of its chain.
     """
-    known = [block for block in store.blocks(to_block) if block.header.number == to_block]
     with store.reading() as connection:
         position, final_block = read_position(connection), read_final_block(connection)
         if position is None:
             raise StoreError(f"database {store.name}", "an indexed block", "none yet")
         _check_bounds(store, to_block, position, final_block, below_final)
-        target = known[0] if known else _target_on_chain(store, connection, endpoint, to_block)
+        target = read_block(connection, to_block)
+        target = target or _target_on_chain(store, connection, endpoint, to_block)
         envelopes, quarantined = (
             sum(
                 connection.scalar(
@@ -77,48 +77,16 @@ def plan_rewind(
             )
             for table in PAYLOAD_TABLES
         )
-    return Rewind(position, target, final_block, envelopes, quarantined)
+    return Rewind(position, target, final_block, envelopes, quarantined, below_final)
 
 
 def rewind(store: Store, plan: Rewind) -> int:
     """Do what was planned, in one transaction; return the id of the reorg in the journal.
 
-    Raises StoreError if the cursor moved meanwhile.
+    Raises StoreError, and changes nothing, if the cursor moved meanwhile, or if it would take back
+    what is final although that was not allowed: then the known blocks do not hold.
     """
-    blocks, cursor = schema.blocks, schema.cursor
-    target = plan.target.header
-    with store.writing() as connection:
-        position, final_block = read_position(connection), read_final_block(connection)
-        if position != plan.position:
-            subject, expected = f"database {store.name}", f"block {plan.position.header.reference}"
-            raise StoreError(subject, f"the cursor at {expected}", "another block")
-        reorg_id = insert_reorg(connection, plan.position, plan.target)
-        for table in PAYLOAD_TABLES:
-            for originator_id, last in plan.target.sequence_ids.items():
-                retract_after(connection, table, originator_id, last, reorg_id)
-        sequence_ids = encode_sequence_ids(plan.target.sequence_ids)
-        if (
-            connection.scalar(select(blocks.c.number).where(blocks.c.number == target.number))
-            is None
-        ):
-            connection.execute(
-                insert(blocks).values(
-                    number=target.number,
-                    hash=target.hash,
-                    parent_hash=target.parent_hash,
-                    timestamp=target.timestamp,
-                    sequence_ids=sequence_ids,
-                )
-            )
-        connection.execute(
-            update(cursor).values(
-                block_number=target.number,
-                block_hash=target.hash,
-                sequence_ids=sequence_ids,
-                final_block_number=min(final_block, target.number),
-            )
-        )
-        connection.execute(delete(blocks).where(blocks.c.number > target.number))
+    reorg_id, _ = store.retract(plan.position, plan.target, plan.below_final)
     return reorg_id
 
 

@@ -93,7 +93,8 @@ class DeepReorgs:
     """Decides when a reorg beyond the final block is believed: it needs a person then.
 
     One endpoint that lies must not stop the indexer, nor one that is dead keep it from stopping:
-    each one has to say it REPEATS_OF_A_DEEP_REORG times, or nothing at all for SILENCE_SECONDS.
+    each one has to say it REPEATS_OF_A_DEEP_REORG times, but a single one is enough where for
+    SILENCE_SECONDS no other one made a step that went well.
     """
 
     SILENCE_SECONDS: Final = 60.0
@@ -106,15 +107,15 @@ class DeepReorgs:
         self._first_said = 0.0
 
     def is_believed(self, endpoint: Endpoint) -> bool:
-        """Take note that an endpoint contradicts the final block; tell whether all do."""
+        """Take note that an endpoint contradicts the final block; tell whether it is believed."""
+        now = self._clock()
         if not self._said:
-            self._first_said = self._clock()
+            self._first_said = now
         self._said[endpoint] += 1
-        is_long_ago = self._clock() - self._first_said >= self.SILENCE_SECONDS
-        return self._said[endpoint] >= REPEATS_OF_A_DEEP_REORG and all(
-            self._said[each] >= REPEATS_OF_A_DEEP_REORG or (is_long_ago and not self._said[each])
-            for each in self._endpoints
-        )
+        if self._said[endpoint] < REPEATS_OF_A_DEEP_REORG:
+            return False
+        is_unanimous = all(self._said[each] >= REPEATS_OF_A_DEEP_REORG for each in self._endpoints)
+        return is_unanimous or now - self._first_said >= self.SILENCE_SECONDS
 
     def refuted(self) -> None:
         """Take note of a step that went well: the final block stands."""

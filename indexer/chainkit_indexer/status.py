@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
 
-from chainkit.cli.options import hex0x
+from chainkit.cli.options import hex0x, reference_as_json
 from chainkit.registry import status_word
 from chainkit.types import BlockReference, Node
 from chainkit_indexer.finality import NOTHING_FINAL
@@ -165,7 +165,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "database": status.database,
         "chain_id": status.identity.chain_id,
         "node_public_key": hex0x(status.identity.node_public_key),
-        "cursor": _reference(status.cursor) if status.cursor else None,
+        "cursor": reference_as_json(status.cursor) if status.cursor else None,
         "final_block": status.final_block,
         "sequence_ids": {str(key): value for key, value in status.sequence_ids.items()},
         "envelopes": status.envelopes,
@@ -177,8 +177,8 @@ def as_json(status: Status) -> dict[str, Any]:
             {
                 "id": reorg.reorg_id,
                 "depth": reorg.depth,
-                "ancestor": _reference(reorg.ancestor),
-                "old_head": _reference(reorg.old_head),
+                "ancestor": reference_as_json(reorg.ancestor),
+                "old_head": reference_as_json(reorg.old_head),
                 "kept": reorg.kept,
                 "moved": reorg.moved,
                 "dropped": reorg.dropped,
@@ -192,7 +192,7 @@ def as_json(status: Status) -> dict[str, Any]:
 def registry_as_json(registry: RegistryState) -> dict[str, Any]:
     """Return what the registry says as scripts read it."""
     return {
-        "block": _reference(registry.block),
+        "block": reference_as_json(registry.block),
         "node_id": registry.node_id,
         "status": registry.status,
         "enabled_nodes": list(registry.enabled_nodes),
@@ -239,7 +239,3 @@ def _up_to(status: Status) -> str:
 
 def _listed(title: str, values: Sequence[str]) -> list[str]:
     return [f"{title if not n else '':<13}{value}" for n, value in enumerate(values)]
-
-
-def _reference(block: BlockReference) -> dict[str, Any]:
-    return {"number": block.number, "hash": hex0x(block.hash)}

@@ -79,8 +79,8 @@ def _mixed(endpoint: Endpoint, number: int) -> InconsistentAnswer:
 
 
 def _known_hash(store: Store, number: int) -> bytes | None:
-    known = store.blocks(number)
-    return known[-1].header.hash if known and known[-1].header.number == number else None
+    known = store.block(number)
+    return known.header.hash if known else None
 
 
 def _before_first_block(endpoint: Endpoint, deployment: FollowedDeployment) -> IndexedBlock:
@@ -102,9 +102,8 @@ def _final_of_proved_head(
 def _is_nothing_new(store: Store, position: IndexedBlock, head: BlockHeader) -> bool:
     if head.number >= position.header.number:
         return head.hash == position.header.hash
-    known = store.blocks(head.number)
     # Below the final block nothing is known that the head could contradict.
-    return not known or known[-1].header.hash == head.hash
+    return _known_hash(store, head.number) in (None, head.hash)
 
 
 def _commit(store: Store, begun: BegunPage, head: BlockHeader, final: int) -> Advanced:

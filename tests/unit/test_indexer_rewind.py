@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import delete
+from sqlalchemy import update as update_rows
 
 from chainkit.errors import ChainkitError, ReorgTooDeep, StoreError, WrongChain
 from chainkit_indexer.history import read_history
@@ -190,6 +191,65 @@ def test_rewind__cursor_moved_since_the_plan__changes_nothing(node: FakeNode) ->
     assert node.content() == before
 
 
+@pytest.mark.parametrize("to_block", [7, 6])
+@pytest.mark.parametrize("below_final", [False, True])
+def test_rewind__known_blocks_claim_that_final_rows_lie_above__changes_nothing(
+    node: FakeNode, to_block: int, below_final: bool
+) -> None:
+    with node.store.writing() as connection:
+        connection.execute(update_rows(schema.blocks).values(sequence_ids='{"0": 1}'))
+    plan = plan_rewind(node.store, to_block, below_final, node.chain.endpoint)
+    before = node.content()
+
+    with pytest.raises(StoreError, match=r"above the final block 6 .*sequence id 2 "):
+        rewind(node.store, plan)
+
+    assert node.content() == before
+
+
+def test_rewind__known_block_is_lost__takes_it_from_the_chain(node: FakeNode) -> None:
+    before = [node.rows(table) for table in SERVED]
+    with node.store.writing() as connection:
+        connection.execute(delete(schema.blocks).where(schema.blocks.c.number == 7))
+
+    rewind(node.store, plan_rewind(node.store, 7, endpoint=node.chain.endpoint))
+
+    assert [row[0] for row in node.rows(schema.blocks)] == [6, 7]
+    node.catch_up()
+    assert [node.rows(table) for table in SERVED] == before
+
+
+def test_rewind__lost_block_leads_below_the_final_one_without_being_told__changes_nothing(
+    node: FakeNode,
+) -> None:
+    node.chain.mine([], [])
+    node.catch_up()
+    assert final_block(node) == 8
+    node.chain.mine([])
+    node.catch_up()
+    with node.store.writing() as connection:
+        connection.execute(delete(schema.blocks).where(schema.blocks.c.number == 9))
+    plan = plan_rewind(node.store, 9, endpoint=node.chain.endpoint)
+    before = node.content()
+
+    with pytest.raises(StoreError, match=r"above the final block 9 .*those above block 8"):
+        rewind(node.store, plan)
+
+    assert node.content() == before
+
+
+def test_rewind__everything_taken_back_since_the_plan__changes_nothing(node: FakeNode) -> None:
+    plan = plan_rewind(node.store, 6)
+    with node.store.writing() as connection:
+        connection.execute(delete(schema.cursor))
+    before = node.content()
+
+    with pytest.raises(StoreError, match=r"expected the cursor at block 8 .*, got none"):
+        rewind(node.store, plan)
+
+    assert node.content() == before
+
+
 def test_rewind__row_missing_below__names_the_command_that_tells(node: FakeNode) -> None:
     with node.store.writing() as connection:
         connection.execute(delete(schema.quarantine))
@@ -288,7 +348,8 @@ def test_quarantine__one__is_found_with_its_payload(node: FakeNode) -> None:
     [
         (b"plain", 9, "plain"),
         (b"longer than that", 6, "longer…"),
-        (b"\x1b[2J\r\n\x00\xff\x9b", 99, r"\x1b[2J\r\n\x00\xff\x9b"),
+        (b"\x1b[2J\r\n\x00\xff\x9b", 99, r"\x1b[2J\x0d\x0a\x00\xff\x9b"),
+        (b"'\"\\", 99, "'\"" + 2 * "\\"),
         ("é\u202e".encode(), 99, r"\xc3\xa9\xe2\x80\xae"),
         (b"", 9, ""),
     ],

@@ -1,6 +1,6 @@
 import signal
 from collections.abc import Callable, Iterator
-from itertools import repeat
+from itertools import chain, repeat
 
 import pytest
 
@@ -53,9 +53,9 @@ class World(StopRequest):
         self.chores: list[StepResult] = []
         self.is_busy: Iterator[bool] = iter(())
         self.outcomes = iter(outcomes)
-        chain = FakeChain()
+        fake_chain = FakeChain()
         self.pool = EndpointPool(
-            [Endpoint(chain, f"endpoint {number}") for number in range(endpoints)],
+            [Endpoint(fake_chain, f"endpoint {number}") for number in range(endpoints)],
             clock=lambda: self.now,
         )
 
@@ -189,6 +189,30 @@ def test_run__one_endpoint_dead_and_the_other_contradicts_the_final_block__ends_
         run(take_step, world.pool, Heads(world), Goal(), world, world, clock=lambda: world.now)
 
     assert 160 <= world.now < 300
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_run__both_contradict_the_final_block_and_one_dies_before_it_is_believed__ends_in_a_while(
+    times: int,
+) -> None:
+    world = World(endpoints=2)
+    first, second = world.pool.endpoints
+    answers: dict[Endpoint, Iterator[ChainkitError]] = {
+        first: repeat(TOO_DEEP),
+        second: chain([TOO_DEEP] * times, repeat(DEAD)),
+    }
+
+    def take_step(endpoint: Endpoint) -> StepResult:
+        world.asked.append(endpoint)
+        if world.now > 1000:
+            pytest.fail("the reorg is never believed")
+        raise next(answers[endpoint])
+
+    with pytest.raises(ReorgTooDeep):
+        run(take_step, world.pool, Heads(world), Goal(), world, world, clock=lambda: world.now)
+
+    assert 160 <= world.now < 300
+    assert world.asked.count(first) >= 3
 
 
 def test_run__one_endpoint_contradicts_the_final_block_and_the_other_rests__waits_for_it() -> None:

@@ -9,8 +9,9 @@ from chainkit.envelope import parse_originator_envelope, recover_node_key
 from chainkit.errors import ReorgTooDeep, StoreError
 from chainkit.types import TopicKind
 from chainkit_indexer import step as step_module
+from chainkit_indexer.build import BegunPage
 from chainkit_indexer.storage import schema
-from chainkit_indexer.types import Advanced, Idle, RolledBack
+from chainkit_indexer.types import Advanced, Idle, PageRows, RolledBack
 from support.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed, update
 from support.fake_node import KEY, FakeNode
 
@@ -258,14 +259,13 @@ def test_step__cursor_moved_by_another_process__changes_nothing(
     node.chain.mine([A])
     node.catch_up()
     node.chain.mine([B])
-    build_rows = step_module.build_rows
 
-    def build_slowly(*arguments: Any) -> Any:
+    def wait_long(page: BegunPage) -> PageRows:
         monkeypatch.undo()
         node.step()
-        return build_rows(*arguments)
+        return page.rows()
 
-    monkeypatch.setattr(step_module, "build_rows", build_slowly)
+    monkeypatch.setattr(BegunPage, "rows", wait_long)
     with pytest.raises(StoreError, match="another process writes to it"):
         node.step()
 

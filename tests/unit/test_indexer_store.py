@@ -11,6 +11,7 @@ from sqlalchemy import create_engine, delete, update
 
 from chainkit.errors import StoreError, StoreInUse
 from chainkit.payload_contract import EventLayout, PayloadContract
+from chainkit.types import BlockHeader
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.migrate import REVISION
@@ -257,6 +258,35 @@ def test_retract__to_an_ancestor_below_the_final_block__changes_nothing(
         half_final.store.retract(position, ancestor)
 
     assert half_final.content() == before
+
+
+def test_retract__below_the_final_block_as_told__makes_the_ancestor_known_and_final(
+    half_final: FakeNode,
+) -> None:
+    final, *_, position = half_final.store.blocks(FIRST_BLOCK + 3)
+    below = BlockHeader(FIRST_BLOCK, final.header.parent_hash, b"\1" * 32, 1)
+    ancestor = IndexedBlock(below, {0: 1})
+
+    assert half_final.store.retract(position, ancestor, below_final=True) == (1, 3)
+
+    assert position_of(half_final) == half_final.store.block(FIRST_BLOCK) == ancestor
+    assert half_final.store.final_block() == FIRST_BLOCK
+    assert half_final.store.block(FIRST_BLOCK + 1) is None
+
+
+def test_retract__everything_was_taken_back_meanwhile__changes_nothing(path: Path) -> None:
+    node = followed(path, window_blocks=16)
+    *_, ancestor, position = node.store.blocks(FIRST_BLOCK + 3)
+    node.store.retract_all(position)
+    before = node.content()
+
+    with pytest.raises(StoreError, match=r"expected the cursor at block .*, got none"):
+        node.store.retract(position, ancestor)
+    with pytest.raises(StoreError, match=r"expected the cursor at block .*, got none"):
+        node.store.retract_all(position)
+
+    assert node.content() == before
+    node.store.close()
 
 
 def test_retract__to_the_final_block__takes_back_all_that_is_not_final(

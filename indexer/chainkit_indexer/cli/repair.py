@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import deployment_option, echo_json, hex0x, json_option
+from chainkit.cli.options import deployment_option, echo_json, json_option, reference_as_json
 from chainkit_indexer.cli.bar import progress_bar
 from chainkit_indexer.cli.database_chain import connect_to_chain_of
 from chainkit_indexer.cli.lines import fit, shortened
@@ -23,7 +23,6 @@ from chainkit_indexer.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from chainkit.types import BlockReference
     from chainkit_indexer.page_comparison import Difference
     from chainkit_indexer.rewind import Rewind
     from chainkit_indexer.storage.store import Store
@@ -192,8 +191,8 @@ def _rewind_as_text(plan: Rewind, reorg_id: int | None) -> list[str]:
 
 def _rewind_as_json(plan: Rewind, reorg_id: int | None) -> dict[str, Any]:
     return {
-        "cursor": _reference(plan.position.header.reference),
-        "target": _reference(plan.target.header.reference),
+        "cursor": reference_as_json(plan.position.header.reference),
+        "target": reference_as_json(plan.target.header.reference),
         "final_block": plan.final_block if plan.final_block >= 0 else None,
         "blocks": plan.depth,
         "envelopes": plan.envelopes,
@@ -201,10 +200,6 @@ def _rewind_as_json(plan: Rewind, reorg_id: int | None) -> dict[str, Any]:
         "applied": reorg_id is not None,
         "reorg_id": reorg_id,
     }
-
-
-def _reference(block: BlockReference) -> dict[str, Any]:
-    return {"number": block.number, "hash": hex0x(block.hash)}
 
 
 @click.command("migrate", cls=CompleteCommand)

@@ -132,6 +132,11 @@ class Store:
         with self.reading() as connection:
             return [_block(row) for row in connection.execute(query.order_by("number")).mappings()]
 
+    def block(self, number: int) -> IndexedBlock | None:
+        """Return the known block of a height, or None where it is not known."""
+        with self.reading() as connection:
+            return read_block(connection, number)
+
     def append(self, page: VerifiedPage, rows: PageRows, final_block: int) -> None:
         """Commit a page: rows, journal outcomes, known blocks, cursor and final block.
 
@@ -140,7 +145,10 @@ class Store:
         """
         insert_many = self._database.insert_many
         with self.writing() as connection:
-            is_first = self._check_cursor(connection, page.start)
+            found = read_position(connection)
+            is_first = found is None
+            if not is_first:
+                self._check_cursor(found, page.start)
             record_outcomes(connection, page.events)
             insert_many(connection, schema.envelopes, ENVELOPE_COLUMNS, rows.envelopes)
             insert_many(connection, schema.quarantine, QUARANTINE_COLUMNS, rows.quarantine)
@@ -152,24 +160,30 @@ class Store:
             _move_cursor(connection, page.last, is_first, final_block)
             connection.execute(delete(schema.blocks).where(schema.blocks.c.number < lowest))
 
-    def retract(self, position: IndexedBlock, ancestor: IndexedBlock) -> tuple[int, int]:
+    def retract(
+        self, position: IndexedBlock, ancestor: IndexedBlock, below_final: bool = False
+    ) -> tuple[int, int]:
         """Take back what lies above a common ancestor; return the reorg's id and how many rows.
 
         The rows move to the journal as dropped, until their payloads are seen again. Raises
         StoreError if the cursor is no longer at ``position``, or if anything final would be taken
-        back, whatever is known of the ancestor.
+        back, whatever is known of the ancestor. With ``below_final`` the ancestor may lie below
+        the final block, and becomes the final one.
         """
         with self.writing() as connection:
-            self._check_cursor(connection, position)
-            final_block = read_final_block(connection)
-            if ancestor.header.number < final_block:
-                raise self._is_final(final_block, f"those above block {ancestor.header.number}")
-            self._check_above_final(connection, ancestor.sequence_ids, final_block)
+            self._check_cursor(read_position(connection), position)
+            number, final_block = ancestor.header.number, read_final_block(connection)
+            if number >= final_block:
+                self._check_above_final(connection, ancestor.sequence_ids, final_block)
+            elif not below_final:
+                raise self._is_final(final_block, f"those above block {number}")
             reorg_id = insert_reorg(connection, position, ancestor)
             retracted = _retract_rows(connection, ancestor.sequence_ids, reorg_id)
+            if read_block(connection, number) is None:
+                row = _block_values(ancestor)
+                self._database.insert_many(connection, schema.blocks, _BLOCK_COLUMNS, [row])
             _move_cursor(connection, ancestor, is_first=False, final_block=final_block)
-            above = schema.blocks.c.number > ancestor.header.number
-            connection.execute(delete(schema.blocks).where(above))
+            connection.execute(delete(schema.blocks).where(schema.blocks.c.number > number))
         return reorg_id, retracted
 
     def retract_all(self, position: IndexedBlock) -> tuple[int, int]:
@@ -182,7 +196,7 @@ class Store:
         block 0, below which no chain forks.
         """
         with self.writing() as connection:
-            self._check_cursor(connection, position)
+            self._check_cursor(read_position(connection), position)
             oldest = _read_oldest_block(connection).header
             final_block = read_final_block(connection)
             if oldest.number <= max(final_block, 0):
@@ -213,16 +227,14 @@ class Store:
         place = "nothing was changed; the known blocks are not those of what is stored"
         return StoreError(f"database {self.name}", expected, got, place)
 
-    def _check_cursor(self, connection: Connection, expected: IndexedBlock) -> bool:
-        found = read_position(connection)
-        if found is not None and found.header.reference != expected.header.reference:
+    def _check_cursor(self, found: IndexedBlock | None, expected: IndexedBlock) -> None:
+        if found is None or found.header.reference != expected.header.reference:
             raise StoreError(
                 f"database {self.name}",
                 f"the cursor at block {expected.header.reference}",
-                f"block {found.header.reference}",
+                f"block {found.header.reference}" if found else "none",
                 "another process writes to it",
             )
-        return found is None
 
 
 def read_position(connection: Connection) -> IndexedBlock | None:
@@ -230,6 +242,13 @@ def read_position(connection: Connection) -> IndexedBlock | None:
     query = select(schema.blocks).join(
         schema.cursor, schema.cursor.c.block_number == schema.blocks.c.number
     )
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else _block(row)
+
+
+def read_block(connection: Connection, number: int) -> IndexedBlock | None:
+    """Return the known block of a height, or None where it is not known."""
+    query = select(schema.blocks).where(schema.blocks.c.number == number)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else _block(row)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chainkit.deployment import DeploymentRecord, read_deployment_record
-from chainkit.types import BlockHeader
+from chainkit.types import BlockHeader, BlockReference
 
 if TYPE_CHECKING:
     from chainkit.chain import Endpoint
@@ -69,6 +69,11 @@ def open_chain(
 def hex0x(value: bytes) -> str:
     """Write bytes as people and scripts read them: 0x and hex digits."""
     return "0x" + value.hex()
+
+
+def reference_as_json(block: BlockReference) -> dict[str, Any]:
+    """Write a block as scripts read it."""
+    return {"number": block.number, "hash": hex0x(block.hash)}
 
 
 def echo_json(content: Any) -> None:

@@ -17,6 +17,16 @@ DATABASES: Final = ("sqlite", "postgres")
 SIGNED: Final = tuple(f"signed_{database}" for database in DATABASES)
 WAYS: Final = ("websocket", "poll")
 
+TITLES: Final = {
+    "floor": "fetch and parse only",
+    "unsigned": "ours, unsigned, SQLite",
+    "signed_sqlite": "ours, signed, SQLite",
+    "signed_postgres": "ours, signed, PostgreSQL",
+    "tutorial": "the tutorial's way, SQLite",
+}
+DATABASE_TITLES: Final = dict(zip(DATABASES, ("SQLite", "PostgreSQL"), strict=True))
+WAY_TITLES: Final = dict(zip(WAYS, ("WebSocket", "poll alone"), strict=True))
+
 _DIGITS: Final = 4
 
 Figures = Mapping[str, Any]

@@ -14,7 +14,7 @@ from chainkit.errors import ChainkitError
 from chainkit.payload_contract import FollowedDeployment, read_followed_deployment
 from chainkit.signatures import SigningKey
 from chainkit.types import Log, MessageSent
-from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.config import DEFAULT_POLL_SECONDS, IndexerSettings
 from chainkit_indexer.pages import PageReader
 from chainkit_indexer.registry.watch import is_behind, watch_registry
 from chainkit_indexer.replay.keeper import RawTransactionKeeper
@@ -97,7 +97,7 @@ def follow(job: Job, observer: Observer) -> None:
     stop.listen()
     with (
         indexer(job, node_signer) as opened,
-        HeadWatcher(job.websocket, IndexerSettings(opened.deployment).poll_seconds) as heads,
+        HeadWatcher(job.websocket, DEFAULT_POLL_SECONDS) as heads,
     ):
         chores = _chores(opened)
         run(opened.take_step, opened.pool, heads, Goal(), stop, observer, chores)

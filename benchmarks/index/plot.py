@@ -9,8 +9,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.index.figures import ROWS, SIGNED, Figures
-from benchmarks.index.table import TITLES
+from benchmarks.index.figures import ROWS, SIGNED, TITLES, Figures
 
 _INK: Final = "#475569"
 _GRID: Final = "#e2e8f0"

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from benchmarks.index.figures import DATABASES, ROWS, WAYS, Figures
-
-TITLES: Final = {
-    "floor": "fetch and parse only",
-    "unsigned": "ours, unsigned, SQLite",
-    "signed_sqlite": "ours, signed, SQLite",
-    "signed_postgres": "ours, signed, PostgreSQL",
-    "tutorial": "the tutorial's way, SQLite",
-}
-DATABASE_TITLES: Final = dict(zip(DATABASES, ("SQLite", "PostgreSQL"), strict=True))
-WAY_TITLES: Final = dict(zip(WAYS, ("WebSocket", "poll alone"), strict=True))
+from benchmarks.index.figures import (
+    DATABASE_TITLES,
+    DATABASES,
+    ROWS,
+    TITLES,
+    WAY_TITLES,
+    WAYS,
+    Figures,
+)
+from benchmarks.index.targets import targets
 
 _ROW: Final = "{:<28}{:>10}{:>10}{:>12}{:>13}{:>12}{:>12}"
 _FOLLOWING: Final = "{:<28}{:>10}{:>10}{:>10}{:>24}"
 _FLAT: Final = "{:<28}{:>10}{:>13}"
+_TARGET: Final = "{:<53}{:>15}{:>12}  {}"
 
 
 def lines(figures: Figures) -> Iterator[str]:
@@ -40,6 +40,9 @@ def lines(figures: Figures) -> Iterator[str]:
         yield _FLAT.format(f"of {flat['events']:,} events", "events/s", "CPU µs/event")
         for part in ("first", "last"):
             yield _FLAT.format(f"the {part} {flat[part]['events']:,}", *flat_cells(figures, part))
+    yield ""
+    for target in targets(figures):
+        yield _TARGET.format(target.what, target.wanted, target.found, target.verdict)
 
 
 def row_cells(figures: Figures, row: str) -> tuple[str, ...]:

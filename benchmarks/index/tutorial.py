@@ -44,12 +44,15 @@ def index(job: Job) -> Measured:
     """Index a stretch of history into an empty database."""
     abi = json.loads(files("chainkit.abi").joinpath("GroupMessages.json").read_text())
     record = read_deployment_record(job.record_path)
-    contract = Web3(HTTPProvider(job.url)).eth.contract(
+    web3 = Web3(HTTPProvider(job.url))
+    contract = web3.eth.contract(
         address=Web3.to_checksum_address(record.group_messages.address), abi=abi
     )
     engine = create_engine(f"sqlite:///{job.database}")
     Base.metadata.create_all(engine)
     last = job.stretch.last_block
+    # The clock starts when the connection is there.
+    web3.eth.get_block_number()
     meter = Meter(job.stretch.events)
     with Session(engine) as session:
         for start in range(job.stretch.first_block, last + 1, _BLOCKS_PER_REQUEST):

@@ -88,21 +88,23 @@ def write_export(
     """Bring the export in a folder up to the cursor; the same state gives the same bytes.
 
     ``range_blocks`` is the folder's own where it is not given, or else DEFAULT_RANGE_BLOCKS. Safe
-    while an indexer writes: everything is read in one transaction. Of the finished ranges that are
-    there already the sizes are proved, and with ``check_digests`` the digests. Raises StoreError
+    while an indexer writes: everything is read in one transaction, and nothing is published before
+    that has ended well. Of the finished ranges that are there already the sizes are proved, with
+    ``check_digests`` the digests. Raises StoreUnavailable where it did not end well, and StoreError
     where nothing was indexed so far, the folder holds anything else (another node's or chain's
     export, other ranges, a file that changed), or it cannot be written.
     """
-    with store.reading() as connection:
-        about = _about(store, connection)
-        with ExportFolder(directory, EXPORT_KIND, [*_RANGED, *_WHOLE]) as folder:
+    with ExportFolder(directory, EXPORT_KIND, [*_RANGED, *_WHOLE]) as folder:
+        with store.reading() as connection:
+            about = _about(store, connection)
             about["range_blocks"] = _range_blocks(directory, folder.manifest, range_blocks)
             kept = _kept_files(connection, directory, folder.manifest, about)
             folder.check(kept, check_digests)
             originators = sorted({each.originator_id for each in store.identity.contracts})
             files = _write_files(connection, folder, about, originators, kept, progress)
-            manifest = Manifest(files=files, **about)
-            folder.publish(manifest)
+        # Only now: the end of the transaction may tell that what was read is not one state.
+        manifest = Manifest(files=files, **about)
+        folder.publish(manifest)
     return Exported(manifest, tuple(sorted(kept)))
 
 

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -27,9 +27,11 @@ from chainkit.exports import (
     Manifest,
     check_digest,
     describe_file,
+    flush,
     load_manifest,
     manifest_text,
     table_of,
+    writing_to,
 )
 
 _STAGING: Final = ".partial"
@@ -55,16 +57,16 @@ class ExportFolder:
         Raises StoreError where another export writes to it, it holds anything else, or it cannot
         be written.
         """
-        with self._writing():
+        with writing_to(self._directory):
             self._is_new = not self._directory.exists()
             self._directory.mkdir(parents=True, exist_ok=True)
             # The lock of a folder ends with the process and leaves no file behind.
             self._descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            self._take()
-        except BaseException:
-            os.close(self._descriptor)
-            raise
+            try:
+                self._take()
+            except BaseException:
+                os.close(self._descriptor)
+                raise
         return self
 
     def _take(self) -> None:
@@ -77,9 +79,8 @@ class ExportFolder:
             self.manifest = load_manifest(self._directory, self._kind)
         elif strangers := [p.name for p in self._directory.iterdir() if not self._is_ours(p)]:
             raise StoreError(subject, "an export, or an empty folder", min(strangers))
-        with self._writing():
-            shutil.rmtree(self._staging, ignore_errors=True)
-            self._staging.mkdir()
+        shutil.rmtree(self._staging, ignore_errors=True)
+        self._staging.mkdir()
 
     def __exit__(
         self,
@@ -107,7 +108,7 @@ class ExportFolder:
         group. Raises StoreError for a row that the schema does not hold, or a full disk.
         """
         staged = self._staging / f"{len(self._staged)}.parquet"
-        with self._writing():
+        with writing_to(self._directory):
             rows = _write_parquet(staged, schema, chunks)
             about = describe_file(staged, rows)
         digest = "" if is_finished else "." + about["sha256"][:_DIGEST_DIGITS]
@@ -137,18 +138,21 @@ class ExportFolder:
 
         Raises StoreError where the disk takes no more.
         """
-        with self._writing():
+        with writing_to(self._directory):
             if self._would_overwrite(manifest):
                 # What was final changed: the previous manifest is not true in any case.
                 (self._directory / MANIFEST_NAME).unlink()
+                flush(self._directory)
             for name, staged in self._staged.items():
                 (self._directory / name).parent.mkdir(exist_ok=True)
                 staged.replace(self._directory / name)
+            for folder in {self._directory, *((self._directory / n).parent for n in self._staged)}:
+                flush(folder)
             new = self._staging / MANIFEST_NAME
             new.write_text(manifest_text(manifest))
-            _flush(new)
+            flush(new)
             new.replace(self._directory / MANIFEST_NAME)
-            os.fsync(self._descriptor)
+            flush(self._directory)
             for path in self._listed_by_nobody(manifest):
                 path.unlink()
 
@@ -177,15 +181,6 @@ class ExportFolder:
     def _is_table_file(self, name: str) -> bool:
         return table_of(name) in self._tables and re.fullmatch(FILE_NAME, name) is not None
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, OverflowError, pa.ArrowException) as error:
-            reason = getattr(error, "strerror", None) or error
-            subject = f"export {self._directory}"
-            raise StoreError(subject, "a folder that can be written", reason) from error
-
 
 def _write_parquet(path: Path, schema: pa.Schema, chunks: Iterable[Sequence[Sequence[Any]]]) -> int:
     rows = 0
@@ -197,11 +192,5 @@ def _write_parquet(path: Path, schema: pa.Schema, chunks: Iterable[Sequence[Sequ
             ]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
             rows += len(chunk)
-    _flush(path)
+    flush(path)
     return rows
-
-
-def _flush(path: Path) -> None:
-    """Have a file on the disk before a name or a manifest leads to it."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

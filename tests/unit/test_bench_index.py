@@ -156,6 +156,7 @@ def test_show__any__fits_a_terminal(is_long: bool) -> None:
     assert max(len(line) for line in shown) <= 100
     assert any("1,000" in line or "50,000" in line for line in shown)
     assert any(line.startswith("the last 50,000") for line in shown) is is_long
+    assert any(line.endswith("  missed") for line in shown)
 
 
 @pytest.mark.parametrize("is_long", [False, True])
@@ -167,6 +168,8 @@ def test_write_docs__any__names_the_machine_and_all_figures(is_long: bool) -> No
     for speed in ("100,000", "50,000", "40,000", "33,330", "2,500"):
         assert f"| {speed} |" in text
     assert ("## A long chain" in text) is is_long
+    assert "| ours, signed, SQLite: of floor | at least 35% | 40% | reached |" in text
+    assert "| ours, signed, PostgreSQL: of floor | at least 35% | 33.33% | missed |" in text
     assert all(len(line) <= 100 for line in text.splitlines() if line[:1] not in "|-")
 
 

@@ -1,27 +1,16 @@
-"""Exports: Parquet files and the manifest that says what they hold.
+"""The manifest of an export: what it must say, and what of it is doubted.
 
-Both services write and read them: they are where operator and auditor meet. A chain's export has
-one file per table and appears whole or not at all, because it is written beside its destination
-and renamed when complete. A node's grows: ``<table>/<from>-<to>.parquet`` per range of blocks, and
-its manifest is replaced at once. Either way only what the manifest lists is the export.
+It comes from somebody whom the reader may not trust, so each field is checked before it is used.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import re
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import Any, Final
 
 from chainkit import __version__
 from chainkit.errors import StoreError
@@ -31,7 +20,7 @@ MANIFEST_FORMAT: Final = 2
 _READ_FORMATS: Final = (1, 2)
 """The first had one file per table, and said neither sizes nor ranges."""
 
-FILE_NAME: Final = r"\w+(/\d+-\d+)?(\.[0-9a-f]{16})?\.parquet"
+FILE_NAME: Final = r"[A-Za-z0-9_]+(/[0-9]+-[0-9]+)?(\.[0-9a-f]{16})?\.parquet"
 """A table in one file, or in ranges of blocks. What may still change bears the beginning of its
 digest, so that it is never overwritten while a manifest lists it."""
 
@@ -79,95 +68,6 @@ class Manifest:
     ``block_number``, ``block_hash``."""
 
 
-class ExportWriter:
-    """Writes the tables of an export; ``finish`` makes it visible under its name."""
-
-    def __init__(self, directory: Path, schemas: Mapping[str, pa.Schema]) -> None:
-        """Open one Parquet file per table. Raises StoreError if ``directory`` exists."""
-        if os.path.lexists(directory):
-            raise StoreError(f"export {directory}", "a folder that does not exist yet", "one")
-        self._directory = directory
-        # Two that write to one name at once must not write into one folder.
-        self._partial = directory.with_name(f".{directory.name}.{os.getpid()}.partial")
-        self._schemas = schemas
-        self._rows = dict.fromkeys(schemas, 0)
-        self._writers: dict[str, pq.ParquetWriter] = {}
-
-    def __enter__(self) -> Self:
-        """Make the folder in which the export grows. Raises StoreError where that is impossible."""
-        try:
-            with self._writing():
-                shutil.rmtree(self._partial, ignore_errors=True)
-                self._partial.mkdir(parents=True)
-                for name, schema in self._schemas.items():
-                    self._writers[name] = pq.ParquetWriter(self._path(name), schema)
-        except StoreError:
-            self._discard()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Leave nothing behind of an export that was not finished."""
-        self._discard()
-
-    def write(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Append rows to a table; keys are the columns of its schema.
-
-        Raises StoreError for a row that the schema does not hold, or a disk that takes no more.
-        """
-        if rows:
-            schema = self._schemas[table]
-            with self._writing():
-                self._writers[table].write_table(pa.Table.from_pylist(list(rows), schema=schema))
-            self._rows[table] += len(rows)
-
-    def finish(self, **about: Any) -> Manifest:
-        """Close the tables, write the manifest from ``about`` (its fields), and rename.
-
-        Raises StoreError where the disk takes no more, or the name was taken meanwhile.
-        """
-        with self._writing():
-            for writer in self._writers.values():
-                writer.close()
-            files = {
-                f"{name}.parquet": describe_file(self._path(name), rows)
-                for name, rows in self._rows.items()
-            }
-            manifest = Manifest(files=files, **about)
-            (self._partial / MANIFEST_NAME).write_text(manifest_text(manifest))
-            self._partial.rename(self._directory)
-        return manifest
-
-    def _path(self, table: str) -> Path:
-        return self._partial / f"{table}.parquet"
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, OverflowError, pa.ArrowException) as error:
-            reason = getattr(error, "strerror", None) or error
-            subject = f"export {self._directory}"
-            raise StoreError(subject, "a folder that can be written", reason) from error
-
-    def _discard(self) -> None:
-        for writer in self._writers.values():
-            # Closing writes what is left: on a full disk that fails once more.
-            with suppress(OSError, pa.ArrowException):
-                writer.close()
-        shutil.rmtree(self._partial, ignore_errors=True)
-
-
-def describe_file(path: Path, rows: int) -> dict[str, Any]:
-    """Return what a manifest says of a file. Raises OSError where it cannot be read."""
-    return {"rows": rows, "bytes": path.stat().st_size, "sha256": _sha256(path)}
-
-
 def manifest_text(manifest: Manifest) -> str:
     """Serialize a manifest: the same one always gives the same bytes."""
     values = {name: getattr(manifest, name) for name in Manifest.__slots__}
@@ -175,18 +75,6 @@ def manifest_text(manifest: Manifest) -> str:
         name: value for name, value in values.items() if value is not None
     }
     return json.dumps(content, indent=2, sort_keys=True) + "\n"
-
-
-def read_manifest(directory: Path, kind: str) -> Manifest:
-    """Read an export's manifest and prove that its files are the ones it was written with.
-
-    Raises StoreError where the folder is no finished export of ``kind``, a field is not what it
-    must be, or a file is missing or has another digest.
-    """
-    manifest = load_manifest(directory, kind)
-    for name, about in manifest.files.items():
-        check_digest(directory / name, about["sha256"])
-    return manifest
 
 
 def load_manifest(directory: Path, kind: str) -> Manifest:
@@ -222,16 +110,6 @@ def files_of(manifest: Manifest, table: str) -> list[str]:
 def table_of(name: str) -> str:
     """Return the table that a file of an export belongs to."""
     return re.split(r"[/.]", name, maxsplit=1)[0]
-
-
-def check_digest(path: Path, expected: str) -> None:
-    """Prove that a file has a sha256. Raises StoreError where it is missing or has another."""
-    try:
-        digest = _sha256(path)
-    except OSError as error:
-        raise StoreError(f"export file {path}", "a readable file", error.strerror) from error
-    if digest != expected:
-        raise StoreError(f"export file {path}", f"sha256 {expected}", digest)
 
 
 def _is_integer(bits: int) -> Callable[[Any], bool]:
@@ -330,11 +208,11 @@ def _check_fields(manifest: Manifest, subject: str) -> None:
 
 
 def _check_ranges(manifest: Manifest, subject: str) -> None:
-    """Ranges that overlap or leave a hole would hold less than the manifest says."""
+    """A table is in one file, or in ranges that neither overlap nor leave a hole."""
     for table in {table_of(name) for name in manifest.files}:
         names = files_of(manifest, table)
         held = [manifest.files[name] for name in names]
-        if not any("/" in name for name in names) and not any("from_block" in f for f in held):
+        if len(held) == 1 and "/" not in names[0] and "from_block" not in held[0]:
             continue
         # What names no range has one that fits nowhere.
         ranges = [(file.get("from_block", -1), file.get("to_block", -1)) for file in held]
@@ -343,8 +221,3 @@ def _check_ranges(manifest: Manifest, subject: str) -> None:
         if [end + 1 for end in ends] != starts:
             expected = f"{table}: ranges from {manifest.from_block} to {manifest.to_block}"
             raise StoreError(subject, f"{expected} without a gap", "others", MANIFEST_NAME)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

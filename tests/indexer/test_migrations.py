@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -61,7 +62,6 @@ def described(database: Database) -> dict[str, Any]:
                 "indexes": sorted(str(index) for index in found.get_indexes(table)),
             }
             for table in found.get_table_names()
-            if table != "alembic_version"
         }
 
 
@@ -104,41 +104,51 @@ def test_revision__of_the_program__is_the_newest_migration() -> None:
     assert revisions[0] == migrate.REVISION
 
 
-def test_create__empty_database__makes_the_tables_of_the_schema(
-    database: Database, database_url: str, tmp_path: Path, request: pytest.FixtureRequest
+def migrated(database: Database, revision: str, other: Path, request: Any) -> Database:
+    """Let Alembic make an empty database of the same kind up to a revision."""
+    made = Database(str(other))
+    if database.file is None:
+        made = Database(request.getfixturevalue("postgres").new_database())
+    config = Config()
+    config.set_main_option("script_location", "chainkit_indexer:storage/migrations")
+    with made.writing() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+    return made
+
+
+def view(database: Database) -> str:
+    with database.reading() as connection:
+        definition = inspect(connection).get_view_definition("served_envelopes")
+    return " ".join(definition.replace("\n", " ").split())
+
+
+def test_create__empty_database__makes_what_the_migrations_make(
+    database: Database, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     assert migrate.check_revision(database) is None
     migrate.create(database)
-    by_metadata = Database(str(tmp_path / "other.db"))
-    if database.file is None:
-        by_metadata = Database(request.getfixturevalue("postgres").new_database())
-    with by_metadata.writing() as connection:
-        schema.metadata.create_all(connection)
+    by_migrations = migrated(database, migrate.REVISION, tmp_path / "other.db", request)
 
-    assert described(database) == described(by_metadata)
-    with database.reading() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
-        assert compare_metadata(context, schema.metadata) == []
-    assert migrate.check_revision(database) == migrate.REVISION
-    by_metadata.close()
+    assert described(database) == described(by_migrations)
+    assert view(database) == view(by_migrations)
+    for each in (database, by_migrations):
+        with each.reading() as connection:
+            context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+            assert compare_metadata(context, schema.metadata) == []
+        assert migrate.check_revision(each) == migrate.REVISION
+    by_migrations.close()
 
 
 def test_first_revision__compared_with_version_0_1_0__has_the_same_tables(
     database: Database, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    from alembic import command
-
     version_0_1_0.make(database, with_rows=False)
-    other = Database(str(tmp_path / "other.db"))
-    if database.file is None:
-        other = Database(request.getfixturevalue("postgres").new_database())
-    config = Config()
-    config.set_main_option("script_location", "chainkit_indexer:storage/migrations")
-    with other.writing() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+    other = migrated(database, "0001", tmp_path / "other.db", request)
 
-    assert described(other) == described(database)
+    tables = described(other)
+    del tables["alembic_version"]
+    assert tables == described(database)
     assert migrate.revision(other) == migrate.revision(database) == "0001"
     other.close()
 
@@ -299,19 +309,18 @@ def test_upgrade__an_indexer_runs_on_it__is_refused(database: Database, database
     assert migrate.revision(database) == "0001"
 
 
-def test_check_revision__nothing_to_change__does_not_load_alembic(
-    database: Database, database_url: str
-) -> None:
-    migrate.create(database)
+def test_create__empty_database__does_not_load_alembic(database_url: str) -> None:
     program = (
         "import sys\n"
         "from chainkit_indexer.storage import migrate\n"
         "from chainkit_indexer.storage.database import Database\n"
-        "print(migrate.check_revision(Database(sys.argv[1], read_only=True)))\n"
+        "database = Database(sys.argv[1])\n"
+        "migrate.create(database)\n"
+        "print(migrate.check_revision(database))\n"
         "print('alembic' in sys.modules)"
     )
 
-    command = [sys.executable, "-c", program, database_url]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    arguments = [sys.executable, "-c", program, database_url]
+    result = subprocess.run(arguments, capture_output=True, text=True, check=True)
 
     assert result.stdout.split() == [migrate.REVISION, "False"]

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
 
 from chainkit.errors import StoreError, StoreUnavailable
-from chainkit_indexer.storage.location import parse_location, shown
+from chainkit_indexer.storage.location import HiddenWords, parse_location, shown
 from chainkit_indexer.storage.sqlite import Sqlite
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Database:
         """Path or URL without password, for messages."""
         self.file = found if isinstance(found, Path) else None
         """Where it is, for SQLite."""
+        self._hidden = HiddenWords(found)
         self._backend: Sqlite | Postgresql
         if isinstance(found, Path):
             self._backend = Sqlite(found, read_only)
@@ -113,5 +114,5 @@ class Database:
     def _store_error(self, cause: BaseException | None) -> StoreError:
         kind = StoreUnavailable if self._backend.may_pass(cause) else StoreError
         # The server's words may be of several lines.
-        got = " ".join(str(cause).split())
+        got = " ".join(self._hidden.removed_from(str(cause)).split())
         return kind(f"database {self.name}", "a database that can be read and written", got)

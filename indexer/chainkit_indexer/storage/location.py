@@ -18,6 +18,8 @@ _LIBPQ_WORDS: Final = re.compile(
 )
 """As in `host=db password=secret`: as a path, each message would show the password."""
 _POSTGRES_SCHEMES: Final = ("postgresql", "postgresql+psycopg")
+_SHOWN_OPTIONS: Final = ("host", "hostaddr", "port", "dbname", "user", "application_name")
+"""Of a URL's query; the values of all others may be a password, be it by mistake."""
 
 
 def parse_location(location: str) -> Path | URL:
@@ -52,6 +54,33 @@ def shown(location: Path | URL) -> str:
     if isinstance(location, Path):
         return str(location)
     return location.set(query={}).render_as_string(hide_password=True)
+
+
+class HiddenWords:
+    """Of a location, what an error may repeat and no message may show; its repr tells nothing."""
+
+    def __init__(self, location: Path | URL) -> None:
+        """Hide a URL's password, and the values of its query but those that say where it is."""
+        values = _hidden_values(location) if isinstance(location, URL) else []
+        # An option may hold several words, of which an error repeats the one that is wrong.
+        words = [word for value in values for word in re.split(r"[\s=,]+", value)]
+        self._words = sorted({*values, *words} - {""}, key=len, reverse=True)
+
+    def removed_from(self, text: str) -> str:
+        """Return an error's text without them, which drivers and servers repeat in quotes."""
+        for word in self._words:
+            for quoted in (f'"{word}"', repr(word)):
+                text = text.replace(quoted, '"…"')
+        return text
+
+
+def _hidden_values(url: URL) -> list[str]:
+    values = [str(url.password)] if url.password else []
+    for name, value in url.query.items():
+        if name not in _SHOWN_OPTIONS:
+            # One that is given twice reaches libpq as the text of a tuple.
+            values += [str(value), *([value] if isinstance(value, str) else value)]
+    return values
 
 
 def _file(path: str | None) -> Path:

@@ -1,6 +1,7 @@
 """Makes and upgrades the tables; each database says in ``alembic_version`` which revision it has.
 
-Alembic itself is loaded only to change something: it costs memory and a third of a second.
+Alembic itself is loaded only to upgrade: it costs 14 MB and a third of a second. New tables are
+made as ``schema`` has them, and a test holds that the migrations make the same.
 """
 
 from __future__ import annotations
@@ -8,9 +9,21 @@ from __future__ import annotations
 import shlex
 from typing import Final
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    insert,
+    inspect,
+    select,
+    text,
+)
 
 from chainkit.errors import StoreError
+from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
 
 REVISION: Final = "0002"
@@ -20,6 +33,14 @@ _FIRST: Final = "0001"
 """Databases of this revision do not say so: they were made before there were others."""
 
 _VERSION_TABLE: Final = "alembic_version"
+_versions = Table(
+    _VERSION_TABLE,
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name=f"{_VERSION_TABLE}_pkc"),
+)
+"""As Alembic makes it."""
+
 _COMMON_TABLES: Final = frozenset({"identity", "blocks", "cursor", "envelopes", "journal"})
 """What every revision has."""
 
@@ -38,8 +59,7 @@ def revision(database: Database) -> str | None:
             raise StoreError(f"database {database.name}", "an indexer's tables", found)
         if _VERSION_TABLE not in tables:
             return _FIRST
-        statement = text(f"SELECT version_num FROM {_VERSION_TABLE}")
-        return str(connection.execute(statement).scalar_one_or_none())
+        return str(connection.execute(select(_versions)).scalar_one_or_none())
 
 
 def check_revision(database: Database) -> str | None:
@@ -60,7 +80,10 @@ def create(database: Database) -> None:
     """Make the tables of a database that has none."""
     database.prepare()
     with database.writing() as connection:
-        _migrate(connection)
+        schema.metadata.create_all(connection)
+        connection.execute(text(schema.SERVED_ENVELOPES))
+        _versions.create(connection)
+        connection.execute(insert(_versions).values(version_num=REVISION))
 
 
 def upgrade(database: Database) -> str:

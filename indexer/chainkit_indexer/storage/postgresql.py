@@ -25,9 +25,9 @@ from sqlalchemy import (
     create_engine,
     text,
 )
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from chainkit.errors import StoreInUse, StoreUnavailable
+from chainkit.errors import ConfigurationError, StoreInUse, StoreUnavailable
 
 _CONNECTION_DEFAULTS: Final[dict[str, str | tuple[str, ...]]] = {
     "application_name": "chainkit",
@@ -78,14 +78,18 @@ connections used up, lock not available, shut down or cancelled by an operator, 
 _REFUSALS: Final = (
     "authentication failed",
     "certificate",
+    "definition of service",
     "does not exist",
     "does not support SSL",
+    "for connection option",
     "no password supplied",
     "not permitted",
     "permission denied",
     "pg_hba.conf",
+    ' value: "',
 )
-"""What a server says that lets nobody in, however often asked: such errors come without a code."""
+"""What a server says that lets nobody in, or libpq of an option that it cannot use, however often
+asked: such errors come without a code."""
 
 
 class Postgresql:
@@ -94,7 +98,10 @@ class Postgresql:
     driver_error: Final = psycopg.Error
 
     def __init__(self, url: URL, name: str) -> None:
-        """Take the URL, whose query may set any option of libpq, and what messages call it."""
+        """Take the URL, whose query may set any option of libpq, and what messages call it.
+
+        Raises ConfigurationError, which shows nothing of the query, where that cannot be used.
+        """
         self._name = name
         host = socket.gethostname()[:24]
         # Unlike any other: by it we know a session of ours that the server holds for alive.
@@ -206,13 +213,17 @@ class Postgresql:
 
 def _engine(url: URL, pool: type[NullPool] | type[QueuePool], **options: Any) -> Engine:
     complete = url.update_query_dict(_CONNECTION_DEFAULTS | dict(url.query))
-    return create_engine(
-        complete.set(drivername="postgresql+psycopg"),
-        isolation_level="REPEATABLE READ",
-        poolclass=pool,
-        hide_parameters=True,
-        **options,
-    )
+    try:
+        return create_engine(
+            complete.set(drivername="postgresql+psycopg"),
+            isolation_level="REPEATABLE READ",
+            poolclass=pool,
+            hide_parameters=True,
+            **options,
+        )
+    except ArgumentError:
+        expected, got = "a URL with a query that PostgreSQL's driver takes", "another query"
+        raise ConfigurationError("database", expected, got) from None
 
 
 def _driver(connection: Connection) -> psycopg.Connection[Any]:

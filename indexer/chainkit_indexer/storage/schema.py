@@ -2,7 +2,8 @@
 
 Except for the reorgs' journal and what is kept to replay, every table is a function of the chain
 and the node's key: no local clock, no order of arrival. Hashes, keys and payloads are binary;
-sequence ids fit 63 bits. ``migrations/`` makes and upgrades these tables; a test compares the two.
+sequence ids fit 63 bits. ``migrations/`` makes the same tables of older ones; a test compares the
+two.
 """
 
 from __future__ import annotations
@@ -114,7 +115,18 @@ envelopes = Table(
 )
 """What the node serves; ``envelope`` is the serialized OriginatorEnvelope (XIP-49 §3.2.1).
 Sequence ids rise with the blocks, so a range of blocks is a range of the primary key: see
-``store.first_sequence_id_from``. The view ``served_envelopes`` adds how final each is."""
+``store.first_sequence_id_from``."""
+
+SERVED_ENVELOPES: Final = """
+CREATE VIEW served_envelopes AS SELECT
+    envelopes.originator_id, sequence_id, envelopes.block_number, envelopes.block_hash,
+    transaction_hash, transaction_index, log_index, originator_ns, topic, envelope,
+    cursor.block_number - envelopes.block_number + 1 AS confirmations,
+    CASE WHEN envelopes.block_number <= cursor.final_block_number
+        THEN 'final' ELSE 'soft' END AS finality
+FROM envelopes CROSS JOIN cursor
+"""
+"""A view that adds how final each envelope is."""
 
 quarantine = Table(
     "quarantine",

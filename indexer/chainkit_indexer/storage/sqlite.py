@@ -66,10 +66,11 @@ class Sqlite:
         """Run a transaction that sees the state which its first query finds."""
         before = _state(self._file)
         with self._engine.begin() as connection:
+            # Asked now: a session that was lost meanwhile has no driver to ask.
+            is_unguarded = isinstance(_driver(connection), _Unguarded)
             try:
                 yield connection
             finally:
-                is_unguarded = isinstance(_driver(connection), _Unguarded)
                 if is_unguarded and _state(self._file) != before:
                     subject = f"database {self._file}"
                     raise StoreUnavailable(subject, "no writer while it is read", "one")

@@ -72,14 +72,7 @@ def check_links(
     endpoint: Endpoint, first: int, answered: Sequence[BlockHeader | None]
 ) -> list[BlockHeader]:
     """Return headers from a height on, each the parent of the next. Raises as above."""
-    headers: list[BlockHeader] = []
-    for number, header in enumerate(answered, first):
-        if header is None:
-            raise InconsistentAnswer(f"block {number} at {endpoint.name}", "a block", "nothing")
-        if not 0 <= header.timestamp <= MAXIMUM_BLOCK_TIMESTAMP:
-            expected = f"a time up to {MAXIMUM_BLOCK_TIMESTAMP}"
-            raise InconsistentAnswer(f"block {number}", expected, header.timestamp)
-        headers.append(header)
+    headers = check_headers(endpoint, range(first, first + len(answered)), answered)
     for parent, child in pairwise(headers):
         if child.parent_hash != parent.hash:
             raise InconsistentAnswer(
@@ -90,6 +83,25 @@ def check_links(
         if child.timestamp < parent.timestamp:
             subject = f"time of block {child.number} at {endpoint.name}"
             raise InconsistentAnswer(subject, f"{parent.timestamp} or later", child.timestamp)
+    return headers
+
+
+def check_headers(
+    endpoint: Endpoint, heights: Sequence[int], answered: Sequence[BlockHeader | None]
+) -> list[BlockHeader]:
+    """Return headers of any heights.
+
+    Raises InconsistentAnswer where one is missing or bears a time that an envelope cannot hold.
+    """
+    headers: list[BlockHeader] = []
+    for number, header in zip(heights, answered, strict=True):
+        subject = f"block {number} at {endpoint.name}"
+        if header is None:
+            raise InconsistentAnswer(subject, "a block", "nothing")
+        if not 0 <= header.timestamp <= MAXIMUM_BLOCK_TIMESTAMP:
+            expected = f"a time up to {MAXIMUM_BLOCK_TIMESTAMP}"
+            raise InconsistentAnswer(subject, expected, header.timestamp)
+        headers.append(header)
     return headers
 
 

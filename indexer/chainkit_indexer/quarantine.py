@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Select, select
 
+from chainkit import interface
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.store import Store
 
@@ -52,7 +53,7 @@ def find_quarantined(store: Store, originator_id: int, sequence_id: int) -> Quar
 
 def printable(data: bytes, most: int) -> str:
     """Write the first bytes of what a stranger posted so that no terminal acts on them."""
-    text = repr(data[:most])[2:-1]
+    text = interface.printable(data[:most].decode("latin-1"))
     return f"{text}…" if len(data) > most else text
 
 

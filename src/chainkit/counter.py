@@ -5,10 +5,9 @@ Operator and auditor hold what an endpoint answers to the same number, read in t
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from chainkit.chain import Endpoint
+from chainkit.chain import Endpoint, tells_of_missing_state
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import (
     AccessRefused,
@@ -20,24 +19,6 @@ from chainkit.payload_contract import LAST_SELECTOR, SequenceCounter
 from chainkit.types import BlockReference
 
 _WORD_BYTES: Final = 32
-
-_NO_STATE: Final = re.compile(
-    "|".join(
-        (
-            "missing trie node",  # geth and what descends from it
-            "state (0x)?[0-9a-f]* ?is not available",  # geth by path
-            "state histories haven't been fully indexed",
-            "historical state unavailable",
-            "no state available",  # Nethermind
-            "world state unavailable",  # Besu
-            "prun(ed|ing)",  # Erigon, reth, OpenEthereum
-            r"\barchiv(e|al)\b",  # providers that keep old state for those who pay
-            "BlockOutOfRangeError",  # anvil, which has another error for a block it does not know
-        )
-    ),
-    re.IGNORECASE,
-)
-"""What endpoints say of a block that they know, but whose state they do not keep."""
 
 
 def read_counter(endpoint: Endpoint, counter: SequenceCounter, block: BlockReference) -> int | None:
@@ -55,7 +36,7 @@ def read_counter(endpoint: Endpoint, counter: SequenceCounter, block: BlockRefer
     except AccessRefused:
         raise
     except (RefusedRequest, EndpointUnavailable) as error:
-        if _NO_STATE.search(str(error.got)):
+        if tells_of_missing_state(str(error.got)):
             return None
         if isinstance(error, EndpointUnavailable):
             raise

@@ -1,9 +1,11 @@
-"""What the loop does, in numbers for Prometheus. All names begin with ``chainkit_indexer_``."""
+"""What the loop does, in numbers for Prometheus.
+
+All names begin with ``chainkit_indexer_``, but for those of the process itself: ``process_``.
+"""
 
 from __future__ import annotations
 
 import platform
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -20,6 +22,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from chainkit import __version__
+from chainkit.chain.member import error_kind
 from chainkit.errors import ChainkitError
 from chainkit_indexer.monitoring.health import Health
 from chainkit_indexer.types import Advanced, RolledBack, StepResult
@@ -116,12 +119,12 @@ class Metrics:
 
     def failed(self, error: ChainkitError) -> None:
         """Take note of an error after which the step is tried again."""
-        self._errors.labels(_kind(error)).inc()
+        self._errors.labels(error_kind(error)).inc()
 
     def stopped(self, error: ChainkitError) -> None:
         """Take note of the error that ended the loop."""
         self.failed(error)
-        self._stopped.labels(_kind(error)).set(1)
+        self._stopped.labels(error_kind(error)).set(1)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"{_PREFIX}_{name}", text, labels, registry=self._registry)
@@ -131,11 +134,6 @@ def _word(result: StepResult) -> str:
     if isinstance(result, Advanced):
         return "advanced"
     return "rolled_back" if isinstance(result, RolledBack) else "idle"
-
-
-def _kind(error: ChainkitError) -> str:
-    """Return the class in the words of an endpoint's statistics: ``rate_limited``."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
 
 
 class _Sources:

@@ -1,4 +1,4 @@
-"""Reads the node registry's logs and doubts them; ``registry_follower`` says why it is enough."""
+"""Reads the node registry's logs and doubts them; ``follower`` says why it is enough."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Final
 
 from chainkit.chain import Endpoint, LogFilter, bloom_mask, may_hold
 from chainkit.decode import NODE_UPDATED_TOPIC, decode_node_updated
-from chainkit.envelope import MAXIMUM_BLOCK_TIMESTAMP
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, MalformedLog, RangeRefused
 from chainkit.types import BlockHeader, Log
-from chainkit_indexer.fetch import linked_headers
+from chainkit_indexer.fetch import check_headers, linked_headers
 from chainkit_indexer.registry.history import RegistryUpdate
 
 _FIRST_RANGE_BLOCKS: Final = 10_000
@@ -77,7 +76,8 @@ class RegistryReader:
             last = head.number - self._window_blocks
             logs, last = self._logs_of_range(endpoint, start.number + 1, last)
             numbers = {start.number, last, *(log.block_number for log in logs)}
-            headers = _headers(endpoint, sorted(numbers))
+            heights = sorted(numbers)
+            headers = check_headers(endpoint, heights, endpoint.headers(heights))
         if headers[0].hash != start.hash:
             return None
         of_number = {header.number: header for header in headers}
@@ -120,18 +120,6 @@ class RegistryReader:
             else:
                 self._range_blocks = min(2 * self._range_blocks, _LONGEST_RANGE_BLOCKS)
             return logs, end
-
-
-def _headers(endpoint: Endpoint, numbers: Sequence[int]) -> list[BlockHeader]:
-    found = []
-    for number, header in zip(numbers, endpoint.headers(numbers), strict=True):
-        if header is None:
-            raise InconsistentAnswer(f"block {number} at {endpoint.name}", "a block", "nothing")
-        if not 0 <= header.timestamp <= MAXIMUM_BLOCK_TIMESTAMP:
-            expected = f"a time up to {MAXIMUM_BLOCK_TIMESTAMP}"
-            raise InconsistentAnswer(f"block {number}", expected, header.timestamp)
-        found.append(header)
-    return found
 
 
 def _update(log: Log, header: BlockHeader) -> RegistryUpdate:

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from chainkit.chain import Endpoint
+from chainkit.chain import Endpoint, tells_of_missing_state
 from chainkit.errors import (
     AccessRefused,
+    EndpointUnavailable,
     InconsistentAnswer,
     RefusedRequest,
     ReorgTooDeep,
@@ -171,6 +172,11 @@ class RegistryFollower:
             raise
         except RefusedRequest:
             return False
+        except EndpointUnavailable as error:
+            # Some nodes say so by a code that elsewhere means that they are out of order.
+            if tells_of_missing_state(str(error.got)):
+                return False
+            raise
         if listed != nodes:
             raise InconsistentAnswer(
                 f"NodeUpdated logs at {endpoint.name}",

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, select
 
 from chainkit.chain import Endpoint, parse_integer
 from chainkit.errors import (
+    AccessRefused,
     ConfigurationError,
     MalformedData,
     RefusedRequest,
@@ -151,7 +152,7 @@ class _Replayer:
             if receipt.succeeded:
                 return Replayed(dropped, Fate.MINED, f"in block {block}")
             return Replayed(dropped, Fate.NOT_REPLAYED, f"reverted in block {block}")
-        if self._is_known(dropped.transaction_hash):
+        if self._endpoint.transaction(dropped.transaction_hash) is not None:
             return Replayed(dropped, Fate.WAITING, "in the endpoint's pool")
         if dropped.raw is None:
             return Replayed(dropped, Fate.NOT_REPLAYED, "its signed transaction was not kept")
@@ -219,14 +220,12 @@ class _Replayer:
         pinned = {"blockHash": "0x" + head.hash.hex(), "requireCanonical": True}
         try:
             self._endpoint.request("eth_call", call, pinned)
+        except AccessRefused:
+            raise
         except RefusedRequest as error:
             # Both payload contracts have the same errors.
             words = shipped_interface("GroupMessages").revert_words(error)
             raise _CannotReplay(f"would revert: {words}") from error
-
-    def _is_known(self, transaction_hash: bytes) -> bool:
-        answer = self._endpoint.request("eth_getTransactionByHash", "0x" + transaction_hash.hex())
-        return answer is not None
 
     def _quantity(self, method: str, *params: Any) -> int:
         return self._endpoint.parsed(method, parse_integer, self._endpoint.request(method, *params))
@@ -239,7 +238,7 @@ class _Replayer:
         except (RefusedRequest, TransactionFailed) as error:
             raise _CannotReplay(f"refused: {printable(str(error.got))}") from error
         deadline = time.monotonic() + self._acceptance_seconds
-        while not self._is_known(transaction.hash):
+        while self._endpoint.transaction(transaction.hash) is None:
             if time.monotonic() >= deadline:
                 raise _CannotReplay(
                     f"sent, but unknown to the endpoint {self._acceptance_seconds:g} s later"

@@ -9,6 +9,7 @@ from chainkit.chain.logs import ANY_LOG, LogFilter
 from chainkit.chain.member import EndpointState, EndpointStatus
 from chainkit.chain.parsing import parse_bytes, parse_header, parse_integer, parse_log
 from chainkit.chain.pool import EndpointPool, NoEndpointAvailable
+from chainkit.chain.refusals import tells_of_missing_state
 
 __all__ = [
     "ANY_LOG",
@@ -32,4 +33,5 @@ __all__ = [
     "parse_header",
     "parse_integer",
     "parse_log",
+    "tells_of_missing_state",
 ]

@@ -141,12 +141,13 @@ class RpcClient:
     def _one_request(self, method: str, params: Sequence[Any]) -> Any:
         query = LogQuery.among([(method, params)])
         send = partial(self.provider.make_request, RPCEndpoint(method), list(params))
-        return self._result(method, query, self._sent(send, query))
+        return self._result(method, query, self._sent(method, send, query))
 
     def _one_batch(self, calls: Sequence[Call]) -> list[Any]:
         query = LogQuery.among(calls)
         requests_ = [(RPCEndpoint(method), list(params)) for method, params in calls]
-        answers = self._sent(partial(self.provider.make_batch_request, requests_), query)
+        send = partial(self.provider.make_batch_request, requests_)
+        answers = self._sent("batch", send, query)
         if not isinstance(answers, list):
             # An endpoint that refuses the whole batch answers with one error object.
             self._result("batch", query, answers)
@@ -179,12 +180,12 @@ class RpcClient:
             time.sleep(pause)
         return attempt()
 
-    def _sent(self, send: Callable[[], Any], query: LogQuery | None) -> Any:
+    def _sent(self, method: str, send: Callable[[], Any], query: LogQuery | None) -> Any:
         start = time.perf_counter()
         try:
             return send()
         except (requests.RequestException, HttpFailure, AnswerTooLarge, ValueError) as caught:
-            failure = self._sorter.of_failure(caught, query)
+            failure = self._sorter.of_failure(method, caught, query)
         finally:
             with self._counting:
                 self._requests += 1

@@ -1,10 +1,9 @@
-"""Typed reads of the chain. Nothing reads "latest" but ``head``, to pin the other reads to it."""
+"""Typed reads of the chain. Only ``head`` and ``head_of`` read "latest", to pin others to it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from chainkit.chain.client import BATCH_SIZE, RpcClient
 from chainkit.chain.logs import LogFilter, parse_wanted_logs
@@ -12,8 +11,6 @@ from chainkit.chain.parsing import parse_bytes, parse_header, parse_integer
 from chainkit.errors import AccessRefused, RefusedRequest, WrongChain
 from chainkit.signatures import keccak256
 from chainkit.types import BlockHeader, BlockReference, Log
-
-_ALREADY_KNOWN: Final = re.compile("already ?(?:known|imported)|known transaction", re.IGNORECASE)
 
 
 class Endpoint(RpcClient):
@@ -163,24 +160,6 @@ class Endpoint(RpcClient):
         if (found := keccak256(raw)) != transaction_hash:
             raise self.inconsistent(subject, "bytes of that hash", f"those of {_hex(found)}")
         return raw
-
-    def send_raw_transaction(self, raw: bytes) -> bytes:
-        """Send a signed transaction and return its hash, also if the endpoint knows it already.
-
-        Raises RefusedRequest where the endpoint does not take it.
-        """
-        expected = keccak256(raw)
-        try:
-            answer = self.request("eth_sendRawTransaction", _hex(raw))
-        except RefusedRequest as error:
-            # After a lost answer it is sent again.
-            if _ALREADY_KNOWN.search(str(error.got)):
-                return expected
-            raise
-        sent = self.parsed("eth_sendRawTransaction", lambda value: parse_bytes(value, 32), answer)
-        if sent != expected:
-            raise self.inconsistent("eth_sendRawTransaction", _hex(expected), _hex(sent))
-        return sent
 
 
 def _header_call(block: int | str) -> tuple[str, tuple[str, bool]]:

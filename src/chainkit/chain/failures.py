@@ -14,7 +14,13 @@ import requests
 
 from chainkit.chain.location import shown
 from chainkit.chain.log_query import LogQuery
-from chainkit.chain.refusals import Refusal, RefusalKind, read_rate_limit, read_refusal
+from chainkit.chain.refusals import (
+    Refusal,
+    RefusalKind,
+    read_rate_limit,
+    read_refusal,
+    tells_of_missing_state,
+)
 from chainkit.chain.transport import AnswerTooLarge, HttpFailure, MalformedAnswer
 from chainkit.errors import (
     AccessRefused,
@@ -35,6 +41,9 @@ _TIMEOUT_STATUSES: Final = frozenset({408, 504, 524})
 _TOO_MUCH_STATUSES: Final = frozenset({400, 413, 422})
 _ACCESS_STATUSES: Final = frozenset({401, 402, 403, 407})
 """What a person must mend. All others pass: a load balancer may say 404 while it is deployed."""
+
+_STATE_METHODS: Final = frozenset({"eth_call", "eth_getCode"})
+"""What providers answer for old blocks only to those who pay for it: all else they let in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +98,10 @@ class FailureSorter:
         refused.data = about.data if isinstance(about.data, str) else None
         return refused
 
-    def of_failure(self, failure: Exception, query: LogQuery | None) -> ChainError:
+    def of_failure(self, method: str, failure: Exception, query: LogQuery | None) -> ChainError:
         """Return the error for what kept an answer from coming, or from being read."""
         if isinstance(failure, HttpFailure):
-            return self._of_status(failure, query)
+            return self._of_status(method, failure, query)
         if isinstance(failure, requests.ReadTimeout) and query is not None and query.blocks > 1:
             return self._range_refused(query, "a time-out")
         if isinstance(failure, requests.RequestException):
@@ -122,7 +131,7 @@ class FailureSorter:
         """Build the error for an answer of this endpoint that cannot be right."""
         return InconsistentAnswer(f"{subject} at {self.name}", expected, got)
 
-    def _of_status(self, failure: HttpFailure, query: LogQuery | None) -> ChainError:
+    def _of_status(self, method: str, failure: HttpFailure, query: LogQuery | None) -> ChainError:
         status, got = failure.status, f"HTTP {failure.status}"
         pause = _seconds(failure.headers.get("Retry-After"))
         about = RpcErrorObject.in_body(failure.body)
@@ -133,6 +142,10 @@ class FailureSorter:
             return self._rate_limited(got, told if pause is None else pause)
         if query is not None and (error := self._refused_logs(failure, about, query)):
             return error
+        if method in _STATE_METHODS and status == 403:
+            text = about.message if about else failure.body.decode(errors="replace")
+            if tells_of_missing_state(text):
+                return RefusedRequest(self.name, "HTTP 200", shown(f"{got} {text}", self.secrets))
         if status in _ACCESS_STATUSES:
             return AccessRefused(self.name, "HTTP 200", got)
         if status in _TOO_MUCH_STATUSES:

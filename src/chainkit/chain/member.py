@@ -14,6 +14,7 @@ from chainkit.chain.endpoint import Endpoint
 from chainkit.errors import (
     AccessRefused,
     ChainError,
+    ChainkitError,
     InconsistentAnswer,
     RangeRefused,
     RateLimited,
@@ -85,7 +86,8 @@ class Member:
     must_be_checked: bool = False
     is_being_checked: bool = False
     error: ChainError | None = None
-    _failures: int = 0
+    failures: int = 0
+    """Since it last did what was asked."""
     _contradictions: deque[float] = field(default_factory=deque)
     _quarantines: int = 0
     _last_quarantine: float = 0.0
@@ -95,13 +97,13 @@ class Member:
     def is_hopeless(self) -> bool:
         """Whether only a person can mend it: another chain, or no admission, again and again."""
         is_closed = isinstance(self.error, WrongChain | AccessRefused)
-        return is_closed and self._failures >= FAILURES_UNTIL_HOPELESS
+        return is_closed and self.failures >= FAILURES_UNTIL_HOPELESS
 
     def release(self) -> None:
         """Make it available, as after a success; its quarantines are not forgotten."""
         self.state, self.until, self.earliest = EndpointState.AVAILABLE, 0.0, 0.0
         self.must_be_checked = False
-        self._failures, self.error = 0, None
+        self.failures, self.error = 0, None
         self._contradictions.clear()
 
     def fail(self, error: ChainError, now: float) -> None:
@@ -111,7 +113,7 @@ class Member:
             return
         # A copy holds no traceback, and with it no frames and their answers.
         self.error = copy.copy(error)
-        self._failures += 1
+        self.failures += 1
         if isinstance(error, WrongChain):
             self._quarantine(now, LAST_RESORT_SECONDS)
         elif isinstance(error, AccessRefused):
@@ -127,14 +129,14 @@ class Member:
             self._rest(EndpointState.COOLING, now, self._pause(), LAST_RESORT_SECONDS)
 
     def _rest(self, state: EndpointState, now: float, seconds: float, last_resort: float) -> None:
-        # Another thread's error must not end a longer rest.
-        self.until = max(self.until, now + seconds)
         self.earliest = max(self.earliest, now + min(seconds, last_resort))
-        self.state = state
+        # Another thread's error must not end a longer rest.
+        if now + seconds >= self.until:
+            self.until, self.state = now + seconds, state
 
     def _pause(self) -> float:
         """Return seconds to rest, exponential with full jitter, but not none at all."""
-        doublings = min(self._failures - 1, 16)
+        doublings = min(self.failures - 1, 16)
         ceiling = min(FIRST_PAUSE_SECONDS * 2.0**doublings, LONGEST_PAUSE_SECONDS)
         return max(SHORTEST_PAUSE_SECONDS, ceiling * self.uniform())
 
@@ -163,13 +165,13 @@ class Member:
     def status(self, now: float) -> EndpointStatus:
         """Return what an operator wants to know."""
         # What failed last counts as out of order until it has worked again.
-        is_available = self.until <= now and not self.must_be_checked and not self._failures
+        is_available = self.until <= now and not self.must_be_checked and not self.failures
         traffic = self.endpoint.traffic
         return EndpointStatus(
             name=self.endpoint.name,
             state=EndpointState.AVAILABLE if is_available else self.state,
             until=None if is_available else self.until,
-            consecutive_failures=self._failures,
+            consecutive_failures=self.failures,
             requests=traffic.requests,
             errors=dict(self._errors),
             bytes_received=traffic.bytes_received,
@@ -177,8 +179,13 @@ class Member:
         )
 
 
+def error_kind(error: ChainkitError) -> str:
+    """Return an error's class in snake_case, as statistics name it: ``rate_limited``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
+
+
 def _kind(error: ChainError) -> str:
-    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
+    kind = error_kind(error)
     if not isinstance(error, InconsistentAnswer):
         return kind
     # Subjects begin with a word of ours: "log at …", "block 7 at …", "logs of blocks …".

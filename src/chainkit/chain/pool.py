@@ -11,13 +11,13 @@ import random as random_numbers
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Final, Self, TypeVar
 
 from chainkit.chain.client import RetryPolicy
 from chainkit.chain.endpoint import Endpoint
-from chainkit.chain.member import SHORTEST_PAUSE_SECONDS, EndpointState, EndpointStatus, Member
+from chainkit.chain.member import SHORTEST_PAUSE_SECONDS, EndpointStatus, Member
 from chainkit.chain.transport import LONGEST_ANSWER_BYTES
 from chainkit.errors import (
     ChainError,
@@ -130,15 +130,19 @@ class EndpointPool:
         """All of them, in the operator's order, whether they rest or not."""
         return tuple(member.endpoint for member in self._members)
 
-    def choose(self) -> Endpoint:
-        """Return the endpoint to ask next.
+    def choose(self, asked: Collection[Endpoint] = ()) -> Endpoint:
+        """Return the endpoint to ask next, one that was asked already only if there is no other.
 
-        Raises NoEndpointAvailable while all rest, and the first one's error where all serve
-        another chain or let nobody in, again and again: a person has to see that.
+        Raises NoEndpointAvailable while all rest or fail their checks, and the first one's error
+        where all serve another chain or let nobody in, again and again: a person has to see that.
         """
+        checked: list[Member] = []
         while True:
             with self._lock:
-                member, due = self._next()
+                member, due = self._next(asked)
+                if member.must_be_checked and member in checked:
+                    # While one check timed out after the other, the first may be due once more.
+                    raise self._nobody(self._clock())
                 for doubtful in due:
                     doubtful.is_being_checked = True
             # Nobody waits for an endpoint in doubt while another one works.
@@ -148,24 +152,30 @@ class EndpointPool:
             if member not in due:
                 return member.endpoint
             self._recheck(member)
+            checked.append(member)
 
     def first_answer(
         self, ask: Callable[[Endpoint], Answer], patience_seconds: float = PATIENCE_SECONDS
     ) -> Answer:
         """Ask one endpoint after the other, and again after a pause, as long as that may help.
 
-        For work outside of a loop of its own. Raises the last error when patience ends.
+        For work outside of a loop of its own. Raises the last error when patience ends and each
+        endpoint that does not rest was asked once, however long that took.
         """
         deadline = self._clock() + patience_seconds
         failure: ChainError | None = None
+        asked: set[Endpoint] = set()
         while True:
             try:
-                endpoint = self.choose()
+                endpoint = self.choose(asked)
             except NoEndpointAvailable as error:
                 if self._clock() + error.retry_after > deadline:
                     raise failure or error from None
                 time.sleep(error.retry_after)
                 continue
+            if failure is not None and endpoint in asked and self._clock() >= deadline:
+                raise failure
+            asked.add(endpoint)
             try:
                 answer = ask(endpoint)
             except ChainError as error:
@@ -175,20 +185,21 @@ class EndpointPool:
             self.succeeded(endpoint)
             return answer
 
-    def _next(self) -> tuple[Member, list[Member]]:
+    def _next(self, asked: Collection[Endpoint]) -> tuple[Member, list[Member]]:
         """Return the endpoint to ask, and those to check first or beside it."""
         now = self._clock()
         free = [member for member in self._members if not member.is_being_checked]
         due = [member for member in free if member.until <= now]
         ready = [member for member in due if not member.must_be_checked]
         if ready:
-            self._current = self._current if self._current in ready else ready[0]
+            if self._current not in ready:
+                self._current = _likeliest(ready, asked)
             return self._current, [member for member in due if member.must_be_checked]
         usable = due or [member for member in free if member.earliest <= now]
         if not usable:
             raise self._nobody(now)
-        self._current = usable[0]
-        return self._current, usable[:1] if self._current.must_be_checked else []
+        self._current = chosen = _likeliest(usable, asked)
+        return chosen, [chosen] if chosen.must_be_checked else []
 
     def _nobody(self, now: float) -> ChainError:
         first = self._members[0].error
@@ -241,9 +252,7 @@ class EndpointPool:
                 place = self._members.index(self._member(endpoint))
                 others = (*self._members[place + 1 :], *self._members[:place])
                 ready = [each for each in others if each.until <= now and not each.must_be_checked]
-                # One that failed last only if there is no other; its rests grow longer.
-                ready.sort(key=lambda each: each.state is not EndpointState.AVAILABLE)
-                self._current = ready[0] if ready else self._current
+                self._current = _likeliest(ready) if ready else self._current
 
     def seconds_until_available(self) -> float:
         """Return how long all of them rest; 0 if one may be asked now."""
@@ -259,6 +268,15 @@ class EndpointPool:
 
     def _member(self, endpoint: Endpoint) -> Member:
         return next(member for member in self._members if member.endpoint is endpoint)
+
+
+def _likeliest(members: Sequence[Member], asked: Collection[Endpoint] = ()) -> Member:
+    """Return the first that was not asked, or else failed least.
+
+    One failure counts as none. But of three endpoints, two that time out would always be well
+    again in turn, and the third would never be asked.
+    """
+    return min(members, key=lambda each: (each.endpoint in asked, max(each.failures, 1)))
 
 
 def _name_apart(endpoints: Sequence[Endpoint]) -> None:

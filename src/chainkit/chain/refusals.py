@@ -1,4 +1,4 @@
-"""What an endpoint's error to ``eth_getLogs`` means: there is no standard, only providers' words.
+"""What an endpoint's error means, above all to ``eth_getLogs``: there is no standard, only words.
 
 ``tests/vectors/range_refusals.json`` holds the wordings that are known. The rules read the words,
 not the codes: the same code (-32000, -32005, -32602) means different things at each provider.
@@ -46,6 +46,16 @@ _TOO_LONG: Final = re.compile(
     r"time[\s-]?out|timed[\s-]?out|took too long|deadline exceeded|context cancell?ed|aborted"
 )
 
+_NO_STATE: Final = re.compile(
+    r"missing trie node"  # geth and what descends from it
+    r"|state (?:0x)?[0-9a-f]* ?is not available"  # geth by path
+    r"|state histories haven't been fully indexed|historical state unavailable"
+    r"|no state available"  # Nethermind
+    r"|world state unavailable"  # Besu
+    r"|prun(?:ed|ing)"  # Erigon, reth, OpenEthereum
+    r"|\barchiv(?:e|al)\b"  # providers that keep old state for those who pay
+    r"|blockoutofrangeerror"  # anvil, which has another error for a block it does not know
+)
 _NUMBER: Final = r"(\d[\d,._]*+)\s?(k)?\b(?!\s*(?:results|logs|bytes|mb|kb|events|addresses))"
 _HEX_RANGE: Final = re.compile(r"\[\s*(0x[0-9a-f]{1,16})\s*,\s*(0x[0-9a-f]{1,16})\s*\]")
 _DECIMAL_RANGE: Final = re.compile(r"(?:with|to) (?:the|a) range (\d{1,18})\s*-\s*(\d{1,18})")
@@ -117,6 +127,11 @@ def read_rate_limit(code: int | None, message: str, data: object = None) -> Refu
     if code in (-32005, 429) or _RATE.search(text):
         return Refusal(RefusalKind.RATE, retry_after=_pause(text))
     return None
+
+
+def tells_of_missing_state(message: str) -> bool:
+    """Tell whether an endpoint says that it knows a block, but does not keep its state."""
+    return _NO_STATE.search(_text(message, None)) is not None
 
 
 def _text(message: str, data: object) -> str:

@@ -89,6 +89,7 @@ class HttpTransport(HTTPProvider):
         self._session = session
         self._sessions = threading.local()
         self._numbers = itertools.count()
+        self._counting = threading.Lock()
 
     def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         """Return the answer to one call.
@@ -160,13 +161,16 @@ class HttpTransport(HTTPProvider):
         if announced.isascii() and announced.isdecimal() and int(announced) > longest:
             raise AnswerTooLarge(f"{announced} bytes announced")
         body = bytearray()
-        while chunk := _chunk(response.raw):
-            body += chunk
-            self.bytes_received += len(chunk)
-            if len(body) > longest:
-                raise AnswerTooLarge(f"more than {longest} bytes")
-            if seconds_left() < 0:
-                raise requests.ReadTimeout("an answer that does not end")
+        try:
+            while chunk := _chunk(response.raw):
+                body += chunk
+                if len(body) > longest:
+                    raise AnswerTooLarge(f"more than {longest} bytes")
+                if seconds_left() < 0:
+                    raise requests.ReadTimeout("an answer that does not end")
+        finally:
+            with self._counting:
+                self.bytes_received += len(body)
         return body
 
 

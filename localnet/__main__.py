@@ -18,8 +18,13 @@ FOLDER: Final = PROJECT / "build" / "localnet"
 PASSWORD: Final = "localnet"
 
 
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Run until interrupted; what it wrote is of no use after that."""
+    """Run a private chain with the contracts deployed, until Ctrl-C.
+
+    It says what to export, and how to make traffic and a reorg. Each start is a new chain: what was
+    indexed of another one is of no use with it.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -63,4 +68,4 @@ def _explain(url: str, record: Path, keystore: Path, password: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="python -m localnet")

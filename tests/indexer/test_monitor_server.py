@@ -251,7 +251,7 @@ def test_server__answer_that_fails__is_logged_and_the_next_one_comes(
 
 
 def test_server__port_in_use__says_so(watcher: Watcher) -> None:
-    with pytest.raises(ConfigurationError, match="--listen: expected an address to listen on"):
+    with pytest.raises(ConfigurationError, match="to listen on, got Address already in use"):
         MonitorServer(parse_listen(watcher.address), {})
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
+from chainkit.chain import Endpoint, RetryPolicy
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
 from support import version_0_1_0
@@ -163,6 +164,72 @@ def test_status__watched__tells_each_round_in_a_line(node: Node, local_chain: Lo
     assert [line["envelopes"] for line in lines] == [1, 1, 1]
     assert [line["blocks_behind"] for line in lines] == [0, 0, 0]
     assert text.out.count("cursor ") == 2
+
+
+def test_status__watched_while_the_endpoint_is_out__goes_on_and_says_so_once(
+    node: Node, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(local_chain, 1)
+    node.catch_up()
+    connect, dead = Endpoint.connect, unused_url()
+    rounds = iter([local_chain.url, dead, dead, local_chain.url])
+    once = RetryPolicy(attempts=1)
+    monkeypatch.setattr(Endpoint, "connect", lambda url: connect(next(rounds), retry=once))
+    watch = ["--database", node.database, "--watch", "0.1", "--rpc", local_chain.url]
+
+    outcome = run_here("index", "status", *watch, "--rounds", 4)
+
+    assert outcome.code == 0
+    assert outcome.out.count("behind       0 blocks") == 2
+    assert outcome.err == f"retrying: {dead}: expected an answer, got connection refused\n"
+    assert max(map(len, outcome.out.splitlines())) <= 100
+
+
+def test_status__watched_and_the_endpoint_is_out_in_the_last_round__ends_with_its_error(
+    node: Node, local_chain: LocalChain
+) -> None:
+    publish(local_chain, 1)
+    node.catch_up()
+    watch = ["--database", node.database, "--watch", "0.1", "--rpc", unused_url()]
+
+    outcome = run_here("index", "status", *watch, "--rounds", 1)
+
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert "connection refused" in outcome.err
+
+
+def test_status__node_key__is_short_for_a_person_and_whole_for_a_script(
+    node: Node, local_chain: LocalChain
+) -> None:
+    publish(local_chain, 1)
+    node.catch_up()
+    status = ("index", "status", "--database", node.database)
+
+    text, content = run_here(*status).out, run_here(*status, "--json").content
+
+    whole = "0x" + node.key.public_key.hex()
+    assert content["node_public_key"] == whole
+    assert f"node         {whole[:10]}…\n" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_quarantine_list__bytes_that_need_escapes__fit_a_terminal_in_columns(
+    node: Node, local_chain: LocalChain
+) -> None:
+    for payload in (b"\xff" * 200, b"\xff" * 20_000, b""):
+        local_chain.publish_message(GROUP, payload)
+    node.catch_up()
+    listing = ("index", "quarantine", "list", "--database", node.database)
+
+    lines = run_here(*listing).out.splitlines()
+    other = run_here(*listing, "--reason", "another")
+
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= 100
+    assert len({line.index(" bytes  ") for line in lines}) == 1
+    assert lines[0].endswith("…")
+    assert (other.code, other.out) == (0, "nothing in quarantine that was asked for\n")
 
 
 def test_status__watched_until_ctrl_c__ends_as_interrupted(

@@ -197,7 +197,8 @@ def test_show_key__wrong_password__is_one_sentence_without_it(keystore: Path) ->
     result = run("show", "--keystore", keystore, typed="battery staple\n")
 
     assert refusal_of(result) == (
-        f"keystore {keystore}: expected a keystore v3 and its password, got neither or a wrong one"
+        f"keystore {keystore}: expected a keystore v3 and its password, got another password or "
+        "another format"
     )
     assert "battery staple" not in everything_said(result)
     assert "Traceback" not in result.output
@@ -221,7 +222,7 @@ def test_run__wrong_password__prints_the_sentence_and_exits_2(
     assert said.out == ""
     assert said.err == (
         f"error: keystore {keystore}: expected a keystore v3 and its password, "
-        "got neither or a wrong one\n"
+        "got another password or another format\n"
     )
 
 

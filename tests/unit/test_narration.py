@@ -10,10 +10,17 @@ from dataclasses import replace
 
 import pytest
 
-from chainkit.chain import HeadStatistics, HeadWatcher, NoEndpointAvailable, SubscriptionState
+from chainkit.chain import (
+    Endpoint,
+    EndpointPool,
+    HeadStatistics,
+    HeadWatcher,
+    NoEndpointAvailable,
+    SubscriptionState,
+)
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, ReorgTooDeep
 from chainkit_indexer.monitoring.logs import LogEvent, configure_logging, log_event, without_secrets
-from chainkit_indexer.monitoring.narration import Narrator, describe
+from chainkit_indexer.monitoring.narration import Narrator, describe, narrate_start
 from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
 from chainkit_indexer.types import StepResult
 from support.loop_results import Clock, advanced, idle, logging_restored, rolled_back
@@ -44,6 +51,23 @@ def events(caplog: pytest.LogCaptureFixture) -> list[LogEvent]:
 
 def texts(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
+
+
+def test_start__endpoint_that_rests__is_warned_of_by_name_and_kind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pool = EndpointPool([Endpoint.connect("http://good"), Endpoint.connect("http://typo/KEY")])
+    narrate_start(pool.statistics())
+    before = texts(caplog)
+
+    pool.failed(pool.endpoints[1], DEAD)
+    narrate_start(pool.statistics())
+
+    assert before == []
+    assert texts(caplog) == [
+        "starting without http://typo: endpoint_unavailable; it is asked again later"
+    ]
+    assert caplog.records[0].levelname == "WARNING"
 
 
 def test_narrator__error_that_stays__is_said_once_and_so_is_its_end(
@@ -199,6 +223,7 @@ def test_narrator__terminal__shows_a_bar_with_rate_and_time_instead_of_lines(
     caplog.set_level(logging.INFO, logger="chainkit_indexer")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "80")
     narrator = Narrator(progress_bar=True, clock=clock)
     for number in range(200, 1001, 200):
         clock.seconds += 2
@@ -207,7 +232,27 @@ def test_narrator__terminal__shows_a_bar_with_rate_and_time_instead_of_lines(
 
     assert "catching up" in terminal.getvalue()
     assert "100 blocks/s, 200 events/s, 2 seconds left" in terminal.getvalue()
+    drawn = re.split(r"\r|\n|\x1b\[\?25[lh]", terminal.getvalue())
+    assert max(map(len, drawn)) <= 80
     assert [event.name for event in events(caplog)] == ["caught_up", "advanced"]
+
+
+@pytest.mark.usefixtures("loggers")
+@pytest.mark.parametrize(
+    ("log_format", "erased"), [("text", "\r\x1b[2K"), ("json", "")], ids=["text", "json"]
+)
+def test_log__line_of_another_while_a_bar_is_drawn__does_not_stand_behind_it(
+    monkeypatch: pytest.MonkeyPatch, log_format: str, erased: str
+) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    configure_logging(log_format)
+    terminal.write("catching up  [###   ]")
+
+    log_event(LogEvent("registry", "registry: 1 updates"))
+
+    line = terminal.getvalue().removeprefix("catching up  [###   ]")
+    assert line.startswith(erased + ("{" if log_format == "json" else "20"))
+    assert line.endswith("\n")
 
 
 @pytest.mark.usefixtures("loggers")

@@ -100,6 +100,7 @@ def run_command(
     """
     from chainkit.chain import HeadWatcher
     from chainkit_indexer.monitoring.monitor import Monitor
+    from chainkit_indexer.monitoring.narration import narrate_start
     from chainkit_indexer.run import Goal, StopRequest, collect_garbage_seldom, run
 
     stop = StopRequest()
@@ -110,6 +111,7 @@ def run_command(
         HeadWatcher(websocket_url, poll_seconds) as heads,
     ):
         stop.listen()
+        narrate_start(follows.pool.statistics())
         collect_garbage_seldom()
         position = follows.store.position()
         monitor.watch(follows.pool, heads, position.sequence_ids if position else {})
@@ -137,12 +139,13 @@ def _chores(
     follows: Following, registry_urls: Sequence[str], heads: HeadWatcher
 ) -> Callable[[Endpoint, StepResult], bool]:
     """Return what is done beside the steps, where it delays none of them."""
+    from chainkit_indexer.monitoring.registration import RegistrationNarrator
     from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
     from chainkit_indexer.registry.watch import is_behind, watch_registry
     from chainkit_indexer.replay.keeper import RawTransactionKeeper
     from chainkit_indexer.types import Idle
 
-    web_socket = WebSocketNarrator(heads)
+    web_socket, registration = WebSocketNarrator(heads), RegistrationNarrator(follows.store)
     keeper = RawTransactionKeeper(follows.store, follows.pool.failed)
     watch = watch_registry(follows.store, follows.settings.deployment, follows.pool, registry_urls)
 
@@ -150,7 +153,9 @@ def _chores(
         web_socket.look()
         if isinstance(result, Idle):
             keeper.keep(endpoint, result.final_block)
-        return is_behind(watch())
+        registry = watch()
+        registration.look(registry)
+        return is_behind(registry)
 
     return work
 

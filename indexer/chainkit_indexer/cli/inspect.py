@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ import click
 from chainkit.cli.command import CompleteCommand
 from chainkit.cli.options import echo_json, hex0x, json_option, open_chain
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
-from chainkit_indexer.cli.lines import fit, short
+from chainkit_indexer.cli.lines import fit, short, shortened
 from chainkit_indexer.cli.options import database_option, existing
 
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ def status_command(
 ) -> None:
     """Say how far the chain was followed, what is kept, how final, and which reorgs there were.
 
-    With --watch, the screen is drawn anew each time, and --json gives one line each time.
+    The node's key is shortened; --json has it in full, and gives one line each time with --watch.
+    An endpoint or a database that does not answer for a while does not end --watch.
 
     \b
     Example:
@@ -76,20 +79,51 @@ def status_command(
         if watch_seconds is None:
             _tell(*_ask(store, rpc_url, deployment_path), as_json)
             return
-        done = 0
-        while rounds is None or done < rounds:
-            if done:
-                time.sleep(watch_seconds)
-            found, behind = _ask(store, rpc_url, deployment_path)
-            if as_json:
-                click.echo(json.dumps(_as_json(found, behind), sort_keys=True))
-            else:
-                if sys.stdout.isatty():
-                    click.clear()
-                _tell(found, behind, as_json=False)
-            # Whoever reads a pipe wants each round when it was, not when a buffer is full.
-            sys.stdout.flush()
-            done += 1
+        _watch(
+            lambda: _ask(store, rpc_url, deployment_path),
+            as_json,
+            watch_seconds,
+            repeat(None) if rounds is None else range(rounds),
+        )
+
+
+def _watch(
+    ask: Callable[[], tuple[Status, int | None]],
+    as_json: bool,
+    seconds: float,
+    rounds: Iterable[object],
+) -> None:
+    from chainkit.errors import ChainkitError, RetryableChainError, StoreUnavailable
+    from chainkit_indexer.monitoring.logs import one_line
+
+    failure: ChainkitError | None = None
+    for number, _ in enumerate(rounds):
+        if number:
+            time.sleep(seconds)
+        try:
+            found, behind = ask()
+        except (RetryableChainError, StoreUnavailable) as error:
+            if str(error) != str(failure):
+                click.echo(f"retrying: {one_line(str(error))}", err=True)
+            failure = error
+            continue
+        failure = None
+        _tell_round(number, found, behind, as_json)
+    if failure is not None:
+        raise failure
+
+
+def _tell_round(number: int, found: Status, behind: int | None, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(_as_json(found, behind), sort_keys=True))
+    else:
+        if sys.stdout.isatty():
+            click.clear()
+        elif number:
+            click.echo()
+        _tell(found, behind, as_json=False)
+    # Whoever reads a pipe wants each round when it was, not when a buffer is full.
+    sys.stdout.flush()
 
 
 def _ask(
@@ -117,7 +151,7 @@ def _tell(found: Status, behind: int | None, as_json: bool) -> None:
     if as_json:
         echo_json(_as_json(found, behind))
         return
-    click.echo(as_text(found))
+    click.echo(shortened(as_text(found)))
     if behind is not None:
         click.echo(f"behind       {behind} blocks")
 

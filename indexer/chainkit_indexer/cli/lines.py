@@ -31,3 +31,8 @@ def fit(line: str, indent: str = "") -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def cut(line: str) -> str:
+    """Cut a line whose end matters least where it would be wider than a terminal."""
+    return line if len(line) <= _COLUMNS else line[: _COLUMNS - 1] + "…"

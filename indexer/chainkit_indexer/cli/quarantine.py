@@ -10,6 +10,7 @@ import click
 from chainkit.cli.command import CompleteGroup
 from chainkit.cli.options import echo_json, hex0x, json_option
 from chainkit_indexer.cli.inspect import originator_option
+from chainkit_indexer.cli.lines import cut
 from chainkit_indexer.cli.options import database_option, existing
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def list_command(
 ) -> None:
     """List quarantined payloads with the place they were posted at, the lowest sequence id first.
 
+    Of a payload, the first bytes are shown; `show` has more, and --out all of them.
+
     \b
     Example:
       chainkit index quarantine list --database node.db --reason "not a ClientEnvelope"
@@ -56,16 +59,17 @@ def list_command(
         rows = [_as_json(each) for each in listed]
         echo_json({"quarantined": rows, "more": len(found) > limit})
         return
-    for each in listed:
-        click.echo(
-            f"{each.sequence_id:>8}  block {each.block_number}, log {each.log_index}  "
-            f"{len(each.payload):>6} bytes  {each.reason}  "
-            f"{printable(each.payload, _LISTED_BYTES)}"
-        )
+    places = [f"block {each.block_number}, log {each.log_index}" for each in listed]
+    width = max(map(len, places), default=0)
+    for each, place in zip(listed, places, strict=True):
+        about = f"{len(each.payload):>6} bytes  {each.reason}"
+        payload = printable(each.payload, _LISTED_BYTES)
+        click.echo(cut(f"{each.sequence_id:>8}  {place:<{width}}  {about}  {payload}".rstrip()))
     if len(found) > limit:
         click.echo(f"… and more: see --limit and --from-block {listed[-1].block_number}")
     elif not listed:
-        click.echo("nothing in quarantine")
+        asked = "" if reason is None and not from_block else " that was asked for"
+        click.echo(f"nothing in quarantine{asked}")
 
 
 @quarantine_group.command("show")

@@ -14,6 +14,7 @@ from typing import Any, Final
 LOG_FORMATS: Final = ("text", "json")
 
 _LOGGERS: Final = ("chainkit_indexer", "chainkit")
+_ERASE_LINE: Final = "\r\x1b[2K"
 _URL: Final = re.compile(
     r"\b([a-zA-Z][\w+.-]*://)(?:[^\s/@\"']*@)?([^\s/?#\"']*)(?:[/?#][^\s\"']*?(?=:?(?:[\s\"']|$)))?"
 )
@@ -44,7 +45,10 @@ def configure_logging(log_format: str = "text") -> None:
 
     ``log_format`` is one of LOG_FORMATS.
     """
-    formatter: logging.Formatter = _JsonFormatter() if log_format == "json" else _TextFormatter()
+    formatter: logging.Formatter = _JsonFormatter()
+    if log_format == "text":
+        # A progress bar may stand there; it draws itself again.
+        formatter = _TextFormatter(_ERASE_LINE if sys.stderr.isatty() else "")
     formatter.converter = time.gmtime
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
@@ -63,12 +67,17 @@ def without_secrets(text: str) -> str:
 
 
 class _TextFormatter(logging.Formatter):
-    """``2026-11-20T12:14:55Z INFO    sentence``."""
+    """``2026-11-20T12:14:55Z INFO    sentence``, after what prepares the terminal."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__()
+        self._prefix = prefix
 
     def format(self, record: logging.LogRecord) -> str:
         """Write one line, whatever the message holds."""
         moment = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
-        return f"{moment}Z {record.levelname:<7} {_one_line(without_secrets(record.getMessage()))}"
+        sentence = one_line(without_secrets(record.getMessage()))
+        return f"{self._prefix}{moment}Z {record.levelname:<7} {sentence}"
 
 
 class _JsonFormatter(logging.Formatter):
@@ -92,7 +101,7 @@ def _clean(value: Any) -> Any:
     return without_secrets(value) if isinstance(value, str) else value
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Escape what could forge a second line or rewrite the screen."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()

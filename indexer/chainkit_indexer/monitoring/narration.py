@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import click
 
-from chainkit.chain import NoEndpointAvailable
+from chainkit.chain import EndpointState, EndpointStatus, NoEndpointAvailable
 from chainkit.errors import ChainkitError
 from chainkit.types import BlockReference
 from chainkit_indexer.monitoring.logs import LogEvent, log_event
@@ -81,6 +81,16 @@ def event_of_error(error: ChainkitError, is_fatal: bool = False) -> LogEvent:
 
 def _block(block: BlockReference) -> dict[str, Any]:
     return {"block": block.number, "hash": "0x" + block.hash.hex()}
+
+
+def narrate_start(endpoints: Sequence[EndpointStatus]) -> None:
+    """Warn of endpoints that the start went on without: a typo in their URL would show nowhere."""
+    for endpoint in endpoints:
+        if endpoint.state is not EndpointState.AVAILABLE:
+            kinds = ", ".join(endpoint.errors)
+            text = f"starting without {endpoint.name}: {kinds}; it is asked again later"
+            fields = {"endpoint": endpoint.name, "kinds": list(endpoint.errors)}
+            log_event(LogEvent("starting_without", text, fields, logging.WARNING))
 
 
 class Narrator:
@@ -172,6 +182,8 @@ class Narrator:
                 length=blocks + to_go,
                 label="catching up",
                 file=sys.stderr,
+                # As wide as the terminal leaves: a line that wraps cannot be drawn over.
+                width=0,
                 # Ours looks at the last seconds only, and says more.
                 show_eta=False,
                 item_show_func=lambda shown: shown,

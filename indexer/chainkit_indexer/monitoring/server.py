@@ -70,7 +70,8 @@ class MonitorServer:
             self._server = _Server(address, answers)
         except OSError as error:
             place = f"{address[0]}:{address[1]}"
-            raise ConfigurationError("--listen", "an address to listen on", error, place) from error
+            got = error.strerror or error
+            raise ConfigurationError("--listen", "an address to listen on", got, place) from error
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_STOP_POLL_SECONDS,), daemon=True
         )

@@ -174,5 +174,6 @@ def describe_registry_step(result: RegistryStepResult) -> str:
             f"{result.retracted} updates retracted"
         )
     if isinstance(result, RegistryAdvanced) and result.updates:
-        return f"registry: {result.updates} updates up to block {result.cursor}"
+        plural = "" if result.updates == 1 else "s"
+        return f"registry: {result.updates} update{plural} up to block {result.cursor}"
     return ""

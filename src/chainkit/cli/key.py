@@ -29,7 +29,9 @@ def load_secret(keystore_path: Path, password_path: Path | None) -> bytes:
     except (ValueError, TypeError, KeyError, AttributeError, AssertionError, NotImplementedError):
         # `from None`: nothing of the password or of the key belongs into a traceback.
         raise ConfigurationError(
-            f"keystore {keystore_path}", "a keystore v3 and its password", "neither or a wrong one"
+            f"keystore {keystore_path}",
+            "a keystore v3 and its password",
+            "another password or another format",
         ) from None
 
 

@@ -1,0 +1,67 @@
+"""Says when the registry does not list this node as enabled, and when it does again."""
+
+from __future__ import annotations
+
+import logging
+
+from chainkit.errors import StoreUnavailable
+from chainkit_indexer.cli.lines import short
+from chainkit_indexer.monitoring.logs import LogEvent, log_event
+from chainkit_indexer.registry.follower import RegistryIdle, RegistryStepResult
+from chainkit_indexer.registry.history import nodes_at, read_followed_history
+from chainkit_indexer.registry.watch import is_behind
+from chainkit_indexer.status import RegistryState
+from chainkit_indexer.storage.store import Store
+
+
+class RegistrationNarrator:
+    """Look after each step of the registry; what did not change is not said again."""
+
+    def __init__(self, store: Store) -> None:
+        """Read the registry's history, and whose database it is, from a store."""
+        self._store = store
+        self._is_due = True
+        self._told = ""
+
+    def look(self, result: RegistryStepResult | None) -> None:
+        """Log what has become of this node, once the registry was followed to its head."""
+        if result is None or is_behind(result):
+            self._is_due |= result is not None
+            return
+        if not self._is_due and isinstance(result, RegistryIdle):
+            return
+        try:
+            state = self._read()
+        except StoreUnavailable:
+            # The loop meets it too, and says so.
+            return
+        if state is not None:
+            self._is_due = False
+            self._tell(state)
+
+    def _read(self) -> RegistryState | None:
+        key = self._store.identity.node_public_key
+        with self._store.reading() as connection:
+            followed = read_followed_history(connection)
+            if followed is None or followed.last is None:
+                return None
+            return RegistryState.of(nodes_at(connection, None), key, followed.last)
+
+    def _tell(self, state: RegistryState) -> None:
+        told, before = f"{state.node_id} {state.status}", self._told
+        self._told = told
+        is_enabled = state.node_id in state.enabled_nodes
+        # A node that is in order from the start is no news.
+        if told == before or (is_enabled and not before):
+            return
+        fields = {"node_id": state.node_id, "status": state.status, "block": state.block.number}
+        level = logging.INFO if is_enabled else logging.WARNING
+        log_event(LogEvent("registry", self._sentence(state), fields, level))
+
+    def _sentence(self, state: RegistryState) -> str:
+        at_block = f"at block {state.block.number}"
+        if state.node_id is not None:
+            return f"registry: this node is {state.node_id}, {state.status} {at_block}"
+        key = short(self._store.identity.node_public_key)
+        advice = "have the council add what `chainkit key show` prints"
+        return f"registry: this node's key {key} is {state.status} {at_block}; {advice}"

@@ -251,4 +251,5 @@ def _select(columns: pa.Schema, table: Table) -> Select[Any]:
 def _rows(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Sequence[Any]]]:
     """Stream the rows: no more than a chunk is in memory."""
     options = {"yield_per": _CHUNK_ROWS}
-    yield from connection.execute(query, execution_options=options).partitions()
+    with connection.execute(query, execution_options=options) as rows:
+        yield from rows.partitions()

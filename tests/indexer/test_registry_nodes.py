@@ -102,7 +102,7 @@ def test_run__beside_the_payloads__follows_the_registry_and_keeps_what_a_replay_
         error_output = process.communicate()[1]
 
     assert process.returncode == 0, error_output
-    assert "registry: 1 updates up to block" in error_output
+    assert "registry: 1 update up to block" in error_output
     (kept,) = run("index", "nodes", "--database", node.database, "--json").content["nodes"]
     assert kept["signing_key"] == f"0x{key(1).hex()}"
 

@@ -109,10 +109,10 @@ def retract_after(
     is_above = (table.c.originator_id == originator_id) & (table.c.sequence_id > last)
     query = _with_topic(table).where(is_above).order_by(table.c.sequence_id)
     # On the statement: on the connection it would hold for the insertion below, too.
-    rows = connection.execute(query.execution_options(yield_per=_LOOKUP_CHUNK)).mappings()
-    for chunk in rows.partitions():
-        entries = [_journal_row(row, reorg_id) for row in chunk]
-        connection.execute(insert(schema.journal), entries)
+    with connection.execute(query.execution_options(yield_per=_LOOKUP_CHUNK)) as rows:
+        for chunk in rows.mappings().partitions():
+            entries = [_journal_row(row, reorg_id) for row in chunk]
+            connection.execute(insert(schema.journal), entries)
     return connection.execute(delete(table).where(is_above)).rowcount
 
 

@@ -97,8 +97,10 @@ class SignerProcess(Signer):
         )
         assert self._child.stdin is not None and self._child.stdout is not None
         self._requests, self._answers = self._child.stdin, self._child.stdout
-        with suppress(OSError):
-            fcntl.fcntl(self._requests, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            # Linux only, and no more than its administrator allows: a smaller pipe is slower.
+            with suppress(OSError):
+                fcntl.fcntl(self._requests, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._pending: SimpleQueue[Future[bytes] | None] = SimpleQueue()
         # Two threads may ask: which batch was sent first must be which answer is taken first.
         self._sending = Lock()

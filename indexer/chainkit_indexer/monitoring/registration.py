@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from chainkit.errors import StoreUnavailable
-from chainkit_indexer.cli.lines import short
 from chainkit_indexer.monitoring.logs import LogEvent, log_event
 from chainkit_indexer.registry.follower import RegistryIdle, RegistryStepResult
 from chainkit_indexer.registry.history import nodes_at, read_followed_history
@@ -62,6 +61,6 @@ class RegistrationNarrator:
         at_block = f"at block {state.block.number}"
         if state.node_id is not None:
             return f"registry: this node is {state.node_id}, {state.status} {at_block}"
-        key = short(self._store.identity.node_public_key)
+        key = f"0x{self._store.identity.node_public_key.hex()[:8]}…"
         advice = "have the council add what `chainkit key show` prints"
         return f"registry: this node's key {key} is {state.status} {at_block}; {advice}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
@@ -15,8 +17,17 @@ from chainkit.errors import ChainkitError
 from chainkit_indexer.build import BegunPage
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
 
-_SOON_SECONDS: Final = 1.0
+_SOON_SECONDS: Final = 0.2
 """A slow endpoint must not hold up the page that is there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenPage:
+    """A page that was under way."""
+
+    begun: BegunPage
+    head: int
+    """Height of the chain when it was asked for: so deep was the page then."""
 
 
 class LookAhead:
@@ -27,60 +38,71 @@ class LookAhead:
         self._begin = begin
         self._worker = _Worker()
         self._endpoint: Endpoint | None = None
-        self._begun: BegunPage | None = None
+        self._begun: TakenPage | None = None
         self._fetched: _Fetched | None = None
 
-    def take(self, endpoint: Endpoint, start: IndexedBlock) -> BegunPage | None:
+    def take(self, endpoint: Endpoint, start: IndexedBlock) -> TakenPage | None:
         """Return the page after a block if it is under way at this endpoint; may wait for it.
 
         Raises what the fetching of it raised. What does not continue the block is dropped.
         """
-        begun, self._begun = self._begun, None
+        taken, self._begun = self._begun, None
         if self._endpoint is not endpoint:
-            if self._fetched is not None:
-                # The one that was left may never answer, and nobody must wait behind it.
-                self._worker, self._fetched = _Worker(), None
+            self._drop_fetched()
             return None
-        if begun is not None and begun.page.start.header.reference == start.header.reference:
-            return begun
+        if taken is not None and taken.begun.page.start.header.reference == start.header.reference:
+            return taken
+        if self._fetched is None or not self._fetched.follows(start):
+            self._drop_fetched()
+            return None
         fetched, self._fetched = self._fetched, None
-        if fetched is None or not fetched.follows(start):
-            return None
         page = fetched.page.result()
-        return None if page is None else self._begin(page)
+        return None if page is None else TakenPage(self._begin(page), fetched.head)
 
     def go_on(
         self,
         endpoint: Endpoint,
         last: IndexedBlock,
+        head: int,
         top: int,
         fetch: Callable[[IndexedBlock], VerifiedPage | None],
     ) -> None:
-        """Have the pages after a block under way, as far as ``top``."""
+        """Have the pages after a block under way, as far as ``top``; the chain ends at ``head``."""
         self._endpoint = endpoint
         if self._fetched is None or not self._fetched.follows(last):
-            self._fetch(last, top, fetch)
+            self._fetch(last, head, top, fetch)
         if self._fetched is not None and (page := self._fetched.page_soon()) is not None:
-            self._begun = self._begin(page)
-            self._fetch(page.last, top, fetch)
+            self._begun = TakenPage(self._begin(page), self._fetched.head)
+            self._fetch(page.last, head, top, fetch)
 
     def _fetch(
-        self, last: IndexedBlock, top: int, fetch: Callable[[IndexedBlock], VerifiedPage | None]
+        self,
+        last: IndexedBlock,
+        head: int,
+        top: int,
+        fetch: Callable[[IndexedBlock], VerifiedPage | None],
     ) -> None:
-        self._fetched = None
+        self._drop_fetched()
         if last.header.number < top:
-            self._fetched = _Fetched(last, self._worker.submit(partial(fetch, last)))
+            self._fetched = _Fetched(last, head, self._worker.submit(partial(fetch, last)))
+
+    def _drop_fetched(self) -> None:
+        if self._fetched is not None and not self._fetched.page.done():
+            # It may never be answered, and nobody must wait behind it.
+            self._worker = _Worker()
+        self._fetched = None
 
 
+@dataclass(frozen=True, slots=True)
 class _Fetched:
     """A page that is being fetched, or was."""
 
-    def __init__(self, start: IndexedBlock, page: Future[VerifiedPage | None]) -> None:
-        self._start = start
-        self.page = page
+    start: IndexedBlock
+    head: int
+    page: Future[VerifiedPage | None]
 
     def follows(self, start: IndexedBlock) -> bool:
-        return self._start.header.reference == start.header.reference
+        return self.start.header.reference == start.header.reference
 
     def page_soon(self) -> VerifiedPage | None:
         """Return the page if it comes soon, and no error in its place."""
@@ -110,10 +132,15 @@ class _Worker:
 def _do_all(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
     while (job := jobs.get()) is not None:
         job()
+        # While it waits for the next one, it must keep neither the page nor its own reader.
+        del job
 
 
 def _settle(result: Future[VerifiedPage | None], work: Callable[[], VerifiedPage | None]) -> None:
     try:
         result.set_result(work())
+    except ChainkitError as error:
+        # Not itself: its frames hold the whole answer, and the future that holds the error.
+        result.set_exception(copy.copy(error))
     except BaseException as error:
         result.set_exception(error)

@@ -36,7 +36,6 @@ RECENT_BLOCKS: Final = 64
 _PATIENCE_SECONDS: Final = 10.0
 """An endpoint that needs so long to refuse ranges leaves the step to another one."""
 
-_SOON_SECONDS: Final = 1.0
 _FIRST_BLOCKS: Final = 16
 _JSON_BYTES_PER_LOG: Final = 700
 """What an endpoint's JSON takes for a log, beside two characters for each byte of its data."""
@@ -68,7 +67,9 @@ class AdaptiveRange:
         if self._pages_since_refusal > _PAGES_UNTIL_RETRY:
             self._refused = None
         fitting = blocks * TARGET_BYTES // max(answered_bytes, 1)
-        ceiling = self._most if self._refused is None else min(self._most, self._refused - 1)
+        # The thread that looks ahead may have another answer at the same time.
+        refused = self._refused
+        ceiling = self._most if refused is None else min(self._most, refused - 1)
         self.blocks = max(1, min(fitting, 2 * max(blocks, self.blocks), ceiling))
 
 
@@ -99,27 +100,30 @@ class PageReader:
         Raises what ``fetch`` does, and EndpointUnavailable where the endpoint does not even give
         one block's logs, or takes long to say that it gives none of several.
         """
-        begun = self._taken_from_ahead(endpoint, start, head)
+        begun = self._taken_from_ahead(endpoint, start, head, top)
         if begun is None:
             page = self._fetch(endpoint, head, top, start)
             begun = None if page is None else self._begin(page)
         if self._look_ahead is not None and begun is not None:
             following = partial(self._fetch, endpoint, head, top)
-            self._look_ahead.go_on(endpoint, begun.page.last, top, following)
+            self._look_ahead.go_on(endpoint, begun.page.last, head.number, top, following)
         return begun
 
     def _taken_from_ahead(
-        self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader
+        self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader, top: int
     ) -> BegunPage | None:
-        begun = None if self._look_ahead is None else self._look_ahead.take(endpoint, start)
-        if begun is None:
+        taken = None if self._look_ahead is None else self._look_ahead.take(endpoint, start)
+        if taken is None:
             return None
-        last = begun.page.last.header
-        if last.number <= head.number - self._recent_blocks:
-            return begun
-        # Near the head, the chain may have left the branch since the page was fetched.
+        last = taken.begun.page.last.header
+        if last.number > top:
+            # The chain was longer, or seemed so, when it was asked for.
+            return None
+        if last.number <= min(head.number, taken.head) - self._recent_blocks:
+            return taken.begun
+        # It was near the head: the chain may have left the branch since, however long it is now.
         now = endpoint.find_header(last.number)
-        return begun if now is not None and now.hash == last.hash else None
+        return taken.begun if now is not None and now.hash == last.hash else None
 
     def _fetch(
         self, endpoint: Endpoint, head: BlockHeader, top: int, start: IndexedBlock

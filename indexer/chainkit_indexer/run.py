@@ -165,7 +165,8 @@ def run(
             endpoint = pool.choose()
         except RetryableChainError as error:
             observer.failed(error)
-            stop.wait(pool.seconds_until_available())
+            # One that is being checked is due, and yet cannot be asked.
+            stop.wait(max(pool.seconds_until_available(), _SLICE_SECONDS))
             continue
         began = clock()
         try:

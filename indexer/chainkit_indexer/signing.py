@@ -43,6 +43,8 @@ Outcomes = Callable[[], Sequence[Outcome]]
 _LENGTH_BYTES: Final = 4
 _PIPE_BYTES: Final = 2**20
 """Two pages or so: where the pipe is full, the step waits for the child."""
+_PATIENCE_SECONDS: Final = 60.0
+"""What is under way takes less than one; after that the child hangs."""
 _MODULE: Final = "chainkit_indexer.signing"
 _FEW: Final = 32
 """Payloads that are signed in place: the way to the child and back would take longer, and at the
@@ -114,15 +116,16 @@ class SignerProcess(Signer):
         if len(events) <= _FEW:
             return super().sign(events)
         # Not pickle: it takes longer than to make the envelopes.
-        request = marshal.dumps([_portable(*placed) for placed in events])
+        request = _message(marshal.dumps([_portable(*placed) for placed in events]))
         answer: Future[bytes] = Future()
         try:
             with self._sending:
                 self._pending.put(answer)
-                _write(self._requests, request)
+                self._requests.write(request)
+                self._requests.flush()
         except OSError:
             raise _failed("a closed pipe") from None
-        return lambda: marshal.loads(answer.result())
+        return lambda: marshal.loads(_awaited(answer))
 
     def close(self) -> None:
         """End the child."""
@@ -130,7 +133,11 @@ class SignerProcess(Signer):
         # What it was to be told matters no longer, nor that it may be gone.
         with suppress(OSError):
             self._requests.close()
-        self._child.wait()
+        try:
+            self._child.wait(_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
         self._reader.join()
         self._answers.close()
 
@@ -160,9 +167,16 @@ def _portable(event: PayloadEvent, log: Log, timestamp: int) -> tuple[Any, ...]:
     return (int(event.kind), *values, timestamp, log.transaction_hash)
 
 
-def _write(pipe: IO[bytes], data: bytes) -> None:
-    pipe.write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
-    pipe.flush()
+def _awaited(answer: Future[bytes]) -> bytes:
+    try:
+        return answer.result(_PATIENCE_SECONDS)
+    except TimeoutError:
+        got = f"nothing for {_PATIENCE_SECONDS:g} s"
+        raise SignerFailed("signer's process", "signed envelopes", got) from None
+
+
+def _message(data: bytes) -> bytes:
+    return len(data).to_bytes(_LENGTH_BYTES, "big") + data
 
 
 def _read(pipe: IO[bytes]) -> bytes | None:
@@ -183,7 +197,8 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             _outcome(payload_event(TopicKind(kind), *values), timestamp, transaction_hash, attest)
             for kind, *values, timestamp, transaction_hash in marshal.loads(request)
         ]
-        _write(answers, marshal.dumps(outcomes))
+        answers.write(_message(marshal.dumps(outcomes)))
+        answers.flush()
 
 
 if __name__ == "__main__":

@@ -142,6 +142,24 @@ def test_run__one_of_two_endpoints_fails__goes_on_with_the_other_at_once() -> No
     assert world.pauses == []
 
 
+def test_run__endpoint_is_due_but_is_being_checked__pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(idle(1))
+    choose, refusals = world.pool.choose, iter([DEAD] * 3)
+
+    def choose_after_the_check() -> Endpoint:
+        for refusal in refusals:
+            raise refusal
+        return choose()
+
+    monkeypatch.setattr(world.pool, "choose", choose_after_the_check)
+    world.run(Goal(until_idle=True))
+
+    assert world.seen == [DEAD, DEAD, DEAD, idle(1)]
+    assert len(world.pauses) == 3 and min(world.pauses) > 0
+
+
 def test_run__database_that_does_not_answer__waits_and_blames_no_endpoint() -> None:
     world = World(NO_DATABASE, NO_DATABASE, advanced(1), idle(1))
     world.run(Goal(until_idle=True))

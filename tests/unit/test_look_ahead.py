@@ -1,3 +1,7 @@
+import gc
+import threading
+import time
+import weakref
 from threading import Event
 from typing import Any
 
@@ -52,11 +56,11 @@ class Pages:
         return self._page(IndexedBlock(self.chain.endpoint.header(before), {0: 0}))
 
     def go_on(self, endpoint: Endpoint, page: VerifiedPage) -> None:
-        self.look_ahead.go_on(endpoint, page.last, TOP, self.fetch)
+        self.look_ahead.go_on(endpoint, page.last, self.head.number, TOP, self.fetch)
 
     def take(self, endpoint: Endpoint, page: VerifiedPage) -> list[int]:
-        begun = self.look_ahead.take(endpoint, page.last)
-        return [] if begun is None else [block.header.number for block in begun.page.blocks]
+        taken = self.look_ahead.take(endpoint, page.last)
+        return [] if taken is None else [each.header.number for each in taken.begun.page.blocks]
 
     def _page(self, start: IndexedBlock) -> VerifiedPage:
         begun = self.reader.read(self.chain.endpoint, start, self.head, TOP)
@@ -107,9 +111,9 @@ def test_go_on__last_page__asks_for_nothing_above() -> None:
     page = pages.first()
     while page.last.header.number < TOP:
         pages.go_on(pages.chain.endpoint, page)
-        begun = pages.look_ahead.take(pages.chain.endpoint, page.last)
-        assert begun is not None
-        page = begun.page
+        taken = pages.look_ahead.take(pages.chain.endpoint, page.last)
+        assert taken is not None
+        page = taken.begun.page
     pages.go_on(pages.chain.endpoint, page)
 
     assert (pages.fetched, pages.begun) == ([5, 7, 9, 11], [5, 7, 9, 11])
@@ -133,10 +137,65 @@ def test_take__cursor_stands_elsewhere__drops_what_is_there() -> None:
     pages = Pages()
     endpoint, first = pages.chain.endpoint, pages.first()
     pages.go_on(endpoint, first)
-    begun: Any = pages.look_ahead.take(endpoint, first.last)
-    pages.go_on(endpoint, begun.page)
+    taken: Any = pages.look_ahead.take(endpoint, first.last)
+    pages.go_on(endpoint, taken.begun.page)
 
     # The page could not be committed, so the step begins again where it was.
     assert pages.take(endpoint, first) == []
     pages.go_on(endpoint, first)
     assert pages.take(endpoint, first) == [5, 6]
+
+
+def test_take__fetch_of_a_page_that_is_dropped_hangs__nobody_waits_behind_it() -> None:
+    pages = Pages()
+    endpoint, first = pages.chain.endpoint, pages.first()
+    pages.hold.clear()
+    pages.go_on(endpoint, first)
+    hanging, pages.hold = pages.hold, Event()
+    pages.hold.set()
+    second = pages._page(first.last)
+
+    assert pages.take(endpoint, second) == []
+    pages.go_on(endpoint, second)
+    assert pages.take(endpoint, second) == [7, 8]
+    hanging.set()
+
+
+class Answer:
+    """What an endpoint sent, in memory."""
+
+
+def test_take__failed_fetch__keeps_nothing_of_the_answer() -> None:
+    pages = Pages()
+    endpoint, first = pages.chain.endpoint, pages.first()
+    answers: list[weakref.ref[Answer]] = []
+
+    def fail(start: IndexedBlock) -> VerifiedPage | None:
+        answer = Answer()
+        answers.append(weakref.ref(answer))
+        raise InconsistentAnswer("logs", "all", "some")
+
+    gc.disable()
+    try:
+        for _ in range(3):
+            pages.look_ahead.go_on(endpoint, first.last, TOP, TOP, fail)
+            with pytest.raises(InconsistentAnswer):
+                pages.look_ahead.take(endpoint, first.last)
+        assert len(answers) == 3
+        assert [answer() for answer in answers] == [None] * 3
+    finally:
+        gc.enable()
+
+
+def test_worker__reader_is_dropped__ends() -> None:
+    before = set(threading.enumerate())
+    pages = Pages()
+    pages.go_on(pages.chain.endpoint, pages.first())
+    [worker] = set(threading.enumerate()) - before
+    del pages
+
+    deadline = time.monotonic() + 10
+    while worker.is_alive() and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    assert not worker.is_alive()

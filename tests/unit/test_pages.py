@@ -189,6 +189,38 @@ def test_read__page_ahead_left_by_the_chain_meanwhile__is_fetched_anew() -> None
     assert [block.header.hash for block in page.blocks] == [b.hash for b in chain.blocks[5:7]]
 
 
+def test_read__page_ahead_was_near_the_head_of_a_branch_that_was_left__is_fetched_anew() -> None:
+    chain = chain_of(40)
+    reader = reader_of(chain, page_blocks=8, looks_ahead=True, recent_blocks=64)
+    first = read(reader, chain.endpoint, start_of(chain), chain.endpoint.head())
+    assert first is not None
+    wait_for_page_ahead(reader)
+    # By the time that somebody asks, the chain has left the branch and is long.
+    kept = first.last.header.number
+    chain.fork(chain.head.number - kept, *[[Post(f"new {number}")] for number in range(200)])
+
+    page = read(reader, chain.endpoint, first.last, chain.endpoint.head())
+
+    assert page is not None
+    hashes = [block.header.hash for block in page.blocks]
+    assert hashes == [block.hash for block in chain.blocks[kept + 1 : kept + 1 + len(hashes)]]
+
+
+def test_read__top_is_lower_than_the_page_ahead__stays_below_it() -> None:
+    chain = chain_of(40)
+    reader = reader_of(chain, page_blocks=8, looks_ahead=True)
+    head = chain.endpoint.head()
+    first = reader.read(chain.endpoint, start_of(chain), head, 30)
+    assert first is not None
+    last = first.page.last
+    wait_for_page_ahead(reader)
+
+    begun = reader.read(chain.endpoint, last, head, last.header.number + 3)
+
+    assert begun is not None
+    assert begun.page.last.header.number == last.header.number + 3
+
+
 def test_read__another_endpoint_hangs_with_the_page_ahead__is_not_waited_for() -> None:
     chain, hanging = chain_of(10), Event()
     reader = reader_of(chain, page_blocks=2, looks_ahead=True)

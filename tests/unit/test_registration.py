@@ -109,3 +109,20 @@ def test_look__nothing_committed_yet_or_no_database__looks_again(
 
 def unavailable() -> None:
     raise StoreUnavailable("database", "an answer", "none")
+
+
+def test_look__database_is_away_when_the_update_comes__is_told_when_it_is_back(
+    node: FakeNode, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow_registry(node)
+    register(node, 7, True)
+    narrator = RegistrationNarrator(node.store)
+    narrator.look(IDLE)
+    register(node, 9, False)
+
+    with monkeypatch.context() as away:
+        away.setattr(node.store, "reading", unavailable)
+        narrator.look(ADVANCED)
+    narrator.look(IDLE)
+
+    assert [level for level, _ in said(caplog)] == ["WARNING"]

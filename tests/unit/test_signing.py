@@ -9,6 +9,7 @@ import pytest
 from chainkit.envelope import parse_originator_envelope, recover_node_key
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import IdentityUpdateCreated, Log, MessageSent, PayloadEvent
+from chainkit_indexer import signing
 from chainkit_indexer.signing import NoKey, Outcome, Signer, SignerFailed, SignerProcess
 from chainkit_indexer.types import PlacedEvent
 from support.payloads import commit, identity_update
@@ -97,6 +98,19 @@ def test_sign__child_killed__fails_what_is_pending_and_what_comes(signer: Signer
     signer._child.wait()
     with pytest.raises(SignerFailed):
         signer.sign(payloads(100))()
+
+
+def test_sign__child_hangs__fails_in_a_while_and_close_ends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signing, "_PATIENCE_SECONDS", 0.2)
+    process = SignerProcess(KEY)
+    os.kill(child_of(process), signal.SIGSTOP)
+
+    with pytest.raises(SignerFailed, match=r"nothing for 0\.2 s"):
+        process.sign(payloads(100))()
+    process.close()
+    assert process._child.returncode == -signal.SIGKILL
 
 
 def test_start__secret__is_neither_argument_nor_environment(signer: SignerProcess) -> None:

@@ -29,6 +29,7 @@ class RegistrationNarrator:
             return
         if not self._is_due and isinstance(result, RegistryIdle):
             return
+        self._is_due = True
         try:
             state = self._read()
         except StoreUnavailable:

@@ -74,6 +74,8 @@ def main(
     Example:
       python -m benchmarks.index --quick
     """
+    if quick and write_docs:
+        raise click.UsageError("--quick measures too little for --write-docs")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
     shape, seconds = (_QUICK, _QUICK_SECONDS) if quick else (USUAL, follow_seconds)

@@ -42,7 +42,7 @@ Outcomes = Callable[[], Sequence[Outcome]]
 
 _LENGTH_BYTES: Final = 4
 _PIPE_BYTES: Final = 2**20
-"""Two pages or so: where the pipe is full, the step waits for the child."""
+"""More than a page: where the pipe is full, the step waits for the child."""
 _PATIENCE_SECONDS: Final = 60.0
 """What is under way takes less than one; after that the child hangs."""
 _MODULE: Final = "chainkit_indexer.signing"
@@ -52,7 +52,7 @@ head of the chain that time is latency."""
 
 
 class SignerFailed(ChainkitError):
-    """The signer's process ended before it answered."""
+    """The signer's process ended, or hung, before it answered."""
 
 
 class Signer:

@@ -3,9 +3,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from benchmarks.index import meter, usage
-from benchmarks.index.__main__ import documents
+from benchmarks.index.__main__ import documents, main
 from benchmarks.index.bench import Result
 from benchmarks.index.chain import LONG, USUAL
 from benchmarks.index.figures import (
@@ -183,3 +184,10 @@ def test_write_docs__same_figures__are_the_same_bytes() -> None:
         "benchmarks.md",
         "benchmarks-index.svg",
     }
+
+
+def test_main__documents_of_a_quick_run__are_refused() -> None:
+    result = CliRunner().invoke(main, ["--quick", "--write-docs"])
+
+    assert result.exit_code == 2
+    assert "--quick measures too little for --write-docs" in result.output

@@ -39,12 +39,14 @@ class Pages:
         self.fetched: list[int] = []
         self.begun: list[int] = []
         self.error: Exception | None = None
+        self.was_waited_for = False
         self.hold = Event()
         self.hold.set()
         self.head = self.chain.endpoint.head()
 
     def fetch(self, start: IndexedBlock) -> VerifiedPage | None:
-        self.hold.wait(60)
+        if not self.hold.wait(10):
+            self.was_waited_for = True
         if self.error is not None:
             raise self.error
         page = self._page(start)
@@ -158,6 +160,7 @@ def test_take__fetch_of_a_page_that_is_dropped_hangs__nobody_waits_behind_it() -
     assert pages.take(endpoint, second) == []
     pages.go_on(endpoint, second)
     assert pages.take(endpoint, second) == [7, 8]
+    assert not pages.was_waited_for
     hanging.set()
 
 

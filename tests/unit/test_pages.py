@@ -222,7 +222,8 @@ def test_read__top_is_lower_than_the_page_ahead__stays_below_it() -> None:
 
 
 def test_read__another_endpoint_hangs_with_the_page_ahead__is_not_waited_for() -> None:
-    chain, hanging = chain_of(10), Event()
+    chain, hanging, reached = chain_of(10), Event(), Event()
+    waited_for: list[Any] = []
     reader = reader_of(chain, page_blocks=2, looks_ahead=True)
     head, start = chain.endpoint.head(), start_of(chain)
     slow = Endpoint(chain.endpoint.provider, "slow")
@@ -232,13 +233,15 @@ def test_read__another_endpoint_hangs_with_the_page_ahead__is_not_waited_for() -
 
     def hang(method: str, params: Any, result: Any) -> Any:
         if params[:1] == [hex(9)]:
-            hanging.wait(60)
+            reached.set()
+            if not hanging.wait(10):
+                waited_for.append(params)
         return result
 
     chain.tamper = hang
     second = read(reader, slow, first.last, head)
+    assert second is not None and reached.wait(10)
     chain.tamper = lambda method, params, result: result
-    assert second is not None
 
     pages, start = [], second.last
     while start.header.number < head.number:
@@ -247,8 +250,8 @@ def test_read__another_endpoint_hangs_with_the_page_ahead__is_not_waited_for() -
         pages.append(page)
         start = page.last
 
+    assert (len(pages), waited_for) == (3, [])
     hanging.set()
-    assert len(pages) == 3
 
 
 def test_read__head_with_a_time_that_no_envelope_holds__is_refused() -> None:

@@ -24,8 +24,10 @@ class RegistrationNarrator:
 
     def look(self, result: RegistryStepResult | None) -> None:
         """Log what has become of this node, once the registry was followed to its head."""
-        if result is None or is_behind(result):
-            self._is_due |= result is not None
+        if result is None:
+            return
+        if is_behind(result):
+            self._is_due = True
             return
         if not self._is_due and isinstance(result, RegistryIdle):
             return

@@ -110,7 +110,7 @@ def _refuse_newer(database: Database, found: str | None) -> None:
         raise StoreError(f"database {database.name}", expected, found, "a newer chainkit made it")
 
 
-def _migrate(connection: Connection, unsaid: str | None = None) -> None:
+def _migrate(connection: Connection, unsaid: str | None) -> None:
     from alembic import command
     from alembic.config import Config
 

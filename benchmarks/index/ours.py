@@ -13,7 +13,7 @@ from chainkit.chain import Endpoint, EndpointPool, HeadWatcher, check_deployment
 from chainkit.errors import ChainkitError
 from chainkit.payload_contract import FollowedDeployment, read_followed_deployment
 from chainkit.signatures import SigningKey
-from chainkit.types import Log, MessageSent
+from chainkit.types import Log, message_sent
 from chainkit_indexer.config import DEFAULT_POLL_SECONDS, IndexerSettings
 from chainkit_indexer.pages import PageReader
 from chainkit_indexer.registry.watch import is_behind, watch_registry
@@ -27,7 +27,7 @@ from chainkit_indexer.types import Advanced, Idle, PlacedEvent, StepResult
 
 KEY: Final = SigningKey(bytes([7]) * 32)
 _NO_LOG: Final = Log(bytes(20), (), b"", 0, bytes(32), bytes(32), 0, 0)
-_WARM_UP: Final = [PlacedEvent(MessageSent(bytes(32), b"", 1), _NO_LOG, 0)] * 1_000
+_WARM_UP: Final = [PlacedEvent(message_sent(bytes(32), b"", 1), _NO_LOG, 0)] * 1_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from chainkit.envelope import (
 )
 from chainkit.errors import ChainkitError
 from chainkit.signatures import SECRET_LENGTH, SIGNATURE_LENGTH, SigningKey
-from chainkit.types import Log, PayloadEvent, TopicKind, payload_event
+from chainkit.types import Log, PayloadEvent, TopicKind
 from chainkit_indexer.types import PlacedEvent
 
 Attest = Callable[[bytes, bytes], bytes]
@@ -163,8 +163,8 @@ def _outcome(
 
 
 def _portable(event: PayloadEvent, log: Log, timestamp: int) -> tuple[Any, ...]:
-    values = (event.identifier, event.payload, event.sequence_id, event.originator_id)
-    return (int(event.kind), *values, timestamp, log.transaction_hash)
+    # Neither an enumeration's member nor a named tuple, which marshal does not know.
+    return (int(event.kind), *event[1:], timestamp, log.transaction_hash)
 
 
 def _awaited(answer: Future[bytes]) -> bytes:
@@ -194,7 +194,7 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     attest = partial(sign_originator_envelope, key=SigningKey(secret))
     while (request := _read(requests)) is not None:
         outcomes = [
-            _outcome(payload_event(TopicKind(kind), *values), timestamp, transaction_hash, attest)
+            _outcome(PayloadEvent(TopicKind(kind), *values), timestamp, transaction_hash, attest)
             for kind, *values, timestamp, transaction_hash in marshal.loads(request)
         ]
         answers.write(_message(marshal.dumps(outcomes)))

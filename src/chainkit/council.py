@@ -66,10 +66,10 @@ from chainkit.types import (
     HASH_LENGTH,
     NANOSECONDS_PER_SECOND,
     BlockReference,
-    IdentityUpdateCreated,
-    MessageSent,
     Node,
     PayloadEvent,
+    identity_update_created,
+    message_sent,
 )
 
 
@@ -269,11 +269,11 @@ class _EnvelopeCheck:
         if called == self._record.group_messages.address:
             interface = shipped_interface("GroupMessages")
             arguments = interface.arguments("addMessage", calldata)
-            return MessageSent(arguments["groupId"], arguments["message"], sequence_id)
+            return message_sent(arguments["groupId"], arguments["message"], sequence_id)
         if called == self._record.identity_updates.address:
             interface = shipped_interface("IdentityUpdates")
             arguments = interface.arguments("addIdentityUpdate", calldata)
-            return IdentityUpdateCreated(arguments["inboxId"], arguments["update"], sequence_id)
+            return identity_update_created(arguments["inboxId"], arguments["update"], sequence_id)
         return None
 
     def _note(self, name: str, found: str) -> None:
@@ -294,7 +294,7 @@ def _impossible_form(served: ServedEnvelope) -> str | None:
     if rest or timestamp < 0:
         return f"the envelope's time, {served.originator_ns} ns, is no block's"
     # The kind of event does not enter the bytes: any one stands for all.
-    event = MessageSent(bytes(HASH_LENGTH), served.client_envelope, served.sequence_id)
+    event = message_sent(bytes(HASH_LENGTH), served.client_envelope, served.sequence_id)
     if unsigned_originator_envelope(event, timestamp) != served.unsigned_originator_envelope:
         return "the signed bytes hold more than payload, sequence id and time: no node adds to them"
     return None

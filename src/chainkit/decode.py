@@ -25,7 +25,6 @@ from chainkit.types import (
     Node,
     PayloadEvent,
     TopicKind,
-    payload_event,
 )
 
 _WORD: Final = 32
@@ -73,7 +72,7 @@ def decode_payload_event(log: Log, contract: PayloadContract | None = None) -> P
     if log.topics[0] != contract.topic:
         raise _another_event(log, EVENT_NAMES[contract.kind])
     identifier, payload, sequence_id = _payload_arguments(log, layout)
-    return payload_event(contract.kind, identifier, payload, sequence_id, contract.originator_id)
+    return PayloadEvent(contract.kind, identifier, payload, sequence_id, contract.originator_id)
 
 
 def decode_node_updated(log: Log) -> Node:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from functools import partial
+from typing import Final, NamedTuple
 
 from chainkit.errors import MalformedData
 
@@ -96,75 +97,31 @@ class Log(NamedTuple):
         return f"block {self.block_number}, log {self.log_index}"
 
 
-@dataclass(frozen=True, slots=True)
-class MessageSent:
-    """``MessageSent(bytes32 groupId, bytes message, uint64 sequenceId)`` (XIP-49 §2.2.2)."""
+# A tuple, like the log: it is made twice for every payload.
+class PayloadEvent(NamedTuple):
+    """An event that becomes a node-0 envelope: MessageSent or IdentityUpdateCreated, by its kind.
 
-    group_id: bytes
-    """32 bytes."""
-    message: bytes
-    """A serialized ClientEnvelope, if the sender was honest."""
+    ``MessageSent(bytes32 groupId, bytes message, uint64 sequenceId)`` (XIP-49 §2.2.2),
+    ``IdentityUpdateCreated(bytes32 inboxId, bytes update, uint64 sequenceId)`` (§2.2.4).
+    """
+
+    kind: TopicKind
+    """Kind of topic the payload belongs to."""
+    identifier: bytes
+    """What follows the kind byte in the topic: group id or inbox id, 32 bytes, or 16."""
+    payload: bytes
+    """The bytes that were posted: a serialized ClientEnvelope, if the sender was honest."""
     sequence_id: int
     """From 1, growing by 1 with each payload of the originator."""
     originator_id: int = BLOCKCHAIN_ORIGINATOR_ID
     """Other than 0 only where a contract counts for itself."""
 
-    @property
-    def kind(self) -> TopicKind:
-        """Kind of topic this event's payload belongs to."""
-        return TopicKind.GROUP_MESSAGE
 
-    @property
-    def identifier(self) -> bytes:
-        """What follows the kind byte in the topic."""
-        return self.group_id
+message_sent: Final = partial(PayloadEvent, TopicKind.GROUP_MESSAGE)
+"""Makes a PayloadEvent of what MessageSent holds."""
 
-    @property
-    def payload(self) -> bytes:
-        """The bytes that were posted."""
-        return self.message
-
-
-@dataclass(frozen=True, slots=True)
-class IdentityUpdateCreated:
-    """``IdentityUpdateCreated(bytes32 inboxId, bytes update, uint64 sequenceId)`` (§2.2.4)."""
-
-    inbox_id: bytes
-    """32 bytes."""
-    update: bytes
-    """A serialized ClientEnvelope, if the sender was honest."""
-    sequence_id: int
-    """From 1, growing by 1 with each payload of the originator."""
-    originator_id: int = BLOCKCHAIN_ORIGINATOR_ID
-    """Other than 0 only where a contract counts for itself."""
-
-    @property
-    def kind(self) -> TopicKind:
-        """Kind of topic this event's payload belongs to."""
-        return TopicKind.IDENTITY_UPDATE
-
-    @property
-    def identifier(self) -> bytes:
-        """What follows the kind byte in the topic."""
-        return self.inbox_id
-
-    @property
-    def payload(self) -> bytes:
-        """The bytes that were posted."""
-        return self.update
-
-
-PayloadEvent = MessageSent | IdentityUpdateCreated
-"""The events that become node-0 envelopes."""
-
-
-def payload_event(
-    kind: TopicKind, identifier: bytes, payload: bytes, sequence_id: int, originator_id: int
-) -> PayloadEvent:
-    """Return the payload event of a kind of topic."""
-    if kind is TopicKind.GROUP_MESSAGE:
-        return MessageSent(identifier, payload, sequence_id, originator_id)
-    return IdentityUpdateCreated(identifier, payload, sequence_id, originator_id)
+identity_update_created: Final = partial(PayloadEvent, TopicKind.IDENTITY_UPDATE)
+"""Makes a PayloadEvent of what IdentityUpdateCreated holds."""
 
 
 @dataclass(frozen=True, slots=True)

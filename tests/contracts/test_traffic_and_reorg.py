@@ -13,7 +13,7 @@ from chainkit.decode import (
 from chainkit.deployment import read_deployment_record
 from chainkit.envelope import quarantine_reason
 from chainkit.errors import ConfigurationError
-from chainkit.types import IdentityUpdateCreated, MessageSent, TopicKind
+from chainkit.types import PayloadEvent, TopicKind
 from localnet.anvil import Anvil
 from localnet.deployment import deploy, run_ape_script
 from scripts import _payloads, reorg
@@ -48,10 +48,9 @@ def test_traffic__its_summary__is_what_the_chain_holds(network):
     served = [event for event, reason in zip(events, reasons, strict=True) if reason is None]
     assert summary["published"] == len(events) == MESSAGES + MALFORMED
     assert summary["malformed"] == len(events) - len(served) == MALFORMED
-    assert summary["group_messages"] == sum(type(event) is MessageSent for event in served)
-    assert summary["identity_updates"] == sum(
-        type(event) is IdentityUpdateCreated for event in served
-    )
+    kinds = Counter(event.kind for event in served)
+    assert summary["group_messages"] == kinds[TopicKind.GROUP_MESSAGE]
+    assert summary["identity_updates"] == kinds[TopicKind.IDENTITY_UPDATE]
     assert summary["last_block"] - summary["first_block"] + 1 == (MESSAGES + MALFORMED) / 4
     assert [event.sequence_id for event in events] == list(range(1, len(events) + 1))
 
@@ -103,8 +102,7 @@ def test_reorg__of_another_client__is_refused_before_anything_is_asked():
 
 
 def event_of(payload):
-    kind = MessageSent if payload.kind is TopicKind.GROUP_MESSAGE else IdentityUpdateCreated
-    return kind(payload.identifier, payload.data, 1)
+    return PayloadEvent(payload.kind, payload.identifier, payload.data, 1)
 
 
 def test_payloads__same_arguments__are_the_same_bytes():

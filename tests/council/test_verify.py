@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from chainkit.decode import decode_payload_event
 from chainkit.envelope import sign_originator_envelope, unsigned_originator_envelope
 from chainkit.report import sign_inconsistency_report
 from chainkit.signatures import SigningKey, keccak256
-from chainkit.types import MessageSent
+from chainkit.types import message_sent
 from support.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
 from support.payloads import commit, identity_update
@@ -48,8 +47,7 @@ def served(
     assert receipt is not None
     event = decode_payload_event(parse_log(receipt["logs"][position]))
     if payload is not None:
-        assert isinstance(event, MessageSent)
-        event = replace(event, message=payload)
+        event = event._replace(payload=payload)
     header = chain.endpoint.header(int(receipt["blockNumber"], 16))
     return sign_originator_envelope(
         unsigned_originator_envelope(event, header.timestamp), transaction, key
@@ -119,7 +117,7 @@ def test_verify__other_nodes_tampering__is_not_proved_against_the_accused(
 
 
 def test_verify__invented_transaction__is_not_proved(chain: LocalChain, tmp_path: Path) -> None:
-    unsigned = unsigned_originator_envelope(MessageSent(GROUP, commit(GROUP), 1), 1_700_000_000)
+    unsigned = unsigned_originator_envelope(message_sent(GROUP, commit(GROUP), 1), 1_700_000_000)
     invented = sign_originator_envelope(unsigned, keccak256(b"invented"), NODES[0])
 
     outcome = verify(chain, tmp_path, invented)
@@ -169,7 +167,7 @@ def test_verify__direct_call_reverted__proves_only_another_payload(
     assert receipt is not None and receipt["status"] == "0x0"
 
     def envelope(posted: bytes) -> bytes:
-        unsigned = unsigned_originator_envelope(MessageSent(GROUP, posted, 1), 1_700_000_000)
+        unsigned = unsigned_originator_envelope(message_sent(GROUP, posted, 1), 1_700_000_000)
         return sign_originator_envelope(unsigned, transaction, NODES[0])
 
     assert verify(chain, tmp_path, envelope(payload)).content["verdict"] == "not proved"

@@ -23,7 +23,7 @@ from chainkit.decode import (
 from chainkit.envelope import sign_originator_envelope, unsigned_originator_envelope
 from chainkit.exports import ExportWriter, Manifest
 from chainkit.signatures import SigningKey, keccak256
-from chainkit.types import IdentityUpdateCreated, MessageSent, PayloadEvent
+from chainkit.types import PayloadEvent, identity_update_created, message_sent
 from support.payloads import commit, identity_update
 
 GENESIS = keccak256(b"genesis")
@@ -66,7 +66,7 @@ class Post:
 
     @property
     def event(self) -> PayloadEvent:
-        event = IdentityUpdateCreated if self.is_update else MessageSent
+        event = identity_update_created if self.is_update else message_sent
         return event(INBOX if self.is_update else GROUP, self.payload, self.sequence_id)
 
     @property

@@ -12,6 +12,7 @@ from requests.adapters import HTTPAdapter
 from web3.providers.base import JSONBaseProvider
 
 from chainkit.chain import Endpoint, RetryPolicy
+from chainkit.chain.session import EndpointSession
 from chainkit.chain.transport import HttpTransport
 
 NAME = "http://endpoint.test"
@@ -77,7 +78,7 @@ class FakeServer(HTTPAdapter):
         self.responses = list(responses)
 
     def endpoint(self, url: str = NAME, **options: Any) -> Endpoint:
-        session = requests.Session()
+        session = EndpointSession()
         session.mount("http://", self)
         session.mount("https://", self)
         endpoint = Endpoint.connect(url, retry=AT_ONCE)

@@ -26,7 +26,7 @@ from benchmarks.index.plot import plot
 from benchmarks.index.table import lines
 from chainkit.envelope import quarantine_reason
 from chainkit.interface import shipped_interface
-from chainkit.types import MessageSent
+from chainkit.types import message_sent
 
 EVENTS = 50_000
 SECONDS = dict(zip(ROWS, (0.5, 1.0, 1.25, 1.5, 20.0), strict=True))
@@ -58,8 +58,8 @@ def test_make_messages__any__payloads_are_served_and_of_the_size() -> None:
     assert len(set(calls)) == 50
     for number, call in enumerate(calls, 1):
         arguments = shipped_interface("GroupMessages").arguments("addMessage", call)
-        event = MessageSent(arguments["groupId"], arguments["message"], number)
-        assert len(event.message) == PAYLOAD_BYTES == 300
+        event = message_sent(arguments["groupId"], arguments["message"], number)
+        assert len(event.payload) == PAYLOAD_BYTES == 300
         assert quarantine_reason(event) is None
 
 

@@ -13,6 +13,7 @@ from chainkit.chain import Endpoint, RetryPolicy, transport
 from chainkit.chain.session import EndpointSession
 from chainkit.chain.transport import HttpTransport, Timeouts
 from chainkit.errors import ChainError, EndpointUnavailable, InconsistentAnswer, RangeRefused
+from chainkit.types import BlockReference
 from support.endpoint_reads import (
     chain_id,
     error_of,
@@ -237,3 +238,32 @@ def test_send__from_any_thread__opens_a_session_of_its_own(monkeypatch: Any) -> 
     work()
 
     assert len(set(opened)) == len(opened) == 2
+
+
+def test_send__second_request_of_a_session__has_a_body_of_its_own_and_all_that_the_first_had(
+    monkeypatch: Any,
+) -> None:
+    asked: list[tuple[Any, dict[str, str], Any]] = []
+
+    class Listener(FakeServer):
+        def send(self, request: Any, *arguments: Any, **options: Any) -> requests.Response:
+            asked.append((request.body, dict(request.headers), dict(options["proxies"])))
+            return super().send(request, *arguments, **options)
+
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("HTTP_PROXY", "http://first.example:3128")
+    server = Listener((200, {}, CHAIN_ID), (200, {}, CHAIN_ID | {"result": "0x"}))
+    endpoint = server.endpoint("http://someone:secret@node.example")
+
+    endpoint.chain_id()
+    # What the environment says is read once: to read it for each request took a third of it.
+    monkeypatch.setenv("HTTP_PROXY", "http://second.example:3128")
+    endpoint.call(bytes(20), b"", BlockReference(7, bytes(32)))
+
+    methods = [json.loads(body)["method"] for body, _, _ in asked]
+    assert methods == ["eth_chainId", "eth_call"]
+    for body, sent, proxies in asked:
+        assert sent["Content-Length"] == str(len(body))
+        assert sent["Content-Type"] == "application/json"
+        assert sent["Authorization"] == "Basic c29tZW9uZTpzZWNyZXQ="
+        assert proxies["http"] == "http://first.example:3128"

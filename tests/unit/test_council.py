@@ -14,7 +14,7 @@ from chainkit.errors import InconsistentAnswer, InvalidSignature, MalformedData
 from chainkit.proto import envelopes_pb2, message_api_pb2
 from chainkit.report import sign_inconsistency_report
 from chainkit.signatures import SigningKey, keccak256
-from chainkit.types import IdentityUpdateCreated, MessageSent, PayloadEvent
+from chainkit.types import PayloadEvent, TopicKind, identity_update_created, message_sent
 from support.fake_endpoint import FakeProvider
 from support.fake_registry import ADDRESS, FakeRegistry, block, block_hash, hexed, node_key
 from support.payloads import commit, identity_update
@@ -25,6 +25,7 @@ HASH = keccak256(b"transaction")
 MINED_IN = 7
 TIME = 1_700_000_000 + MINED_IN
 PAYLOAD = commit(GROUP)
+HONEST = message_sent(GROUP, PAYLOAD, 5)
 AUDITOR = SigningKey(bytes(31) + b"\x55")
 NODE = node_key(1)
 
@@ -45,7 +46,7 @@ RECORD = DeploymentRecord(
 
 
 def event_log(event: PayloadEvent, address: bytes | None = None) -> dict[str, Any]:
-    message = isinstance(event, MessageSent)
+    message = event.kind is TopicKind.GROUP_MESSAGE
     name = "MessageSent" if message else "IdentityUpdateCreated"
     topic = keccak256(f"{name}(bytes32,bytes,uint64)".encode())
     contract = address or (MESSAGES if message else UPDATES)
@@ -63,7 +64,7 @@ def event_log(event: PayloadEvent, address: bytes | None = None) -> dict[str, An
 
 
 def calldata(event: PayloadEvent) -> bytes:
-    message = isinstance(event, MessageSent)
+    message = event.kind is TopicKind.GROUP_MESSAGE
     signature = b"addMessage(bytes32,bytes)" if message else b"addIdentityUpdate(bytes32,bytes)"
     arguments = eth_abi.encode(["bytes32", "bytes"], [event.identifier, event.payload])
     return keccak256(signature)[:4] + arguments
@@ -73,7 +74,7 @@ def calldata(event: PayloadEvent) -> bytes:
 class Transaction:
     """The only transaction of the chain; by default a direct call that emits what it was given."""
 
-    events: Sequence[PayloadEvent] = field(default_factory=lambda: [MessageSent(GROUP, PAYLOAD, 5)])
+    events: Sequence[PayloadEvent] = field(default_factory=lambda: [HONEST])
     to: bytes = MESSAGES
     input: bytes | None = None
     succeeded: bool = True
@@ -121,14 +122,14 @@ def only(result: ReportVerdict) -> tuple[Verdict, str]:
 
 
 def test_verify__envelope_equals_chain__is_refuted() -> None:
-    verdict, reason = only(judged(served(MessageSent(GROUP, PAYLOAD, 5))))
+    verdict, reason = only(judged(served(HONEST)))
 
     assert verdict == Verdict.REFUTED
     assert reason == "the envelope is byte for byte what the chain holds"
 
 
 def test_verify__another_payload__is_proved() -> None:
-    verdict, reason = only(judged(served(MessageSent(GROUP, commit(GROUP, seed=1), 5))))
+    verdict, reason = only(judged(served(message_sent(GROUP, commit(GROUP, seed=1), 5))))
 
     assert verdict == Verdict.PROVED
     assert "posts another payload" in reason
@@ -136,7 +137,7 @@ def test_verify__another_payload__is_proved() -> None:
 
 def test_verify__same_payload_as_another_originators__is_proved() -> None:
     unsigned = envelopes_pb2.UnsignedOriginatorEnvelope()
-    unsigned.ParseFromString(unsigned_originator_envelope(MessageSent(GROUP, PAYLOAD, 5), TIME))
+    unsigned.ParseFromString(unsigned_originator_envelope(HONEST, TIME))
     unsigned.originator_node_id = 100
     data = sign_originator_envelope(unsigned.SerializeToString(), HASH, NODE)
 
@@ -147,13 +148,13 @@ def test_verify__same_payload_as_another_originators__is_proved() -> None:
 
 @pytest.mark.parametrize(
     "event",
-    [MessageSent(OTHER_GROUP, PAYLOAD, 5), IdentityUpdateCreated(GROUP, PAYLOAD, 5)],
+    [message_sent(OTHER_GROUP, PAYLOAD, 5), identity_update_created(GROUP, PAYLOAD, 5)],
     ids=["another group", "another kind"],
 )
 def test_verify__payload_posted_to_another_topic_than_it_names__is_proved(
     event: PayloadEvent,
 ) -> None:
-    to = MESSAGES if isinstance(event, MessageSent) else UPDATES
+    to = MESSAGES if event.kind is TopicKind.GROUP_MESSAGE else UPDATES
     transaction = Transaction([event], to=to)
 
     verdict, reason = only(judged(served(event), transaction=transaction))
@@ -162,10 +163,10 @@ def test_verify__payload_posted_to_another_topic_than_it_names__is_proved(
 
 
 def test_verify__swapped_transaction_hash__is_proved() -> None:
-    update = IdentityUpdateCreated(INBOX, identity_update(INBOX), 6)
+    update = identity_update_created(INBOX, identity_update(INBOX), 6)
     transaction = Transaction([update], to=UPDATES)
 
-    verdict, _ = only(judged(served(MessageSent(GROUP, PAYLOAD, 5)), transaction=transaction))
+    verdict, _ = only(judged(served(HONEST), transaction=transaction))
 
     assert verdict == Verdict.PROVED
 
@@ -176,14 +177,14 @@ def test_verify__swapped_transaction_hash__is_proved() -> None:
 def test_verify__only_sequence_id_or_time_shifted__is_not_proved(
     sequence_id: int, time: int
 ) -> None:
-    verdict, reason = only(judged(served(MessageSent(GROUP, PAYLOAD, sequence_id), time)))
+    verdict, reason = only(judged(served(message_sent(GROUP, PAYLOAD, sequence_id), time)))
 
     assert verdict == Verdict.NOT_PROVED
     assert "a reorg may have moved it" in reason
 
 
 def test_verify__transaction_unknown__is_not_proved() -> None:
-    envelope = served(MessageSent(GROUP, PAYLOAD, 5), hash_=keccak256(b"invented"))
+    envelope = served(HONEST, hash_=keccak256(b"invented"))
 
     verdict, reason = only(judged(envelope))
 
@@ -191,14 +192,14 @@ def test_verify__transaction_unknown__is_not_proved() -> None:
 
 
 def test_verify__transaction_above_the_block__is_not_proved() -> None:
-    tampered = served(MessageSent(GROUP, commit(GROUP, seed=1), 5))
+    tampered = served(message_sent(GROUP, commit(GROUP, seed=1), 5))
 
     assert judged(tampered, height=MINED_IN - 1).verdict == Verdict.NOT_PROVED
     assert judged(tampered, height=MINED_IN).verdict == Verdict.PROVED
 
 
 def test_verify__another_node_signed__is_not_proved_against_the_accused() -> None:
-    tampered = served(MessageSent(GROUP, commit(GROUP, seed=1), 5), key=node_key(2))
+    tampered = served(message_sent(GROUP, commit(GROUP, seed=1), 5), key=node_key(2))
 
     verdict, reason = only(judged(tampered))
 
@@ -208,8 +209,8 @@ def test_verify__another_node_signed__is_not_proved_against_the_accused() -> Non
 
 def test_verify__envelope_altered_after_signing__is_not_proved() -> None:
     envelope = envelopes_pb2.OriginatorEnvelope()
-    envelope.ParseFromString(served(MessageSent(GROUP, PAYLOAD, 5)))
-    other = MessageSent(GROUP, commit(GROUP, seed=1), 5)
+    envelope.ParseFromString(served(HONEST))
+    other = message_sent(GROUP, commit(GROUP, seed=1), 5)
     envelope.unsigned_originator_envelope = unsigned_originator_envelope(other, TIME)
 
     assert only(judged(envelope.SerializeToString()))[0] == Verdict.NOT_PROVED
@@ -217,7 +218,7 @@ def test_verify__envelope_altered_after_signing__is_not_proved() -> None:
 
 def test_verify__signature_recovers_to_nobody__is_not_proved() -> None:
     envelope = envelopes_pb2.OriginatorEnvelope()
-    envelope.ParseFromString(served(MessageSent(GROUP, commit(GROUP, seed=1), 5)))
+    envelope.ParseFromString(served(message_sent(GROUP, commit(GROUP, seed=1), 5)))
     envelope.blockchain_proof.node_signature.bytes = b"\xff" * 65
 
     verdict, reason = only(judged(envelope.SerializeToString()))
@@ -226,7 +227,7 @@ def test_verify__signature_recovers_to_nobody__is_not_proved() -> None:
 
 
 def test_verify__accused_not_registered__is_not_proved() -> None:
-    result = judged(served(MessageSent(GROUP, commit(GROUP, seed=1), 5)), node_id=900)
+    result = judged(served(message_sent(GROUP, commit(GROUP, seed=1), 5)), node_id=900)
 
     assert result.accused is None
     assert only(result)[0] == Verdict.NOT_PROVED
@@ -242,24 +243,24 @@ def test_verify__inner_bytes_are_garbage__is_not_proved_with_the_reason() -> Non
 
 @pytest.mark.parametrize("position", [0, 1])
 def test_verify__one_of_several_payloads__matches_any_of_them(position: int) -> None:
-    events = [MessageSent(GROUP, PAYLOAD, 5), MessageSent(OTHER_GROUP, commit(OTHER_GROUP), 6)]
+    events = [HONEST, message_sent(OTHER_GROUP, commit(OTHER_GROUP), 6)]
     transaction = Transaction(events, to=WALLET, input=b"\x01")
 
     assert judged(served(events[position]), transaction=transaction).verdict == Verdict.REFUTED
 
 
 def test_verify__same_payload_twice__matches_the_second_too() -> None:
-    events = [MessageSent(GROUP, PAYLOAD, 5), MessageSent(GROUP, PAYLOAD, 6)]
+    events = [HONEST, message_sent(GROUP, PAYLOAD, 6)]
     transaction = Transaction(events, to=WALLET, input=b"\x01")
 
     assert judged(served(events[1]), transaction=transaction).verdict == Verdict.REFUTED
 
 
 def test_verify__another_payload_than_a_wallet_passed_on__is_not_proved() -> None:
-    transaction = Transaction(to=WALLET, input=calldata(MessageSent(GROUP, PAYLOAD, 0)))
+    transaction = Transaction(to=WALLET, input=calldata(message_sent(GROUP, PAYLOAD, 0)))
 
     verdict, reason = only(
-        judged(served(MessageSent(GROUP, commit(GROUP, seed=1), 5)), transaction=transaction)
+        judged(served(message_sent(GROUP, commit(GROUP, seed=1), 5)), transaction=transaction)
     )
 
     assert (verdict, "no direct call" in reason) == (Verdict.NOT_PROVED, True)
@@ -268,30 +269,26 @@ def test_verify__another_payload_than_a_wallet_passed_on__is_not_proved() -> Non
 def test_verify__administrators_call__is_not_proved() -> None:
     transaction = Transaction(to=MESSAGES, input=keccak256(b"pause()")[:4], log_address=WALLET)
 
-    assert judged(served(MessageSent(GROUP, PAYLOAD, 5)), transaction=transaction).verdict == (
-        Verdict.NOT_PROVED
-    )
+    assert judged(served(HONEST), transaction=transaction).verdict == (Verdict.NOT_PROVED)
 
 
 def test_verify__contract_emitted_other_than_its_arguments__is_not_proved() -> None:
-    promised = MessageSent(GROUP, commit(GROUP, seed=2), 5)
+    promised = message_sent(GROUP, commit(GROUP, seed=2), 5)
     transaction = Transaction(input=calldata(promised))
 
     assert judged(
-        served(MessageSent(GROUP, commit(GROUP, seed=1), 5)), transaction=transaction
+        served(message_sent(GROUP, commit(GROUP, seed=1), 5)), transaction=transaction
     ).verdict == (Verdict.NOT_PROVED)
 
 
 def test_verify__direct_call_reverted_here__is_not_proved_for_its_own_payload() -> None:
-    verdict, reason = only(
-        judged(served(MessageSent(GROUP, PAYLOAD, 5)), transaction=Transaction(succeeded=False))
-    )
+    verdict, reason = only(judged(served(HONEST), transaction=Transaction(succeeded=False)))
 
     assert (verdict, "reverted here" in reason) == (Verdict.NOT_PROVED, True)
 
 
 def test_verify__direct_call_reverted_here__is_proved_for_another_payload() -> None:
-    tampered = served(MessageSent(GROUP, commit(GROUP, seed=1), 5))
+    tampered = served(message_sent(GROUP, commit(GROUP, seed=1), 5))
 
     assert judged(tampered, transaction=Transaction(succeeded=False)).verdict == Verdict.PROVED
 
@@ -299,13 +296,11 @@ def test_verify__direct_call_reverted_here__is_proved_for_another_payload() -> N
 def test_verify__event_of_a_strangers_contract__does_not_count() -> None:
     transaction = Transaction(log_address=WALLET, to=WALLET, input=b"\x01")
 
-    assert judged(served(MessageSent(GROUP, PAYLOAD, 5)), transaction=transaction).verdict == (
-        Verdict.NOT_PROVED
-    )
+    assert judged(served(HONEST), transaction=transaction).verdict == (Verdict.NOT_PROVED)
 
 
 def test_verify__served_though_no_client_envelope__is_refuted_and_named() -> None:
-    event = MessageSent(GROUP, b"\xff", 5)
+    event = message_sent(GROUP, b"\xff", 5)
 
     verdict, reason = only(judged(served(event), transaction=Transaction([event])))
 
@@ -314,9 +309,9 @@ def test_verify__served_though_no_client_envelope__is_refuted_and_named() -> Non
 
 
 def test_verify__one_proved_among_others__is_proved_overall() -> None:
-    honest = served(MessageSent(GROUP, PAYLOAD, 5))
-    moved = served(MessageSent(GROUP, PAYLOAD, 9))
-    tampered = served(MessageSent(GROUP, commit(GROUP, seed=1), 5))
+    honest = served(HONEST)
+    moved = served(message_sent(GROUP, PAYLOAD, 9))
+    tampered = served(message_sent(GROUP, commit(GROUP, seed=1), 5))
 
     assert judged(honest, moved, tampered).verdict == Verdict.PROVED
     assert judged(honest, moved).verdict == Verdict.NOT_PROVED
@@ -324,14 +319,12 @@ def test_verify__one_proved_among_others__is_proved_overall() -> None:
 
 
 def test_verify__reporter__is_named_if_registered() -> None:
-    steps = {step.name: step.found for step in judged(served(MessageSent(GROUP, PAYLOAD, 5))).steps}
+    steps = {step.name: step.found for step in judged(served(HONEST)).steps}
 
     assert steps["reporter"].endswith(", not a registered node")
     assert steps["accused"].startswith("node 100, enabled, key of 0x")
     endpoint = FakeProvider(FakeRegistry().answers() | Transaction().endpoint_answers()).endpoint()
-    report = sign_inconsistency_report(
-        100, [served(MessageSent(GROUP, PAYLOAD, 5))], 1, node_key(2)
-    )
+    report = sign_inconsistency_report(100, [served(HONEST)], 1, node_key(2))
     assert verify_report(report, endpoint, RECORD, block()).steps[1].found.endswith(", node 200")
 
 
@@ -343,9 +336,7 @@ def test_verify__report_is_garbage__could_not_be_checked(data: bytes) -> None:
 
 def test_verify__report_signature_recovers_to_nobody__could_not_be_checked() -> None:
     report = message_api_pb2.MisbehaviorReport()
-    report.ParseFromString(
-        sign_inconsistency_report(100, [served(MessageSent(GROUP, PAYLOAD, 5))], 1, AUDITOR)
-    )
+    report.ParseFromString(sign_inconsistency_report(100, [served(HONEST)], 1, AUDITOR))
     report.signature.bytes = bytes(65)
 
     with pytest.raises(InvalidSignature):
@@ -361,7 +352,7 @@ def test_verify__chain_forks_meanwhile__could_not_be_checked() -> None:
             return header
 
     endpoint = FakeProvider(Forking().answers() | Transaction().endpoint_answers()).endpoint()
-    report = sign_inconsistency_report(100, [served(MessageSent(GROUP, PAYLOAD, 5))], 1, AUDITOR)
+    report = sign_inconsistency_report(100, [served(HONEST)], 1, AUDITOR)
 
     with pytest.raises(InconsistentAnswer, match="block 20"):
         verify_report(report, endpoint, RECORD, block())
@@ -384,7 +375,7 @@ UNKNOWN_FIELD = b"\x28\x01"  # field 5, a varint
 def test_verify__signed_bytes_that_no_log_gives__is_proved(
     changes: dict[str, Any], appended: bytes, words: str, hash_: bytes
 ) -> None:
-    honest = unsigned_originator_envelope(MessageSent(GROUP, PAYLOAD, 5), TIME)
+    honest = unsigned_originator_envelope(HONEST, TIME)
     unsigned = envelopes_pb2.UnsignedOriginatorEnvelope.FromString(honest)
     for name, value in changes.items():
         if isinstance(value, bytes):

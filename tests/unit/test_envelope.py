@@ -20,28 +20,28 @@ from chainkit.envelope import (
 from chainkit.errors import InvalidSignature, MalformedEnvelope
 from chainkit.proto import envelopes_pb2
 from chainkit.signatures import SigningKey, keccak256
-from chainkit.types import IdentityUpdateCreated, MessageSent, PayloadEvent
+from chainkit.types import PayloadEvent, identity_update_created, message_sent
 from support import payloads
 from support.vectors import case_name, from_hex, load
 
 ENVELOPES = load("envelopes")["cases"]
 PAYLOADS = load("client_envelopes")["cases"]
-EVENT_TYPES = {"MessageSent": MessageSent, "IdentityUpdateCreated": IdentityUpdateCreated}
+MAKERS = {"MessageSent": message_sent, "IdentityUpdateCreated": identity_update_created}
 
 KEY = SigningKey(b"\1" * 32)
 GROUP_ID = b"g" * 32
 INBOX_ID = b"i" * 32
 TRANSACTION_HASH = b"t" * 32
 EVENTS = [
-    MessageSent(GROUP_ID, payloads.commit(GROUP_ID), 42),
-    IdentityUpdateCreated(INBOX_ID, payloads.identity_update(INBOX_ID), 43),
+    message_sent(GROUP_ID, payloads.commit(GROUP_ID), 42),
+    identity_update_created(INBOX_ID, payloads.identity_update(INBOX_ID), 43),
 ]
 
 
 def event_of(case: dict[str, Any]) -> PayloadEvent:
-    event_type = EVENT_TYPES[case["contract_event"]]
+    make = MAKERS[case["contract_event"]]
     client_envelope = from_hex(case["client_envelope"])
-    return event_type(from_hex(case["identifier"]), client_envelope, int(case["sequence_id"]))
+    return make(from_hex(case["identifier"]), client_envelope, int(case["sequence_id"]))
 
 
 def served(event: PayloadEvent = EVENTS[0]) -> ServedEnvelope:
@@ -229,7 +229,7 @@ def test_parse__transaction_hash_of_another_length__says_the_length(length: int)
 
 @pytest.mark.parametrize("case", PAYLOADS, ids=case_name)
 def test_quarantine__payload_of_a_vector__gives_its_reason(case: dict[str, Any]) -> None:
-    event = EVENT_TYPES[case["event"]](from_hex(case["identifier"]), from_hex(case["payload"]), 1)
+    event = MAKERS[case["event"]](from_hex(case["identifier"]), from_hex(case["payload"]), 1)
 
     assert quarantine_reason(event) == case["reason"]
 
@@ -243,7 +243,7 @@ def test_list_quarantine_reasons__all__are_met_by_a_vector() -> None:
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_quarantine__payload_for_another_originator__says_so(event: PayloadEvent) -> None:
-    assert quarantine_reason(replace(event, originator_id=1)) == (
+    assert quarantine_reason(event._replace(originator_id=1)) == (
         "target originator is not the contract's"
     )
 
@@ -256,7 +256,7 @@ def test_quarantine__originator_of_the_payload__must_be_the_contract_s(
     envelope.aad.target_originator = targeted
     payload = envelope.SerializeToString()
 
-    reason = quarantine_reason(type(event)(event.identifier, payload, event.sequence_id, posting))
+    reason = quarantine_reason(event._replace(payload=payload, originator_id=posting))
 
     assert (reason is None) == (targeted == posting)
 
@@ -266,7 +266,7 @@ def test_quarantine__originator_of_the_payload__must_be_the_contract_s(
 def test_build_unsigned__event_of_another_originator__names_it(
     event: PayloadEvent, originator_id: int
 ) -> None:
-    envelope = served(replace(event, originator_id=originator_id))
+    envelope = served(event._replace(originator_id=originator_id))
 
     assert envelope == replace(
         served(event),
@@ -279,10 +279,10 @@ def test_build_unsigned__event_of_another_originator__names_it(
 
 
 def test_quarantine__topic_of_a_short_group_id__is_17_bytes() -> None:
-    event = MessageSent(GROUP_ID[:16], payloads.commit(GROUP_ID[:16]), 1)
+    event = message_sent(GROUP_ID[:16], payloads.commit(GROUP_ID[:16]), 1)
 
     assert quarantine_reason(event) is None
-    assert quarantine_reason(replace(event, group_id=GROUP_ID)) is QuarantineReason.WRONG_TOPIC
+    assert quarantine_reason(event._replace(identifier=GROUP_ID)) is QuarantineReason.WRONG_TOPIC
     assert len(event.kind.topic(event.identifier)) == 17
 
 
@@ -297,13 +297,13 @@ def test_quarantine__arbitrary_bytes__never_raises(
 ) -> None:
     payload = data.draw(st.binary() | damaged(event.payload))
 
-    reason = quarantine_reason(type(event)(event.identifier, payload, event.sequence_id))
+    reason = quarantine_reason(event._replace(payload=payload))
 
     assert reason is None or reason in QuarantineReason
 
 
 @given(st.binary(min_size=32, max_size=32).filter(lambda group_id: group_id != GROUP_ID))
 def test_quarantine__payload_replayed_to_another_group__does_not_match(group_id: bytes) -> None:
-    event = replace(EVENTS[0], group_id=group_id)
+    event = EVENTS[0]._replace(identifier=group_id)
 
     assert quarantine_reason(event) == QuarantineReason.WRONG_TOPIC

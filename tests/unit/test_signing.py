@@ -8,7 +8,7 @@ import pytest
 
 from chainkit.envelope import parse_originator_envelope, recover_node_key
 from chainkit.signatures import SigningKey, keccak256
-from chainkit.types import IdentityUpdateCreated, Log, MessageSent, PayloadEvent
+from chainkit.types import Log, PayloadEvent, identity_update_created, message_sent
 from chainkit_indexer import signing
 from chainkit_indexer.signing import NoKey, Outcome, Signer, SignerFailed, SignerProcess
 from chainkit_indexer.types import PlacedEvent
@@ -25,11 +25,11 @@ def _payload(number: int) -> PlacedEvent:
     identifier = keccak256(number.to_bytes(4, "big"))
     event: PayloadEvent
     if number % 3 == 0:
-        event = MessageSent(identifier, commit(identifier, size=20), number)
+        event = message_sent(identifier, commit(identifier, size=20), number)
     elif number % 3 == 1:
-        event = IdentityUpdateCreated(identifier, identity_update(identifier, size=20), number)
+        event = identity_update_created(identifier, identity_update(identifier, size=20), number)
     else:
-        event = MessageSent(identifier, b"\xff", number, originator_id=number)
+        event = message_sent(identifier, b"\xff", number, originator_id=number)
     log = Log(bytes(20), (), b"", 1, bytes(32), identifier[::-1], 0, number)
     return PlacedEvent(event, log, 1_700_000_000 + number)
 

@@ -10,11 +10,11 @@ from chainkit.types import (
     BlockHeader,
     BlockReference,
     Cursor,
-    IdentityUpdateCreated,
     Log,
-    MessageSent,
     Node,
     TopicKind,
+    identity_update_created,
+    message_sent,
 )
 from support.vectors import from_hex, load
 
@@ -24,8 +24,6 @@ HASH = bytes(range(32))
 VALUES = [
     BlockReference(7, HASH),
     BlockHeader(7, HASH, HASH, 1_735_689_600),
-    MessageSent(HASH, b"message", 42),
-    IdentityUpdateCreated(HASH, b"update", 43),
     Node(100, b"\4" + bytes(64), "https://node.example", True),
     Cursor({0: 41}),
 ]
@@ -56,11 +54,14 @@ def test_assign__any_field__is_refused(value: Any) -> None:
             setattr(value, field.name, None)
 
 
-def test_assign__any_field_of_a_log__is_refused() -> None:
-    log = Log(bytes(20), (HASH,), b"", 7, HASH, HASH, 0, 3)
-    for name in Log._fields:
+TUPLES = [Log(bytes(20), (HASH,), b"", 7, HASH, HASH, 0, 3), message_sent(HASH, b"message", 42)]
+
+
+@pytest.mark.parametrize("value", TUPLES, ids=lambda value: type(value).__name__)
+def test_assign__any_field_of_a_tuple__is_refused(value: Any) -> None:
+    for name in value._fields:
         with pytest.raises(AttributeError):
-            setattr(log, name, None)
+            setattr(value, name, None)
 
 
 def test_print__block_reference__shows_height_and_start_of_the_hash() -> None:
@@ -81,7 +82,7 @@ def test_place__of_a_log__names_block_and_position_in_it() -> None:
 
 
 def test_read_event__message_sent__belongs_to_a_group() -> None:
-    event = MessageSent(group_id=HASH, message=b"message", sequence_id=42)
+    event = message_sent(HASH, b"message", 42)
 
     assert (event.kind, event.identifier, event.payload) == (
         TopicKind.GROUP_MESSAGE,
@@ -91,7 +92,7 @@ def test_read_event__message_sent__belongs_to_a_group() -> None:
 
 
 def test_read_event__identity_update_created__belongs_to_an_inbox() -> None:
-    event = IdentityUpdateCreated(inbox_id=HASH, update=b"update", sequence_id=43)
+    event = identity_update_created(HASH, b"update", 43)
 
     assert (event.kind, event.identifier, event.payload) == (
         TopicKind.IDENTITY_UPDATE,

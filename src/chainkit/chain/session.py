@@ -12,7 +12,7 @@ import io
 import math
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from http.cookiejar import DefaultCookiePolicy
@@ -59,6 +59,23 @@ class EndpointSession(requests.Session):
         self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         for scheme in ("http://", "https://"):
             self.mount(scheme, _Adapter())
+        self._prepared: dict[str, tuple[requests.PreparedRequest, Mapping[str, Any]]] = {}
+
+    def post_json(self, url: str, body: bytes, timeout: tuple[float, float]) -> requests.Response:
+        """Send JSON; the body of the answer is left to be read. Raises requests.RequestException.
+
+        What requests makes of the URL, of the environment and of .netrc is made once: for each
+        request anew, it takes as long as the exchange itself.
+        """
+        if url not in self._prepared:
+            headers = {"Content-Type": "application/json"}
+            prepared = self.prepare_request(requests.Request("POST", url, headers))
+            settings = self.merge_environment_settings(prepared.url, {}, True, None, None)
+            self._prepared[url] = prepared, dict(settings)
+        request, options = self._prepared[url]
+        request = request.copy()
+        request.prepare_body(body, None)
+        return self.send(request, timeout=timeout, allow_redirects=False, **options)
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
         """Return None: to know the next request, requests would read a body without bound."""

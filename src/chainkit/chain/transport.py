@@ -30,7 +30,6 @@ LONGEST_RANGE_BYTES: Final = 16 * 2**20
 
 _LONGEST_ERROR_BYTES: Final = 64 * 2**10
 _CHUNK_BYTES: Final = 64 * 2**10
-_HEADERS: Final = {"Content-Type": "application/json"}
 
 
 class MalformedAnswer(ValueError):
@@ -79,7 +78,7 @@ class HttpTransport(HTTPProvider):
         url: str,
         timeouts: Timeouts | None = None,
         longest_answer_bytes: int = LONGEST_ANSWER_BYTES,
-        session: requests.Session | None = None,
+        session: EndpointSession | None = None,
     ) -> None:
         """Take the URL; nothing is sent yet. ``session`` is for all threads, as tests need."""
         super().__init__(url, exception_retry_configuration=None)
@@ -128,25 +127,22 @@ class HttpTransport(HTTPProvider):
     def _post(self, request: object, longest: int) -> bytearray:
         with (
             deadline(self._timeouts.exchange),
-            self._own_session().post(
+            self._own_session().post_json(
                 str(self.endpoint_uri),
-                data=orjson.dumps(request),
-                headers=_HEADERS,
-                timeout=(self._timeouts.connect, self._timeouts.read),
-                stream=True,
-                allow_redirects=False,
+                orjson.dumps(request),
+                (self._timeouts.connect, self._timeouts.read),
             ) as response,
         ):
             if 200 <= response.status_code < 300:
                 return self._body(response, longest)
             raise HttpFailure(response.status_code, response.headers, self._refusal(response))
 
-    def _own_session(self) -> requests.Session:
+    def _own_session(self) -> EndpointSession:
         if self._session is not None:
             return self._session
         if not hasattr(self._sessions, "session"):
             self._sessions.session = EndpointSession()
-        session: requests.Session = self._sessions.session
+        session: EndpointSession = self._sessions.session
         return session
 
     def _refusal(self, response: requests.Response) -> bytes:

@@ -269,16 +269,19 @@ def test_verify__another_payload_than_a_wallet_passed_on__is_not_proved() -> Non
 def test_verify__administrators_call__is_not_proved() -> None:
     transaction = Transaction(to=MESSAGES, input=keccak256(b"pause()")[:4], log_address=WALLET)
 
-    assert judged(served(HONEST), transaction=transaction).verdict == (Verdict.NOT_PROVED)
+    assert judged(served(HONEST), transaction=transaction).verdict == Verdict.NOT_PROVED
 
 
 def test_verify__contract_emitted_other_than_its_arguments__is_not_proved() -> None:
     promised = message_sent(GROUP, commit(GROUP, seed=2), 5)
     transaction = Transaction(input=calldata(promised))
 
-    assert judged(
-        served(message_sent(GROUP, commit(GROUP, seed=1), 5)), transaction=transaction
-    ).verdict == (Verdict.NOT_PROVED)
+    assert (
+        judged(
+            served(message_sent(GROUP, commit(GROUP, seed=1), 5)), transaction=transaction
+        ).verdict
+        == Verdict.NOT_PROVED
+    )
 
 
 def test_verify__direct_call_reverted_here__is_not_proved_for_its_own_payload() -> None:
@@ -296,7 +299,7 @@ def test_verify__direct_call_reverted_here__is_proved_for_another_payload() -> N
 def test_verify__event_of_a_strangers_contract__does_not_count() -> None:
     transaction = Transaction(log_address=WALLET, to=WALLET, input=b"\x01")
 
-    assert judged(served(HONEST), transaction=transaction).verdict == (Verdict.NOT_PROVED)
+    assert judged(served(HONEST), transaction=transaction).verdict == Verdict.NOT_PROVED
 
 
 def test_verify__served_though_no_client_envelope__is_refuted_and_named() -> None:

@@ -282,7 +282,6 @@ def test_decode_payload_event__any_arguments_in_any_form__gives_them_back(
 
     event = decode_payload_event(Encoding(layout).log(contract.topic, values), contract)
 
-    assert event.kind is kind
     assert (event.identifier, event.payload, event.sequence_id) == values
     assert (event.kind, event.originator_id) == (kind, 3)
 

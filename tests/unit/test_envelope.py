@@ -241,7 +241,7 @@ def test_list_quarantine_reasons__all__are_met_by_a_vector() -> None:
     assert met == {None, *QuarantineReason} - {QuarantineReason.ANOTHER_ORIGINATOR}
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind.name)
 def test_quarantine__payload_for_another_originator__says_so(event: PayloadEvent) -> None:
     assert quarantine_reason(event._replace(originator_id=1)) == (
         "target originator is not the contract's"
@@ -261,7 +261,7 @@ def test_quarantine__originator_of_the_payload__must_be_the_contract_s(
     assert (reason is None) == (targeted == posting)
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind.name)
 @pytest.mark.parametrize("originator_id", [1, 2**32 - 1])
 def test_build_unsigned__event_of_another_originator__names_it(
     event: PayloadEvent, originator_id: int

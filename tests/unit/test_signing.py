@@ -8,7 +8,7 @@ import pytest
 
 from chainkit.envelope import parse_originator_envelope, recover_node_key
 from chainkit.signatures import SigningKey, keccak256
-from chainkit.types import Log, PayloadEvent, identity_update_created, message_sent
+from chainkit.types import Log, identity_update_created, message_sent
 from chainkit_indexer import signing
 from chainkit_indexer.signing import NoKey, Outcome, Signer, SignerFailed, SignerProcess
 from chainkit_indexer.types import PlacedEvent
@@ -23,7 +23,6 @@ def payloads(count: int, start: int = 0) -> list[PlacedEvent]:
 
 def _payload(number: int) -> PlacedEvent:
     identifier = keccak256(number.to_bytes(4, "big"))
-    event: PayloadEvent
     if number % 3 == 0:
         event = message_sent(identifier, commit(identifier, size=20), number)
     elif number % 3 == 1:

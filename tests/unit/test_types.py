@@ -27,6 +27,7 @@ VALUES = [
     Node(100, b"\4" + bytes(64), "https://node.example", True),
     Cursor({0: 41}),
 ]
+TUPLES = [Log(bytes(20), (HASH,), b"", 7, HASH, HASH, 0, 3), message_sent(HASH, b"message", 42)]
 
 originator_ids = st.integers(0, 2**32 - 1)
 sequence_ids = st.integers(0, 2**64 - 1)
@@ -52,9 +53,6 @@ def test_assign__any_field__is_refused(value: Any) -> None:
     for field in fields(value):
         with pytest.raises(FrozenInstanceError):
             setattr(value, field.name, None)
-
-
-TUPLES = [Log(bytes(20), (HASH,), b"", 7, HASH, HASH, 0, 3), message_sent(HASH, b"message", 42)]
 
 
 @pytest.mark.parametrize("value", TUPLES, ids=lambda value: type(value).__name__)

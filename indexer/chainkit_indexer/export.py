@@ -16,10 +16,9 @@ from sqlalchemy import Connection, Select, Table, func, select
 
 from chainkit.cli.options import hex0x
 from chainkit.errors import StoreError
-from chainkit.exports import Manifest
+from chainkit.exports import ExportFolder, Manifest
 from chainkit.tables import ENVELOPES, JOURNAL, QUARANTINE, REGISTRY_UPDATES
 from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
-from chainkit_indexer.export_folder import ExportFolder
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.store import (
     Store,

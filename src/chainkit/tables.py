@@ -17,6 +17,9 @@ UINT64: Final = pa.decimal128(20, 0)
 WEI: Final = pa.decimal128(38, 0)
 """Wei: 10**38 is more than all there is."""
 
+HASHES: Final = pa.list_(pa.field("element", pa.binary(), False))
+"""Any number of hashes, 32 bytes each."""
+
 
 def _schema(*columns: tuple[str, pa.DataType], nullable: frozenset[str] = frozenset()) -> pa.Schema:
     return pa.schema([pa.field(name, type_, name in nullable) for name, type_ in columns])
@@ -34,16 +37,117 @@ BLOCKS: Final = _schema(
     ("number", pa.int64()),
     ("hash", pa.binary()),
     ("parent_hash", pa.binary()),
-    ("timestamp", pa.int64()),
+    ("sha3_uncles", pa.binary()),
+    ("miner", pa.binary()),
+    ("state_root", pa.binary()),
+    ("transactions_root", pa.binary()),
     ("receipts_root", pa.binary()),
     ("logs_bloom", pa.binary()),
+    ("difficulty", WEI),
     ("gas_limit", pa.int64()),
     ("gas_used", pa.int64()),
+    ("timestamp", pa.int64()),
+    ("extra_data", pa.binary()),
+    ("mix_hash", pa.binary()),
+    ("nonce", pa.binary()),
     ("base_fee_per_gas", WEI),
+    ("withdrawals_root", pa.binary()),
+    ("blob_gas_used", pa.int64()),
+    ("excess_blob_gas", pa.int64()),
+    ("parent_beacon_block_root", pa.binary()),
+    ("requests_hash", pa.binary()),
     ("transaction_count", pa.int64()),
-    nullable=frozenset({"base_fee_per_gas"}),
+    nullable=frozenset(
+        {
+            *("sha3_uncles", "miner", "state_root", "transactions_root", "receipts_root"),
+            *("logs_bloom", "difficulty", "extra_data", "mix_hash", "nonce", "base_fee_per_gas"),
+            *("withdrawals_root", "blob_gas_used", "excess_blob_gas"),
+            *("parent_beacon_block_root", "requests_hash", "transaction_count"),
+        }
+    ),
 )
-"""One row per block of a chain export; ``timestamp`` in seconds."""
+"""One row per block of a chain export: the header, field by field; ``timestamp`` in seconds.
+
+A field is null where the block has none (its hardfork is older) or where the source does not tell
+it: such a header cannot be proved. ``transaction_count`` is no part of the header.
+"""
+
+ACCESS_LIST: Final = pa.list_(
+    pa.field(
+        "element",
+        pa.struct(
+            [
+                pa.field("address", pa.binary(), False),
+                pa.field("storage_keys", HASHES, False),
+            ]
+        ),
+        False,
+    )
+)
+"""What a transaction announces that it will touch (EIP-2930)."""
+
+AUTHORIZATION_LIST: Final = pa.list_(
+    pa.field(
+        "element",
+        pa.struct(
+            [
+                pa.field("chain_id", pa.binary(), False),
+                pa.field("address", pa.binary(), False),
+                pa.field("nonce", UINT64, False),
+                pa.field("y_parity", pa.int64(), False),
+                pa.field("r", pa.binary(), False),
+                pa.field("s", pa.binary(), False),
+            ]
+        ),
+        False,
+    )
+)
+"""Signed delegations (EIP-7702). Nobody checks them before they are mined, so that ``chain_id``,
+``r`` and ``s`` may be any uint256: 32 bytes each, big-endian."""
+
+TRANSACTIONS: Final = _schema(
+    ("block_number", pa.int64()),
+    ("block_hash", pa.binary()),
+    ("transaction_hash", pa.binary()),
+    ("transaction_index", pa.int64()),
+    ("type", pa.int64()),
+    ("chain_id", WEI),
+    ("nonce", UINT64),
+    ("from_address", pa.binary()),
+    ("to_address", pa.binary()),
+    ("value", WEI),
+    ("input", pa.binary()),
+    ("gas_limit", pa.int64()),
+    ("gas_price", WEI),
+    ("max_fee_per_gas", WEI),
+    ("max_priority_fee_per_gas", WEI),
+    ("max_fee_per_blob_gas", WEI),
+    ("access_list", ACCESS_LIST),
+    ("blob_versioned_hashes", HASHES),
+    ("authorization_list", AUTHORIZATION_LIST),
+    ("v", WEI),
+    ("r", pa.binary()),
+    ("s", pa.binary()),
+    ("source_hash", pa.binary()),
+    ("mint", WEI),
+    ("is_system_transaction", pa.bool_()),
+    nullable=frozenset(
+        {
+            *("chain_id", "to_address", "gas_price", "max_fee_per_gas"),
+            *("max_priority_fee_per_gas", "max_fee_per_blob_gas", "access_list"),
+            *("blob_versioned_hashes", "authorization_list", "v", "r", "s"),
+            *("source_hash", "mint", "is_system_transaction"),
+        }
+    ),
+)
+"""One row per transaction of a chain export, field by field as its signer sent it.
+
+``type`` is EIP-2718's, 0 for a legacy transaction; ``to_address`` is null for one that creates a
+contract; ``gas_price`` is what the signer offered, null where the type has other fees. ``v`` is
+the signature's: y parity, or what EIP-155 makes of it; ``r`` and ``s`` have 32 bytes. The last
+three are of deposits on an OP-stack rollup. What the type has not, or the source does not tell, is
+null.
+"""
 
 RECEIPTS: Final = _schema(
     ("block_number", pa.int64()),
@@ -58,14 +162,37 @@ RECEIPTS: Final = _schema(
     ("gas_used", pa.int64()),
     ("cumulative_gas_used", pa.int64()),
     ("effective_gas_price", WEI),
-    nullable=frozenset({"to_address", "contract_address"}),
+    ("l1_fee", WEI),
+    ("l1_gas_used", WEI),
+    ("l1_gas_price", WEI),
+    ("l1_fee_scalar", pa.string()),
+    ("l1_base_fee_scalar", pa.int64()),
+    ("l1_blob_base_fee", WEI),
+    ("l1_blob_base_fee_scalar", pa.int64()),
+    ("gas_used_for_l1", pa.int64()),
+    ("deposit_nonce", UINT64),
+    ("deposit_receipt_version", pa.int64()),
+    nullable=frozenset(
+        {
+            *("to_address", "contract_address", "l1_fee", "l1_gas_used", "l1_gas_price"),
+            *("l1_fee_scalar", "l1_base_fee_scalar", "l1_blob_base_fee"),
+            *("l1_blob_base_fee_scalar", "gas_used_for_l1"),
+            *("deposit_nonce", "deposit_receipt_version"),
+        }
+    ),
 )
-"""One row per transaction of a chain export; ``effective_gas_price`` in wei per gas."""
+"""One row per transaction of a chain export; prices in wei per gas.
+
+``l1_*`` is what an OP-stack rollup says of its fee to layer 1 (``l1_fee`` in wei, on top of the
+gas; ``l1_fee_scalar`` a decimal fraction as the endpoint wrote it), ``gas_used_for_l1`` what an
+Arbitrum one does (a part of ``gas_used``); no root of a block commits to them. ``deposit_*`` are
+part of an OP-stack deposit's receipt. What a chain does not have is null.
+"""
 
 LOGS: Final = _schema(
     *_LOG_PLACE,
     ("address", pa.binary()),
-    ("topics", pa.list_(pa.field("element", pa.binary(), False))),
+    ("topics", HASHES),
     ("data", pa.binary()),
 )
 """One row per log of a chain export, of all contracts."""

@@ -7,8 +7,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from chainkit.exports import ExportWriter, Manifest
+from chainkit.exports import Manifest
 from chainkit.tables import ENVELOPES, QUARANTINE
+from support.export_folders import write_folder
 
 SCHEMAS = {"envelopes": ENVELOPES, "quarantine": QUARANTINE}
 ABOUT: dict[str, Any] = {
@@ -37,11 +38,8 @@ ROWS = [BASE_ROW | {"sequence_id": Decimal(number)} for number in (1, 2, 2**64 -
 
 
 def write_export(directory: Path, **about: Any) -> Manifest:
-    with ExportWriter(directory, SCHEMAS) as writer:
-        writer.write("envelopes", ROWS[:2])
-        writer.write("envelopes", [])
-        writer.write("envelopes", ROWS[2:])
-        return writer.finish(**ABOUT | about)
+    rows = {"envelopes": [ROWS[:2], [], ROWS[2:]], "quarantine": []}
+    return write_folder(directory, SCHEMAS, rows, **ABOUT | about)
 
 
 def change_manifest(directory: Path, **changes: Any) -> None:

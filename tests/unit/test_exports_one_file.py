@@ -5,21 +5,24 @@ from pathlib import Path
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit.exports import ExportWriter, read_manifest
+from chainkit.exports import read_manifest
 from chainkit.tables import BLOCKS
+from support.export_folders import write_folder
 
 
 def write_export(directory: Path) -> None:
-    with ExportWriter(directory, {"blocks": BLOCKS}) as writer:
-        writer.finish(
-            kind="chain",
-            chain_id=31337,
-            genesis_hash="0x" + "00" * 32,
-            contracts={},
-            from_block=4,
-            to_block=9,
-            to_block_hash="0x" + "22" * 32,
-        )
+    write_folder(
+        directory,
+        {"blocks": BLOCKS},
+        {"blocks": []},
+        kind="chain",
+        chain_id=31337,
+        genesis_hash="0x" + "00" * 32,
+        contracts={},
+        from_block=4,
+        to_block=9,
+        to_block_hash="0x" + "22" * 32,
+    )
 
 
 @pytest.fixture
@@ -57,20 +60,22 @@ def test_write__power_fails_after_the_last_move__all_of_it_is_on_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[str] = []
-    flushed_before_rename: set[str] = set()
-    rename = Path.rename
+    flushed_before: dict[str, list[str]] = {}
+    replace = Path.replace
 
     def noted(descriptor: int) -> None:
         flushed.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
 
-    def renamed(self: Path, target: Path) -> Path:
-        flushed_before_rename.update(flushed)
-        return rename(self, target)
+    def replaced(self: Path, target: Path) -> Path:
+        flushed_before[target.name] = flushed.copy()
+        return replace(self, target)
 
     monkeypatch.setattr(os, "fsync", noted)
-    monkeypatch.setattr(Path, "rename", renamed)
+    monkeypatch.setattr(Path, "replace", replaced)
 
     write_export(tmp_path / "export")
 
-    folder = f".export.{os.getpid()}.partial"
-    assert flushed_before_rename == {"blocks.parquet", "manifest.json", folder}
+    assert "0.parquet" in flushed_before["blocks.parquet"]
+    # The manifest takes its place when the files are there under their names.
+    assert flushed_before["manifest.json"] == ["0.parquet", "export", "manifest.json"]
+    assert flushed[-1] == "export"

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit.exports import ExportWriter, read_manifest
+from chainkit.exports import ExportFolder, Manifest, read_manifest
 from chainkit.tables import QUARANTINE
+from support.export_folders import write_folder
 from support.small_export import ABOUT, BASE_ROW, ROWS, SCHEMAS, write_export
 
 pytest_plugins = ["support.export_fixtures"]
@@ -53,18 +53,6 @@ def test_write__same_rows_twice__gives_the_same_bytes(tmp_path: Path) -> None:
     assert contents_of(tmp_path / "second") == first
 
 
-def test_write__folder_exists__is_refused_and_untouched(export: Path) -> None:
-    before = contents_of(export)
-
-    with pytest.raises(StoreError) as caught:
-        ExportWriter(export, SCHEMAS)
-
-    assert str(caught.value) == (
-        f"export {export}: expected a folder that does not exist yet, got one"
-    )
-    assert contents_of(export) == before
-
-
 def test_write__below_a_file__says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
@@ -81,56 +69,32 @@ def test_write__below_folders_that_do_not_exist__makes_them(tmp_path: Path) -> N
 def test_write__exception_midway__leaves_nothing_behind(tmp_path: Path) -> None:
     with (
         pytest.raises(RuntimeError, match="midway"),
-        ExportWriter(tmp_path / "export", SCHEMAS) as writer,
+        ExportFolder(tmp_path / "export", "node", SCHEMAS) as folder,
     ):
-        writer.write("envelopes", ROWS)
+        folder.write("envelopes", SCHEMAS["envelopes"], [], is_finished=True)
         raise RuntimeError("midway")
 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_write__never_finished__leaves_nothing_behind(tmp_path: Path) -> None:
-    with ExportWriter(tmp_path / "export", SCHEMAS) as writer:
-        writer.write("envelopes", ROWS)
-
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_write__before_it_is_finished__is_not_visible(tmp_path: Path) -> None:
-    with ExportWriter(tmp_path / "export", SCHEMAS) as writer:
-        writer.write("envelopes", ROWS)
-        assert not (tmp_path / "export").exists()
-        writer.finish(**ABOUT)
-        assert (tmp_path / "export").exists()
-
-    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+def test_write__second_process_at_once__is_refused(tmp_path: Path) -> None:
+    with (
+        ExportFolder(tmp_path / "export", "node", SCHEMAS),
+        pytest.raises(StoreError, match="a folder that nobody writes to, got another export"),
+    ):
+        write_export(tmp_path / "export")
 
 
-def test_write__after_a_killed_run_with_this_process_id__starts_afresh(tmp_path: Path) -> None:
-    left_behind = tmp_path / f".export.{os.getpid()}.partial"
-    left_behind.mkdir()
-    (left_behind / "stray.parquet").write_text("")
+def test_write__published_twice__keeps_what_both_list(tmp_path: Path) -> None:
+    with ExportFolder(tmp_path / "export", "node", SCHEMAS) as folder:
+        first = dict([folder.write("envelopes", SCHEMAS["envelopes"], [], is_finished=True)])
+        folder.publish(Manifest(files=first, **ABOUT))
+        assert read_manifest(tmp_path / "export", "node").files == first
+        both = first | dict([folder.write("quarantine", SCHEMAS["quarantine"], [], True)])
+        folder.publish(Manifest(files=both, **ABOUT))
 
-    write_export(tmp_path / "export")
-
-    assert [path.name for path in tmp_path.iterdir()] == ["export"]
-    assert "stray.parquet" not in contents_of(tmp_path / "export")
-
-
-def test_write__two_processes_to_one_name__first_wins_and_second_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with ExportWriter(tmp_path / "export", SCHEMAS) as slow:
-        slow.write("envelopes", ROWS[:1])
-        with monkeypatch.context() as other_process:
-            other_process.setattr("os.getpid", lambda: 1)
-            write_export(tmp_path / "export")
-        slow.write("envelopes", ROWS[1:])
-        with pytest.raises(StoreError, match="expected a folder that can be written, got Direct"):
-            slow.finish(**ABOUT)
-
-    assert [path.name for path in tmp_path.iterdir()] == ["export"]
-    assert read_manifest(tmp_path / "export", "node").files["envelopes.parquet"]["rows"] == 3
+    assert read_manifest(tmp_path / "export", "node").files == both
+    assert set(contents_of(tmp_path / "export")) == {"manifest.json", *both}
 
 
 @pytest.mark.parametrize(
@@ -139,11 +103,13 @@ def test_write__two_processes_to_one_name__first_wins_and_second_says_so(
 def test_write__row_that_the_schema_does_not_hold__is_refused_and_leaves_nothing(
     tmp_path: Path, change: dict[str, Any]
 ) -> None:
-    with (
-        pytest.raises(StoreError, match="expected a folder that can be written"),
-        ExportWriter(tmp_path / "export", SCHEMAS) as writer,
-    ):
-        writer.write("envelopes", [BASE_ROW | change])
+    with pytest.raises(StoreError, match="expected a folder that can be written"):
+        write_folder(
+            tmp_path / "export",
+            SCHEMAS,
+            {"envelopes": [[BASE_ROW | change]], "quarantine": []},
+            **ABOUT,
+        )
 
     assert list(tmp_path.iterdir()) == []
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from chainkit.cli.bar import progress_bar
 from chainkit.cli.command import CompleteCommand
 from chainkit.cli.options import deployment_option, echo_json, json_option, reference_as_json
-from chainkit_indexer.cli.bar import progress_bar
 from chainkit_indexer.cli.database_chain import connect_to_chain_of
 from chainkit_indexer.cli.lines import fit, shortened
 from chainkit_indexer.cli.options import (

@@ -1,19 +1,18 @@
 """Exports: Parquet files and the manifest that says what they hold.
 
-Both services write and read them: they are where operator and auditor meet. A chain's export has
-one file per table and appears whole or not at all, because it is written beside its destination
-and renamed when complete. A node's grows: ``<table>/<from>-<to>.parquet`` per range of blocks, and
-its manifest is replaced at once. Either way only what the manifest lists is the export.
+Both services write and read them: they are where operator and auditor meet. An export grows by
+ranges of blocks, ``<table>/<from>-<to>.parquet``, and its manifest is replaced at once: only what
+the manifest lists is the export.
 """
 
 from chainkit.exports.files import (
-    ExportWriter,
     check_digest,
     describe_file,
     flush,
     read_manifest,
     writing_to,
 )
+from chainkit.exports.folder import ExportFolder
 from chainkit.exports.manifest import (
     FILE_NAME,
     MANIFEST_NAME,
@@ -27,7 +26,7 @@ from chainkit.exports.manifest import (
 __all__ = [
     "FILE_NAME",
     "MANIFEST_NAME",
-    "ExportWriter",
+    "ExportFolder",
     "Manifest",
     "check_digest",
     "describe_file",

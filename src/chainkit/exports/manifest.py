@@ -16,9 +16,10 @@ from chainkit import __version__
 from chainkit.errors import StoreError
 
 MANIFEST_NAME: Final = "manifest.json"
-MANIFEST_FORMAT: Final = 2
-_READ_FORMATS: Final = (1, 2)
-"""The first had one file per table, and said neither sizes nor ranges."""
+MANIFEST_FORMAT: Final = 3
+_READ_FORMATS: Final = (1, 2, 3)
+"""The first had one file per table, and said neither sizes nor ranges; the second had no
+transactions and no whole headers in an export of kind ``chain``."""
 
 FILE_NAME: Final = r"[A-Za-z0-9_]+(/[0-9]+-[0-9]+)?(\.[0-9a-f]{16})?\.parquet"
 """A table in one file, or in ranges of blocks. What may still change bears the beginning of its
@@ -63,6 +64,9 @@ class Manifest:
     """Up to which block the node calls its envelopes final; None where it calls none so."""
     last_reorg: int | None = None
     """The node's latest reorg, 0 before the first: a later one may contradict what is here."""
+    source: str | None = None
+    """What the tables of an export of kind ``chain`` were made from: ``json-rpc``, or the format
+    that they were imported from."""
     registry: Mapping[str, Any] | None = None
     """The registry whose history is exported, and how far: ``chain_id``, ``address``,
     ``block_number``, ``block_hash``."""
@@ -179,6 +183,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "range_blocks": ("an integer from 0 below 2**63", _is_integer(63)),
     "final_block": _BLOCK,
     "last_reorg": ("an integer from 0 below 2**63", _is_integer(63)),
+    "source": ("printable text", _is_text("[ -~]{1,80}")),
     "registry": (
         "chain id, address, and the block that its history ends in",
         _is_record(

@@ -1,4 +1,4 @@
-"""A folder into which a node's export grows, so that its manifest is true at every moment.
+"""A folder into which an export grows, so that its manifest is true at every moment.
 
 New files are written in a hidden folder, moved to their names, and only then does the manifest
 list them: whoever is killed in between leaves the previous manifest, whose files are all there.
@@ -21,17 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit.errors import StoreError
-from chainkit.exports import (
+from chainkit.exports.files import check_digest, describe_file, flush, writing_to
+from chainkit.exports.manifest import (
     FILE_NAME,
     MANIFEST_NAME,
     Manifest,
-    check_digest,
-    describe_file,
-    flush,
     load_manifest,
     manifest_text,
     table_of,
-    writing_to,
 )
 
 _STAGING: Final = ".partial"
@@ -49,7 +46,12 @@ class ExportFolder:
         self._staging = directory / _STAGING
         self._staged: dict[str, Path] = {}
         self.manifest: Manifest | None = None
-        """What the folder held when it was entered; its files were not read."""
+        """What the folder holds since it was entered or published; its files were not read."""
+
+    @property
+    def staging(self) -> Path:
+        """Where files are written before they are published; it goes when the folder is left."""
+        return self._staging
 
     def __enter__(self) -> Self:
         """Take the folder, made where there is none.
@@ -110,6 +112,13 @@ class ExportFolder:
         staged = self._staging / f"{len(self._staged)}.parquet"
         with writing_to(self._directory):
             rows = _write_parquet(staged, schema, chunks)
+        return self.add(name, staged, rows, is_finished)
+
+    def add(
+        self, name: str, staged: Path, rows: int, is_finished: bool
+    ) -> tuple[str, dict[str, Any]]:
+        """Take a Parquet file that lies in ``staging`` into the export, as ``write`` does."""
+        with writing_to(self._directory):
             about = describe_file(staged, rows)
         digest = "" if is_finished else "." + about["sha256"][:_DIGEST_DIGITS]
         full_name = f"{name}{digest}.parquet"
@@ -136,7 +145,8 @@ class ExportFolder:
     def publish(self, manifest: Manifest) -> None:
         """Make a manifest's files the export, and delete those that it lists no longer.
 
-        Raises StoreError where the disk takes no more.
+        What is written after that goes into the next one. Raises StoreError where the disk takes
+        no more.
         """
         with writing_to(self._directory):
             if self._would_overwrite(manifest):
@@ -155,6 +165,8 @@ class ExportFolder:
             flush(self._directory)
             for path in self._listed_by_nobody(manifest):
                 path.unlink()
+        self._staged.clear()
+        self.manifest = manifest
 
     def _would_overwrite(self, manifest: Manifest) -> bool:
         before: Mapping[str, Mapping[str, Any]] = self.manifest.files if self.manifest else {}

@@ -9,9 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit.exports import load_manifest, read_manifest
+from chainkit.exports import ExportFolder, load_manifest, read_manifest
 from chainkit_indexer.export import write_export
-from chainkit_indexer.export_folder import ExportFolder
 from support.fake_chain import FakeChain, Post
 from support.fake_node import FakeNode
 

@@ -7,7 +7,8 @@
     ├── MalformedData            bytes that are not what they should be
     │   ├── MalformedLog         a log that none of our contracts can have emitted
     │   ├── MalformedEnvelope    not an envelope of XIP-49 §3.2.1
-    │   └── InvalidSignature     a signature that recovers to nobody, or to somebody else
+    │   ├── InvalidSignature     a signature that recovers to nobody, or to somebody else
+    │   └── Unprovable           a row that leaves out what its hash is made of
     ├── ChainError               what an endpoint answered, or did not
     │   ├── RetryableChainError  asking again, or elsewhere, may help
     │   │   ├── EndpointUnavailable
@@ -63,6 +64,13 @@ class MalformedEnvelope(MalformedData):
 
 class InvalidSignature(MalformedData):
     """A signature recovers to no public key, or to another one than it must."""
+
+
+class Unprovable(MalformedData):
+    """A row leaves out what its hash is made of, or is of a type that this version does not know.
+
+    It may be true: nothing here can tell. ``place`` names the column.
+    """
 
 
 class ChainError(ChainkitError):

@@ -1,0 +1,25 @@
+"""What a block of an execution layer commits to, as pure functions over rows of a chain export.
+
+A block's hash is the keccak256 of its header; the header holds the roots of two tries, over the
+encoded transactions and the encoded receipts. So all of a chain export hangs on one block hash.
+Rows have the columns of chainkit.tables, with the types of pyarrow's ``to_pylist``.
+"""
+
+from chainkit.execution.header import header_bytes
+from chainkit.execution.receipt import bloom_of_logs, receipt_bytes
+from chainkit.execution.sender import create_address, recover_sender, signing_hash
+from chainkit.execution.transaction import transaction_bytes
+from chainkit.execution.trie import inclusion_proof, trie_root, verify_inclusion
+
+__all__ = [
+    "bloom_of_logs",
+    "create_address",
+    "header_bytes",
+    "inclusion_proof",
+    "receipt_bytes",
+    "recover_sender",
+    "signing_hash",
+    "transaction_bytes",
+    "trie_root",
+    "verify_inclusion",
+]

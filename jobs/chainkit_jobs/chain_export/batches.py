@@ -1,0 +1,97 @@
+"""Batches that are as large as an endpoint answers: halved where it refuses, and grown back."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+from chainkit.chain import BATCH_SIZE, Endpoint
+from chainkit.errors import (
+    AccessRefused,
+    ChainError,
+    EndpointUnavailable,
+    InconsistentAnswer,
+    RangeRefused,
+    RefusedRequest,
+)
+
+Call = tuple[str, Sequence[Any]]
+
+_GROWS_AFTER: Final = 20
+"""Answers in a row, until as many calls again are tried at once."""
+
+
+_NO_METHOD: Final = re.compile(
+    # What is not found may also be a block, or its receipts.
+    r"(?:method|eth_\w+)\b(?:(?!\b(?:block|header|receipts?)\b).){0,80}"
+    r"\b(?:not (?:found|supported|available|implemented|enabled|whitelisted|exist)"
+    r"|doesn't exist|unavailable|unsupported|disabled)\b"
+    r"|\b(?:unsupported|unknown|no such) (?:rpc )?method\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class Batches:
+    """Asks an endpoint for many things, from any number of threads."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Begin with as many calls per request as providers commonly allow."""
+        self._endpoint = endpoint
+        self._calls = BATCH_SIZE
+        self._answered = 0
+        self._changing = threading.Lock()
+
+    @property
+    def calls_per_request(self) -> int:
+        """How many are asked for at once now."""
+        return self._calls
+
+    def results(self, calls: Sequence[Call]) -> list[Any]:
+        """Return the results of calls in their order.
+
+        Raises ChainError as the endpoint does to a single call; to several calls only an error
+        that fewer of them cannot help.
+        """
+        results: list[Any] = []
+        while len(results) < len(calls):
+            part = calls[len(results) : len(results) + self._calls]
+            try:
+                results.extend(self._endpoint.batch(part))
+            except ChainError as error:
+                if len(part) == 1 or not _may_be_too_much(error):
+                    raise
+                self._shrink(len(part))
+            else:
+                self._count_answer()
+        return results
+
+    def _shrink(self, refused: int) -> None:
+        with self._changing:
+            self._calls = min(self._calls, refused // 2)
+            self._answered = 0
+
+    def _count_answer(self) -> None:
+        with self._changing:
+            self._answered += 1
+            if self._answered >= _GROWS_AFTER:
+                self._calls = min(2 * self._calls, BATCH_SIZE)
+                self._answered = 0
+
+
+def tells_of_missing_method(error: ChainError) -> bool:
+    """Tell whether an endpoint says that it does not offer a method: its words do, not its code."""
+    refused = isinstance(error, RefusedRequest | EndpointUnavailable)
+    return refused and _NO_METHOD.search(str(error.got)) is not None
+
+
+def _may_be_too_much(error: ChainError) -> bool:
+    """Tell whether fewer calls at once may help: few endpoints say that there were too many."""
+    if isinstance(error, AccessRefused) or tells_of_missing_method(error):
+        return False
+    if isinstance(error, EndpointUnavailable):
+        return error.got == "a time-out"
+    if isinstance(error, InconsistentAnswer):
+        return error.expected == "one of bounded size"
+    return isinstance(error, RefusedRequest | RangeRefused)

@@ -1,0 +1,237 @@
+"""Brings a chain export up to a block: range by range, each published when it is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from chainkit.chain import Endpoint
+from chainkit.cli.options import hex0x
+from chainkit.counter import read_counter, read_own_counter
+from chainkit.deployment import DeploymentRecord
+from chainkit.errors import ConfigurationError
+from chainkit.exports import ExportFolder, Manifest
+from chainkit.payload_contract import LAST_SELECTOR, SequenceCounter
+from chainkit.types import BlockHeader, BlockReference
+from chainkit_jobs.chain_export.block_rows import SCHEMAS
+from chainkit_jobs.chain_export.chunk import (
+    CHUNK_BLOCKS,
+    Chunk,
+    ChunkReader,
+    changed,
+    check_link,
+)
+from chainkit_jobs.chain_export.fetch import BlockReader
+from chainkit_jobs.chain_export.in_order import worked_in_order
+from chainkit_jobs.chain_export.kept import (
+    KeptRanges,
+    check_continues,
+    is_complete,
+    range_size,
+)
+from chainkit_jobs.chain_export.limits import DEFAULT_PARALLEL, DEFAULT_RANGE_BLOCKS
+from chainkit_jobs.chain_export.range_files import BlockRange, RangeFiles, ranges_of
+from chainkit_jobs.chain_export.sequence_check import PayloadLogs, SequenceCheck
+
+
+class Progress(Protocol):
+    """Whoever tells a person how far an export is."""
+
+    def __call__(self, more: int, blocks: int) -> None:
+        """Take note that so many more of the blocks to fetch were fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What a folder holds now, and what of it was there before."""
+
+    manifest: Manifest
+    kept: tuple[str, ...]
+    """Files that stayed as they were."""
+    fetched_blocks: int
+    """0 where there was nothing new."""
+
+
+def resolve_range(
+    endpoint: Endpoint,
+    record: DeploymentRecord,
+    head: BlockHeader,
+    from_block: int | None,
+    to_block: int | None,
+) -> tuple[int, BlockReference]:
+    """Return the first block and the last one, pinned by its hash.
+
+    Without bounds: from the first block that can hold a log of the contracts, to the head.
+    Raises ConfigurationError for a range that is empty or ends above the head.
+    """
+    first = record.first_block if from_block is None else from_block
+    last = head.number if to_block is None else to_block
+    if last > head.number:
+        raise ConfigurationError("--to-block", f"at most the head, {head.number}", last)
+    if first > last:
+        raise ConfigurationError("--from-block", f"at most the last block, {last}", first)
+    end = head if last == head.number else endpoint.header(last)
+    return first, end.reference
+
+
+def export_chain(
+    endpoint: Endpoint,
+    record: DeploymentRecord,
+    first_block: int,
+    end: BlockReference,
+    directory: Path,
+    range_blocks: int | None = None,
+    parallel: int = DEFAULT_PARALLEL,
+    progress: Progress = lambda more, blocks: None,
+    tell: Callable[[str], None] = lambda sentence: None,
+) -> Exported:
+    """Bring the export in a folder up to ``end``, as the chain that ends in it.
+
+    ``range_blocks`` is the folder's own where it is not given, or else DEFAULT_RANGE_BLOCKS; at
+    most ``2 * parallel`` chunks are in memory. Whoever is killed leaves what was published last,
+    and the next run goes on behind it; ranges that a reorg retracted since are fetched again, which
+    ``tell`` is told. Raises InconsistentAnswer where the answers contradict each other or the
+    contract's counter, or the chain is no longer the one that was pinned: asking again may help;
+    StoreError, with nothing changed, where the folder holds anything but an earlier export of the
+    same, or a file of it changed its size.
+    """
+    with ExportFolder(directory, "chain", SCHEMAS) as folder:
+        before = folder.manifest
+        size = range_size(directory, before, range_blocks, DEFAULT_RANGE_BLOCKS)
+        about = _about(record, first_block, size)
+        kept: KeptRanges | None = None
+        if before is not None:
+            check_continues(directory, before, about, end)
+            folder.check(before.files, digests=False)
+            if is_complete(before, end):
+                return Exported(before, tuple(sorted(before.files)), 0)
+            kept = KeptRanges(directory, before, size)
+            kept.drop_retracted(endpoint, end, tell)
+        run = _Run(endpoint, record, folder, directory, about, end)
+        run.begin(first_block, kept)
+        fetched = run.fetch(size, parallel, progress)
+        assert folder.manifest is not None
+        return Exported(folder.manifest, tuple(sorted(kept.files if kept else ())), fetched)
+
+
+def _about(record: DeploymentRecord, first_block: int, range_blocks: int) -> dict[str, Any]:
+    return {
+        "kind": "chain",
+        "source": "json-rpc",
+        "chain_id": record.chain_id,
+        "genesis_hash": hex0x(record.genesis_hash),
+        "contracts": {contract.name: hex0x(contract.address) for contract in record.contracts},
+        "from_block": first_block,
+        "first_block": record.first_block,
+        "first_payload_block": min(contract.block for contract in record.sequenced_logs),
+        "range_blocks": range_blocks,
+    }
+
+
+class _Run:
+    """One run: what is proved so far, and what the manifest will list."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        record: DeploymentRecord,
+        folder: ExportFolder,
+        directory: Path,
+        about: Mapping[str, Any],
+        end: BlockReference,
+    ) -> None:
+        self._endpoint = endpoint
+        self._record = record
+        self._folder = folder
+        self._directory = directory
+        self._about = dict(about)
+        self._end = end
+        self._payload_logs = PayloadLogs(record)
+        # Read now: state of the last block may be pruned by the time a long export ends.
+        self._after = read_own_counter(endpoint, record, end)
+
+    def begin(self, first_block: int, kept: KeptRanges | None) -> None:
+        """Stand behind what is kept, or in the parent of the first block."""
+        before = self._folder.manifest
+        reached = None if kept is None else kept.end
+        if kept is None or before is None or reached is None:
+            self._files: dict[str, Mapping[str, Any]] = {}
+            header = self._endpoint.header(first_block)
+            self._last = BlockReference(first_block - 1, header.parent_hash)
+            counter = read_own_counter(self._endpoint, self._record, self._last)
+            self._about["sequence_before"] = counter
+        else:
+            self._files = kept.files
+            self._last = reached
+            self._about["sequence_before"] = before.sequence_before
+            counter = self._counter_of(before, kept)
+        self._sequence = SequenceCheck(self._endpoint.name, counter)
+
+    def _counter_of(self, before: Manifest, kept: KeptRanges) -> int:
+        if before.to_block == self._last.number and before.sequence_after is not None:
+            return before.sequence_after
+        last = kept.last_sequence_id(self._payload_logs)
+        return (before.sequence_before or 0) if last is None else last
+
+    def fetch(self, size: int, parallel: int, progress: Progress) -> int:
+        """Fetch, write and publish the ranges that are not there yet; return how many blocks."""
+        first = self._last.number + 1
+        ranges = list(ranges_of(first, self._end.number, size))
+        blocks = self._end.number - self._last.number
+        reader = ChunkReader(BlockReader(self._endpoint), self._payload_logs, self._endpoint.name)
+        tasks = (numbers for each in ranges for numbers in _chunks_of(each))
+        with closing(worked_in_order(reader.read, tasks, parallel)) as chunks:
+            for each in ranges:
+                with RangeFiles(self._folder, self._directory, each) as files:
+                    for _ in _chunks_of(each):
+                        chunk = next(chunks)
+                        self._take(chunk)
+                        files.append(chunk)
+                        progress(chunk.blocks, blocks)
+                    written = files.finish()
+                self._publish(written)
+        if not ranges:
+            self._publish({})
+        return blocks
+
+    def _take(self, chunk: Chunk) -> None:
+        check_link(self._endpoint.name, self._last, chunk.parent_hash)
+        self._sequence.add(chunk.payload_logs)
+        self._last = chunk.end
+
+    def _publish(self, written: Mapping[str, Mapping[str, Any]]) -> None:
+        counter = self._after if self._last.number == self._end.number else self._counter_here()
+        if self._last.number == self._end.number:
+            self._check_pinned()
+        if counter is not None:
+            self._sequence.finish(counter, self._last)
+        self._files = {**self._files, **written}
+        manifest = Manifest(
+            files=self._files,
+            to_block=self._last.number,
+            to_block_hash=hex0x(self._last.hash),
+            sequence_after=counter,
+            **self._about,
+        )
+        self._folder.publish(manifest)
+
+    def _counter_here(self) -> int | None:
+        sequence = self._record.originator_sequence
+        counter = SequenceCounter(sequence.address, LAST_SELECTOR, sequence.block)
+        return read_counter(self._endpoint, counter, self._last)
+
+    def _check_pinned(self) -> None:
+        """The block that was pinned must be the one that was read, and still stand."""
+        if self._last.hash != self._end.hash:
+            raise changed(self._endpoint.name, self._end, self._last.hash)
+        now = self._endpoint.find_header(self._end.number)
+        if now is None or now.hash != self._end.hash:
+            raise changed(self._endpoint.name, self._end, now.hash if now else None)
+
+
+def _chunks_of(blocks: BlockRange) -> Iterator[Sequence[int]]:
+    for start in range(blocks.first, blocks.last + 1, CHUNK_BLOCKS):
+        yield range(start, min(start + CHUNK_BLOCKS, blocks.last + 1))

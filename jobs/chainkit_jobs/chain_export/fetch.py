@@ -1,0 +1,65 @@
+"""Whole blocks from an endpoint: bodies, then receipts by block, or one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chainkit.chain import Endpoint
+from chainkit.cli.options import hex0x
+from chainkit.errors import ChainError
+from chainkit_jobs.chain_export.batches import Batches, tells_of_missing_method
+from chainkit_jobs.chain_export.block_rows import Body, parse_body, parse_receipts
+from chainkit_jobs.chain_export.json_rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRows:
+    """One block as rows of the four tables."""
+
+    block: Row
+    transactions: Sequence[Row]
+    receipts: Sequence[Row]
+    logs: Sequence[Row]
+
+
+class BlockReader:
+    """Reads blocks, from any number of threads; remembers what the endpoint does not offer."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Take the endpoint; nothing is asked yet."""
+        self._name = endpoint.name
+        self._batches = Batches(endpoint)
+        self._has_block_receipts = True
+
+    def blocks(self, numbers: Sequence[int]) -> Iterator[BlockRows]:
+        """Return the blocks of some heights, each proved to be consistent in itself.
+
+        Raises InconsistentAnswer that names the block and the field, or ChainError as the endpoint
+        answers.
+        """
+        answers = self._batches.results([("eth_getBlockByNumber", (hex(n), True)) for n in numbers])
+        bodies = [
+            parse_body(f"block {number} at {self._name}", number, answer)
+            for number, answer in zip(numbers, answers, strict=True)
+        ]
+        for body, answer in zip(bodies, self._receipts(bodies), strict=True):
+            receipts, logs = parse_receipts(body, answer)
+            yield BlockRows(body.block, body.transactions, receipts, logs)
+
+    def _receipts(self, bodies: Sequence[Body]) -> list[Any]:
+        if self._has_block_receipts:
+            # By height: not every endpoint takes a hash. Each receipt names its block's.
+            calls = [("eth_getBlockReceipts", (hex(body.block["number"]),)) for body in bodies]
+            try:
+                return self._batches.results(calls)
+            except ChainError as error:
+                if not tells_of_missing_method(error):
+                    raise
+                self._has_block_receipts = False
+        hashes = [row["transaction_hash"] for body in bodies for row in body.transactions]
+        found = iter(
+            self._batches.results([("eth_getTransactionReceipt", (hex0x(h),)) for h in hashes])
+        )
+        return [[next(found) for _ in body.transactions] for body in bodies]

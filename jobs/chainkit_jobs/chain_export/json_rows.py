@@ -1,0 +1,172 @@
+"""From an endpoint's JSON objects to rows: each field strictly parsed, and fitting its column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from chainkit.chain import parse_bytes, parse_integer
+from chainkit.errors import InconsistentAnswer
+from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
+
+Row: TypeAlias = dict[str, Any]
+"""Column name to bytes, int, str, bool, None, or lists of such."""
+
+_FRACTION: Final = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?")
+_SHOWN: Final = 80
+"""Characters of a wrong value that an error repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in an endpoint's answer something stands, for error messages."""
+
+    subject: str
+    """Which block of which endpoint."""
+    part: str
+    """Which transaction, receipt or log of it."""
+
+    def require(self, what: str, expected: Any, got: Any) -> None:
+        """Raise InconsistentAnswer where two values that must be the same are not."""
+        if expected != got:
+            raise self.inconsistent(f"{what} {_words(expected)}", _words(got))
+
+    def inconsistent(self, expected: object, got: object) -> InconsistentAnswer:
+        """Build the error for what cannot be right here."""
+        return InconsistentAnswer(self.subject, expected, got, self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What values of a field look like."""
+
+    expected: str
+    parse: Callable[[Any], Any]
+    """Raises ValueError, TypeError, KeyError or AttributeError for anything else."""
+
+
+def integer(bits: int) -> Kind:
+    """Return the kind of unsigned integers (0x and hex digits) of so many bits."""
+    return _below(2**bits, f"an integer below 2**{bits}")
+
+
+def fixed(length: int) -> Kind:
+    """Return the kind of values of ``length`` bytes."""
+    return Kind(f"{length} bytes", lambda value: parse_bytes(value, length))
+
+
+def list_of(kind: Kind) -> Kind:
+    """Return the kind of lists of values of another kind."""
+    return Kind(
+        f"a list, each {kind.expected}", lambda value: [kind.parse(v) for v in _list(value)]
+    )
+
+
+def objects_of(fields: Mapping[str, tuple[str, Kind]]) -> Kind:
+    """Return the kind of lists of objects; ``fields`` are by the name they get."""
+
+    def parse(value: Any) -> list[Row]:
+        return [
+            {to: kind.parse(each[name]) for to, (name, kind) in fields.items()}
+            for each in map(_object, _list(value))
+        ]
+
+    names = ", ".join(name for name, _ in fields.values())
+    return Kind(f"a list, each with well-formed {names}", parse)
+
+
+def _below(bound: int, expected: str) -> Kind:
+    def parse(value: Any) -> int:
+        parsed = parse_integer(value)
+        if parsed >= bound:
+            raise ValueError(f"too large: {value}")
+        return parsed
+
+    return Kind(expected, parse)
+
+
+def _fraction(value: Any) -> str:
+    if _FRACTION.fullmatch(value) is None:
+        raise ValueError("no decimal fraction")
+    return str(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("neither true nor false")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("no list")
+    return value
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError("no object")
+    return value
+
+
+INT64: Final = integer(63)
+UINT64: Final = integer(64)
+WEI: Final = _below(10**38, "an integer below 10**38")
+UINT256: Final = Kind(
+    "an integer below 2**256", lambda value: parse_integer(value).to_bytes(HASH_LENGTH, "big")
+)
+"""Kept as 32 bytes, big-endian."""
+HASH: Final = fixed(HASH_LENGTH)
+ADDRESS: Final = fixed(ADDRESS_LENGTH)
+BYTES: Final = Kind("0x and hex digits", parse_bytes)
+FRACTION: Final = Kind("a decimal fraction", _fraction)
+FLAG: Final = Kind("true or false", _flag)
+
+
+class RowReader:
+    """Makes rows of one table from JSON objects."""
+
+    def __init__(self, schema: pa.Schema, fields: Mapping[str, tuple[str, Kind]]) -> None:
+        """Take the table, and which field a column is read from; others are null."""
+        self._fields = [
+            (column, *fields[column], schema.field(column).nullable)
+            for column in schema.names
+            if column in fields
+        ]
+        self._nothing = dict.fromkeys(schema.names)
+
+    def read(self, value: Any, place: Place) -> Row:
+        """Return the row of an object.
+
+        Raises InconsistentAnswer that names the field which is missing, malformed, or larger than
+        its column.
+        """
+        if not isinstance(value, dict):
+            raise place.inconsistent("a JSON object", _words(value))
+        row: Row = dict(self._nothing)
+        for column, name, kind, is_nullable in self._fields:
+            field = value.get(name)
+            if field is None and is_nullable:
+                continue
+            try:
+                row[column] = kind.parse(field)
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+                # Without its context: its text may be as long as the endpoint likes.
+                error = place.inconsistent(f"{name}: {kind.expected}", _words(field))
+            else:
+                continue
+            raise error
+        return row
+
+
+def _words(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

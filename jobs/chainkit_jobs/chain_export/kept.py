@@ -1,0 +1,147 @@
+"""What an earlier run left in a folder, and how much of it is still the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from chainkit.chain import Endpoint
+from chainkit.cli.options import hex0x
+from chainkit.errors import StoreError
+from chainkit.exports import Manifest, check_digest
+from chainkit.types import BlockReference
+from chainkit_jobs.chain_export.block_rows import SCHEMAS
+from chainkit_jobs.chain_export.chunk import reference_of
+from chainkit_jobs.chain_export.range_files import BlockRange, ranges_of
+from chainkit_jobs.chain_export.sequence_check import PayloadLogs, sequence_id_of
+
+_SAME_FOREVER: Final = (
+    *("source", "chain_id", "genesis_hash", "contracts"),
+    *("from_block", "first_block", "first_payload_block"),
+)
+"""What all runs that write to one folder have in common."""
+
+
+class KeptRanges:
+    """The finished ranges of an earlier run; ``drop_retracted`` leaves those that still stand."""
+
+    def __init__(self, directory: Path, manifest: Manifest, size: int) -> None:
+        """Take the ranges of ``size`` blocks that a folder's manifest calls finished."""
+        self._directory = directory
+        self._manifest = manifest
+        self._ranges: list[BlockRange] = []
+        for blocks in ranges_of(manifest.from_block, manifest.to_block, size):
+            if not all(manifest.files.get(name, {}).get("finished") for name in _names(blocks)):
+                break
+            self._ranges.append(blocks)
+
+    @property
+    def files(self) -> dict[str, Mapping[str, Any]]:
+        """What the manifest says of their files, by name."""
+        return {n: self._manifest.files[n] for blocks in self._ranges for n in _names(blocks)}
+
+    @property
+    def end(self) -> BlockReference | None:
+        """The last block of the last range; None where there is no range."""
+        return self._end_of(self._ranges[-1]) if self._ranges else None
+
+    def drop_retracted(
+        self, endpoint: Endpoint, end: BlockReference, tell: Callable[[str], None]
+    ) -> None:
+        """Drop the ranges whose last block is not of the chain that ends in ``end``, and say so."""
+        dropped: BlockRange | None = None
+        while self._ranges:
+            last = self._end_of(self._ranges[-1])
+            now = end if last.number == end.number else endpoint.header(last.number).reference
+            if now == last:
+                break
+            dropped = self._ranges.pop()
+        if dropped is not None:
+            tell(
+                f"{self._directory}: the chain was reorganised since the last run, "
+                f"fetching block {dropped.first} and all above again"
+            )
+
+    def last_sequence_id(self, payload_logs: PayloadLogs) -> int | None:
+        """Return the sequence id of the last payload; None where there is none."""
+        for blocks in reversed(self._ranges):
+            path = self._proved(blocks, "logs")
+            with _reading(path):
+                file = pq.ParquetFile(path)
+                for group in reversed(range(file.num_row_groups)):
+                    if found := payload_logs.of(file.read_row_group(group).to_pylist()):
+                        return sequence_id_of(found[-1])
+        return None
+
+    def _end_of(self, blocks: BlockRange) -> BlockReference:
+        if blocks.last == self._manifest.to_block:
+            return BlockReference(blocks.last, bytes.fromhex(self._manifest.to_block_hash[2:]))
+        path = self._proved(blocks, "blocks")
+        with _reading(path):
+            file = pq.ParquetFile(path)
+            last = file.read_row_group(file.num_row_groups - 1, ["number", "hash"])
+            return reference_of(last.slice(last.num_rows - 1).to_pylist()[0])
+
+    def _proved(self, blocks: BlockRange, table: str) -> Path:
+        name = f"{blocks.file_name(table)}.parquet"
+        check_digest(self._directory / name, self._manifest.files[name]["sha256"])
+        return self._directory / name
+
+
+def check_continues(
+    directory: Path, manifest: Manifest, about: Mapping[str, Any], end: BlockReference
+) -> None:
+    """Raise StoreError where a folder's export is not an earlier one of what ``about`` tells.
+
+    ``end`` is the last block to export: where the folder goes beyond it, the endpoint lags behind,
+    or less is asked for than is there.
+    """
+    subject = f"export {directory}"
+    for name in _SAME_FOREVER:
+        expected, got = about[name], getattr(manifest, name)
+        if expected != got:
+            raise StoreError(subject, f"{name} {expected}", got)
+    if manifest.to_block > end.number:
+        raise StoreError(
+            subject,
+            f"none above block {end.number}, the last to export",
+            f"{manifest.to_block} {manifest.to_block_hash}",
+        )
+
+
+def is_complete(manifest: Manifest, end: BlockReference) -> bool:
+    """Tell whether an export reaches a block already, proved by the contracts' counter."""
+    is_same_end = (manifest.to_block, manifest.to_block_hash) == (end.number, hex0x(end.hash))
+    return is_same_end and manifest.sequence_after is not None
+
+
+def range_size(directory: Path, manifest: Manifest | None, asked: int | None, default: int) -> int:
+    """Return the blocks per range: as asked for, the folder's own, or a default.
+
+    Raises StoreError where the folder has others than were asked for, or none.
+    """
+    if manifest is None:
+        return asked or default
+    found, subject = manifest.range_blocks, f"export {directory}"
+    if not found:
+        raise StoreError(subject, "range_blocks from 1 in its manifest", found)
+    if asked not in (None, found):
+        raise StoreError(subject, f"--range-blocks {found} as it was made with", asked)
+    return found
+
+
+def _names(blocks: BlockRange) -> Sequence[str]:
+    return [f"{blocks.file_name(table)}.parquet" for table in SCHEMAS]
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise StoreError(f"export file {path}", "a readable Parquet file", error) from error

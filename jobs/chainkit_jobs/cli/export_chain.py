@@ -1,0 +1,130 @@
+"""``chainkit audit export-chain``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chainkit.cli.bar import progress_bar
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.options import deployment_option, echo_json, json_option, rpc_option
+from chainkit_jobs.chain_export.limits import (
+    DEFAULT_PARALLEL,
+    DEFAULT_RANGE_BLOCKS,
+    HIGHEST_PARALLEL,
+)
+
+if TYPE_CHECKING:
+    from chainkit.exports import Manifest
+    from chainkit_jobs.chain_export.export import Exported
+
+_height = click.IntRange(min=0)
+
+
+@click.command("export-chain", cls=CompleteCommand)
+@rpc_option
+@deployment_option
+@click.option("--from-block", type=_height, metavar="N", help="First block [the deployment's].")
+@click.option("--to-block", type=_height, metavar="N", help="Last block [the head].")
+@click.option(
+    "--out",
+    "directory",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder of this chain's exports; made where there is none, and added to where there is.",
+)
+@click.option(
+    "--range-blocks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Blocks per file; the same for all exports to a folder. [default: what the folder was "
+    f"made with, or {DEFAULT_RANGE_BLOCKS}]",
+)
+@click.option(
+    "--parallel",
+    type=click.IntRange(1, HIGHEST_PARALLEL),
+    default=DEFAULT_PARALLEL,
+    show_default=True,
+    metavar="N",
+    help=f"Requests in flight, from 1 to {HIGHEST_PARALLEL}.",
+)
+@json_option
+def export_chain_command(
+    rpc_url: str,
+    deployment_path: Path,
+    from_block: int | None,
+    to_block: int | None,
+    directory: Path,
+    range_blocks: int | None,
+    parallel: int,
+    as_json: bool,
+) -> None:
+    """Write headers, transactions, receipts and logs to Parquet, pinned to the last block.
+
+    Ranges of blocks are written once, and are the same bytes for all who export the chain; the last
+    one is written anew until it is full. What was killed goes on behind its last range when it is
+    called again. Only what manifest.json lists is the export.
+
+    \b
+    Example:
+      chainkit audit export-chain --rpc http://127.0.0.1:8545 --deployment record.json --out chain/
+    """
+    from chainkit.cli.options import open_chain
+    from chainkit_jobs.chain_export.export import export_chain, resolve_range
+
+    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    first, end = resolve_range(endpoint, record, head, from_block, to_block)
+    with ExitStack() as stack:
+        advance: list[Callable[[int], None]] = []
+
+        def progress(more: int, blocks: int) -> None:
+            if not advance:
+                advance.append(stack.enter_context(progress_bar("blocks", blocks)))
+            advance[0](more)
+
+        exported = export_chain(
+            endpoint,
+            record,
+            first,
+            end,
+            directory,
+            range_blocks,
+            parallel,
+            progress,
+            tell=lambda sentence: click.echo(sentence, err=True),
+        )
+    if as_json:
+        echo_json(_as_json(exported))
+        return
+    manifest = exported.manifest
+    news = f"{exported.fetched_blocks} new blocks" if exported.fetched_blocks else "nothing new"
+    counts = ", ".join(f"{count} {name}" for name, count in _rows(manifest).items())
+    click.echo(f"{directory}: {news}; {counts}, up to block {end}")
+
+
+def _rows(manifest: Manifest) -> dict[str, int]:
+    from chainkit.exports import table_of
+    from chainkit_jobs.chain_export.block_rows import SCHEMAS
+
+    rows: Counter[str] = Counter()
+    for name, about in manifest.files.items():
+        rows[table_of(name)] += about["rows"]
+    return {table: rows[table] for table in SCHEMAS}
+
+
+def _as_json(exported: Exported) -> dict[str, Any]:
+    manifest = exported.manifest
+    return {
+        "from_block": manifest.from_block,
+        "to_block": manifest.to_block,
+        "to_block_hash": manifest.to_block_hash,
+        "fetched_blocks": exported.fetched_blocks,
+        "kept": list(exported.kept),
+        "rows": _rows(manifest),
+    }

@@ -1,0 +1,31 @@
+"""What a manifest says beside the tables: the chain proves little of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chainkit.exports import Manifest
+from chainkit_jobs.proof.result import MANIFEST_TABLE, Gap, GapCode, Unproved
+
+
+def unproved_claims(manifest: Manifest, is_chain_signed: bool) -> Iterator[Unproved]:
+    """Return the claims for which nobody but the manifest stands.
+
+    ``is_chain_signed`` tells that some transaction was signed for the manifest's chain.
+    """
+    if not is_chain_signed:
+        yield _claim("chain_id", str(manifest.chain_id))
+    if manifest.from_block > 0:
+        yield _claim("genesis_hash", manifest.genesis_hash)
+    for name in sorted(manifest.contracts):
+        yield _claim("contracts", f"{name} at {manifest.contracts[name]}")
+    for column in ("first_block", "first_payload_block", "sequence_before", "sequence_after"):
+        value = getattr(manifest, column)
+        if value is not None:
+            yield _claim(column, str(value))
+    if manifest.source is not None:
+        yield _claim("source", manifest.source)
+
+
+def _claim(column: str, detail: str) -> Unproved:
+    return Unproved(Gap(GapCode.MANIFEST, MANIFEST_TABLE, column, detail), 1, None, None)

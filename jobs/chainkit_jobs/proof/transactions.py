@@ -1,0 +1,176 @@
+"""The transactions of one block: encoded, hashed, and asked who signed them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from chainkit import tables
+from chainkit.errors import InvalidSignature, MalformedData, Unprovable
+from chainkit.execution import recover_sender, transaction_bytes
+from chainkit.execution.transaction import (
+    LEGACY,
+    OPTIMISM_DEPOSIT,
+    SIGNATURE_COLUMNS,
+    SIGNED_COLUMNS,
+    UNSIGNED_COLUMNS,
+    signed_chain_id,
+)
+from chainkit.signatures import keccak256
+from chainkit_jobs.proof.collector import Collector, Row, type_words
+from chainkit_jobs.proof.places import check_place, check_root, in_order
+from chainkit_jobs.proof.result import GapCode, ProblemCode
+
+_TABLE: Final = "transactions"
+_COMMITTED: Final = {
+    **{
+        type_: frozenset(column.name for column in (*columns, *SIGNATURE_COLUMNS))
+        for type_, columns in SIGNED_COLUMNS.items()
+    },
+    **{
+        type_: frozenset(column.name for column in columns)
+        for type_, columns in UNSIGNED_COLUMNS.items()
+    },
+}
+"""Type to the columns that its hash commits to."""
+
+_EVERY_TYPE: Final = frozenset({"chain_id", "to_address"})
+_FOREIGN: Final = {
+    type_: [
+        field.name
+        for field in tables.TRANSACTIONS
+        if field.nullable and field.name not in committed | _EVERY_TYPE
+    ]
+    for type_, committed in _COMMITTED.items()
+}
+"""Type to the columns that only other types have: null in its rows."""
+
+_UNCOMMITTED: Final = {
+    type_: [
+        name
+        for name in ("nonce", "to_address", "value", "input", "gas_limit")
+        # What a deposit took as its nonce stands in its receipt, and is compared with that.
+        if name not in _COMMITTED[type_] and (name, type_) != ("nonce", OPTIMISM_DEPOSIT)
+    ]
+    for type_ in UNSIGNED_COLUMNS
+}
+"""Type to the columns that its rows have although no hash commits to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """What the other tables are held to."""
+
+    row: Row
+    hash: bytes
+    """The hash of its fields if the root proves them, else what the column says."""
+    sender: bytes
+    """Who signed it if that can be told, else what the column says."""
+    is_encoded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """The transactions of a block by their index."""
+
+    by_index: Mapping[int, Transaction]
+    has_root: bool
+    """They are those that the header commits to."""
+
+
+def check_transactions(
+    rows: Sequence[Row], header: Row, block_hash: bytes, chain_id: int, found: Collector
+) -> Transactions:
+    """Check the rows of a block that has a hash; ``chain_id`` is the manifest's."""
+    ordered = in_order(_TABLE, rows, found)
+    if header["transaction_count"] is not None:
+        code, column = ProblemCode.TRANSACTION_COUNT, "transaction_count"
+        found.require(code, "blocks", None, column, len(rows), header[column])
+    before = len(found.problems)
+    values = [_encoding(row, found) for row in ordered]
+    is_malformed = len(found.problems) > before and None in values
+    has_root = check_root(_TABLE, values, header, is_malformed, found)
+    by_index = {}
+    for row, value in zip(ordered, values, strict=True):
+        check_place(_TABLE, row, block_hash, found)
+        index, column_hash = row["transaction_index"], row["transaction_hash"]
+        fields_hash = column_hash if value is None else keccak256(value)
+        code, column = ProblemCode.TRANSACTION_HASH, "transaction_hash"
+        is_same = found.require(code, _TABLE, index, column, fields_hash, column_hash)
+        is_true = value is not None and (has_root or is_same)
+        _check_chain(row, chain_id, has_root, found)
+        by_index[index] = Transaction(
+            row,
+            hash=fields_hash if has_root else column_hash,
+            sender=_sender(row, is_true, has_root, found),
+            is_encoded=value is not None,
+        )
+        for name in _UNCOMMITTED.get(row["type"], ()):
+            if row[name] is not None:
+                found.gap(GapCode.COLUMN, _TABLE, name, type_words(row["type"]))
+    return Transactions(by_index, has_root)
+
+
+def _encoding(row: Row, found: Collector) -> bytes | None:
+    """Return what the trie holds, or None where the row does not tell it, or is malformed."""
+    foreign = [name for name in _FOREIGN.get(row["type"], ()) if row[name] is not None]
+    for name in foreign:
+        words = (f"null for {type_words(row['type'])}", row[name])
+        index = row["transaction_index"]
+        found.problem(ProblemCode.ROW_MALFORMED, _TABLE, index, name, *words)
+    # They say nothing of the transaction, so that the rest of it can still be proved.
+    own = {**row, **dict.fromkeys(foreign)}
+    if row["type"] == LEGACY:
+        own["chain_id"] = None
+    try:
+        return transaction_bytes(own)
+    except Unprovable as error:
+        found.untold(GapCode.TRANSACTION, _TABLE, row, error)
+    except MalformedData as error:
+        found.malformed(_TABLE, row["transaction_index"], error)
+    return None
+
+
+def _check_chain(row: Row, chain_id: int, has_root: bool, found: Collector) -> None:
+    """Hold both the column and the signature to the manifest's chain."""
+    signed = _signed_chain_id(row)
+    if has_root and signed is not None:
+        found.chain_ids += 1
+    wrong = [said for said in (row["chain_id"], signed) if said not in (None, chain_id)]
+    for said in dict.fromkeys(wrong):
+        index = row["transaction_index"]
+        found.problem(ProblemCode.CHAIN_ID, _TABLE, index, "chain_id", chain_id, said)
+
+
+def _signed_chain_id(row: Row) -> int | None:
+    if row["type"] != LEGACY:
+        is_signed = "chain_id" in _COMMITTED.get(row["type"], ())
+        return row["chain_id"] if is_signed else None
+    try:
+        return signed_chain_id(row)
+    except MalformedData:
+        return None
+
+
+def _sender(row: Row, is_true: bool, has_root: bool, found: Collector) -> bytes:
+    """Return who sent a transaction whose fields are true; others have no signature to trust."""
+    said: bytes = row["from_address"]
+    index = row["transaction_index"]
+    if not is_true:
+        return said
+    try:
+        sender = recover_sender(row)
+    except InvalidSignature as error:
+        if has_root:
+            # A chain took it: before Homestead S could be high, and test chains impersonate.
+            found.gap(GapCode.COLUMN, _TABLE, "from_address", "a signature that names nobody")
+        else:
+            words = (error.expected, error.got)
+            found.problem(ProblemCode.SENDER, _TABLE, index, "from_address", *words)
+        return said
+    except MalformedData as error:
+        found.malformed(_TABLE, index, error)
+        return said
+    found.require(ProblemCode.SENDER, _TABLE, index, "from_address", sender, said)
+    return sender

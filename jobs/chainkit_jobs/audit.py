@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,15 +13,24 @@ from pyspark.sql import functions as sf
 
 from chainkit.errors import StoreError
 from chainkit.exports import Manifest
+from chainkit_jobs.administration.replay import REGISTRY, Administration
 from chainkit_jobs.comparison import Comparability, NodeExport, compare_ranges, identify_nodes
-from chainkit_jobs.evidence.rows import SequenceBounds, chain_findings, node_findings
+from chainkit_jobs.evidence.chain_rows import (
+    SequenceBounds,
+    chain_findings,
+    event_findings,
+    payload_findings,
+)
+from chainkit_jobs.evidence.rows import node_findings
 from chainkit_jobs.expected import PayloadContracts, check_decoded, expected_envelopes
 from chainkit_jobs.findings import complete
 from chainkit_jobs.gas import gas_table, message_costs
-from chainkit_jobs.nodes import read_registry
+from chainkit_jobs.nodes import read_administration, registry_at
+from chainkit_jobs.proof import ChainProof, prove_chain
 from chainkit_jobs.reconcile import ComparedNode, compare_keys, judge, node_counts
 from chainkit_jobs.served import served_envelopes
 from chainkit_jobs.sources import (
+    PAYLOAD_CONTRACTS,
     Export,
     check_same_network,
     envelopes_problem,
@@ -68,6 +77,8 @@ class Audit:
     nodes: tuple[NodeExport, ...]
     comparability: Comparability
     payloads: Payloads
+    is_administration_compared: bool
+    """Whether the export begins early enough to tell who ruled the contracts."""
     counts: dict[int, Row]
     """Node id to expected, served, matched and outside."""
     findings: list[Row]
@@ -80,6 +91,8 @@ class Audit:
     """contract, first block of a bin, messages in it."""
     timeline_step: int
     """Blocks in a bin of the timeline."""
+    proof: ChainProof | None = None
+    """What of the chain export hangs on the block hash that is trusted; None if none is."""
 
 
 def read_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]]) -> Inputs:
@@ -98,22 +111,39 @@ def read_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]])
     return Inputs(chain, tuple(exports))
 
 
-def run_audit(spark: SparkSession, inputs: Inputs) -> Audit:
-    """Compare nodes' exports with a chain export.
+def run_audit(spark: SparkSession, inputs: Inputs, trusted_hash: bytes | None = None) -> Audit:
+    """Compare nodes' exports with a chain export, proved first if a block hash is trusted.
 
     A node whose export cannot be compared is set aside and named; the others are compared.
-    Raises StoreError or ConfigurationError where an export cannot be used at all.
+    Raises StoreError or ConfigurationError where an export cannot be used at all, and StoreError
+    where the chain export does not follow from the 32 bytes of ``trusted_hash``.
     """
     chain = inputs.chain
+    proof = None if trusted_hash is None else _proved(spark, chain, trusted_hash)
     logs = read_logs(spark, chain)
-    registry = read_registry(
-        logs, chain.contract("NodeRegistry"), chain.manifest.to_block, _begins_late(chain.manifest)
-    )
+    contracts = {name: chain.contract(name) for name in (REGISTRY, *PAYLOAD_CONTRACTS)}
+    administration = read_administration(logs, contracts, chain.manifest.to_block)
+    late = _begins_late(chain.manifest)
+    registry = registry_at(administration, chain.manifest.to_block, late)
     nodes = identify_nodes(inputs.nodes, registry)
     hashes = _block_hashes(spark, chain, nodes)
     found = {node.node.node_id: envelopes_problem(node.export) for node in nodes}
     problems = {node_id: problem for node_id, problem in found.items() if problem is not None}
-    return _compare(spark, chain, tuple(nodes), compare_ranges(chain, nodes, hashes, problems))
+    comparability = compare_ranges(chain, nodes, hashes, problems)
+    # What was not seen from the beginning would contradict all that follows.
+    audit = _compare(spark, chain, tuple(nodes), comparability, None if late else administration)
+    return replace(audit, proof=proof)
+
+
+def _proved(spark: SparkSession, chain: Export, trusted_hash: bytes) -> ChainProof:
+    proof = prove_chain(spark, chain, trusted_hash)
+    if not proof.problems_total and proof.is_anchored:
+        return proof
+    subject = f"export {chain.directory}"
+    expected = f"what follows from block {chain.manifest.to_block} 0x{trusted_hash.hex()}"
+    got = f"{proof.problems_total} problems, {proof.proved.blocks} of {proof.held.blocks} blocks"
+    hint = "`chainkit audit verify-chain` tells which"
+    raise StoreError(subject, expected, f"{got} proved", hint)
 
 
 def _begins_late(manifest: Manifest) -> str:
@@ -142,7 +172,11 @@ def _block_hashes(
 
 
 def _compare(
-    spark: SparkSession, chain: Export, nodes: tuple[NodeExport, ...], comparability: Comparability
+    spark: SparkSession,
+    chain: Export,
+    nodes: tuple[NodeExport, ...],
+    comparability: Comparability,
+    administration: Administration | None,
 ) -> Audit:
     contracts = PayloadContracts(chain.contract("GroupMessages"), chain.contract("IdentityUpdates"))
     logs, blocks = read_logs(spark, chain), read_blocks(spark, chain)
@@ -155,14 +189,18 @@ def _compare(
         check_decoded(expected)
         payloads = _payloads(expected, costs)
         _check_counters(chain, payloads)
-        counts, findings = _judge_nodes(spark, chain, comparability, expected, payloads)
+        counts, found = _judge_nodes(spark, chain, comparability, expected, payloads)
+        if administration:
+            found += event_findings(administration) + payload_findings(expected, administration)
+        keys = {node.node.node_id: node.node.signing_key for node in comparability.comparable}
         return Audit(
             chain=chain,
             nodes=nodes,
             comparability=comparability,
             payloads=payloads,
             counts=counts,
-            findings=findings,
+            findings=complete(found, keys),
+            is_administration_compared=administration is not None,
             gas=_rows(gas_table(costs).orderBy("contract", "size_from")),
             cost_sample=_rows(_cost_sample(costs)),
             timeline=_rows(_timeline(expected, manifest.from_block, step)),
@@ -193,7 +231,7 @@ def _judge_nodes(
         found = _rows(node_findings(judged, served, raw))
         found += chain_findings(keys, _bounds(chain.manifest, payloads))
     empty = {node_id: _no_counts(node_id) for node_id in registered_keys}
-    return empty | counts, complete(found, registered_keys)
+    return empty | counts, found
 
 
 def _no_counts(node_id: int) -> Row:

@@ -20,6 +20,13 @@ class Severity(StrEnum):
     CRITICAL = "critical"
     MAJOR = "major"
     MINOR = "minor"
+    NOTE = "note"
+    """Worth knowing, and no fault by itself."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the gravest."""
+        return list(Severity).index(self)
 
 
 class Code(StrEnum):
@@ -34,6 +41,11 @@ class Code(StrEnum):
     QUARANTINED_SERVED = "QUARANTINED_SERVED"
     CHAIN_SEQUENCE_GAP = "CHAIN_SEQUENCE_GAP"
     CHAIN_SEQUENCE_REPEATED = "CHAIN_SEQUENCE_REPEATED"
+    CHAIN_SEQUENCE_ORDER = "CHAIN_SEQUENCE_ORDER"
+    CHAIN_POSTED_WHILE_PAUSED = "CHAIN_POSTED_WHILE_PAUSED"
+    CHAIN_PAYLOAD_OUT_OF_BOUNDS = "CHAIN_PAYLOAD_OUT_OF_BOUNDS"
+    CHAIN_EVENTS_CONTRADICT = "CHAIN_EVENTS_CONTRADICT"
+    CHAIN_CODE_UPGRADED = "CHAIN_CODE_UPGRADED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,21 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     Code.CHAIN_SEQUENCE_REPEATED: Meaning(
         Severity.CRITICAL, "The chain export holds a sequence twice: the contract's counter grows."
     ),
+    Code.CHAIN_SEQUENCE_ORDER: Meaning(
+        Severity.CRITICAL, "A payload stands before the one whose sequence it follows."
+    ),
+    Code.CHAIN_POSTED_WHILE_PAUSED: Meaning(
+        Severity.CRITICAL, "A contract emitted a payload although it was paused."
+    ),
+    Code.CHAIN_PAYLOAD_OUT_OF_BOUNDS: Meaning(
+        Severity.CRITICAL, "A contract emitted a payload of a size that it did not allow."
+    ),
+    Code.CHAIN_EVENTS_CONTRADICT: Meaning(
+        Severity.CRITICAL, "An event that the contract, as it is written, cannot have emitted here."
+    ),
+    Code.CHAIN_CODE_UPGRADED: Meaning(
+        Severity.NOTE, "From here on another implementation runs: what it does is for review."
+    ),
 }
 
 FINDINGS: Final = pa.schema(
@@ -81,9 +108,10 @@ FINDINGS: Final = pa.schema(
         pa.field("severity", pa.string(), nullable=False),
         ("node_id", pa.int64()),
         ("node_public_key", pa.binary()),
-        pa.field("originator_id", pa.int64(), nullable=False),
-        pa.field("sequence_id", tables.UINT64, nullable=False),
+        ("originator_id", pa.int64()),
+        ("sequence_id", tables.UINT64),
         ("block_number", pa.int64()),
+        ("log_index", pa.int64()),
         ("transaction_hash", pa.binary()),
         ("expected_digest", pa.binary()),
         ("served_digest", pa.binary()),
@@ -93,32 +121,36 @@ FINDINGS: Final = pa.schema(
         ("detail", pa.string()),
     ]
 )
-"""One row per finding. Block and transaction are the chain's; what begins with ``served_``, and
-``envelope`` (the bytes as served), is the node's; digests are what a BlockchainProof signs.
-``node_public_key`` is the registry's. Findings about the chain export name no node."""
+"""One row per finding. Block, log and transaction are the chain's; what begins with ``served_``,
+and ``envelope`` (the bytes as served), is the node's; digests are what a BlockchainProof signs.
+``node_public_key`` is the registry's. Findings about the chain export name no node, and those about
+other events than payloads no sequence."""
 
 
 def finding_id(
     code: str,
     node_id: int | None,
-    originator_id: int,
-    sequence_id: int,
+    originator_id: int | None,
+    sequence_id: int | None,
     expected_digest: bytes | None = None,
     served_digest: bytes | None = None,
     envelope: bytes | None = None,
+    event: tuple[int, int, str] | None = None,
 ) -> str:
     """Return 64 hex digits that name a finding: the sha256 of what makes it this one.
 
     The canonical form is a JSON list without spaces; integers beyond 53 bits stand as text.
+    ``event`` is block, log index and detail of a finding about another event than a payload.
     """
     parts = [
         code,
         node_id,
         originator_id,
-        str(sequence_id),
+        None if sequence_id is None else str(sequence_id),
         _hex(expected_digest),
         _hex(served_digest),
         hashlib.sha256(envelope).hexdigest() if envelope is not None else None,
+        *(event or ()),
     ]
     return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
 
@@ -132,8 +164,10 @@ def complete(
         key=lambda row: (
             row["code"],
             -1 if row["node_id"] is None else row["node_id"],
-            row["originator_id"],
-            row["sequence_id"],
+            -1 if row["originator_id"] is None else row["originator_id"],
+            -1 if row["sequence_id"] is None else row["sequence_id"],
+            -1 if row["block_number"] is None else row["block_number"],
+            -1 if row["log_index"] is None else row["log_index"],
             row["finding_id"],
         )
     )
@@ -141,14 +175,17 @@ def complete(
 
 
 def _completed(row: Mapping[str, Any], public_keys: Mapping[int, bytes]) -> dict[str, Any]:
+    sequence_id = row["sequence_id"]
     identity = finding_id(
         row["code"],
         row["node_id"],
         row["originator_id"],
-        int(row["sequence_id"]),
+        None if sequence_id is None else int(sequence_id),
         row["expected_digest"],
         row["served_digest"],
         row["envelope"],
+        # Where there is a sequence it names the payload, wherever that stands.
+        (row["block_number"], row["log_index"], row["detail"]) if sequence_id is None else None,
     )
     return dict(row) | {
         "finding_id": identity,

@@ -1,15 +1,17 @@
-"""The registry's history from its NodeUpdated logs: whose key each node is held to."""
+"""The registry at a block, from the contracts' own events: whose key each node is held to."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from chainkit.decode import NODE_UPDATED_TOPIC, decode_node_updated
+from chainkit.decode import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.errors import ConfigurationError
 from chainkit.types import Node
+from chainkit_jobs.administration.replay import Administration, replay
 from chainkit_jobs.sources import log_from_row
 
 
@@ -45,23 +47,31 @@ class Registry:
         return next((node for node in self.nodes.values() if node.signing_key.hex() == key), None)
 
 
-def read_registry(
-    logs: DataFrame, registry_address: bytes, at_block: int, begins_late: str = ""
-) -> Registry:
-    """Replay the registry's NodeUpdated logs up to a block.
+def read_administration(
+    logs: DataFrame, contracts: Mapping[str, bytes], at_block: int
+) -> Administration:
+    """Replay all events of the contracts but payloads, up to a block and in the chain's order.
 
-    ``logs`` has the columns of chainkit.tables.LOGS. There is one such log for each change of
-    a node by a person: the few rows are replayed here, in the chain's order. ``begins_late``
-    is for whoever looks for a node in vain: see Registry.
+    ``logs`` has the columns of chainkit.tables.LOGS, ``contracts`` is name to address. Persons
+    cause these events: the few rows are replayed here.
     """
-    updates = logs.filter(
-        (sf.col("address") == sf.lit(registry_address))
+    is_ours = sf.col("address").isin([sf.lit(address) for address in contracts.values()])
+    topic = sf.col("topics")[0]
+    is_payload = topic.isin(sf.lit(MESSAGE_SENT_TOPIC), sf.lit(IDENTITY_UPDATE_CREATED_TOPIC))
+    events = logs.filter(
+        is_ours
         & (sf.size("topics") > 0)
-        & (sf.col("topics")[0] == sf.lit(NODE_UPDATED_TOPIC))
         & (sf.col("block_number") <= at_block)
+        & ~sf.coalesce(is_payload, sf.lit(False))
     ).orderBy("block_number", "log_index")
-    nodes: dict[int, Node] = {}
-    for row in updates.collect():
-        node = decode_node_updated(log_from_row(row.asDict()))
-        nodes[node.node_id] = node
+    return replay([log_from_row(row.asDict()) for row in events.collect()], contracts)
+
+
+def registry_at(administration: Administration, at_block: int, begins_late: str = "") -> Registry:
+    """Return the registry as it stands at the block that the replay went up to.
+
+    ``begins_late`` is for whoever looks for a node in vain: see Registry.
+    """
+    history = administration.registry.history
+    nodes = {node_id: entries[-1][1] for node_id, entries in history.items() if entries}
     return Registry(nodes, at_block, begins_late)

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +20,10 @@ from chainkit.errors import StoreError
 from chainkit.interface import printable
 from chainkit_jobs.audit import Audit, Row
 from chainkit_jobs.comparison import NodeExport
-from chainkit_jobs.findings import FINDINGS
+from chainkit_jobs.findings import FINDINGS, Severity
 from chainkit_jobs.gas import GAS
+from chainkit_jobs.proof import ChainProof
+from chainkit_jobs.proof.words import unproved_words
 from chainkit_jobs.report_html import render_report
 
 SUMMARY_FORMAT: Final = 1
@@ -60,7 +63,7 @@ def write_outputs(directory: Path, audit: Audit) -> dict[str, Any]:
 def summarize(audit: Audit) -> dict[str, Any]:
     """Return the summary: inputs with digests, what was compared, what not, and the counts."""
     manifest = audit.chain.manifest
-    findings = _count_codes(audit.findings)
+    findings = _count(audit.findings, "code")
     return {
         "format": SUMMARY_FORMAT,
         "tool": f"chainkit {__version__}",
@@ -81,22 +84,33 @@ def summarize(audit: Audit) -> dict[str, Any]:
             "sequence_after": manifest.sequence_after,
         },
         "nodes": [_summarize_node(audit, node) for node in audit.nodes],
+        "trust": _summarize_proof(audit.proof) if audit.proof else None,
         "findings": findings,
         "findings_total": sum(findings.values()),
+        "severities": _count(audit.findings, "severity"),
         "not_compared": not_compared(audit),
     }
 
 
 def outcome(audit: Audit) -> str:
-    """Say in a word how it ended: a node that could not be compared outweighs findings."""
+    """Say in a word how it ended: a node that could not be compared outweighs findings.
+
+    Notes are no findings against anybody.
+    """
     if audit.comparability.set_aside:
         return "could not compare"
-    return "findings" if audit.findings else "clean"
+    is_clean = all(row["severity"] == Severity.NOTE for row in audit.findings)
+    return "clean" if is_clean else "findings"
 
 
 def not_compared(audit: Audit) -> list[str]:
     """Return a sentence for everything that a reader might think was compared."""
     sentences = [*audit.comparability.set_aside.values(), *audit.comparability.left_out]
+    if not audit.is_administration_compared:
+        sentences.append(
+            "who ruled the contracts, their pauses and payload bounds: the chain export begins "
+            "after their deployment"
+        )
     for node_id, counts in sorted(audit.counts.items()):
         if counts["outside"]:
             sentences.append(
@@ -108,6 +122,14 @@ def not_compared(audit: Audit) -> list[str]:
             f"gas table: {shared} messages that shared a transaction with another message"
         )
     return sentences
+
+
+def _summarize_proof(proof: ChainProof) -> dict[str, Any]:
+    return {
+        "block_hash": "0x" + proof.trusted_hash.hex(),
+        "proved": {each.name: getattr(proof.proved, each.name) for each in fields(proof.proved)},
+        "not_proved": [unproved_words(each) for each in proof.unproved],
+    }
 
 
 def _summarize_node(audit: Audit, node: NodeExport) -> dict[str, Any]:
@@ -127,12 +149,12 @@ def _summarize_node(audit: Audit, node: NodeExport) -> dict[str, Any]:
         "expected": counts["expected"] if counts else None,
         "served": counts["served"] if counts else None,
         "matched": counts["matched"] if counts else None,
-        "findings": _count_codes(own),
+        "findings": _count(own, "code"),
     }
 
 
-def _count_codes(findings: Iterable[Row]) -> dict[str, int]:
-    return dict(sorted(Counter(str(row["code"]) for row in findings).items()))
+def _count(findings: Iterable[Row], column: str) -> dict[str, int]:
+    return dict(sorted(Counter(str(row[column]) for row in findings).items()))
 
 
 def _write_table(path: Path, rows: list[Row], schema: pa.Schema) -> None:

@@ -36,9 +36,10 @@ def compare_keys(expected: DataFrame, served: DataFrame, node_ids: Sequence[int]
     """Group all sides once by (originator, sequence).
 
     ``expected`` and ``served`` have the columns of expected.EXPECTED and served.SERVED. Returns
-    per key: ``chain_count``, ``follows`` (the chain holds the sequence before it), ``chain``
-    (a struct, null where the chain does not hold the key) and ``nodes``, an array of structs
-    with, per node, its rows and the lowest and highest digest among them.
+    per key: ``chain_count``, ``before`` (block and log of the sequence before it, null where the
+    chain does not hold that), ``chain`` (a struct, null where the chain does not hold the key) and
+    ``nodes``, an array of structs with, per node, its rows and the lowest and highest digest among
+    them.
     """
     lanes = (
         _chain_lanes(expected)
@@ -46,14 +47,17 @@ def compare_keys(expected: DataFrame, served: DataFrame, node_ids: Sequence[int]
         .unionByName(_served_lanes(served))
     )
     is_chain = sf.col("side") == "chain"
-    chain = sf.struct("digest", "block_number", "transaction_hash", "quarantine_reason")
+    chain = sf.struct(
+        "digest", "block_number", "log_index", "transaction_hash", "quarantine_reason"
+    )
+    place = sf.struct("block_number", "log_index")
     keys = lanes.groupBy(*_KEY).agg(
         sf.count_if(is_chain).alias("chain_count"),
-        sf.bool_or(sf.col("side") == "follows").alias("follows"),
+        sf.max(sf.when(sf.col("side") == "follows", place)).alias("before"),
         sf.min(sf.when(is_chain, chain)).alias("chain"),
         sf.array(*[_node_lane(node_id) for node_id in node_ids]).alias("nodes"),
     )
-    return keys.select(*_KEY, "chain_count", "follows", "chain", "nodes")
+    return keys.select(*_KEY, "chain_count", "before", "chain", "nodes")
 
 
 def _chain_lanes(expected: DataFrame) -> DataFrame:
@@ -63,6 +67,7 @@ def _chain_lanes(expected: DataFrame) -> DataFrame:
         sf.lit(None).cast("long").alias("node_id"),
         "digest",
         "block_number",
+        "log_index",
         "transaction_hash",
         "quarantine_reason",
         sf.lit(False).alias("is_unsigned"),
@@ -71,7 +76,7 @@ def _chain_lanes(expected: DataFrame) -> DataFrame:
 
 
 def _successor_lanes(expected: DataFrame) -> DataFrame:
-    """Mark the key after each one on the chain, so that the same shuffle shows gaps."""
+    """Mark the key after each one on the chain: the same shuffle shows gaps and disorder."""
     empty = sf.lit(None)
     return expected.select(
         "originator_id",
@@ -79,7 +84,8 @@ def _successor_lanes(expected: DataFrame) -> DataFrame:
         sf.lit("follows").alias("side"),
         empty.cast("long").alias("node_id"),
         empty.cast("binary").alias("digest"),
-        empty.cast("long").alias("block_number"),
+        "block_number",
+        "log_index",
         empty.cast("binary").alias("transaction_hash"),
         empty.cast("string").alias("quarantine_reason"),
         sf.lit(False).alias("is_unsigned"),
@@ -95,6 +101,7 @@ def _served_lanes(served: DataFrame) -> DataFrame:
         "node_id",
         "digest",
         empty.cast("long").alias("block_number"),
+        empty.cast("long").alias("log_index"),
         empty.cast("binary").alias("transaction_hash"),
         empty.cast("string").alias("quarantine_reason"),
         sf.col("signature_problem").isNotNull().alias("is_unsigned"),

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 SHOWN_FINDINGS: Final = 200
 """Rows of the table of findings; all of them stand in findings.jsonl."""
 
-TAKEN_ON_TRUST: Final = (
-    "The chain export is what one endpoint answered. Parent links, block hashes, the number of "
-    "receipts and the contract's counter were checked when it was written; receipts were not "
-    "proved against the receipts root of their header.",
+ENDPOINT_TRUSTED: Final = (
+    "The chain export is what one endpoint, or another tool, said: no trusted block hash was "
+    "given, so that headers, transactions and receipts were not proved. --trust does that."
+)
+OPERATOR_TRUSTED: Final = (
     "A node's export is what its operator handed over. That the node serves the same envelopes "
-    "to its clients was not tested.",
+    "to its clients was not tested."
 )
 
 
@@ -64,8 +65,16 @@ def render(
         severities={code.value: MEANINGS[code].severity.value for code in Code},
         gas=gas,
         plots={name: Markup(svg) for name, svg in plots.items()},
-        trusted=TAKEN_ON_TRUST,
+        trusted=_taken_on_trust(summary["trust"]),
     )
+
+
+def _taken_on_trust(trust: Mapping[str, Any] | None) -> list[str]:
+    if trust is None:
+        return [ENDPOINT_TRUSTED, OPERATOR_TRUSTED]
+    source = f"That block {trust['block_hash']} is the chain's was told by whoever ran the audit."
+    unproved = [f"In the chain export: {sentence}." for sentence in trust["not_proved"]]
+    return [source, *unproved, OPERATOR_TRUSTED]
 
 
 def shorten(value: bytes | str | None) -> str:

@@ -82,6 +82,11 @@ def read_blocks(spark: SparkSession, chain: Export) -> DataFrame:
     return _read(spark, chain, "blocks", tables.BLOCKS)
 
 
+def read_transactions(spark: SparkSession, chain: Export) -> DataFrame:
+    """Return the transactions of a chain export (columns of chainkit.tables.TRANSACTIONS)."""
+    return _read(spark, chain, "transactions", tables.TRANSACTIONS)
+
+
 def read_receipts(spark: SparkSession, chain: Export) -> DataFrame:
     """Return the receipts of a chain export (columns of chainkit.tables.RECEIPTS)."""
     return _read(spark, chain, "receipts", tables.RECEIPTS)

@@ -61,6 +61,7 @@ class ContractInterface:
         entries = json.loads(files("chainkit.abi").joinpath(f"{name}.json").read_text())
         self._functions = {item["name"]: item for item in entries if item["type"] == "function"}
         self._events = {item["name"]: item for item in entries if item["type"] == "event"}
+        self._events_by_topic = {_hash(item): item for item in self._events.values()}
         errors = [item for item in entries if item["type"] == "error"]
         self._errors = {
             _hash(item)[:SELECTOR_LENGTH]: item for item in [*errors, *_SOLIDITY_ERRORS]
@@ -109,6 +110,27 @@ class ContractInterface:
         except (DecodingError, OverflowError) as error:
             expected = f"({','.join(_types(entry['inputs']))})"
             raise MalformedLog("log data", expected, error, log.place) from error
+
+    def decode_event(self, log: Log) -> tuple[str, dict[str, Any]] | None:
+        """Return a log's event and its arguments by name, None if it is none of the contract's.
+
+        Raises MalformedLog where topics or data cannot be that event's.
+        """
+        entry = self._events_by_topic.get(log.topics[0]) if log.topics else None
+        if entry is None:
+            return None
+        indexed = [item for item in entry["inputs"] if item["indexed"]]
+        others = [item for item in entry["inputs"] if not item["indexed"]]
+        expected = f"{entry['name']}({','.join(_types(entry['inputs']))})"
+        if len(log.topics) != 1 + len(indexed):
+            count = f"{1 + len(indexed)} topics of {expected}"
+            raise MalformedLog("log", count, len(log.topics), log.place)
+        try:
+            # None of our events has an indexed argument that its topic holds only the hash of.
+            found = _named(indexed, b"".join(log.topics[1:])) | _named(others, log.data)
+        except (DecodingError, OverflowError) as error:
+            raise MalformedLog("log", expected, error, log.place) from error
+        return entry["name"], {item["name"]: found[item["name"]] for item in entry["inputs"]}
 
     def revert_name(self, error: RefusedRequest) -> str | None:
         """Return the name of the error that a contract reverted with, None if it has none."""

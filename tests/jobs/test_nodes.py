@@ -5,8 +5,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit import tables
 from chainkit.decode import MESSAGE_SENT_TOPIC
-from chainkit_jobs.nodes import read_registry
-from support.audit_exports import NODE_REGISTRY, Row, registered
+from chainkit_jobs.nodes import Registry, read_administration, registry_at
+from support.administration import CONTRACTS
+from support.audit_exports import Row, registered
 
 
 def frame(spark: SparkSession, rows: list[Row]) -> DataFrame:
@@ -14,13 +15,17 @@ def frame(spark: SparkSession, rows: list[Row]) -> DataFrame:
     return spark.createDataFrame(columns, from_arrow_schema(tables.LOGS))
 
 
+def registry(spark: SparkSession, rows: list[Row]) -> Registry:
+    administration = read_administration(frame(spark, rows).coalesce(1), CONTRACTS, 20)
+    return registry_at(administration, 20)
+
+
 def test_read_registry__two_updates_in_one_block__the_later_log_holds(spark: SparkSession) -> None:
     first = registered(100, block=9, log_index=2)
     second = registered(100, block=9, log_index=10, is_enabled=False)
 
     for rows in ([first, second], [second, first]):
-        registry = read_registry(frame(spark, rows).coalesce(1), NODE_REGISTRY, 20)
-        assert registry.by_id(100).is_enabled is False
+        assert registry(spark, rows).by_id(100).is_enabled is False
 
 
 def test_read_registry__update_in_a_later_block_with_a_lower_index__holds(
@@ -31,7 +36,7 @@ def test_read_registry__update_in_a_later_block_with_a_lower_index__holds(
         registered(100, block=9, log_index=5),
     ]
 
-    assert not read_registry(frame(spark, rows), NODE_REGISTRY, 20).by_id(100).is_enabled
+    assert not registry(spark, rows).by_id(100).is_enabled
 
 
 def test_read_registry__updates_around_its_block__ends_with_that_block(
@@ -44,10 +49,10 @@ def test_read_registry__updates_around_its_block__ends_with_that_block(
         registered(200, block=21, log_index=1),
     ]
 
-    registry = read_registry(frame(spark, rows), NODE_REGISTRY, 20)
+    found = registry(spark, rows)
 
-    assert list(registry.nodes) == [100]
-    assert not registry.by_id(100).is_enabled
+    assert list(found.nodes) == [100]
+    assert not found.by_id(100).is_enabled
 
 
 def test_read_registry__other_contracts_and_events__are_passed_over(spark: SparkSession) -> None:
@@ -57,4 +62,4 @@ def test_read_registry__other_contracts_and_events__are_passed_over(spark: Spark
         registered(300) | {"topics": []},
     ]
 
-    assert read_registry(frame(spark, rows), NODE_REGISTRY, 20).nodes == {}
+    assert registry(spark, rows).nodes == {}

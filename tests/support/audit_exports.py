@@ -19,20 +19,27 @@ from chainkit.decode import (
     IDENTITY_UPDATE_CREATED_TOPIC,
     MESSAGE_SENT_TOPIC,
     NODE_UPDATED_TOPIC,
+    decode_node_updated,
 )
 from chainkit.envelope import sign_originator_envelope, unsigned_originator_envelope
-from chainkit.exports import ExportWriter, Manifest
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import PayloadEvent, identity_update_created, message_sent
+from chainkit_jobs.sources import log_from_row
+from support.administration import History
+from support.export_folders import write_folder
+from support.identities import GROUP_MESSAGES, IDENTITY_UPDATES, NODE_REGISTRY, key_of
 from support.payloads import commit, identity_update
 
 GENESIS = keccak256(b"genesis")
-GROUP_MESSAGES = b"\x11" * 20
-IDENTITY_UPDATES = b"\x22" * 20
-NODE_REGISTRY = b"\x33" * 20
+SENDER = b"\x44" * 20
 FIRST_BLOCK, LAST_BLOCK = 1, 20
 GROUP, INBOX = b"\x01" * 32, b"\x02" * 32
-CHAIN_SCHEMAS = {"blocks": tables.BLOCKS, "receipts": tables.RECEIPTS, "logs": tables.LOGS}
+CHAIN_SCHEMAS = {
+    "blocks": tables.BLOCKS,
+    "transactions": tables.TRANSACTIONS,
+    "receipts": tables.RECEIPTS,
+    "logs": tables.LOGS,
+}
 
 Row = dict[str, Any]
 
@@ -43,10 +50,6 @@ def hash_of(number: int, fork: str = "main") -> bytes:
 
 def time_of(number: int) -> int:
     return 1_700_000_000 + 2 * number
-
-
-def key_of(node_id: int) -> SigningKey:
-    return SigningKey(keccak256(f"node {node_id}".encode()))
 
 
 @dataclass(frozen=True)
@@ -128,21 +131,47 @@ def payload_log(post: Post) -> Row:
     )
     address = IDENTITY_UPDATES if post.is_update else GROUP_MESSAGES
     topic = IDENTITY_UPDATE_CREATED_TOPIC if post.is_update else MESSAGE_SENT_TOPIC
-    # Several posts of a test may share a block: any order that grows with the sequence will do.
-    return log_row(address, topic, data, post.block, post.transaction_hash, post.sequence_id)
+    # Several posts of a test may share a block, and with the registry's logs: any order that grows
+    # with the sequence will do.
+    index = 1000 + post.sequence_id
+    return log_row(address, topic, data, post.block, post.transaction_hash, index)
+
+
+def transaction_row(post: Post) -> Row:
+    event = post.event
+    function = "addIdentityUpdate" if post.is_update else "addMessage"
+    selector = keccak256(f"{function}(bytes32,bytes)".encode())[:4]
+    data = selector + eth_abi.encode(("bytes32", "bytes"), (event.identifier, event.payload))
+    row: Row = dict.fromkeys(tables.TRANSACTIONS.names)
+    return row | {
+        "block_number": post.block,
+        "block_hash": hash_of(post.block),
+        "transaction_hash": post.transaction_hash,
+        "transaction_index": 0,
+        "type": 2,
+        "chain_id": Decimal(31337),
+        "nonce": Decimal(post.sequence_id),
+        "from_address": SENDER,
+        "to_address": IDENTITY_UPDATES if post.is_update else GROUP_MESSAGES,
+        "value": Decimal(0),
+        "input": data,
+        "gas_limit": 2 * post.gas,
+        "max_fee_per_gas": Decimal(2 * 10**9),
+        "max_priority_fee_per_gas": Decimal(1),
+    }
 
 
 def receipt_row(post: Post) -> Row:
-    return {
+    row: Row = dict.fromkeys(tables.RECEIPTS.names)
+    return row | {
         "block_number": post.block,
         "block_hash": hash_of(post.block),
         "transaction_hash": post.transaction_hash,
         "transaction_index": 0,
         "type": 2,
         "status": 1,
-        "from_address": b"\x44" * 20,
-        "to_address": GROUP_MESSAGES,
-        "contract_address": None,
+        "from_address": SENDER,
+        "to_address": IDENTITY_UPDATES if post.is_update else GROUP_MESSAGES,
         "gas_used": post.gas,
         "cumulative_gas_used": post.gas,
         "effective_gas_price": 10**9 + 1,
@@ -150,7 +179,8 @@ def receipt_row(post: Post) -> Row:
 
 
 def block_row(number: int) -> Row:
-    return {
+    row: Row = dict.fromkeys(tables.BLOCKS.names)
+    return row | {
         "number": number,
         "hash": hash_of(number),
         "parent_hash": hash_of(number - 1),
@@ -164,8 +194,41 @@ def block_row(number: int) -> Row:
     }
 
 
+Act = Callable[[History], None]
+
+
+def administration(registry: Sequence[Row], acts: Mapping[int, Act]) -> list[Row]:
+    """Return the contracts' deployment, and each NodeUpdated after the events that announce it.
+
+    ``acts`` are by block: what else happens there.
+    """
+    history = History(block=FIRST_BLOCK)
+    history.deploy()
+    known: set[int] = set()
+    for row in sorted(registry, key=lambda row: (row["block_number"], row["log_index"])):
+        node = decode_node_updated(log_from_row(row))
+        history.block = row["block_number"]
+        entry = {"key": node.signing_key, "is_enabled": node.is_enabled}
+        if node.node_id in known:
+            history.set_status(node.node_id, **entry)
+        else:
+            history.add_node(node.node_id, **entry)
+        known.add(node.node_id)
+    for block, act in acts.items():
+        history.block = block
+        act(history)
+    return [
+        log._asdict() | {"topics": list(log.topics), "block_hash": hash_of(log.block_number)}
+        for log in history.logs
+    ]
+
+
 def write_chain(
-    directory: Path, posts: Sequence[Post], registry: Sequence[Row], **about: Any
+    directory: Path,
+    posts: Sequence[Post],
+    registry: Sequence[Row],
+    acts: Mapping[int, Act] | None = None,
+    **about: Any,
 ) -> Path:
     """Write a chain export; ``about`` overrides what its manifest says."""
     about = {"from_block": FIRST_BLOCK, "to_block": LAST_BLOCK} | about
@@ -176,13 +239,16 @@ def write_chain(
         "sequence_before": min(held, default=1) - 1,
         "sequence_after": max(held, default=0),
     } | about
-    logs = [*registry, *map(payload_log, posts)]
-    receipts = {post.transaction_hash: receipt_row(post) for post in posts}
-    with ExportWriter(directory, CHAIN_SCHEMAS) as writer:
-        writer.write("blocks", [block_row(number) for number in numbers])
-        writer.write("receipts", list(receipts.values()))
-        writer.write("logs", [row for row in logs if row["block_number"] in numbers])
-        _finish(writer, "chain", about)
+    logs = [*administration(registry, acts or {}), *map(payload_log, posts)]
+    sent = {post.transaction_hash: post for post in posts}
+    rows = {
+        "blocks": [block_row(number) for number in numbers],
+        "transactions": [transaction_row(post) for post in sent.values()],
+        "receipts": [receipt_row(post) for post in sent.values()],
+        "logs": [row for row in logs if row["block_number"] in numbers],
+    }
+    chunks = {name: [table] for name, table in rows.items()}
+    write_folder(directory, CHAIN_SCHEMAS, chunks, **_manifest("chain", about))
     return directory
 
 
@@ -192,9 +258,9 @@ def write_node(directory: Path, envelopes: Sequence[bytes], key: SigningKey, **a
     The columns beside the raw envelopes are wrong on purpose: the audit must not use them.
     """
     about = {"node_public_key": "0x" + key.public_key.hex()} | about
-    with ExportWriter(directory, {"envelopes": tables.ENVELOPES}) as writer:
-        writer.write("envelopes", [_envelope_row(n, e) for n, e in enumerate(envelopes, start=1)])
-        _finish(writer, "node", about)
+    rows = [_envelope_row(n, e) for n, e in enumerate(envelopes, start=1)]
+    schemas = {"envelopes": tables.ENVELOPES}
+    write_folder(directory, schemas, {"envelopes": [rows]}, **_manifest("node", about))
     return directory
 
 
@@ -213,7 +279,7 @@ def _envelope_row(position: int, envelope: bytes) -> Row:
     }
 
 
-def _finish(writer: ExportWriter, kind: str, about: Mapping[str, Any]) -> Manifest:
+def _manifest(kind: str, about: Mapping[str, Any]) -> Row:
     to_block = about.get("to_block", LAST_BLOCK)
     defaults = {
         "kind": kind,
@@ -228,7 +294,7 @@ def _finish(writer: ExportWriter, kind: str, about: Mapping[str, Any]) -> Manife
         "to_block": to_block,
         "to_block_hash": "0x" + hash_of(to_block).hex(),
     }
-    return writer.finish(**(defaults | about))
+    return defaults | about
 
 
 def rewrite_table(export: Path, file_name: str, table: pa.Table) -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chainkit_jobs.cli import _parse_node
+from chainkit_jobs.cli.reconcile import _parse_node
 from chainkit_jobs.findings import FINDINGS, MEANINGS, Code, complete, finding_id
 from chainkit_jobs.outputs import json_value
 

@@ -63,9 +63,17 @@ def summary(**changes: Any) -> dict[str, Any]:
                 "findings": {"ENVELOPE_ALTERED": 1},
             }
         ],
+        "trust": None,
         "findings_total": 1,
         "not_compared": [EVIL],
     } | changes
+
+
+TRUST = {
+    "block_hash": "0x" + "5f" * 32,
+    "proved": {"blocks": 20, "transactions": 9, "receipts": 9, "logs": 12345},
+    "not_proved": [EVIL],
+}
 
 
 def finding(**changes: Any) -> dict[str, Any]:
@@ -114,6 +122,24 @@ def test_render__hostile_text__is_escaped_everywhere() -> None:
 
     assert EVIL not in page
     assert page.count("&lt;script&gt;") == 3
+
+
+def test_render__chain_export_that_was_proved__says_from_what_and_what_was_not() -> None:
+    page = render(summary(trust=TRUST), [finding()], [], plots())
+
+    assert "proved from this one hash" in page
+    assert TRUST["block_hash"] in page
+    assert "12\u2009345 logs." in page
+    assert EVIL not in page
+    assert "In the chain export: &lt;script&gt;" in page
+    assert "no trusted block hash" not in page
+
+
+def test_render__chain_export_that_was_not_proved__says_so() -> None:
+    page = render(summary(), [finding()], [], plots())
+
+    assert "<b>None.</b> The chain export was believed as it is" in page
+    assert "no trusted block hash" in page
 
 
 def test_render__whole_page__refers_to_nothing_outside() -> None:

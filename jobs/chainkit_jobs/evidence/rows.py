@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.findings import Code
 
-_COLUMNS = (
+COLUMNS: Final = (
     "code",
     "node_id",
     "originator_id",
     "sequence_id",
     "block_number",
+    "log_index",
     "transaction_hash",
     "expected_digest",
     "served_digest",
@@ -26,6 +24,7 @@ _COLUMNS = (
     "envelope",
     "detail",
 )
+"""Columns of findings.FINDINGS that are found; the others follow from them."""
 
 
 def node_findings(judged: DataFrame, served: DataFrame, raw: DataFrame) -> DataFrame:
@@ -61,7 +60,7 @@ def _row_findings(judged: DataFrame, served: DataFrame, raw: DataFrame) -> DataF
         .withColumn("detail", _row_detail())
     )
     # The same bytes served twice are one thing found, beside the duplication itself.
-    return _with_chain(found).select(*_COLUMNS).distinct()
+    return _with_chain(found).select(*COLUMNS).distinct()
 
 
 def _row_codes() -> Column:
@@ -108,100 +107,15 @@ def _key_findings(judged: DataFrame) -> DataFrame:
     for name in ("served_digest", "served_transaction_hash", "envelope"):
         found = found.withColumn(name, nothing.cast("binary"))
     found = found.withColumn("signature_problem", nothing.cast("string"))
-    return _with_chain(found).select(*_COLUMNS)
+    return _with_chain(found).select(*COLUMNS)
 
 
 def _with_chain(found: DataFrame) -> DataFrame:
     return found.withColumns(
         {
             "block_number": sf.col("chain.block_number"),
+            "log_index": sf.col("chain.log_index"),
             "transaction_hash": sf.col("chain.transaction_hash"),
             "expected_digest": sf.col("chain.digest"),
         }
     )
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceBounds:
-    """What a chain export must hold, by the contract's counter, and what it does hold."""
-
-    before: int | None
-    """The counter before its first block; None where it was not read."""
-    first: int | None
-    """The lowest sequence that it holds; None where it holds none, as for ``last``."""
-    last: int | None
-    after: int | None
-    """The counter in its last block; None where it was not read."""
-
-    def missing_at_ends(self) -> list[tuple[int, int]]:
-        """Return the first and last of each run of sequences that was cut off."""
-        if self.first is None or self.last is None:
-            runs = [(self.before, self.after)]
-        else:
-            runs = [(self.before, self.first - 1), (self.last, self.after)]
-        return [
-            (below + 1, last)
-            for below, last in runs
-            if below is not None and last is not None and below < last
-        ]
-
-
-def chain_findings(keys: DataFrame, bounds: SequenceBounds) -> list[dict[str, Any]]:
-    """Return the findings about the chain export itself: its gaps and its repetitions.
-
-    ``keys`` comes from reconcile.compare_keys.
-    """
-    cut = [
-        _chain_row(
-            Code.CHAIN_SEQUENCE_GAP, BLOCKCHAIN_ORIGINATOR_ID, Decimal(first), _missing(first, last)
-        )
-        for first, last in bounds.missing_at_ends()
-    ]
-    if bounds.first is None or bounds.last is None:
-        return cut
-    return cut + _findings_between(keys, bounds.first, bounds.last)
-
-
-def _findings_between(keys: DataFrame, first: int, last: int) -> list[dict[str, Any]]:
-    is_absent = sf.col("chain_count") == 0
-    is_gap_start = is_absent & sf.col("follows") & (sf.col("sequence_id") < Decimal(last))
-    is_gap_end = ~is_absent & ~sf.col("follows") & (sf.col("sequence_id") > Decimal(first))
-    edges = keys.filter(is_gap_start | is_gap_end | (sf.col("chain_count") > 1)).orderBy(
-        "originator_id", "sequence_id"
-    )
-    rows = edges.select("originator_id", "sequence_id", "chain_count", "follows").collect()
-    starts = [row for row in rows if row["chain_count"] == 0]
-    ends = [row for row in rows if row["chain_count"] > 0 and not row["follows"]]
-    found = [
-        _chain_row(
-            Code.CHAIN_SEQUENCE_GAP,
-            start["originator_id"],
-            start["sequence_id"],
-            _missing(int(start["sequence_id"]), int(end["sequence_id"]) - 1),
-        )
-        for start, end in zip(starts, ends, strict=True)
-    ]
-    return found + [
-        _chain_row(
-            Code.CHAIN_SEQUENCE_REPEATED,
-            row["originator_id"],
-            row["sequence_id"],
-            f"held {row['chain_count']} times",
-        )
-        for row in rows
-        if row["chain_count"] > 1
-    ]
-
-
-def _missing(first: int, last: int) -> str:
-    return f"sequence {first}" if first == last else f"sequences {first} to {last}"
-
-
-def _chain_row(code: Code, originator_id: int, sequence_id: Decimal, detail: str) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(_COLUMNS)
-    return row | {
-        "code": code.value,
-        "originator_id": originator_id,
-        "sequence_id": sequence_id,
-        "detail": detail,
-    }

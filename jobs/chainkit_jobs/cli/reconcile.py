@@ -1,0 +1,125 @@
+"""``chainkit audit reconcile``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.options import echo_json, json_option
+from chainkit_jobs.cli.options import (
+    EXIT_FINDINGS,
+    EXIT_NOT_COMPARED,
+    master_option,
+    out_option,
+    trust_option,
+)
+from chainkit_jobs.findings import Severity
+
+
+@click.command("reconcile", cls=CompleteCommand)
+@click.option(
+    "--chain",
+    "chain_path",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Chain export, as `chainkit audit export-chain` writes it.",
+)
+@click.option(
+    "--node",
+    "node_arguments",
+    required=True,
+    multiple=True,
+    metavar="[ID=]DIR",
+    help="Node export, as `chainkit index export` writes it; without its id, found by its key.",
+)
+@out_option("Folder")
+@trust_option()
+@click.option(
+    "--fail-on",
+    type=click.Choice([severity.value for severity in Severity]),
+    default=Severity.MINOR.value,
+    show_default=True,
+    help="Least severity of a finding that makes the exit code 1.",
+)
+@master_option
+@json_option
+def reconcile_command(
+    chain_path: Path,
+    node_arguments: tuple[str, ...],
+    out: Path,
+    trusted_hash: bytes | None,
+    fail_on: str,
+    master: str,
+    as_json: bool,
+) -> None:
+    """Compare the exports of two or more nodes with a chain export.
+
+    Exits 0 if all is as it must be, 1 with findings of the severity given or graver, 2 if something
+    could not be compared.
+
+    \b
+    Example:
+      chainkit audit reconcile --chain chain/ --trust 0x5f3e… --node node-a/ --node 200=node-b/ \\
+        --out audit/
+    """
+    if len(node_arguments) < 2:
+        raise click.UsageError("expected two or more of --node, got 1")
+    nodes = [_parse_node(argument) for argument in node_arguments]
+    from chainkit_jobs.audit import read_inputs, run_audit
+    from chainkit_jobs.outputs import check_free, write_outputs
+    from chainkit_jobs.proof import check_trusted_hash
+    from chainkit_jobs.session import spark_session
+
+    check_free(out)
+    inputs = read_inputs(chain_path, nodes)
+    if trusted_hash is not None:
+        check_trusted_hash(inputs.chain, trusted_hash)
+    with spark_session(master) as spark:
+        result = run_audit(spark, inputs, trusted_hash)
+    summary = write_outputs(out, result)
+    if as_json:
+        echo_json(summary)
+    else:
+        _echo_summary(summary, out)
+    if result.comparability.set_aside:
+        for sentence in result.comparability.set_aside.values():
+            click.echo(f"error: {sentence}", err=True)
+        sys.exit(EXIT_NOT_COMPARED)
+    least = Severity(fail_on).rank
+    if any(Severity(row["severity"]).rank <= least for row in result.findings):
+        sys.exit(EXIT_FINDINGS)
+
+
+def _parse_node(argument: str) -> tuple[int | None, Path]:
+    """Take ``ID=DIR`` apart; a folder whose name holds no id before ``=`` is a folder."""
+    identity, separator, directory = argument.partition("=")
+    if separator and identity.isdecimal():
+        return int(identity), Path(directory)
+    return None, Path(argument)
+
+
+def _echo_summary(summary: Mapping[str, Any], out: Path) -> None:
+    chain = summary["chain"]
+    click.echo(
+        f"{chain['payloads']} payloads ({chain['quarantined']} malformed) in blocks "
+        f"{chain['from_block']} to {chain['to_block']}\n"
+    )
+    click.echo(f"{'node':>6}  {'status':<9}{'expected':>9}{'served':>9}{'matched':>9}  findings")
+    for node in summary["nodes"]:
+        status = "enabled" if node["is_enabled"] else "disabled"
+        codes = ", ".join(f"{code} {count}" for code, count in node["findings"].items()) or "none"
+        counts = [node["expected"], node["served"], node["matched"]]
+        if not node["compared"]:
+            counts, codes = ["-"] * 3, "not compared"
+        numbers = "".join(f"{count:>9}" for count in counts)
+        click.echo(f"{node['node_id']:>6}  {status:<9}{numbers}  {codes}")
+    for sentence in summary["not_compared"]:
+        click.echo(f"not compared: {sentence}")
+    total = summary["findings_total"]
+    click.echo(f"\n{total} finding{'' if total == 1 else 's'}; see {out / 'report.html'}")

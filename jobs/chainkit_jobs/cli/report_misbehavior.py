@@ -1,0 +1,51 @@
+"""``chainkit audit report-misbehavior``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.options import keystore_option, password_option
+from chainkit_jobs.cli.options import out_option
+
+
+@click.command("report-misbehavior", cls=CompleteCommand)
+@click.option(
+    "--findings",
+    "findings_path",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Output of `chainkit audit reconcile`.",
+)
+@click.option("--finding", "finding_id", required=True, metavar="ID", help="Id of the finding.")
+@keystore_option
+@password_option
+@out_option("File")
+def report_misbehavior_command(
+    findings_path: Path,
+    finding_id: str,
+    keystore_path: Path,
+    password_path: Path | None,
+    out: Path,
+) -> None:
+    """Sign a report of type BLOCKCHAIN_INCONSISTENCY that carries a finding's evidence.
+
+    \b
+    Example:
+      chainkit audit report-misbehavior --findings audit/ --finding 1f0c2a9be51d3c77 \\
+        --keystore auditor.json --out report.pb
+    """
+    from chainkit.cli.key import load_signing_key
+    from chainkit_jobs.evidence.misbehavior import read_finding, report_finding, write_report
+
+    finding = read_finding(findings_path, finding_id)
+    key = load_signing_key(keystore_path, password_path)
+    report = report_finding(finding, time.time_ns(), key)
+    write_report(out, report)
+    click.echo(
+        f"{out}: {finding['code']}, sequence {finding['sequence_id']}, node {finding['node_id']}"
+    )

@@ -18,11 +18,15 @@ export VIRTUAL_ENV := $(CURDIR)/.venv
 export APE_DATA_FOLDER := $(CACHE)/ape
 export SOLCX_BINARY_PATH := $(CACHE)/solcx
 export UV_PYTHON_DOWNLOADS := never
+# The tests start Python hundreds of times: it must not compile its packages each time.
+export PYTHONDONTWRITEBYTECODE :=
 # Spark must not look for the machine's name on a network.
 export SPARK_LOCAL_IP := 127.0.0.1
 
 CONTRACTS := $(shell find contracts -name '*.sol')
 PYTEST := python -m pytest
+# A file's tests share chains and servers, so they stay together; files begin in the given order.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: all help setup check format test unit forge coverage contracts integration fuzz soak \
   bench-index mutation gas demo localnet lock generate clean
@@ -93,7 +97,7 @@ format: setup  ## rewrite the sources in the one format
 test: check unit forge coverage contracts integration  ## everything that must hold (what CI runs)
 
 unit: setup  ## tests without sockets, in seconds
-	$(PYTEST) tests/unit -q
+	$(PYTEST) tests/unit -q $(PARALLEL)
 
 forge: setup  ## fuzz and invariant suites of the contracts
 	forge test
@@ -102,10 +106,12 @@ coverage: setup  ## fail unless these suites reach every branch of the contracts
 	python tools/check_coverage.py
 
 contracts: setup  ## the contracts, through Ape on anvil
-	$(PYTEST) -p ape.pytest.plugin tests/contracts -q
+	$(PYTEST) -p ape.pytest.plugin tests/contracts -q $(PARALLEL)
 
 integration: setup  ## real anvil, databases and Spark
-	$(PYTEST) tests/verification tests/indexer tests/jobs tests/council tests/e2e -q -rs
+	$(PYTEST) tests/e2e/test_gas_study.py tests/indexer tests/verification tests/council -q -rs $(PARALLEL)
+	@# Spark and the demo use all cores themselves.
+	$(PYTEST) tests/jobs tests/e2e/test_demo.py -q -rs
 	python -m tools.gas_study --check
 
 fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its seed

@@ -25,6 +25,9 @@ from scripts import deploy as script
 PAYLOAD_BOUNDS = (2, 60_000)
 """The least and the greatest payload of the contracts under test, in bytes: both cheap to reach."""
 
+LONGEST = ("test_upgrade_checks.py", "test_deploy_failures.py", "test_deploy.py")
+"""What two workers begin with: begun last, it would leave one of them idle."""
+
 _anvil = pytest.StashKey[Anvil]()
 
 # An account is the same on any state of the chain: Ape need not rebase its snapshots for it.
@@ -39,6 +42,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     config.stash[_anvil].stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @dataclass(frozen=True)
@@ -202,8 +209,9 @@ def record(tmp_path: Path) -> Path:
     return tmp_path / "record.json"
 
 
-@pytest.fixture(scope="module")
+@stateless
 def packaged() -> Any:
+    """The contracts as the deploy script compiles them, which takes long."""
     return script.packaged_contracts()
 
 

@@ -31,6 +31,7 @@ class Killed(BaseException):
     """What nothing catches, as nothing catches SIGKILL."""
 
 
+@pytest.mark.usefixtures("compiled_once")
 @pytest.mark.parametrize("folder", ["/proc", "none", "file"])
 def test_deploy__where_no_record_can_be_written__sends_nothing(
     endpoint, deployer, tmp_path, folder

@@ -2,7 +2,6 @@ import gzip
 import json
 import shutil
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -139,29 +138,25 @@ def changed_contracts(folder, change):
     return folder
 
 
-@pytest.fixture(scope="module")
-def verdicts(tmp_path_factory):
-    def verdict(name):
-        folder = changed_contracts(tmp_path_factory.mktemp(name), (UNSAFE | SAFE)[name])
-        return run("check", "--root", folder, "--json")
-
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        return dict(zip(UNSAFE | SAFE, pool.map(verdict, UNSAFE | SAFE), strict=True))
+def verdict(tmp_path, change):
+    return run("check", "--root", changed_contracts(tmp_path, change), "--json")
 
 
-@pytest.mark.parametrize("name", UNSAFE)
-def test_check__with_an_unsafe_change__names_the_fault(name, verdicts):
-    assert verdicts[name].returncode == 1, verdicts[name].stderr
-    answer = json.loads(verdicts[name].stdout)
+@pytest.mark.parametrize("change", UNSAFE.values(), ids=UNSAFE)
+def test_check__with_an_unsafe_change__names_the_fault(tmp_path, change):
+    result = verdict(tmp_path, change)
+    assert result.returncode == 1, result.stderr
+    answer = json.loads(result.stdout)
     faults = [fault for upgrade in answer["upgrades"] for fault in upgrade["faults"]]
     assert not answer["safe"]
-    assert UNSAFE[name].fault in {fault["kind"] for fault in faults}
+    assert change.fault in {fault["kind"] for fault in faults}
     assert all(fault["place"] and fault["text"] for fault in faults)
 
 
-@pytest.mark.parametrize("name", SAFE)
-def test_check__with_a_safe_change__accepts_it(name, verdicts):
-    assert verdicts[name].returncode == 0, verdicts[name].stdout + verdicts[name].stderr
+@pytest.mark.parametrize("change", SAFE.values(), ids=SAFE)
+def test_check__with_a_safe_change__accepts_it(tmp_path, change):
+    result = verdict(tmp_path, change)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_check__of_this_project__accepts_contracts_and_successors():

@@ -62,6 +62,8 @@ class Mortal:
     def begin_again(self) -> None:
         """Go on with an empty database."""
         self.location, self.has_tables = self.new_location(), False
+        # A life that ends where the last database ended got on nevertheless.
+        self.position = None
 
     def begin(self, url: str, *options: str) -> None:
         """Start a process that has a random time to live."""

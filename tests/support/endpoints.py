@@ -5,7 +5,7 @@ from chainkit.chain import Endpoint, RetryPolicy
 LONGEST_ANSWER_BYTES = 2**21
 
 
-def impatient_endpoint(url: str, timeout_seconds: float = 0.5) -> Endpoint:
+def impatient_endpoint(url: str, timeout_seconds: float = 2.0) -> Endpoint:
     return Endpoint.connect(
         url,
         timeout_seconds,

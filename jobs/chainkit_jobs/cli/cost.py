@@ -1,0 +1,55 @@
+"""``chainkit audit cost``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.options import echo_json, json_option
+from chainkit_jobs.cli.options import master_option, out_option
+
+
+@click.command("cost", cls=CompleteCommand)
+@click.option(
+    "--chain",
+    "chain_path",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Chain export, as `chainkit audit export-chain` writes it.",
+)
+@out_option("Folder")
+@master_option
+@json_option
+def cost_command(chain_path: Path, out: Path, master: str, as_json: bool) -> None:
+    """Say what a chain cost, by contract, function, payer, hour, day and payload size.
+
+    Exits 0, or 2 if the export cannot be read.
+
+    \b
+    Example:
+      chainkit audit cost --chain chain/ --out cost/
+    """
+    import json
+
+    from chainkit_jobs.cost.job import cost_tables, read_chain
+    from chainkit_jobs.cost.outputs import write_costs
+    from chainkit_jobs.cost.terminal import cost_lines
+    from chainkit_jobs.cost.writing import json_text
+    from chainkit_jobs.outputs import check_free
+    from chainkit_jobs.session import spark_session
+
+    check_free(out)
+    chain = read_chain(chain_path)
+    with spark_session(master) as spark, cost_tables(spark, chain) as costs:
+        summary = write_costs(out, costs)
+    if as_json:
+        echo_json(json.loads(json_text(summary)))
+        return
+    for line in cost_lines(summary):
+        click.echo(line)
+    click.echo(
+        f"\n{sum(summary['rows'].values())} rows in {len(summary['rows'])} tables; see {out}"
+    )

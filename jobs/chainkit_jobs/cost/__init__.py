@@ -1,0 +1,1 @@
+"""What a chain cost: one row of costs per transaction, cut by who, what, when and how large."""

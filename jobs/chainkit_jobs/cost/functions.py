@@ -1,0 +1,48 @@
+"""The functions of our contracts by their selectors, from the shipped ABIs alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from eth_utils.abi import collapse_if_tuple
+
+from chainkit.interface import SELECTOR_LENGTH
+from chainkit.signatures import keccak256
+
+CREATION: Final = "(creation)"
+"""A transaction that created the contract."""
+
+INDIRECT: Final = "(through another contract)"
+"""A transaction to a stranger's contract, in which one of ours emitted a log."""
+
+NO_SELECTOR: Final = "(no selector)"
+"""A call with fewer than 4 bytes of calldata."""
+
+SEVERAL: Final = "(several)"
+"""In place of a contract's name: a transaction to another contract, in which several emitted."""
+
+
+@cache
+def selectors(contract: str) -> dict[bytes, str]:
+    """Return the functions of a contract, as ``name(type,…)`` by selector; overloads included.
+
+    Empty for a contract whose ABI this package does not ship.
+    """
+    resource = files("chainkit.abi").joinpath(f"{contract}.json")
+    if not resource.is_file():
+        return {}
+    return {
+        keccak256(signature.encode())[:SELECTOR_LENGTH]: signature
+        for signature in _signatures(resource.read_text())
+    }
+
+
+def _signatures(abi: str) -> Iterator[str]:
+    for entry in json.loads(abi):
+        if entry["type"] == "function":
+            types = ",".join(collapse_if_tuple(item) for item in entry["inputs"])
+            yield f"{entry['name']}({types})"

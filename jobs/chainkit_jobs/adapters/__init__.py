@@ -1,0 +1,1 @@
+"""Chain exports from files that other tools wrote: one adapter per format, one set of checks."""

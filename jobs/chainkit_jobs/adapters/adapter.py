@@ -1,0 +1,101 @@
+"""What an adapter is: it reads files that another tool wrote as rows of chainkit.tables.
+
+It converts and marks, and decides nothing: whether the rows make a chain is checked for all
+adapters in one place (``chainkit_jobs.adapters.checks``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Final, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from chainkit import tables
+
+SCHEMAS: Final = {
+    "blocks": tables.BLOCKS,
+    "transactions": tables.TRANSACTIONS,
+    "receipts": tables.RECEIPTS,
+    "logs": tables.LOGS,
+}
+"""The tables of a chain export, by name."""
+
+KEYS: Final = {
+    "blocks": ("number",),
+    "transactions": ("block_number", "transaction_index"),
+    "receipts": ("block_number", "transaction_index"),
+    "logs": ("block_number", "log_index"),
+}
+"""What a row of each table is told from the others by: the height, and an index in the block. It
+is also the order of an export."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that an adapter reads, and what its name promises."""
+
+    name: str
+    """Relative to the source folder, with slashes: what the rows' ``source_file`` holds."""
+    table: str
+    """The canonical table that it becomes."""
+    first_block: int | None = None
+    last_block: int | None = None
+    """The last block that the file covers, included; None where the name tells no range. A table
+    whose range is told may have no rows for a block, but none outside of it."""
+    day: date | None = None
+    """The UTC day that the file holds, where the source is cut by days."""
+    chain_id: int | None = None
+    """The chain, where the name tells it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTables:
+    """The rows of a source: the columns of chainkit.tables in their order, and three more.
+
+    ``source_file``: string, the SourceFile's name. ``row_chain_id``: decimal(38,0), null where the
+    row does not name its chain. ``fault``: FAULT_TYPE, null where the row is fine, else the first
+    thing that is wrong with it; the cell is then null. Every column may be null, whatever
+    chainkit.tables says. Where the source does not tell ``cumulative_gas_used``, it is null, and
+    the import takes it from the sum of ``gas_used``. No row is dropped, repaired or merged.
+    """
+
+    blocks: DataFrame
+    transactions: DataFrame
+    receipts: DataFrame
+    logs: DataFrame
+    receipts_are_derived: bool = False
+    """Whether the receipts come from the rows of the transactions: faults are told once."""
+
+    def items(self) -> tuple[tuple[str, DataFrame], ...]:
+        """Return the tables' names and frames."""
+        return tuple((name, getattr(self, name)) for name in SCHEMAS)
+
+
+class Adapter(Protocol):
+    """Reads one format. It has no state; everything is told by the folder."""
+
+    @property
+    def name(self) -> str:
+        """Return the format: the value of ``--format`` and of the manifest's ``source``."""
+        ...
+
+    def files(self, directory: Path) -> Sequence[SourceFile]:
+        """List the files that ``read`` reads, in the order of their names.
+
+        Raises StoreError for a folder that holds none of a table's, or one with a name that the
+        tool never gives.
+        """
+        ...
+
+    def read(self, spark: SparkSession, directory: Path) -> SourceTables:
+        """Return the rows, lazily, with explicit schemas.
+
+        Raises StoreError that names the file where its columns or types are not the format's
+        (expected, got), or columns that an audit needs were left out: then with the command that
+        writes them.
+        """
+        ...

@@ -1,0 +1,191 @@
+"""cryo's Parquet files (version 0.3): ``<network>__<dataset>__<from>_to_<to>.parquet``.
+
+Both ends of a file's range are included, although cryo's own option ``--blocks FROM:TO`` leaves
+``TO`` out. Bytes may be raw or, after ``--hex``, text. cryo has no receipts: they are made of the
+transactions, whose rows hold gas used and success; the sum of the gas is counted here, and the
+address of a created contract follows from sender and nonce. Nothing of that is believed: a block's
+receipts root proves it. What cryo never writes is null: of headers the gas limit, uncles,
+difficulty, mix hash, nonce, and all that came with Shanghai and later; of transactions signatures,
+access lists, blobs and authorizations, and whether a legacy transaction names its chain. Such
+headers and transactions cannot be proved by their own hashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BinaryType
+
+from chainkit import tables
+from chainkit.execution import create_address
+from chainkit_jobs.adapters.adapter import SourceFile, SourceTables
+from chainkit_jobs.adapters.cells import (
+    Cell,
+    canonical_rows,
+    hex_text,
+    number_text,
+    raw_bytes,
+    relative_path,
+    unknown,
+    whole_number,
+)
+from chainkit_jobs.adapters.cryo_files import COLUMNS, common_types, list_files, spark_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Cryo:
+    """The adapter."""
+
+    @property
+    def name(self) -> str:
+        """Return ``cryo``."""
+        return "cryo"
+
+    def files(self, directory: Path) -> Sequence[SourceFile]:
+        """List the Parquet files of the three datasets; cryo's other datasets are passed over.
+
+        Raises StoreError where a dataset has no file, or a file's name is none of cryo's.
+        """
+        return list_files(directory)
+
+    def read(self, spark: SparkSession, directory: Path) -> SourceTables:
+        """Return the rows. Raises StoreError where a file lacks a column or has another type."""
+        files = self.files(directory)
+        frames: dict[str, DataFrame] = {}
+        is_hex: dict[str, bool] = {}
+        for dataset in COLUMNS:
+            paths = [directory / file.name for file in files if file.table == dataset]
+            types = common_types(paths, dataset)
+            is_hex[dataset] = types["block_hash"] == pa.large_string()
+            frame = spark.read.schema(spark_schema(types)).parquet(*map(str, paths))
+            # Hidden columns do not outlive a select.
+            frames[dataset] = frame.select("*", relative_path(directory).alias("file"))
+        transactions = frames["transactions"]
+        return SourceTables(
+            blocks=_blocks(frames["blocks"], is_hex["blocks"]),
+            transactions=_transactions(transactions, is_hex["transactions"]),
+            receipts=_receipts(transactions, is_hex["transactions"]),
+            logs=_logs(frames["logs"], is_hex["logs"]),
+            receipts_are_derived=True,
+        )
+
+
+def _bytes(is_hex: bool, name: str, length: int | None = None, required: bool = True) -> Cell:
+    return (hex_text if is_hex else raw_bytes)(name, length, required)
+
+
+def _blocks(frame: DataFrame, is_hex: bool) -> DataFrame:
+    as_bytes = partial(_bytes, is_hex)
+    cells = {
+        "number": whole_number("block_number", pa.int64()),
+        "hash": as_bytes("block_hash", 32),
+        "parent_hash": as_bytes("parent_hash", 32),
+        "miner": as_bytes("author", 20),
+        "state_root": as_bytes("state_root", 32),
+        "transactions_root": as_bytes("transactions_root", 32),
+        "receipts_root": as_bytes("receipts_root", 32),
+        "logs_bloom": as_bytes("logs_bloom", 256),
+        "gas_used": whole_number("gas_used", pa.int64()),
+        "timestamp": whole_number("timestamp", pa.int64()),
+        "extra_data": as_bytes("extra_data"),
+        "base_fee_per_gas": whole_number("base_fee_per_gas", tables.WEI, required=False),
+    }
+    return canonical_rows(frame, "blocks", cells, sf.col("file"), row_chain_id=sf.col("chain_id"))
+
+
+def _transactions(frame: DataFrame, is_hex: bool) -> DataFrame:
+    as_bytes = partial(_bytes, is_hex)
+    wei = partial(whole_number, type_=tables.WEI)
+    is_typed, has_own_fees = sf.col("transaction_type") > 0, sf.col("transaction_type") > 1
+    price = wei("gas_price")
+    cells = {
+        "block_number": whole_number("block_number", pa.int64()),
+        "block_hash": as_bytes("block_hash", 32),
+        "transaction_hash": as_bytes("transaction_hash", 32),
+        "transaction_index": whole_number("transaction_index", pa.int64()),
+        "type": _type(),
+        # An old transaction may be valid on any chain: only later types always name theirs.
+        "chain_id": _where(is_typed, wei("chain_id")),
+        "nonce": whole_number("nonce", tables.UINT64),
+        "from_address": as_bytes("from_address", 20),
+        "to_address": as_bytes("to_address", 20, required=False),
+        "value": number_text("value_string", tables.WEI),
+        "input": as_bytes("input"),
+        "gas_limit": whole_number("gas_limit", pa.int64()),
+        # Of a type with fees of its own, cryo's price is what was paid.
+        "gas_price": _where(~sf.coalesce(has_own_fees, sf.lit(False)), price),
+        "max_fee_per_gas": wei("max_fee_per_gas", required=False),
+        "max_priority_fee_per_gas": wei("max_priority_fee_per_gas", required=False),
+    }
+    return canonical_rows(
+        frame, "transactions", cells, sf.col("file"), row_chain_id=sf.col("chain_id")
+    )
+
+
+def _receipts(frame: DataFrame, is_hex: bool) -> DataFrame:
+    as_bytes = partial(_bytes, is_hex)
+    sender, recipient = as_bytes("from_address", 20), as_bytes("to_address", 20, required=False)
+    nonce = whole_number("nonce", tables.UINT64)
+    created = _created_address(sender.value, nonce.value)
+    cells = {
+        "block_number": whole_number("block_number", pa.int64()),
+        "block_hash": as_bytes("block_hash", 32),
+        "transaction_hash": as_bytes("transaction_hash", 32),
+        "transaction_index": whole_number("transaction_index", pa.int64()),
+        "type": _type(),
+        "status": Cell(sf.col("success").cast("long"), unknown(pa.int64()).fault),
+        "from_address": sender,
+        "to_address": recipient,
+        "contract_address": Cell(created, unknown(pa.binary()).fault),
+        "gas_used": whole_number("gas_used", pa.int64()),
+        "effective_gas_price": whole_number("gas_price", tables.WEI),
+    }
+    return canonical_rows(frame, "receipts", cells, sf.col("file"), row_chain_id=sf.col("chain_id"))
+
+
+def _logs(frame: DataFrame, is_hex: bool) -> DataFrame:
+    as_bytes = partial(_bytes, is_hex)
+    topics = [as_bytes(f"topic{index}", 32, required=False) for index in range(4)]
+    present = sf.array_compact(sf.array(*(topic.value for topic in topics)))
+    cells = {
+        "block_number": whole_number("block_number", pa.int64()),
+        "block_hash": as_bytes("block_hash", 32),
+        "transaction_hash": as_bytes("transaction_hash", 32),
+        "transaction_index": whole_number("transaction_index", pa.int64()),
+        "log_index": whole_number("log_index", pa.int64()),
+        "address": as_bytes("address", 20),
+        "topics": Cell(present, sf.coalesce(*(topic.fault for topic in topics))),
+        "data": as_bytes("data"),
+    }
+    return canonical_rows(frame, "logs", cells, sf.col("file"), row_chain_id=sf.col("chain_id"))
+
+
+def _type() -> Cell:
+    """Endpoints that know no types say none: then it is a legacy transaction."""
+    cell = whole_number("transaction_type", pa.int64(), required=False)
+    is_legacy = sf.col("transaction_type").isNull()
+    return Cell(sf.when(is_legacy, sf.lit(0)).otherwise(cell.value), cell.fault)
+
+
+def _where(condition: Column, cell: Cell) -> Cell:
+    return Cell(sf.when(condition, cell.value), sf.when(condition, cell.fault))
+
+
+def _created_address(sender: Column, nonce: Column) -> Column:
+    """Return the address of the contract that a transaction creates, null for any other."""
+    create = sf.udf(_create_address, BinaryType(), useArrow=False)
+    # What a condition leaves out is computed all the same, unless it has no sender.
+    return create(sf.when(sf.col("to_address").isNull(), sender), nonce)
+
+
+def _create_address(sender: bytearray | None, nonce: Decimal | None) -> bytes | None:
+    if sender is None or nonce is None:
+        return None
+    return create_address(bytes(sender), int(nonce))

@@ -1,0 +1,147 @@
+"""``chainkit audit import-chain``."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.options import deployment_option, echo_json, json_option
+from chainkit_jobs.chain_export.limits import DEFAULT_RANGE_BLOCKS
+from chainkit_jobs.cli.options import EXIT_FINDINGS, master_option
+
+if TYPE_CHECKING:
+    from chainkit.exports import Manifest
+    from chainkit_jobs.adapters.faults import Fault
+    from chainkit_jobs.adapters.importing import Imported
+
+FORMATS: Final = ("aws", "bigquery", "cryo", "ethereum-etl")
+
+_height = click.IntRange(min=0)
+
+
+@click.command("import-chain", cls=CompleteCommand)
+@click.option(
+    "--format",
+    "format_name",
+    required=True,
+    type=click.Choice(FORMATS),
+    help="Whose files they are.",
+)
+@click.option(
+    "--source",
+    "source",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder with the files.",
+)
+@deployment_option
+@click.option("--from-block", type=_height, metavar="N", help="First block [the deployment's].")
+@click.option("--to-block", type=_height, metavar="N", help="Last block [the source's].")
+@click.option(
+    "--out",
+    "out",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder of the export; it must hold none yet.",
+)
+@click.option(
+    "--range-blocks",
+    type=click.IntRange(min=1),
+    default=DEFAULT_RANGE_BLOCKS,
+    show_default=True,
+    metavar="N",
+    help="Blocks per file.",
+)
+@master_option
+@json_option
+def import_chain_command(
+    format_name: str,
+    source: Path,
+    deployment_path: Path,
+    from_block: int | None,
+    to_block: int | None,
+    out: Path,
+    range_blocks: int,
+    master: str,
+    as_json: bool,
+) -> None:
+    """Make a chain export of files that another tool wrote, if nothing is wrong with them.
+
+    Duplicates, missing or half-written blocks, broken links, rows of other chains or forks, bad
+    encodings and the like are named and counted; then nothing is written. Exits 0 if an export was
+    written, 1 with faults, 2 if the files could not be read. What the files say of themselves is
+    not proved: `verify-chain` does that.
+
+    \b
+    Example:
+      chainkit audit import-chain --format cryo --source cryo/ --deployment record.json \\
+        --out chain/
+    """
+    from chainkit.deployment import read_deployment_record
+    from chainkit_jobs.adapters.importing import import_chain
+    from chainkit_jobs.adapters.registry import ADAPTERS
+    from chainkit_jobs.session import spark_session
+
+    record = read_deployment_record(deployment_path)
+    with spark_session(master) as spark:
+        imported = import_chain(
+            spark,
+            ADAPTERS[format_name],
+            source,
+            record,
+            out,
+            range_blocks,
+            from_block,
+            to_block,
+        )
+    if as_json:
+        echo_json(_as_json(imported))
+    elif imported.manifest is not None:
+        counts = ", ".join(f"{count} {name}" for name, count in _rows(imported.manifest).items())
+        last = f"{imported.manifest.to_block} ({imported.manifest.to_block_hash})"
+        click.echo(f"{out}: {counts}, up to block {last}")
+    else:
+        _echo_faults(imported.faults)
+    if imported.faults:
+        sys.exit(EXIT_FINDINGS)
+
+
+def _echo_faults(faults: tuple[Fault, ...]) -> None:
+    click.echo(f"{'code':<19}{'table':<14}{'count':>9}  first place")
+    for fault in faults:
+        click.echo(f"{fault.code:<19}{fault.table:<14}{fault.count:>9}  {fault.place}")
+        click.echo(f"{'':<19}expected {fault.expected}, got {fault.got}")
+    click.echo(f"\n{len(faults)} kinds of fault; nothing was written")
+
+
+def _as_json(imported: Imported) -> dict[str, Any]:
+    manifest = imported.manifest
+    written = manifest and {
+        "from_block": manifest.from_block,
+        "to_block": manifest.to_block,
+        "to_block_hash": manifest.to_block_hash,
+        "rows": _rows(manifest),
+    }
+    return {
+        "written": written,
+        "faults": [
+            {name: getattr(fault, name) for name in fault.__slots__} for fault in imported.faults
+        ],
+    }
+
+
+def _rows(manifest: Manifest) -> dict[str, int]:
+    from chainkit.exports import table_of
+    from chainkit_jobs.adapters.adapter import SCHEMAS
+
+    rows: Counter[str] = Counter()
+    for name, about in manifest.files.items():
+        rows[table_of(name)] += about["rows"]
+    return {table: rows[table] for table in SCHEMAS}

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
+from chainkit.chain import Endpoint
 from chainkit.cli.key import load_signing_key
 from chainkit.envelope import parse_originator_envelope
 from chainkit.errors import ChainkitError
@@ -165,12 +166,20 @@ class Story:
         exports = [part for operator in self._operators for part in ("--node", operator.export)]
         out = self._folder / "audit"
         chain = self._folder / "chain"
+        last = read_manifest(chain, "chain").to_block
+        # Everybody here asks the same node; an auditor asks another source than the export's.
+        block = Endpoint.connect(self._anvil.url).header(last)
         # 1 is the exit code of "there are findings", which there must be.
-        arguments = ("--chain", chain, *exports, "--out", out)
+        trusted = "0x" + block.hash.hex()
+        arguments = ("--chain", chain, "--trust", trusted, *exports, "--out", out)
         run(self._settings, "audit", "reconcile", *arguments, expected=(0, 1))
         found = self._findings()
         expected = {(item.code, self._faulty.node_id, item.sequence_id) for item in self._injected}
         got = {(row["code"], row["node_id"], int(row["sequence_id"])) for row in found}
+        trust = json.loads((out / "summary.json").read_text())["trust"]
+        self._summary.expect("block hash trusted", trusted, trust["block_hash"])
+        proved = trust["proved"]
+        say(f"{proved['blocks']} blocks and {proved['receipts']} receipts proved from block {last}")
         self._facts["findings"] = count_codes(row["code"] for row in found)
         self._facts["expected_findings"] = count_codes(item.code for item in self._injected)
         self._summary.expect("findings", sorted(expected), sorted(got))

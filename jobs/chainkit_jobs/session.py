@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from chainkit.cli.doctor import JAVA_HINT, MINIMUM_JAVA, java_version
 from chainkit.errors import ConfigurationError
+from chainkit_jobs.cluster import check_master, check_workers, explain_workers, is_local
 
 DEFAULT_MASTER: Final = "local[*]"
-
-_MASTERS: Final = ("local", "spark://", "k8s://", "yarn")
 
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -37,6 +41,9 @@ _LOCAL_SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "8",
 }
 
+_LOCAL_HEAP: Final = "2g"
+"""Together with a Python process per core, this stays below 4 GiB on two cores."""
+
 
 def require_java() -> None:
     """Raise ConfigurationError, with how to get it, where Java is missing or too old."""
@@ -53,47 +60,83 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """Give a session and stop it at the end; one that runs already is used and left running.
 
-    ``settings`` come on top of the audit's own. Raises ConfigurationError where Java is missing
-    or ``master`` names no cluster that answers.
+    ``settings`` come on top of the audit's own. Under spark-submit the master is the one that it
+    was given, and what it sets is kept. Raises ConfigurationError where Java is missing, where
+    ``master`` names no cluster that answers, or where its workers cannot run the audit.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
-        yield active
+        with explain_workers():
+            yield active
         return
-    if not master.startswith(_MASTERS):
-        expected = f"a URL that begins with {', '.join(_MASTERS)}"
-        raise ConfigurationError("--master", expected, repr(master))
-    require_java()
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not is_submitted:
+        check_master(master)
+        require_java()
     with tempfile.TemporaryDirectory(prefix="chainkit-spark-") as scratch:
-        spark = _start(master, Path(scratch), settings or {})
+        start = _start_submitted if is_submitted else _start
+        spark = start(master, Path(scratch), settings or {})
+        leftover = _local_cluster_folder(spark)
         try:
-            yield spark
+            with explain_workers():
+                if not is_local(_master_of(spark)):
+                    check_workers(spark)
+                yield spark
         finally:
-            spark.stop()
+            _stop(spark, leftover)
 
 
 def _start(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkSession:
-    # Ctrl-C breaks py4j's calls off, which it would tell in tracebacks beside our own sentence.
-    for logger in (logging.getLogger("py4j"), logging.getLogger()):
-        logger.setLevel(logging.CRITICAL)
-    is_local = master.startswith("local")
-    if is_local:
-        # Spark would look for any python3 on the PATH, which need not have this package.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    _silence_py4j()
     log_settings = Path(__file__).parent / "templates" / "log4j2.properties"
-    builder = SparkSession.builder.appName("chainkit audit").master(master)
     all_settings = {
-        **_SETTINGS,
-        **(_LOCAL_SETTINGS if is_local else {}),
-        # A bar per stage for a person at a terminal, nothing for a log.
-        "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.local.dir": str(scratch),
+        **_settings(master, scratch),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_settings.as_uri()}",
         **settings,
     }
-    for name, value in all_settings.items():
+    if is_local(master):
+        # Spark would look for any python3 on the PATH, which need not have this package.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        if "SPARK_DRIVER_MEMORY" not in os.environ:
+            all_settings.setdefault("spark.driver.memory", _LOCAL_HEAP)
+    return _get_or_create(master, {"spark.app.name": "chainkit audit"} | all_settings)
+
+
+def _start_submitted(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkSession:
+    """Start in the Java process that spark-submit started, with all that it was told."""
+    _silence_py4j()
+    SparkContext._ensure_initialized()
+    submitted = SparkConf()
+    own = submitted.get("spark.master", DEFAULT_MASTER) or DEFAULT_MASTER
+    if master not in (DEFAULT_MASTER, own):
+        raise ConfigurationError("--master", f"what spark-submit was given, {own}", repr(master))
+    if is_local(own):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Lost workers and a cluster without a free one are told at this level.
+    defaults = {**_settings(own, scratch), "spark.log.level": "WARN"}
+    kept = {name: value for name, value in defaults.items() if not submitted.contains(name)}
+    spark = _get_or_create(own, kept | dict(settings))
+    # PySpark's own handler calls Java first, which the same Ctrl-C has just ended.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return spark
+
+
+def _settings(master: str, scratch: Path) -> dict[str, str]:
+    """Return the audit's settings; a folder or an address of this machine only where all is."""
+    local = {**_LOCAL_SETTINGS, "spark.local.dir": str(scratch)} if is_local(master) else {}
+    return {
+        **_SETTINGS,
+        **local,
+        # A bar per stage for a person at a terminal, nothing for a log.
+        "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+    }
+
+
+def _get_or_create(master: str, settings: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder.master(master)
+    for name, value in settings.items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
@@ -102,3 +145,30 @@ def _start(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkSess
         causes = [line for line in str(error).splitlines() if "Exception: " in line or "[" in line]
         reason = causes[-1].strip(": \t") if causes else str(error).strip()
         raise ConfigurationError("Spark", f"a session at {master}", reason) from error
+
+
+def _silence_py4j() -> None:
+    # Ctrl-C breaks py4j's calls off, which it would tell in tracebacks beside our own sentence.
+    for logger in (logging.getLogger("py4j"), logging.getLogger()):
+        logger.setLevel(logging.CRITICAL)
+
+
+def _local_cluster_folder(spark: SparkSession) -> Path | None:
+    """Return where the workers of a ``local-cluster`` work: Spark's own folder, never emptied."""
+    if not _master_of(spark).startswith("local-cluster"):
+        return None
+    return Path(_find_spark_home()) / "work" / spark.sparkContext.applicationId
+
+
+def _master_of(spark: SparkSession) -> str:
+    return spark.sparkContext.master or ""
+
+
+def _stop(spark: SparkSession, leftover: Path | None) -> None:
+    # Ctrl-C ends the Java process of spark-submit first: then nothing is left to stop.
+    with suppress(Py4JError, OSError):
+        spark.stop()
+    if leftover is not None:
+        shutil.rmtree(leftover, ignore_errors=True)
+        with suppress(OSError):
+            leftover.parent.rmdir()

@@ -1,0 +1,32 @@
+"""What ``spark-submit`` runs: the ``chainkit`` command line, on the cluster that it was given.
+
+::
+
+    spark-submit --master spark://HOST:7077 submit.py audit reconcile --chain …
+
+spark-submit takes a file, not a console script. docs/cluster.md has an example for each cluster.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from chainkit.cli.main import main
+
+
+def run() -> None:
+    """Run ``chainkit`` with this program's arguments; returns where its exit code is 0.
+
+    Raises SystemExit with any other. Some hosts (Databricks) take every SystemExit for a failure.
+    """
+    # Usage errors name the command that its help and documentation name.
+    sys.argv[0] = "chainkit"
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code:
+            raise
+
+
+if __name__ == "__main__":
+    run()

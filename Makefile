@@ -109,9 +109,7 @@ contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q $(PARALLEL)
 
 integration: setup  ## real anvil, databases and Spark
-	$(PYTEST) tests/e2e/test_gas_study.py tests/indexer tests/verification tests/council -q -rs $(PARALLEL)
-	@# Spark and the demo use all cores themselves.
-	$(PYTEST) tests/jobs tests/e2e/test_demo.py -q -rs
+	$(PYTEST) tests/verification tests/indexer tests/jobs tests/council tests/e2e -q -rs
 	python -m tools.gas_study --check
 
 fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its seed

@@ -179,6 +179,8 @@ def test_reconcile__chain_export_begins_later__older_sequences_accuse_nobody(
     assert json.loads((out / "summary.json").read_text())["not_compared"] == [
         "node 100: blocks 1 to 11, before the chain export begins",
         "node 200: blocks 1 to 11, before the chain export begins",
+        "who ruled the contracts, their pauses and payload bounds: the chain export begins after "
+        "their deployment",
         "node 100: 2 sequences that the chain export lacks or repeats, though the contracts "
         "must have given them out",
         "node 200: 2 sequences that the chain export lacks or repeats, though the contracts "
@@ -348,7 +350,7 @@ def test_reconcile__log_of_the_contract_does_not_decode__is_refused(tmp_path: Pa
     result = reconcile(chain, [node_of(tmp_path, A), node_of(tmp_path, B)], tmp_path / "audit")
 
     assert "chain export: expected payload logs that decode" in str(refusal(result))
-    assert "(block 17, log 8)" in str(refusal(result))
+    assert "(block 17, log 1008)" in str(refusal(result))
 
 
 def test_reconcile__one_node_only__is_a_usage_error(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def _taken_on_trust(trust: Mapping[str, Any] | None) -> list[str]:
     if trust is None:
         return [ENDPOINT_TRUSTED, OPERATOR_TRUSTED]
     source = f"That block {trust['block_hash']} is the chain's was told by whoever ran the audit."
-    unproved = [f"In the chain export: {sentence}." for sentence in trust["not_proved"]]
+    unproved = [f"Not proved in the chain export: {sentence}" for sentence in trust["not_proved"]]
     return [source, *unproved, OPERATOR_TRUSTED]
 
 

@@ -131,7 +131,7 @@ def test_render__chain_export_that_was_proved__says_from_what_and_what_was_not()
     assert TRUST["block_hash"] in page
     assert "12\u2009345 logs." in page
     assert EVIL not in page
-    assert "In the chain export: &lt;script&gt;" in page
+    assert "Not proved in the chain export: &lt;script&gt;" in page
     assert "no trusted block hash" not in page
 
 

@@ -73,7 +73,7 @@ def _echo_proof(proof: ChainProof) -> None:
     if proof.unproved:
         click.echo("\nnot proved:")
     for unproved in proof.unproved:
-        click.echo(f"  {unproved_words(unproved)}")
+        click.echo(f"  {unproved.gap.code:<18} {unproved_words(unproved)}")
     total = proof.problems_total
     click.echo(f"\n{total or 'no'} problem{'' if total == 1 else 's'}{':' if total else ''}")
     for problem in proof.problems[:_SHOWN_PROBLEMS]:

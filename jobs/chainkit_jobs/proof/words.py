@@ -43,7 +43,6 @@ def unproved_words(unproved: Unproved) -> str:
     what = f"{gap.table}.{gap.column}" if gap.column else gap.table
     detail = f", {gap.detail}" if gap.detail else ""
     if unproved.first_block is None:
-        return f"{gap.code:<18} {what}{detail}"
+        return f"{what}{detail}"
     rows = f"{unproved.rows} row{'' if unproved.rows == 1 else 's'}"
-    blocks = f"blocks {unproved.first_block} to {unproved.last_block}"
-    return f"{gap.code:<18} {what}{detail}: {rows}, {blocks}"
+    return f"{what}{detail}: {rows}, blocks {unproved.first_block} to {unproved.last_block}"

@@ -60,8 +60,8 @@ BLOCKS: Final = _schema(
     nullable=frozenset(
         {
             *("sha3_uncles", "miner", "state_root", "transactions_root", "receipts_root"),
-            *("logs_bloom", "difficulty", "extra_data", "mix_hash", "nonce", "base_fee_per_gas"),
-            *("withdrawals_root", "blob_gas_used", "excess_blob_gas"),
+            *("logs_bloom", "difficulty", "gas_limit", "extra_data", "mix_hash", "nonce"),
+            *("base_fee_per_gas", "withdrawals_root", "blob_gas_used", "excess_blob_gas"),
             *("parent_beacon_block_root", "requests_hash", "transaction_count"),
         }
     ),

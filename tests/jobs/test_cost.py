@@ -423,8 +423,12 @@ def malformed_log(paid: list[Paid]) -> Row:
         (lambda _: {"receipts": []}, "the receipt of every"),
         (lambda paid: {"receipts": [paid[0].receipt()] * 2}, "each transaction and receipt once"),
         (lambda _: {"blocks": blocks_of()[:-1] + blocks_of()[:1]}, "each block from 1 to 30 once"),
+        (
+            lambda _: {"blocks": [block | {"gas_limit": None} for block in blocks_of()]},
+            "the gas limit of every block, got 30 without",
+        ),
     ],
-    ids=["no transaction", "no receipt", "two receipts", "a block twice"],
+    ids=["no transaction", "no receipt", "two receipts", "a block twice", "no gas limit"],
 )
 def test_cost__an_export_that_lacks_or_repeats_rows__is_refused(
     spark: SparkSession, tmp_path: Path, change: Change, match: str

@@ -3,7 +3,7 @@
 cryo does not fit beside the project's other packages, so it runs in an environment of its own::
 
     python -m venv /tmp/cryo && /tmp/cryo/bin/pip install cryo==0.3.2
-    python -m support.cryo_fixture --python /tmp/cryo/bin/python
+    PYTHONPATH=.:tests python -m support.cryo_fixture --python /tmp/cryo/bin/python
 
 The chain is the same each time but for what anvil itself decides.
 """
@@ -11,24 +11,20 @@ The chain is the same each time but for what anvil itself decides.
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import click
 from eth_account import Account
 from eth_account.datastructures import SignedTransaction
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+from chainkit.deployment import read_deployment_record
+from localnet.accounts import development_account
+from localnet.anvil import Anvil
+from localnet.deployment import deploy
+from support.chain import LocalChain
+from support.payloads import commit, identity_update
 
-from chainkit.deployment import read_deployment_record  # noqa: E402
-from localnet.accounts import development_account  # noqa: E402
-from localnet.anvil import Anvil  # noqa: E402
-from localnet.deployment import deploy  # noqa: E402
-from support.chain import LocalChain  # noqa: E402
-from support.payloads import commit, identity_update  # noqa: E402
-
-FIXTURE = ROOT / "tests" / "fixtures" / "cryo"
+FIXTURE = Path(__file__).parent.parent / "fixtures" / "cryo"
 CHUNK_BLOCKS = 8
 GROUP, INBOX = b"\x0a" * 32, b"\x0b" * 32
 

@@ -11,7 +11,7 @@ from chainkit import tables
 SCHEMAS = {name: value for name, value in vars(tables).items() if isinstance(value, pa.Schema)}
 PLACE = ["block_number", "block_hash", "transaction_hash", "transaction_index", "log_index"]
 REQUIRED = {
-    "BLOCKS": ["number", "hash", "parent_hash", "gas_limit", "gas_used", "timestamp"],
+    "BLOCKS": ["number", "hash", "parent_hash", "gas_used", "timestamp"],
     "TRANSACTIONS": [
         *("block_number", "block_hash", "transaction_hash", "transaction_index", "type", "nonce"),
         *("from_address", "value", "input", "gas_limit"),

@@ -191,7 +191,7 @@ def test_verify__no_hash__is_a_usage_error(export: Path, trust: str) -> None:
     result = verify(export, trust)
 
     assert result.exit_code == 2
-    assert "--trust: expected a block hash, 0x and 64 hex digits, got" in result.stderr
+    assert "'--trust': expected a block hash, 0x and 64 hex digits, got" in result.stderr
 
 
 def test_verify__hash_of_another_block__is_refused(chain: ProvedChain, export: Path) -> None:

@@ -197,6 +197,14 @@ LOGS: Final = _schema(
 )
 """One row per log of a chain export, of all contracts."""
 
+CHAIN_TABLES: Final = {
+    "blocks": BLOCKS,
+    "transactions": TRANSACTIONS,
+    "receipts": RECEIPTS,
+    "logs": LOGS,
+}
+"""The tables of a chain export, by name."""
+
 ENVELOPES: Final = _schema(
     ("originator_id", pa.int64()),
     ("sequence_id", UINT64),

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chainkit.deployment import read_deployment_record
-from chainkit_jobs.adapters.adapter import SCHEMAS
+from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.ethereum_etl import EthereumEtl
 from chainkit_jobs.adapters.importing import import_chain
 from support.etl_fixtures import (
@@ -58,7 +58,7 @@ def test_read__files_of_the_real_tool__are_what_the_node_said(
 
     found = told(source)
     assert found.faults == NO_FAULTS
-    for table in SCHEMAS:
+    for table in CHAIN_TABLES:
         assert found.rows[table] == expected_rows(table)
     assert source.receipts_are_derived is (form == "stream")
 
@@ -90,7 +90,7 @@ def test_import__partitions_of_export_all__becomes_a_chain_export(
     assert imported.manifest is not None
     assert (imported.manifest.source, imported.manifest.to_block) == ("ethereum-etl", LAST)
     exported = read_chain(tmp_path / "chain")
-    for table in SCHEMAS:
+    for table in CHAIN_TABLES:
         rows = [{name: plain(value) for name, value in row.items()} for row in exported[table]]
         assert rows == expected_rows(table)
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from chainkit.deployment import read_deployment_record
 from chainkit.errors import StoreError
-from chainkit_jobs.adapters.adapter import SCHEMAS
+from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.aws import Aws
 from chainkit_jobs.adapters.bigquery import BigQuery
 from chainkit_jobs.adapters.importing import import_chain
@@ -60,7 +60,7 @@ def test_read__bigquery__is_what_the_node_said(spark: SparkSession, form: str) -
 
     found = told(source)
     assert found.faults == NO_FAULTS
-    for table in SCHEMAS:
+    for table in CHAIN_TABLES:
         assert found.rows[table] == expected_rows(table)
     assert source.receipts_are_derived
 
@@ -71,7 +71,7 @@ def test_read__aws_with_exact_amounts__is_what_the_node_said(
     found = told(Aws().read(spark, exact_aws(tmp_path)))
 
     assert found.faults == NO_FAULTS
-    for table in SCHEMAS:
+    for table in CHAIN_TABLES:
         assert found.rows[table] == expected_rows(table, AWS_UNTOLD[table])
 
 

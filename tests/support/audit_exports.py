@@ -34,12 +34,6 @@ GENESIS = keccak256(b"genesis")
 SENDER = b"\x44" * 20
 FIRST_BLOCK, LAST_BLOCK = 1, 20
 GROUP, INBOX = b"\x01" * 32, b"\x02" * 32
-CHAIN_SCHEMAS = {
-    "blocks": tables.BLOCKS,
-    "transactions": tables.TRANSACTIONS,
-    "receipts": tables.RECEIPTS,
-    "logs": tables.LOGS,
-}
 
 Row = dict[str, Any]
 
@@ -248,7 +242,7 @@ def write_chain(
         "logs": [row for row in logs if row["block_number"] in numbers],
     }
     chunks = {name: [table] for name, table in rows.items()}
-    write_folder(directory, CHAIN_SCHEMAS, chunks, **_manifest("chain", about))
+    write_folder(directory, tables.CHAIN_TABLES, chunks, **_manifest("chain", about))
     return directory
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.proof.block import BlockRows, Claims, check_block
 from chainkit_jobs.proof.collector import Collector
 from chainkit_jobs.proof.result import Counts, Problem
 from chainkit_jobs.proof.tally import Tally
-from support.audit_exports import CHAIN_SCHEMAS, GENESIS, Row
+from support.audit_exports import GENESIS, Row
 from support.proved_chain import CHAIN_ID, ProvedChain, number_column
 
 
@@ -55,14 +56,14 @@ def _blocks(
     for table, each in rows.items():
         for row in each:
             number = row[number_column(table)]
-            held.setdefault(number, {name: [] for name in CHAIN_SCHEMAS})[table].append(row)
+            held.setdefault(number, {name: [] for name in CHAIN_TABLES})[table].append(row)
     for row in rows["blocks"]:
         number = row["number"]
         if number is not None and first < number <= last:
             demanded.setdefault(number - 1, set()).add(row["parent_hash"])
         if number is not None and first <= number < last:
             demanded.setdefault(number + 1, set())
-    nothing: dict[str, list[Row]] = {name: [] for name in CHAIN_SCHEMAS}
+    nothing: dict[str, list[Row]] = {name: [] for name in CHAIN_TABLES}
     numbers = held.keys() | demanded.keys()
     for number in sorted(numbers, key=lambda each: -1 if each is None else each):
         hashes = demanded.get(number, set()) if number is not None else set()

@@ -13,7 +13,8 @@ import eth_abi
 from chainkit import tables
 from chainkit.decode import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.signatures import keccak256
-from support.audit_exports import CHAIN_SCHEMAS, GENESIS, block_row, hash_of, log_row
+from chainkit.tables import CHAIN_TABLES
+from support.audit_exports import GENESIS, block_row, hash_of, log_row
 from support.export_folders import write_folder
 
 CONTRACTS = {
@@ -149,7 +150,7 @@ def write_cost_chain(
     groups = {name: [table[n::chunks] for n in range(chunks)] for name, table in rows.items()}
     write_folder(
         directory,
-        CHAIN_SCHEMAS,
+        CHAIN_TABLES,
         groups,
         kind="chain",
         chain_id=31337,

@@ -9,7 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from chainkit_jobs.adapters.adapter import KEYS, SCHEMAS, SourceTables
+from chainkit.tables import CHAIN_TABLES
+from chainkit_jobs.adapters.adapter import KEYS, SourceTables
 
 FIXTURES: Final = Path(__file__).parent.parent / "fixtures"
 ETHEREUM_ETL: Final = FIXTURES / "ethereum-etl"
@@ -49,9 +50,9 @@ def told(source: SourceTables) -> Told:
     rows: dict[str, list[dict[str, Any]]] = {}
     faults: dict[str, list[tuple[str, str]]] = {}
     for table, frame in source.items():
-        collected = frame.select(*SCHEMAS[table].names, "fault").collect()
+        collected = frame.select(*CHAIN_TABLES[table].names, "fault").collect()
         plain_rows = [
-            {name: plain(row[name]) for name in SCHEMAS[table].names} for row in collected
+            {name: plain(row[name]) for name in CHAIN_TABLES[table].names} for row in collected
         ]
         rows[table] = sorted(plain_rows, key=lambda row: [row[key] or 0 for key in KEYS[table]])
         faults[table] = sorted(
@@ -68,4 +69,4 @@ def plain(value: Any) -> Any:
     return int(value) if isinstance(value, Decimal) else value
 
 
-NO_FAULTS: Final[dict[str, list[tuple[str, str]]]] = {table: [] for table in SCHEMAS}
+NO_FAULTS: Final[dict[str, list[tuple[str, str]]]] = {table: [] for table in CHAIN_TABLES}

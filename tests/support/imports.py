@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit.exports import files_of, read_manifest
-from chainkit_jobs.adapters.adapter import SCHEMAS
+from chainkit.tables import CHAIN_TABLES
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -26,15 +26,15 @@ def read_chain(directory: Path) -> dict[str, list[Row]]:
         table: [
             row
             for name in files_of(manifest, table)
-            for row in pq.read_table(directory / name, schema=SCHEMAS[table]).to_pylist()
+            for row in pq.read_table(directory / name, schema=CHAIN_TABLES[table]).to_pylist()
         ]
-        for table in SCHEMAS
+        for table in CHAIN_TABLES
     }
 
 
 def answered_rows(path: Path) -> dict[str, list[Row]]:
     """Return the rows of the four tables from a file of blocks and receipts as answered."""
-    rows: dict[str, list[Row]] = {table: [] for table in SCHEMAS}
+    rows: dict[str, list[Row]] = {table: [] for table in CHAIN_TABLES}
     for each in json.loads(path.read_text()):
         block, receipts = each["block"], each["receipts"]
         rows["blocks"].append(
@@ -65,7 +65,7 @@ _LISTS = ("access_list", "authorization_list", "blob_versioned_hashes")
 def _row(table: str, answer: Mapping[str, Any]) -> Row:
     return {
         field.name: _value(answer, _RENAMED[table].get(field.name, _camel(field.name)), field.type)
-        for field in SCHEMAS[table]
+        for field in CHAIN_TABLES[table]
         if field.name not in _LISTS
     }
 

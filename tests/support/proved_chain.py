@@ -29,8 +29,8 @@ from chainkit.execution import (
 )
 from chainkit.exports import ExportFolder, Manifest
 from chainkit.signatures import SigningKey, keccak256
+from chainkit.tables import CHAIN_TABLES
 from support.audit_exports import (
-    CHAIN_SCHEMAS,
     FIRST_BLOCK,
     GENESIS,
     GROUP_MESSAGES,
@@ -213,11 +213,11 @@ class ProvedChain:
         manifest says."""
         about = self._manifest() | about
         first, last = about["from_block"], about["to_block"]
-        with ExportFolder(directory, "chain", CHAIN_SCHEMAS) as folder:
+        with ExportFolder(directory, "chain", CHAIN_TABLES) as folder:
             files = {}
             for start in range(first, last + 1, blocks_per_file or last - first + 1):
                 end = min(start + (blocks_per_file or last) - 1, last)
-                for table, schema in CHAIN_SCHEMAS.items():
+                for table, schema in CHAIN_TABLES.items():
                     rows = self.rows[table]
                     name, span = table, {}
                     if blocks_per_file is not None:
@@ -263,7 +263,7 @@ def proved_chain(
     **header: Any,
 ) -> ProvedChain:
     """A chain of the blocks of a range; ``header`` overrides columns of every header."""
-    rows: dict[str, list[Row]] = {table: [] for table in CHAIN_SCHEMAS}
+    rows: dict[str, list[Row]] = {table: [] for table in CHAIN_TABLES}
     nonces: dict[bytes, int] = defaultdict(int)
     hashes: dict[int, bytes] = {}
     for number in range(from_block, to_block + 1):

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from chainkit.errors import MalformedData
 from chainkit.execution import header_bytes, transaction_bytes
 from chainkit.signatures import keccak256
+from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.proof.block import BlockRows, Claims, check_block
-from support.audit_exports import CHAIN_SCHEMAS, Row
+from support.audit_exports import Row
 from support.chain_proofs import claims_of
 from support.proved_chain import ProvedChain, every_kind, proved_chain
 
-COLUMNS = [(table, field.name) for table, schema in CHAIN_SCHEMAS.items() for field in schema]
+COLUMNS = [(table, field.name) for table, schema in CHAIN_TABLES.items() for field in schema]
 
 UNPROVED = {
     *(("receipts", name) for name in ("l1_fee", "l1_gas_used", "l1_gas_price", "l1_fee_scalar")),
@@ -98,7 +99,7 @@ def assert_found(
 def test_change__any_value_a_little__is_found_or_listed(table: str, column: str) -> None:
     if column in ("number", "block_number"):
         pytest.skip("a row of another height comes to another block")
-    field = CHAIN_SCHEMAS[table].field(column)
+    field = CHAIN_TABLES[table].field(column)
     for number in range(1, len(every_kind()) + 1):
         rows, *_ = block_of(one_by_one, number)
         for position, row in enumerate(rows[table]):
@@ -112,7 +113,7 @@ def test_change__any_value_to_any_other__is_found_or_listed(data: st.DataObject)
     number = data.draw(st.sampled_from([1, 2]))
     rows, *_ = block_of(in_two_blocks, number)
     position = data.draw(st.integers(0, len(rows[table]) - 1))
-    value = data.draw(values(CHAIN_SCHEMAS[table].field(column).type) | st.none())
+    value = data.draw(values(CHAIN_TABLES[table].field(column).type) | st.none())
 
     assert_found(in_two_blocks, number, table, position, column, value)
 
@@ -127,7 +128,7 @@ def test_change__any_values_at_once_and_hashes_that_fit__raises_nothing(
     changed = {table: [dict(row) for row in held] for table, held in rows.items()}
     for table, column in data.draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=6)):
         for row in changed[table]:
-            row[column] = data.draw(values(CHAIN_SCHEMAS[table].field(column).type) | st.none())
+            row[column] = data.draw(values(CHAIN_TABLES[table].field(column).type) | st.none())
     for row in changed["transactions"]:
         with suppress(MalformedData, TypeError):
             row["transaction_hash"] = keccak256(transaction_bytes(row))

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.proof.block import check_block
 from chainkit_jobs.proof.collector import Collector
 from chainkit_jobs.proof.job import check_batches
@@ -18,7 +19,7 @@ from chainkit_jobs.proof.result import (
     ProblemCode,
     Unproved,
 )
-from chainkit_jobs.proof.stream import DEMAND, SCHEMAS, blocks_of
+from chainkit_jobs.proof.stream import DEMAND, blocks_of
 from chainkit_jobs.proof.tally import TALLIES, Tally, sum_of
 from support.chain_proofs import claims_of
 from support.proved_chain import ProvedChain, every_kind, number_column, proved_chain
@@ -28,7 +29,7 @@ UNITED = pa.schema(
         ("block_number", pa.int64()),
         ("kind", pa.int32()),
         ("demanded", pa.binary()),
-        *((table, pa.struct(list(schema))) for table, schema in SCHEMAS.items()),
+        *((table, pa.struct(list(schema))) for table, schema in CHAIN_TABLES.items()),
     ]
 )
 
@@ -38,7 +39,7 @@ def united(chain: ProvedChain) -> list[dict[str, Any]]:
         {"block_number": number, "kind": DEMAND, "demanded": chain.hash_of(number)}
         for number in range(chain.first_block, chain.last_block + 1)
     ]
-    for kind, table in enumerate(SCHEMAS, start=1):
+    for kind, table in enumerate(CHAIN_TABLES, start=1):
         for row in chain.rows[table]:
             rows.append({"block_number": row[number_column(table)], "kind": kind, table: row})
     return sorted(rows, key=lambda row: (row["block_number"], row["kind"]))

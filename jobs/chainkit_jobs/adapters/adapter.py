@@ -14,15 +14,7 @@ from typing import Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from chainkit import tables
-
-SCHEMAS: Final = {
-    "blocks": tables.BLOCKS,
-    "transactions": tables.TRANSACTIONS,
-    "receipts": tables.RECEIPTS,
-    "logs": tables.LOGS,
-}
-"""The tables of a chain export, by name."""
+from chainkit.tables import CHAIN_TABLES
 
 KEYS: Final = {
     "blocks": ("number",),
@@ -72,7 +64,7 @@ class SourceTables:
 
     def items(self) -> tuple[tuple[str, DataFrame], ...]:
         """Return the tables' names and frames."""
-        return tuple((name, getattr(self, name)) for name in SCHEMAS)
+        return tuple((name, getattr(self, name)) for name in CHAIN_TABLES)
 
 
 class Adapter(Protocol):

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 
 from chainkit import tables
-from chainkit_jobs.adapters.adapter import SCHEMAS
+from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.faults import FAULT_TYPE, FaultCode
 
 _SHOWN: Final = 40
@@ -153,7 +153,7 @@ def canonical_rows(
     ``cells`` are by canonical column name; columns without one are null. ``row_faults`` are of
     FAULT_TYPE and count before those of the cells, in their order. ``row_chain_id`` is an integer.
     """
-    schema = SCHEMAS[table]
+    schema = CHAIN_TABLES[table]
     if strangers := cells.keys() - set(schema.names):
         raise ValueError(f"{table} has no {', '.join(sorted(strangers))}")
     cells = {field.name: unknown(field.type) for field in schema} | dict(cells)

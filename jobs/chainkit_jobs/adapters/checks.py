@@ -9,7 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from chainkit.deployment import DeploymentRecord
-from chainkit_jobs.adapters.adapter import KEYS, SCHEMAS, SourceTables
+from chainkit.tables import CHAIN_TABLES
+from chainkit_jobs.adapters.adapter import KEYS, SourceTables
 from chainkit_jobs.adapters.cells import fault
 from chainkit_jobs.adapters.completeness import incomplete_blocks
 from chainkit_jobs.adapters.faults import Fault, FaultCode
@@ -50,7 +51,7 @@ def in_range(source: SourceTables, blocks: Bounds) -> SourceTables:
 def _missing_value(table: str) -> Column:
     required = [
         field.name
-        for field in SCHEMAS[table]
+        for field in CHAIN_TABLES[table]
         if not field.nullable and field.name not in _FILLED_IN
     ]
     missing = [
@@ -108,7 +109,7 @@ def repeated_rows(table: str, frame: DataFrame) -> DataFrame:
     """Return what stands there twice: as the same row, or with other content."""
     keys = KEYS[table]
     repeated = frame.groupBy(*keys).count().where("count > 1").select(*keys)
-    content = SCHEMAS[table].names
+    content = CHAIN_TABLES[table].names
     contents = (
         frame.join(repeated, list(keys), "left_semi")
         .groupBy(*content)

@@ -25,7 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from chainkit.errors import StoreError
-from chainkit_jobs.adapters.adapter import SCHEMAS, SourceFile, SourceTables
+from chainkit.tables import CHAIN_TABLES
+from chainkit_jobs.adapters.adapter import SourceFile, SourceTables
 from chainkit_jobs.adapters.cells import fault
 from chainkit_jobs.adapters.etl_files import Family, day_of
 from chainkit_jobs.adapters.etl_layout import (
@@ -57,8 +58,8 @@ _OTHER_TABLES: Final = ("contracts", "tokens", "token_transfers", "traces", "get
 _STREAM: Final = "stream"
 
 _NAME: Final = re.compile(
-    rf"(?P<table>{'|'.join((*SCHEMAS, *_OTHER_TABLES))})(?:_(?P<first>[0-9]+)_(?P<last>[0-9]+))?"
-    r"\.(?:csv|json)"
+    rf"(?P<table>{'|'.join((*CHAIN_TABLES, *_OTHER_TABLES))})"
+    r"(?:_(?P<first>[0-9]+)_(?P<last>[0-9]+))?\.(?:csv|json)"
 )
 _RANGE: Final = re.compile(r"start_block=([0-9]+)/end_block=([0-9]+)")
 _DAY: Final = re.compile(r"date=([0-9]{4}-[0-9]{2}-[0-9]{2})")
@@ -119,7 +120,7 @@ class EthereumEtl:
         if any(_is_stream(file) for file in found):
             _require_streams(directory, found)
         else:
-            _FILES.require(directory, found, SCHEMAS)
+            _FILES.require(directory, found, CHAIN_TABLES)
         return found
 
     def read(self, spark: SparkSession, directory: Path) -> SourceTables:
@@ -127,7 +128,7 @@ class EthereumEtl:
         files = self.files(directory)
         if _is_stream(files[0]):
             return _of_stream(spark, directory, files)
-        frames = {table: _FILES.read(spark, directory, table, files) for table in SCHEMAS}
+        frames = {table: _FILES.read(spark, directory, table, files) for table in CHAIN_TABLES}
         return SourceTables(
             blocks=block_rows(frames["blocks"]),
             transactions=transaction_rows(frames["transactions"]),

@@ -16,7 +16,8 @@ from chainkit.cli.options import hex0x
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError, StoreError
 from chainkit.exports import ExportFolder, Manifest
-from chainkit_jobs.adapters.adapter import SCHEMAS, Adapter, SourceTables
+from chainkit.tables import CHAIN_TABLES
+from chainkit_jobs.adapters.adapter import Adapter, SourceTables
 from chainkit_jobs.adapters.checks import Bounds, in_range, row_faults
 from chainkit_jobs.adapters.faults import Fault
 from chainkit_jobs.adapters.file_checks import file_faults, read_spans
@@ -57,7 +58,7 @@ def import_chain(
     # Spark tells paths without links, and the rows' file names are cut off these.
     resolved = directory.resolve()
     with ExitStack() as stack:
-        folder = stack.enter_context(ExportFolder(out, "chain", SCHEMAS))
+        folder = stack.enter_context(ExportFolder(out, "chain", CHAIN_TABLES))
         if folder.manifest is not None:
             raise StoreError(f"export {out}", "a folder without an export", folder.manifest.source)
         files = adapter.files(resolved)

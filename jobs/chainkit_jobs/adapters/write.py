@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from chainkit.exports import ExportFolder, flush
-from chainkit_jobs.adapters.adapter import KEYS, SCHEMAS, SourceTables
+from chainkit.tables import CHAIN_TABLES
+from chainkit_jobs.adapters.adapter import KEYS, SourceTables
 from chainkit_jobs.adapters.checks import Bounds
 from chainkit_jobs.chain_export.range_files import BlockRange, ranges_of
 
@@ -52,7 +53,7 @@ def _add(
 ) -> tuple[str, dict[str, Any]]:
     name, is_finished = blocks.file_name(table), blocks.is_finished
     if written is None:
-        full_name, about = folder.write(name, SCHEMAS[table], [], is_finished)
+        full_name, about = folder.write(name, CHAIN_TABLES[table], [], is_finished)
     else:
         staged, rows = written
         full_name, about = folder.add(name, folder.staging / staged, rows, is_finished)
@@ -69,8 +70,10 @@ def _write_ranges(
     ranged = frame.withColumn(_RANGE, index).repartition(_RANGE)
     if table == "receipts":
         ranged = _with_cumulative_gas(ranged)
-    rows = ranged.select(_RANGE, *SCHEMAS[table].names).sortWithinPartitions(_RANGE, *KEYS[table])
-    write = _writer(str(staging.resolve()), SCHEMAS[table])
+    rows = ranged.select(_RANGE, *CHAIN_TABLES[table].names).sortWithinPartitions(
+        _RANGE, *KEYS[table]
+    )
+    write = _writer(str(staging.resolve()), CHAIN_TABLES[table])
     return {row[0]: (row[1], row[2]) for row in rows.mapInArrow(write, _WRITTEN).collect()}
 
 

@@ -6,17 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chainkit import tables
 from chainkit_jobs.chain_export.columns import BLOCKS, LOGS, PLACE, RECEIPTS, TRANSACTIONS
 from chainkit_jobs.chain_export.json_rows import Place, Row
-
-SCHEMAS: Final = {
-    "blocks": tables.BLOCKS,
-    "transactions": tables.TRANSACTIONS,
-    "receipts": tables.RECEIPTS,
-    "logs": tables.LOGS,
-}
-"""The tables of a chain export."""
 
 _LEGACY: Final = 0
 _DEPOSIT: Final = 0x7E

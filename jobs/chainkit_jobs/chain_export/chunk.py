@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from chainkit.cli.options import hex0x
 from chainkit.errors import InconsistentAnswer
+from chainkit.tables import CHAIN_TABLES
 from chainkit.types import BlockReference, Log
-from chainkit_jobs.chain_export.block_rows import SCHEMAS
 from chainkit_jobs.chain_export.fetch import BlockReader, BlockRows
 from chainkit_jobs.chain_export.json_rows import Row
 from chainkit_jobs.chain_export.sequence_check import PayloadLogs
@@ -95,7 +95,7 @@ def _rows_of(blocks: Sequence[BlockRows]) -> dict[str, Iterable[Row]]:
 
 
 def _table(name: str, rows: Iterable[Row]) -> pa.Table:
-    schema = SCHEMAS[name]
+    schema = CHAIN_TABLES[name]
     listed = list(rows)
     columns = [pa.array([row[field.name] for row in listed], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)

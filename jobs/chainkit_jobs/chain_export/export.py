@@ -15,8 +15,8 @@ from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError
 from chainkit.exports import ExportFolder, Manifest
 from chainkit.payload_contract import LAST_SELECTOR, SequenceCounter
+from chainkit.tables import CHAIN_TABLES
 from chainkit.types import BlockHeader, BlockReference
-from chainkit_jobs.chain_export.block_rows import SCHEMAS
 from chainkit_jobs.chain_export.chunk import (
     CHUNK_BLOCKS,
     Chunk,
@@ -98,7 +98,7 @@ def export_chain(
     StoreError, with nothing changed, where the folder holds anything but an earlier export of the
     same, or a file of it changed its size.
     """
-    with ExportFolder(directory, "chain", SCHEMAS) as folder:
+    with ExportFolder(directory, "chain", CHAIN_TABLES) as folder:
         before = folder.manifest
         size = range_size(directory, before, range_blocks, DEFAULT_RANGE_BLOCKS)
         about = _about(record, first_block, size)

@@ -14,8 +14,8 @@ from chainkit.chain import Endpoint
 from chainkit.cli.options import hex0x
 from chainkit.errors import StoreError
 from chainkit.exports import Manifest, check_digest
+from chainkit.tables import CHAIN_TABLES
 from chainkit.types import BlockReference
-from chainkit_jobs.chain_export.block_rows import SCHEMAS
 from chainkit_jobs.chain_export.chunk import reference_of
 from chainkit_jobs.chain_export.range_files import BlockRange, ranges_of
 from chainkit_jobs.chain_export.sequence_check import PayloadLogs, sequence_id_of
@@ -136,7 +136,7 @@ def range_size(directory: Path, manifest: Manifest | None, asked: int | None, de
 
 
 def _names(blocks: BlockRange) -> Sequence[str]:
-    return [f"{blocks.file_name(table)}.parquet" for table in SCHEMAS]
+    return [f"{blocks.file_name(table)}.parquet" for table in CHAIN_TABLES]
 
 
 @contextmanager

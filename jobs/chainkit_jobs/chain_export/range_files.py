@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit.exports import ExportFolder, flush, writing_to
-from chainkit_jobs.chain_export.block_rows import SCHEMAS
+from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.chain_export.chunk import Chunk
 
 _GROUP_ROWS: Final = 10_000
@@ -51,14 +51,14 @@ class RangeFiles:
         self._folder = folder
         self._directory = directory
         self._blocks = blocks
-        self._waiting: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
-        self._rows = dict.fromkeys(SCHEMAS, 0)
+        self._waiting: dict[str, list[pa.Table]] = {name: [] for name in CHAIN_TABLES}
+        self._rows = dict.fromkeys(CHAIN_TABLES, 0)
         self._writers: dict[str, pq.ParquetWriter] = {}
 
     def __enter__(self) -> Self:
         """Open the files. Raises StoreError where that is impossible."""
         with writing_to(self._directory):
-            for name, schema in SCHEMAS.items():
+            for name, schema in CHAIN_TABLES.items():
                 self._writers[name] = pq.ParquetWriter(self._path(name), schema)
         return self
 
@@ -107,7 +107,7 @@ class RangeFiles:
         return files
 
     def _write_group(self, name: str) -> None:
-        tables = pa.concat_tables(self._waiting[name] or [SCHEMAS[name].empty_table()])
+        tables = pa.concat_tables(self._waiting[name] or [CHAIN_TABLES[name].empty_table()])
         self._waiting[name].clear()
         if tables.num_rows:
             with writing_to(self._directory):

@@ -110,12 +110,12 @@ def export_chain_command(
 
 def _rows(manifest: Manifest) -> dict[str, int]:
     from chainkit.exports import table_of
-    from chainkit_jobs.chain_export.block_rows import SCHEMAS
+    from chainkit.tables import CHAIN_TABLES
 
     rows: Counter[str] = Counter()
     for name, about in manifest.files.items():
         rows[table_of(name)] += about["rows"]
-    return {table: rows[table] for table in SCHEMAS}
+    return {table: rows[table] for table in CHAIN_TABLES}
 
 
 def _as_json(exported: Exported) -> dict[str, Any]:

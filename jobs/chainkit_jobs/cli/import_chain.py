@@ -139,9 +139,9 @@ def _as_json(imported: Imported) -> dict[str, Any]:
 
 def _rows(manifest: Manifest) -> dict[str, int]:
     from chainkit.exports import table_of
-    from chainkit_jobs.adapters.adapter import SCHEMAS
+    from chainkit.tables import CHAIN_TABLES
 
     rows: Counter[str] = Counter()
     for name, about in manifest.files.items():
         rows[table_of(name)] += about["rows"]
-    return {table: rows[table] for table in SCHEMAS}
+    return {table: rows[table] for table in CHAIN_TABLES}

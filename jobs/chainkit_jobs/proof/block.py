@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from chainkit import tables
 from chainkit.errors import MalformedData, Unprovable
 from chainkit.execution import header_bytes
 from chainkit.signatures import keccak256
+from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.proof.collector import Collector, Row
 from chainkit_jobs.proof.receipts import check_receipts
 from chainkit_jobs.proof.result import MANIFEST_TABLE, Counts, GapCode, ProblemCode
@@ -17,12 +17,7 @@ from chainkit_jobs.proof.transactions import check_transactions
 
 _REQUIRED: Final = {
     table: tuple(field.name for field in schema if not field.nullable)
-    for table, schema in (
-        ("blocks", tables.BLOCKS),
-        ("transactions", tables.TRANSACTIONS),
-        ("receipts", tables.RECEIPTS),
-        ("logs", tables.LOGS),
-    )
+    for table, schema in CHAIN_TABLES.items()
 }
 
 _EMPTY_CONTENT: Final = {

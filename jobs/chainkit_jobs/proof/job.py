@@ -12,10 +12,11 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit.errors import ConfigurationError
+from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.proof.block import Claims, check_block
 from chainkit_jobs.proof.manifest import unproved_claims
 from chainkit_jobs.proof.result import ChainProof, Counts
-from chainkit_jobs.proof.stream import DEMAND, SCHEMAS, blocks_of
+from chainkit_jobs.proof.stream import DEMAND, blocks_of
 from chainkit_jobs.proof.tally import TALLIES, Tally, sum_of
 from chainkit_jobs.sources import (
     Export,
@@ -117,7 +118,7 @@ def _tagged(frame: DataFrame, kind: int, table: str, number: str, position: str)
         sf.col(number).alias("block_number"),
         sf.lit(kind).alias("kind"),
         sf.col(position).alias("position"),
-        sf.struct(*SCHEMAS[table].names).alias(table),
+        sf.struct(*CHAIN_TABLES[table].names).alias(table),
     )
 
 

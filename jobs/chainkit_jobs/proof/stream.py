@@ -8,20 +8,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainkit import tables
+from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.proof.block import BlockRows
 from chainkit_jobs.proof.collector import Row
 
 DEMAND: Final = 0
 """Kind of the rows that say which block there must be: its hash, or only that there is one."""
-
-SCHEMAS: Final = {
-    "blocks": tables.BLOCKS,
-    "transactions": tables.TRANSACTIONS,
-    "receipts": tables.RECEIPTS,
-    "logs": tables.LOGS,
-}
-"""The tables; their rows are of the kinds from 1 on, in this order."""
 
 
 def blocks_of(batches: Iterable[pa.RecordBatch]) -> Iterator[BlockRows]:
@@ -38,7 +30,7 @@ def blocks_of(batches: Iterable[pa.RecordBatch]) -> Iterator[BlockRows]:
             yield _block(number, held)
             held = []
         if not held:
-            number, held = each, [[] for _ in range(len(SCHEMAS) + 1)]
+            number, held = each, [[] for _ in range(len(CHAIN_TABLES) + 1)]
         held[kind].append(row)
     if held:
         yield _block(number, held)
@@ -55,7 +47,7 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int | None, int, 
         kinds = batch.column("kind").to_pylist()
         demanded = pc.filter(batch.column("demanded"), pc.equal(batch.column("kind"), DEMAND))
         values: list[Iterator[Any]] = [iter(demanded.to_pylist())]
-        values += [_table_rows(batch.column(name), SCHEMAS[name]) for name in SCHEMAS]
+        values += [_table_rows(batch.column(name), CHAIN_TABLES[name]) for name in CHAIN_TABLES]
         for number, kind in zip(batch.column("block_number").to_pylist(), kinds, strict=True):
             yield number, kind, next(values[kind])
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from chainkit import tables
 from chainkit.errors import InvalidSignature, MalformedData, Unprovable
 from chainkit.execution import recover_sender, transaction_bytes
 from chainkit.execution.transaction import (
+    COMMITTED_COLUMNS,
+    FOREIGN_COLUMNS,
     LEGACY,
     OPTIMISM_DEPOSIT,
-    SIGNATURE_COLUMNS,
-    SIGNED_COLUMNS,
     UNSIGNED_COLUMNS,
     signed_chain_id,
 )
@@ -23,35 +22,12 @@ from chainkit_jobs.proof.places import check_place, check_root, in_order
 from chainkit_jobs.proof.result import GapCode, ProblemCode
 
 _TABLE: Final = "transactions"
-_COMMITTED: Final = {
-    **{
-        type_: frozenset(column.name for column in (*columns, *SIGNATURE_COLUMNS))
-        for type_, columns in SIGNED_COLUMNS.items()
-    },
-    **{
-        type_: frozenset(column.name for column in columns)
-        for type_, columns in UNSIGNED_COLUMNS.items()
-    },
-}
-"""Type to the columns that its hash commits to."""
-
-_EVERY_TYPE: Final = frozenset({"chain_id", "to_address"})
-_FOREIGN: Final = {
-    type_: [
-        field.name
-        for field in tables.TRANSACTIONS
-        if field.nullable and field.name not in committed | _EVERY_TYPE
-    ]
-    for type_, committed in _COMMITTED.items()
-}
-"""Type to the columns that only other types have: null in its rows."""
-
 _UNCOMMITTED: Final = {
     type_: [
         name
         for name in ("nonce", "to_address", "value", "input", "gas_limit")
         # What a deposit took as its nonce stands in its receipt, and is compared with that.
-        if name not in _COMMITTED[type_] and (name, type_) != ("nonce", OPTIMISM_DEPOSIT)
+        if name not in COMMITTED_COLUMNS[type_] and (name, type_) != ("nonce", OPTIMISM_DEPOSIT)
     ]
     for type_ in UNSIGNED_COLUMNS
 }
@@ -114,7 +90,7 @@ def check_transactions(
 
 def _encoding(row: Row, found: Collector) -> bytes | None:
     """Return what the trie holds, or None where the row does not tell it, or is malformed."""
-    foreign = [name for name in _FOREIGN.get(row["type"], ()) if row[name] is not None]
+    foreign = [name for name in FOREIGN_COLUMNS.get(row["type"], ()) if row[name] is not None]
     for name in foreign:
         words = (f"null for {type_words(row['type'])}", row[name])
         index = row["transaction_index"]
@@ -145,7 +121,7 @@ def _check_chain(row: Row, chain_id: int, has_root: bool, found: Collector) -> N
 
 def _signed_chain_id(row: Row) -> int | None:
     if row["type"] != LEGACY:
-        is_signed = "chain_id" in _COMMITTED.get(row["type"], ())
+        is_signed = "chain_id" in COMMITTED_COLUMNS.get(row["type"], ())
         return row["chain_id"] if is_signed else None
     try:
         return signed_chain_id(row)

@@ -90,10 +90,11 @@ _OF_SOME_TYPES: Final = (
     *("access_list", "blob_versioned_hashes", "authorization_list", "v", "r", "s"),
     *("source_hash", "mint", "is_system_transaction"),
 )
-_FOREIGN: Final = {
+FOREIGN_COLUMNS: Final[Mapping[int, tuple[str, ...]]] = {
     type_: tuple(name for name in _OF_SOME_TYPES if name not in names)
     for type_, names in COMMITTED_COLUMNS.items()
 }
+"""The names of the columns that only other types have, by type."""
 
 
 def transaction_bytes(transaction: Row) -> bytes:
@@ -104,7 +105,7 @@ def transaction_bytes(transaction: Row) -> bytes:
     of other types says something, or where the chain id is not the one that was signed.
     """
     columns = _columns(transaction, _COLUMNS)
-    for name in _FOREIGN[transaction["type"]]:
+    for name in FOREIGN_COLUMNS[transaction["type"]]:
         if _says_something(transaction[name]):
             expected = f"null for type {transaction['type']:#x}"
             raise _malformed(transaction, expected, "a value", name)

@@ -4,6 +4,7 @@ Imports run one way, and import-linter holds them to it (``make check``)::
 
     chainkit_indexer, chainkit_jobs      the two services; they never import each other
         cli, council, upgrade            commands, and what they do to the contracts
+            evidence                     bundles that prove a finding from one block hash
             registry, verification       what the contracts say, and what they should
                 contract_state           their storage, code and answers at one block
                 interface, transactions  the contracts in their own words, and what is sent

@@ -30,15 +30,14 @@ def misbehavior_digest(unsigned_report: bytes) -> bytes:
     return keccak256(MISBEHAVIOR_LABEL + unsigned_report)
 
 
-def sign_inconsistency_report(
-    node_id: int, envelopes: Sequence[bytes], reporter_time_ns: int, key: SigningKey
+def unsigned_inconsistency_report(
+    node_id: int, envelopes: Sequence[bytes], reporter_time_ns: int
 ) -> bytes:
-    """Serialize a signed MisbehaviorReport of type BLOCKCHAIN_INCONSISTENCY (§3.2.7).
+    """Serialize an UnsignedMisbehaviorReport of type BLOCKCHAIN_INCONSISTENCY (§3.2.7).
 
     ``envelopes`` are serialized OriginatorEnvelopes as the accused node served them. The
-    reporter is an auditor, not a node: ``submitted_by_node`` stays false, and the server's
-    time is left to the server that stores the report. Raises MalformedData for evidence that does
-    not parse.
+    reporter is an auditor, not a node: ``submitted_by_node`` stays false. Raises MalformedData for
+    evidence that does not parse.
     """
     report = message_api_pb2.UnsignedMisbehaviorReport(
         reporter_time_ns=reporter_time_ns,
@@ -50,10 +49,24 @@ def sign_inconsistency_report(
             report.safety.envelopes.add().ParseFromString(envelope)
     except DecodeError as error:
         raise MalformedData("evidence", "a serialized OriginatorEnvelope", error) from error
-    unsigned = report.SerializeToString()
-    signed = message_api_pb2.MisbehaviorReport(unsigned_misbehavior_report=unsigned)
-    signed.signature.bytes = key.sign(misbehavior_digest(unsigned))
+    return report.SerializeToString()
+
+
+def sign_report(unsigned_report: bytes, key: SigningKey) -> bytes:
+    """Serialize a MisbehaviorReport with the reporter's signature over an unsigned one (§3.2.8).
+
+    The server's time is left to the server that stores the report.
+    """
+    signed = message_api_pb2.MisbehaviorReport(unsigned_misbehavior_report=unsigned_report)
+    signed.signature.bytes = key.sign(misbehavior_digest(unsigned_report))
     return signed.SerializeToString()
+
+
+def sign_inconsistency_report(
+    node_id: int, envelopes: Sequence[bytes], reporter_time_ns: int, key: SigningKey
+) -> bytes:
+    """Serialize a signed MisbehaviorReport; see unsigned_inconsistency_report and sign_report."""
+    return sign_report(unsigned_inconsistency_report(node_id, envelopes, reporter_time_ns), key)
 
 
 def parse_inconsistency_report(data: bytes) -> BlockchainInconsistencyReport:
@@ -80,3 +93,20 @@ def parse_inconsistency_report(data: bytes) -> BlockchainInconsistencyReport:
         misbehaving_node_id=report.misbehaving_node_id,
         envelopes=tuple(envelope.SerializeToString() for envelope in report.safety.envelopes),
     )
+
+
+def reporter_of(data: bytes, unsigned_report: bytes) -> bytes:
+    """Return the 65-byte public key that signed a report, which must be this one.
+
+    Raises MalformedData where ``data`` is no MisbehaviorReport, or one of other bytes, and
+    InvalidSignature where the signature recovers to nobody.
+    """
+    subject = "misbehavior report"
+    signed = message_api_pb2.MisbehaviorReport()
+    try:
+        signed.ParseFromString(data)
+    except DecodeError as error:
+        raise MalformedData(subject, "a MisbehaviorReport", "other bytes") from error
+    if signed.unsigned_misbehavior_report != unsigned_report:
+        raise MalformedData(subject, "the unsigned report beside it", "another")
+    return recover_public_key(signed.signature.bytes, misbehavior_digest(unsigned_report))

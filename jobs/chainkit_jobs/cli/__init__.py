@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from chainkit.cli.command import CompleteGroup, require_packages
+from chainkit_jobs.cli.bundle import bundle_command
 from chainkit_jobs.cli.cost import cost_command
 from chainkit_jobs.cli.export_chain import export_chain_command
 from chainkit_jobs.cli.import_chain import import_chain_command
@@ -32,6 +33,7 @@ for _command in (
     verify_chain_command,
     reconcile_command,
     report_misbehavior_command,
+    bundle_command,
     cost_command,
     pack_environment_command,
 ):

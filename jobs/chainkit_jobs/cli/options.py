@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import click
+
+from chainkit.cli.options import block_hash
 
 EXIT_FINDINGS: Final = 1
 EXIT_NOT_COMPARED: Final = 2
@@ -30,17 +31,6 @@ master_option = click.option(
 )
 
 
-def _trusted_hash(
-    _context: click.Context, _parameter: click.Parameter, text: str | None
-) -> bytes | None:
-    if text is None:
-        return None
-    digits = text.strip().lower().removeprefix("0x")
-    if re.fullmatch("[0-9a-f]{64}", digits) is None:
-        raise click.BadParameter(f"expected a block hash, 0x and 64 hex digits, got {text!r}")
-    return bytes.fromhex(digits)
-
-
 def trust_option(required: bool = False) -> Callable[[Any], Any]:
     """Return the option ``--trust``, whose value is 32 bytes, or None where it is not given."""
     return click.option(
@@ -48,7 +38,7 @@ def trust_option(required: bool = False) -> Callable[[Any], Any]:
         "trusted_hash",
         required=required,
         metavar="HASH",
-        callback=_trusted_hash,
+        callback=block_hash,
         help="Hash of the export's last block, from a source that you trust: all of the chain "
         "export is proved from it.",
     )

@@ -1,19 +1,35 @@
-"""``chainkit council``: check evidence against an endpoint of the council's own choosing."""
+"""``chainkit council``: check evidence from a block hash, or an endpoint, of the council's own."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
+from chainkit.cli.bar import progress_bar
 from chainkit.cli.command import CompleteGroup
-from chainkit.cli.options import deployment_option, echo_json, hex0x, json_option, rpc_option
-from chainkit.cli.registry import block_option, echo_fact, open_registry
-from chainkit.council import EnvelopeVerdict, ReportVerdict, Step, Verdict, verify_report
+from chainkit.cli.council_output import bundle_json, echo_bundle, echo_report, report_json
+from chainkit.cli.options import (
+    block_hash,
+    deployment_option,
+    echo_json,
+    json_option,
+    open_chain,
+)
+from chainkit.cli.registry import block_option, open_registry
+from chainkit.council import (
+    BundleVerdict,
+    Verdict,
+    verify_bundle,
+    verify_bundle_with_endpoint,
+    verify_report,
+)
+from chainkit.council.bundle import PASSES
+from chainkit.deployment import read_deployment_record
 from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.evidence.bundle import Bundle
+from chainkit.evidence.folder import read_bundle
 from chainkit.report import parse_inconsistency_report
 
 
@@ -28,35 +44,79 @@ def council() -> None:
 
 
 @council.command("verify")
-@click.argument("report", type=click.Path(path_type=Path))
-@rpc_option
+@click.argument("evidence", type=click.Path(path_type=Path))
+@click.option(
+    "--trust",
+    "trusted_hash",
+    metavar="HASH",
+    callback=block_hash,
+    help="Hash of a bundle's last block, from a source that you trust: no endpoint is asked.",
+)
+@click.option(
+    "--rpc",
+    "rpc_url",
+    envvar="CHAINKIT_RPC",
+    show_envvar=True,
+    metavar="URL",
+    help="JSON-RPC endpoint of the chain, for a report, or for a bundle without --trust.",
+)
 @deployment_option
 @block_option
 @json_option
 def verify(
-    report: Path, rpc_url: str, deployment_path: Path, block_number: int | None, as_json: bool
+    evidence: Path,
+    trusted_hash: bytes | None,
+    rpc_url: str | None,
+    deployment_path: Path,
+    block_number: int | None,
+    as_json: bool,
 ) -> None:
-    """Check a signed report that a node served what the chain does not hold.
+    """Check a signed report, or a bundle, that a node served what the chain does not hold.
 
+    EVIDENCE is a report's file, or the folder of a bundle as `chainkit audit bundle` writes it.
     Exits 0 if it is proved, 1 if it is not proved or refuted, 2 if it could not be checked.
 
     \b
     Example:
       chainkit council verify report.bin --rpc http://127.0.0.1:8545 --deployment deployment.json
+      chainkit council verify bundles/node-300 --trust 0x5f3e… --deployment deployment.json
     """
-    data = _read(report)
+    if evidence.is_dir():
+        if block_number is not None:
+            raise click.UsageError("--block is for reports: a bundle ends in a block of its own")
+        if trusted_hash is not None and _is_on_command_line("rpc_url"):
+            raise click.UsageError("expected one of --trust and --rpc, got both")
+        verdict = _verify_bundle(evidence, trusted_hash, rpc_url, deployment_path, as_json)
+    else:
+        if trusted_hash is not None:
+            raise click.UsageError("--trust is for bundles: a report holds nothing of the chain")
+        verdict = _verify_report(evidence, rpc_url, deployment_path, block_number, as_json)
+    if verdict is not Verdict.PROVED:
+        sys.exit(1)
+
+
+def _is_on_command_line(parameter: str) -> bool:
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def _verify_report(
+    path: Path, rpc_url: str | None, deployment_path: Path, block_number: int | None, as_json: bool
+) -> Verdict:
+    if rpc_url is None:
+        raise click.UsageError("missing --rpc (or CHAINKIT_RPC)")
+    data = _read(path)
     try:
         parse_inconsistency_report(data)
     except MalformedData as error:
-        raise MalformedData(f"report {report}", error.expected, error.got) from error
+        raise MalformedData(f"report {path}", error.expected, error.got) from error
     registry, record, block = open_registry(rpc_url, deployment_path, block_number)
     result = verify_report(data, registry.endpoint, record, block)
     if as_json:
-        echo_json(_report_json(result))
+        echo_json(report_json(result))
     else:
-        _echo_report(result)
-    if result.verdict is not Verdict.PROVED:
-        sys.exit(1)
+        echo_report(result)
+    return result.verdict
 
 
 def _read(path: Path) -> bytes:
@@ -66,43 +126,36 @@ def _read(path: Path) -> bytes:
         raise ConfigurationError(f"report {path}", "a readable file", error.strerror) from error
 
 
-def _echo_report(result: ReportVerdict) -> None:
-    _echo_steps(result.steps)
-    for number, envelope in enumerate(result.envelopes, start=1):
-        click.echo(f"\nenvelope {number} of {len(result.envelopes)}")
-        _echo_steps(envelope.steps)
-        echo_fact(envelope.verdict, envelope.reason)
-    click.echo()
-    echo_fact("verdict", result.verdict)
+def _verify_bundle(
+    path: Path,
+    trusted_hash: bytes | None,
+    rpc_url: str | None,
+    deployment_path: Path,
+    as_json: bool,
+) -> Verdict:
+    if trusted_hash is None and rpc_url is None:
+        raise click.UsageError("missing --trust, or --rpc (or CHAINKIT_RPC)")
+    bundle = read_bundle(path)
+    result = _bundle_verdict(path, bundle, trusted_hash, rpc_url, deployment_path)
+    if as_json:
+        echo_json(bundle_json(result))
+    else:
+        echo_bundle(result)
+    return result.verdict
 
 
-def _echo_steps(steps: Sequence[Step]) -> None:
-    for step in steps:
-        echo_fact(step.name, step.found)
-
-
-def _report_json(result: ReportVerdict) -> dict[str, Any]:
-    return {
-        "verdict": result.verdict,
-        "block": {"number": result.block.number, "hash": hex0x(result.block.hash)},
-        "misbehaving_node_id": result.report.misbehaving_node_id,
-        "reporter_public_key": hex0x(result.report.reporter_public_key),
-        "reporter_time_ns": result.report.reporter_time_ns,
-        "steps": _steps_json(result.steps),
-        "envelopes": [_envelope_json(envelope) for envelope in result.envelopes],
-    }
-
-
-def _envelope_json(envelope: EnvelopeVerdict) -> dict[str, Any]:
-    served = envelope.served
-    return {
-        "verdict": envelope.verdict,
-        "reason": envelope.reason,
-        "sequence_id": served.sequence_id if served else None,
-        "transaction_hash": hex0x(served.transaction_hash) if served else None,
-        "steps": _steps_json(envelope.steps),
-    }
-
-
-def _steps_json(steps: Sequence[Step]) -> list[dict[str, str]]:
-    return [{"name": step.name, "found": step.found} for step in steps]
+def _bundle_verdict(
+    path: Path,
+    bundle: Bundle,
+    trusted_hash: bytes | None,
+    rpc_url: str | None,
+    deployment_path: Path,
+) -> BundleVerdict:
+    size = PASSES * sum(file.bytes for file in bundle.files.values())
+    if trusted_hash is not None or rpc_url is None:
+        record = read_deployment_record(deployment_path)
+        with progress_bar("checking", size) as advance:
+            return verify_bundle(path, bundle, trusted_hash or b"", record, advance)
+    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    with progress_bar("checking", size) as advance:
+        return verify_bundle_with_endpoint(path, bundle, endpoint, record, head.reference, advance)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,3 +82,15 @@ def echo_json(content: Any) -> None:
     import json
 
     click.echo(json.dumps(content, indent=2, sort_keys=True))
+
+
+def block_hash(
+    _context: click.Context, _parameter: click.Parameter, text: str | None
+) -> bytes | None:
+    """Take an option's value for a block hash: 32 bytes, or None where it is not given."""
+    if text is None:
+        return None
+    digits = text.strip().lower().removeprefix("0x")
+    if re.fullmatch("[0-9a-f]{64}", digits) is None:
+        raise click.BadParameter(f"expected a block hash, 0x and 64 hex digits, got {text!r}")
+    return bytes.fromhex(digits)

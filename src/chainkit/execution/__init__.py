@@ -5,17 +5,22 @@ encoded transactions and the encoded receipts. So all of a chain export hangs on
 Rows have the columns of chainkit.tables, with the types of pyarrow's ``to_pylist``.
 """
 
-from chainkit.execution.header import header_bytes
-from chainkit.execution.receipt import bloom_of_logs, receipt_bytes
+from chainkit.execution.header import DecodedHeader, decode_header, header_bytes
+from chainkit.execution.receipt import bloom_of_logs, decode_receipt, receipt_bytes
 from chainkit.execution.sender import create_address, recover_sender, signing_hash
-from chainkit.execution.transaction import transaction_bytes
-from chainkit.execution.trie import inclusion_proof, trie_root, verify_inclusion
+from chainkit.execution.transaction import decode_call, transaction_bytes
+from chainkit.execution.trie import inclusion_proof, inclusion_proofs, trie_root, verify_inclusion
 
 __all__ = [
+    "DecodedHeader",
     "bloom_of_logs",
     "create_address",
+    "decode_call",
+    "decode_header",
+    "decode_receipt",
     "header_bytes",
     "inclusion_proof",
+    "inclusion_proofs",
     "receipt_bytes",
     "recover_sender",
     "signing_hash",

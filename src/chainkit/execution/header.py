@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import dropwhile
 from typing import Final
 
+from chainkit.execution.decoded import bytes_of, decoded_items, integer_of
 from chainkit.execution.row import ADDRESS, BYTES, HASH, INTEGER, Column, Row, encoded, fixed
+from chainkit.signatures import keccak256
+from chainkit.types import HASH_LENGTH, BlockHeader
 
 _ALWAYS: Final = (
     Column("parent_hash", HASH),
@@ -35,6 +39,20 @@ _SINCE_A_HARDFORK: Final = (
     Column("requests_hash", HASH),  # Prague, EIP-7685
 )
 
+_NAMES: Final = tuple(column.name for column in (*_ALWAYS, *_SINCE_A_HARDFORK))
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedHeader:
+    """The part of an encoded header by which the rest of its block is proved."""
+
+    header: BlockHeader
+    """With the hash that the bytes have."""
+    transactions_root: bytes
+    """32 bytes."""
+    receipts_root: bytes
+    """32 bytes."""
+
 
 def header_bytes(block: Row) -> bytes:
     """Return the RLP of a row of blocks. Its keccak256 is the hash of the block.
@@ -47,6 +65,25 @@ def header_bytes(block: Row) -> bytes:
     last_first = dropwhile(lambda column: block[column.name] is None, reversed(_SINCE_A_HARDFORK))
     columns = (*_ALWAYS, *reversed(list(last_first)))
     return encoded([column.item(block, _subject) for column in columns])
+
+
+def decode_header(data: bytes) -> DecodedHeader:
+    """Take the RLP of a header apart, as header_bytes makes it. Raises MalformedData if it is none.
+
+    Fields that a hardfork to come appends are refused: nobody can tell what they mean.
+    """
+    subject = "header"
+    items = decoded_items(data, subject, _NAMES)
+    return DecodedHeader(
+        BlockHeader(
+            number=integer_of(items, "number", subject),
+            hash=keccak256(data),
+            parent_hash=bytes_of(items, "parent_hash", subject, HASH_LENGTH),
+            timestamp=integer_of(items, "timestamp", subject),
+        ),
+        transactions_root=bytes_of(items, "transactions_root", subject, HASH_LENGTH),
+        receipts_root=bytes_of(items, "receipts_root", subject, HASH_LENGTH),
+    )
 
 
 def _subject(block: Row) -> str:

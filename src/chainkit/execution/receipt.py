@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from chainkit.errors import MalformedData, Unprovable
+from chainkit.execution.decoded import bytes_of, decoded_items
 from chainkit.execution.row import (
     ADDRESS,
     BYTES,
@@ -19,6 +21,7 @@ from chainkit.execution.row import (
 )
 from chainkit.execution.transaction import OPTIMISM_DEPOSIT, typed
 from chainkit.signatures import keccak256
+from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
 
 _BLOOM_BITS: Final = 2048
 _BITS_PER_VALUE: Final = 3
@@ -33,6 +36,29 @@ _LOG: Final = (Column("address", ADDRESS), Column("topics", HASHES), Column("dat
 _ETHEREUM: Final = range(5)
 _ARBITRUM: Final = (0x64, 0x65, 0x66, 0x68, 0x69, 0x6A)
 _TYPES: Final = frozenset({*_ETHEREUM, OPTIMISM_DEPOSIT, *_ARBITRUM})
+
+_LOWEST_LIST: Final = 0xC0
+_ITEMS: Final = ("status", "cumulative_gas_used", "logs_bloom", "logs")
+_DEPOSIT_ITEMS: Final = (*_ITEMS, *(column.name for column in _DEPOSIT))
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedLog:
+    """A log of a receipt; its place in the block is not part of it."""
+
+    address: bytes
+    """20 bytes."""
+    topics: tuple[bytes, ...]
+    """32 bytes each."""
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedReceipt:
+    """What an encoded receipt says that its transaction did."""
+
+    succeeded: bool
+    logs: tuple[DecodedLog, ...]
 
 
 def receipt_bytes(receipt: Row, logs: Sequence[Row]) -> bytes:
@@ -54,6 +80,39 @@ def receipt_bytes(receipt: Row, logs: Sequence[Row]) -> bytes:
         log_items,
     ]
     return typed(receipt, items + _deposit_items(receipt))
+
+
+def decode_receipt(data: bytes) -> DecodedReceipt:
+    """Take a receipt apart that is encoded as receipt_bytes does.
+
+    Raises Unprovable for a type that this version does not know, MalformedData for other bytes,
+    such as a receipt from before EIP-658.
+    """
+    subject = "receipt"
+    is_legacy = data[:1] >= bytes([_LOWEST_LIST])
+    if not is_legacy and data[:1] not in {bytes([type_]) for type_ in _TYPES - {0}}:
+        expected = "a type of receipt that this version knows"
+        raise Unprovable(subject, expected, f"0x{data[:1].hex()}")
+    is_deposit = data[:1] == bytes([OPTIMISM_DEPOSIT])
+    items = decoded_items(
+        data if is_legacy else data[1:], subject, _DEPOSIT_ITEMS if is_deposit else _ITEMS
+    )
+    status = bytes_of(items, "status", subject)
+    if status not in _STATUSES.values():
+        raise MalformedData(subject, "status: 0 or 1", f"{len(status)} bytes")
+    logs = items.get("logs")
+    if logs is None or isinstance(logs, bytes):
+        raise MalformedData(subject, "logs", "none")
+    return DecodedReceipt(status == _STATUSES[1], tuple(map(_decoded_log, logs)))
+
+
+def _decoded_log(item: Item) -> DecodedLog:
+    match item:
+        case [bytes(address), [*items], bytes(data)] if len(address) == ADDRESS_LENGTH:
+            topics = tuple(topic for topic in items if isinstance(topic, bytes))
+            if [len(topic) for topic in topics] == [HASH_LENGTH] * len(items):
+                return DecodedLog(address, topics, data)
+    raise MalformedData("log of a receipt", "address, topics and data", "other items")
 
 
 def bloom_of_logs(logs: Sequence[Row]) -> bytes:

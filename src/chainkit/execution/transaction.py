@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from chainkit.errors import MalformedData, Unprovable
+from chainkit.execution.decoded import bytes_of, decoded_items
 from chainkit.execution.row import (
     ACCESS_LIST,
     ADDRESS,
@@ -22,6 +24,7 @@ from chainkit.execution.row import (
     encoded,
     transaction_subject,
 )
+from chainkit.types import ADDRESS_LENGTH
 
 LEGACY: Final = 0
 OPTIMISM_DEPOSIT: Final = 0x7E
@@ -96,6 +99,19 @@ FOREIGN_COLUMNS: Final[Mapping[int, tuple[str, ...]]] = {
 }
 """The names of the columns that only other types have, by type."""
 
+_LOWEST_LIST: Final = 0xC0
+"""First byte of an RLP list: no type of transaction is as high (EIP-2718)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What an encoded transaction asks for."""
+
+    to: bytes | None
+    """20 bytes: what it calls; None if it creates a contract, or is no call."""
+    input: bytes
+    """The calldata, or the code that creates."""
+
 
 def transaction_bytes(transaction: Row) -> bytes:
     """Return the EIP-2718 encoding of a row of transactions. Its keccak256 is the hash.
@@ -114,6 +130,24 @@ def transaction_bytes(transaction: Row) -> bytes:
         if signed is not None and signed != transaction["chain_id"]:
             raise _malformed(transaction, signed, transaction["chain_id"], "chain_id")
     return typed(transaction, [column.item(transaction, transaction_subject) for column in columns])
+
+
+def decode_call(data: bytes) -> Call:
+    """Return what a transaction, encoded as transaction_bytes does, calls.
+
+    Raises Unprovable for a type that this version does not know, MalformedData for other bytes.
+    """
+    subject = "transaction"
+    type_ = data[0] if data and data[0] < _LOWEST_LIST else LEGACY
+    if type_ not in _COLUMNS:
+        expected = "a type of transaction that this version knows"
+        raise Unprovable(subject, expected, f"{type_:#x}")
+    names = [column.name for column in _COLUMNS[type_]]
+    items = decoded_items(data if type_ == LEGACY else data[1:], subject, names)
+    to = bytes_of(items, "to_address", subject) if "to_address" in names else b""
+    if len(to) not in (0, ADDRESS_LENGTH):
+        raise MalformedData(subject, f"to_address: {ADDRESS_LENGTH} bytes or none", len(to))
+    return Call(to or None, bytes_of(items, "input", subject))
 
 
 def signed_items(transaction: Row) -> list[Item]:

@@ -5,7 +5,7 @@ The key of a value is the RLP of its index (yellow paper, section 4.3.2).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from trie import HexaryTrie
 
@@ -31,6 +31,16 @@ def inclusion_proof(values: Sequence[bytes], index: int) -> tuple[bytes, ...]:
     if not 0 <= index < len(values):
         raise MalformedData("inclusion proof", f"an index below {len(values)}", index)
     return _proof(_trie(values), _key(index))
+
+
+def inclusion_proofs(
+    values: Sequence[bytes], indexes: Collection[int]
+) -> tuple[bytes, dict[int, tuple[bytes, ...]]]:
+    """Return the root, and what inclusion_proof gives for each of several places, at one go."""
+    trie = _trie(values)
+    if missing := [index for index in indexes if not 0 <= index < len(values)]:
+        raise MalformedData("inclusion proof", f"an index below {len(values)}", missing[0])
+    return bytes(trie.root_hash), {index: _proof(trie, _key(index)) for index in indexes}
 
 
 def verify_inclusion(root: bytes, index: int, proof: Sequence[bytes]) -> bytes:

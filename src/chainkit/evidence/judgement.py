@@ -1,4 +1,4 @@
-"""Does a misbehavior report prove that a node served what the chain never held? (XIP-49 §3.2.7)
+"""Does an envelope prove that a node served what the chain never held? (XIP-49 §3.2.7)
 
     MISBEHAVIOR_BLOCKCHAIN_INCONSISTENCY: In the event that a client or watchdog service receives
     a blockchain payload from a node that does not match the same payload fetched directly from
@@ -6,8 +6,8 @@
     part of a report.
 
 "For report types that contain cryptographic proof of the failure, a single report is sufficient",
-so a verdict of *proved* must hold whatever the council's own endpoint has or has not seen. What
-that asks for:
+so a verdict of *proved* must hold whatever an endpoint, or whoever made a bundle, has or has not
+seen. What that asks for:
 
 - The envelope bears the accused node's signature, over envelope and transaction hash together.
 - **proved**: the signed bytes are not the ones that every node builds from some log: another
@@ -20,8 +20,8 @@ that asks for:
 - **not proved**: an honest node could have served this, or nobody can tell.
     - Payload and topic are the transaction's own and only the sequence id or the time differs: a
       reorg may have moved the transaction, and the node served it where it stood before.
-    - The endpoint knows no such transaction. It may be invented, or stand on a retracted branch:
-      absence is not proof.
+    - Nobody knows such a transaction. It may be invented, or stand on a retracted branch: absence
+      is not proof.
     - The transaction reached the contracts through another one (a multicall, a contract wallet).
       What that one passes on may depend on its state, hence on the branch, so a payload that is
       missing here may have been emitted there. All payloads of the transaction are compared.
@@ -36,17 +36,10 @@ code that emits something else on another branch only is in the hands of whoever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import TypeAlias
 
-from chainkit.chain import Endpoint
-from chainkit.decode import (
-    IDENTITY_UPDATE_CREATED_TOPIC,
-    MESSAGE_SENT_TOPIC,
-    decode_payload_event,
-)
-from chainkit.deployment import DeploymentRecord
 from chainkit.envelope import (
     QuarantineReason,
     ServedEnvelope,
@@ -55,12 +48,16 @@ from chainkit.envelope import (
     recover_node_key,
     unsigned_originator_envelope,
 )
-from chainkit.errors import InconsistentAnswer, InvalidSignature, MalformedData, MalformedEnvelope
-from chainkit.interface import shipped_interface
-from chainkit.registry import Registry, status_word
-from chainkit.report import BlockchainInconsistencyReport, parse_inconsistency_report
+from chainkit.errors import InvalidSignature, MalformedEnvelope
+from chainkit.evidence.emission import (
+    MinedTransaction,
+    PayloadAddresses,
+    posted_payloads,
+    promised_payload,
+)
+from chainkit.evidence.verdict import EnvelopeVerdict, Step, Verdict
 from chainkit.signatures import address_of, keccak256
-from chainkit.transactions import Receipt, fetch_input, fetch_receipt
+from chainkit.transactions import Receipt
 from chainkit.types import (
     BLOCKCHAIN_ORIGINATOR_ID,
     HASH_LENGTH,
@@ -68,101 +65,40 @@ from chainkit.types import (
     BlockReference,
     Node,
     PayloadEvent,
-    identity_update_created,
     message_sent,
 )
 
-
-class Verdict(StrEnum):
-    """What a report, or one envelope of it, shows."""
-
-    PROVED = "proved"
-    """The node signed what no branch of the chain can have held."""
-    NOT_PROVED = "not proved"
-    """Nothing that an honest node cannot have done; nor is its innocence shown."""
-    REFUTED = "refuted"
-    """The node served what the chain holds."""
+Find: TypeAlias = Callable[[bytes], MinedTransaction | None]
+"""Returns the transaction of a hash, None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One thing that was looked at, and what was found, safe to print."""
+class Court:
+    """What envelopes are held to: the same for an endpoint's answers and for proved data."""
 
-    name: str
-    found: str
-
-
-@dataclass(frozen=True, slots=True)
-class EnvelopeVerdict:
-    """What one envelope of a report shows."""
-
-    verdict: Verdict
-    reason: str
-    steps: tuple[Step, ...]
-    served: ServedEnvelope | None
-    """None if the bytes are no envelope."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportVerdict:
-    """What a report shows, read at one block."""
-
-    block: BlockReference
-    report: BlockchainInconsistencyReport
     accused: Node | None
     """None if no such node is registered at the block."""
-    steps: tuple[Step, ...]
-    envelopes: tuple[EnvelopeVerdict, ...]
+    contracts: PayloadAddresses
+    block: BlockReference
+    """Nothing above it is looked at."""
+    find: Find
+    witness: str
+    """Who knows the transactions, as a sentence about one that is not known begins."""
 
-    @property
-    def verdict(self) -> Verdict:
-        """Proved by any one envelope; refuted only if every one is."""
-        verdicts = {envelope.verdict for envelope in self.envelopes}
-        if Verdict.PROVED in verdicts:
-            return Verdict.PROVED
-        return Verdict.REFUTED if verdicts == {Verdict.REFUTED} else Verdict.NOT_PROVED
+    def judge(self, envelope: bytes) -> EnvelopeVerdict:
+        """Return what an OriginatorEnvelope, as served, shows of the accused node.
 
-
-def verify_report(
-    data: bytes, endpoint: Endpoint, record: DeploymentRecord, block: BlockReference
-) -> ReportVerdict:
-    """Check a signed MisbehaviorReport against the chain up to a block (XIP-49 §3.2.7).
-
-    Raises MalformedData for anything but a signed report of type BLOCKCHAIN_INCONSISTENCY, and
-    ChainError where the endpoint gives no clear answer, also if the chain forked meanwhile.
-    """
-    report = parse_inconsistency_report(data)
-    nodes = Registry(endpoint, record.node_registry.address).nodes(block)
-    accused = next((node for node in nodes if node.node_id == report.misbehaving_node_id), None)
-    verdicts = [
-        _EnvelopeCheck(endpoint, record, block, accused).verdict(envelope)
-        for envelope in report.envelopes
-    ]
-    if (found := endpoint.header(block.number).reference) != block:
-        raise InconsistentAnswer(f"block {block.number} at {endpoint.name}", block, found)
-    steps = (
-        Step("report", f"BLOCKCHAIN_INCONSISTENCY, envelopes: {len(report.envelopes)}"),
-        Step("reporter", _reporter(report, nodes)),
-        Step("accused", _accused(report, accused)),
-        Step("block", str(block)),
-    )
-    return ReportVerdict(block, report, accused, steps, tuple(verdicts))
+        Raises what ``find`` raises, and MalformedLog where a payload contract emitted what
+        it cannot.
+        """
+        return _EnvelopeCheck(self).verdict(envelope)
 
 
 class _EnvelopeCheck:
     """The steps for one envelope: who signed it, what its transaction emits, do they agree."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        record: DeploymentRecord,
-        block: BlockReference,
-        accused: Node | None,
-    ) -> None:
-        self._endpoint = endpoint
-        self._record = record
-        self._block = block
-        self._accused = accused
+    def __init__(self, court: Court) -> None:
+        self._court = court
         self._steps: list[Step] = []
         self._served: ServedEnvelope | None = None
 
@@ -181,35 +117,40 @@ class _EnvelopeCheck:
             return Verdict.NOT_PROVED, reason
         if (reason := _impossible_form(served)) is not None:
             return Verdict.PROVED, reason
-        receipt = fetch_receipt(self._endpoint, served.transaction_hash)
-        if receipt is None or receipt.block.number > self._block.number:
+        transaction = self._court.find(served.transaction_hash)
+        last = self._court.block
+        if transaction is None or transaction.receipt.block.number > last.number:
             hash_ = served.transaction_hash.hex()
-            self._note("transaction", f"0x{hash_}, unknown up to block {self._block}")
+            self._note("transaction", f"0x{hash_}, unknown up to block {last}")
             return Verdict.NOT_PROVED, (
-                "this endpoint knows no such transaction: it may be invented or stand on a "
-                "retracted branch, and absence is not proof"
+                f"{self._court.witness} knows no such transaction: it may be invented or stand on "
+                "a retracted branch, and absence is not proof"
             )
-        return self._compare(served, receipt)
+        return self._compare(served, transaction)
 
     def _foreign_signature(self, served: ServedEnvelope) -> str | None:
         """Say why the envelope cannot be held against the accused node, or None."""
+        accused = self._court.accused
         try:
             signer = recover_node_key(served)
         except InvalidSignature as error:
             self._note("signature", "invalid")
             return f"nobody can be held to it: {error}"
-        if self._accused is None:
+        if accused is None:
             self._note("signature", f"by {address_of(signer)}")
             return "the accused node is not registered, so no key is its own"
-        if signer != self._accused.signing_key:
+        if signer != accused.signing_key:
             self._note("signature", f"by {address_of(signer)}, not by the accused node")
             return "the accused node did not sign it, so it cannot be held to it"
-        self._note("signature", f"by node {self._accused.node_id}")
+        self._note("signature", f"by node {accused.node_id}")
         return None
 
-    def _compare(self, served: ServedEnvelope, receipt: Receipt) -> tuple[Verdict, str]:
-        emitted = self._emitted(receipt)
-        promised = self._promised(receipt, emitted)
+    def _compare(
+        self, served: ServedEnvelope, transaction: MinedTransaction
+    ) -> tuple[Verdict, str]:
+        receipt = transaction.receipt
+        emitted = posted_payloads(receipt, self._court.contracts)
+        promised = promised_payload(transaction, emitted, self._court.contracts)
         self._note("transaction", _transaction(receipt, promised, len(emitted)))
         same = [event for event in emitted if _same_payload(served, event)]
         for event in same:
@@ -238,43 +179,6 @@ class _EnvelopeCheck:
             f"{_mismatch(served, promised)}; what a direct call emits is fixed by its calldata, "
             "so no branch of the chain ever held this"
         )
-
-    def _emitted(self, receipt: Receipt) -> list[PayloadEvent]:
-        """Return the payloads that the transaction posted to our two contracts."""
-        topics = ((MESSAGE_SENT_TOPIC,), (IDENTITY_UPDATE_CREATED_TOPIC,))
-        return [
-            decode_payload_event(log)
-            for log in receipt.logs
-            if log.address in self._record.payload_addresses and log.topics in topics
-        ]
-
-    def _promised(self, receipt: Receipt, emitted: Sequence[PayloadEvent]) -> PayloadEvent | None:
-        """Return what a direct call emits wherever it succeeds, None if nothing fixes that.
-
-        Its sequence id is the one emitted here, or 0 where the call reverted.
-        """
-        calldata = fetch_input(self._endpoint, receipt.transaction_hash)
-        sequence_id = emitted[0].sequence_id if emitted else 0
-        try:
-            promised = self._arguments(receipt.to, calldata, sequence_id)
-        except MalformedData:
-            return None  # an administrator's call, or one that always reverts
-        # A contract that does not emit its arguments unchanged is none that the proof rests on.
-        kept_here = not receipt.succeeded or list(emitted) == [promised]
-        return promised if kept_here else None
-
-    def _arguments(
-        self, called: bytes | None, calldata: bytes, sequence_id: int
-    ) -> PayloadEvent | None:
-        if called == self._record.group_messages.address:
-            interface = shipped_interface("GroupMessages")
-            arguments = interface.arguments("addMessage", calldata)
-            return message_sent(arguments["groupId"], arguments["message"], sequence_id)
-        if called == self._record.identity_updates.address:
-            interface = shipped_interface("IdentityUpdates")
-            arguments = interface.arguments("addIdentityUpdate", calldata)
-            return identity_update_created(arguments["inboxId"], arguments["update"], sequence_id)
-        return None
 
     def _note(self, name: str, found: str) -> None:
         self._steps.append(Step(name, found))
@@ -347,18 +251,3 @@ def _transaction(receipt: Receipt, promised: PayloadEvent | None, payloads: int)
     what = f"payloads: {payloads}" if receipt.succeeded else "reverted"
     hash_ = receipt.transaction_hash.hex()
     return f"0x{hash_} in block {receipt.block.reference}, {how}, {what}"
-
-
-def _reporter(report: BlockchainInconsistencyReport, nodes: Sequence[Node]) -> str:
-    key = report.reporter_public_key
-    node = next((node for node in nodes if node.signing_key == key), None)
-    who = f"node {node.node_id}" if node else "not a registered node"
-    return f"{address_of(key)}, {who}"
-
-
-def _accused(report: BlockchainInconsistencyReport, accused: Node | None) -> str:
-    if accused is None:
-        return f"node {report.misbehaving_node_id}, not registered"
-    return (
-        f"node {accused.node_id}, {status_word(accused)}, key of {address_of(accused.signing_key)}"
-    )

@@ -1,0 +1,144 @@
+"""What a bundle is made from: the output of an audit, and the chain export that it proved."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from chainkit.errors import ConfigurationError, StoreError
+from chainkit.evidence.emission import PayloadAddresses
+from chainkit.evidence.findings import BundledFinding
+from chainkit.fields import Fields, read_json
+from chainkit.interface import printable
+from chainkit.types import HASH_LENGTH, BlockReference
+from chainkit_jobs.administration.replay import REGISTRY
+from chainkit_jobs.findings import FINDINGS
+from chainkit_jobs.sources import PAYLOAD_CONTRACTS, Export, read_export
+
+_BATCH_ROWS: Final = 100
+"""Few: an envelope may hold a payload near the block's gas limit."""
+
+_SHA256: Final = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class BundleInputs:
+    """An audit, and the chain export that it proved from a trusted block."""
+
+    audit: Path
+    chain: Export
+    trusted_block: BlockReference
+    node_manifests: dict[int, str]
+    """Node id to the sha256 of its export's manifest, of all nodes that were audited."""
+    accused: dict[int, int]
+    """Node id to how many findings there are about it, where there are any."""
+    summary_digest: str
+    findings_digest: str
+
+    @property
+    def contracts(self) -> PayloadAddresses:
+        """The contracts that the chain export names."""
+        return PayloadAddresses(*map(self.chain.contract, PAYLOAD_CONTRACTS))
+
+    @property
+    def node_registry(self) -> bytes:
+        """The registry that the chain export names, 20 bytes."""
+        return self.chain.contract(REGISTRY)
+
+    @property
+    def findings_path(self) -> Path:
+        """The table of findings."""
+        return self.audit / "findings.parquet"
+
+
+def read_bundle_inputs(audit: Path, chain_directory: Path) -> BundleInputs:
+    """Open an audit's output and its chain export.
+
+    Raises StoreError or ConfigurationError where either is none, the audit proved no chain export,
+    or this is another one than it proved.
+    """
+    path = audit / "summary.json"
+    subject = f"audit {audit}"
+    summary = Fields(read_json(path, subject), subject)
+    if not summary.has("trust") or summary.is_null("trust"):
+        expected = "an audit that proved its chain export (`reconcile --trust HASH`)"
+        raise ConfigurationError(subject, expected, "one that trusts the export")
+    trusted_hash = summary.inner("trust").bytes("block_hash", HASH_LENGTH)
+    chain = read_export(chain_directory, "chain")
+    _check_same(summary.inner("chain"), chain, trusted_hash, subject)
+    nodes = [Fields(value, subject, place) for value, place in summary.elements("nodes")]
+    manifests = {node.integer("node_id"): _digest_in(node) for node in nodes}
+    accused = _accused(audit / "findings.parquet")
+    if strangers := accused.keys() - manifests.keys():
+        raise StoreError(subject, "findings about nodes of its summary", f"node {min(strangers)}")
+    return BundleInputs(
+        audit=audit,
+        chain=chain,
+        trusted_block=BlockReference(chain.manifest.to_block, trusted_hash),
+        node_manifests=manifests,
+        accused=accused,
+        summary_digest=_digest_of(path),
+        findings_digest=_digest_of(audit / "findings.parquet"),
+    )
+
+
+def findings_about(inputs: BundleInputs, node_id: int) -> Iterator[BundledFinding]:
+    """Return the findings about a node, in the order of the audit, a few at a time."""
+    with pq.ParquetFile(inputs.findings_path) as file:
+        for batch in file.iter_batches(_BATCH_ROWS):
+            own = batch.filter(pc.equal(batch.column("node_id"), node_id))
+            yield from map(_bundled, own.to_pylist())
+
+
+def _bundled(row: dict[str, Any]) -> BundledFinding:
+    sequence_id = row["sequence_id"]
+    same = ("finding_id", "code", "severity", "node_id", "originator_id", "block_number")
+    return BundledFinding(
+        **{name: row[name] for name in same},
+        log_index=row["log_index"],
+        sequence_id=None if sequence_id is None else int(sequence_id),
+        transaction_hash=row["transaction_hash"],
+        expected_digest=row["expected_digest"],
+        detail=None if row["detail"] is None else printable(row["detail"]),
+        envelope=row["envelope"],
+    )
+
+
+def _check_same(audited: Fields, chain: Export, trusted_hash: bytes, subject: str) -> None:
+    """Prove that an export is the one which an audit proved: its manifest names all digests."""
+    expected = _digest_in(audited)
+    if chain.manifest_digest != expected:
+        words = f"the chain export of {subject}, whose manifest has sha256 {expected}"
+        raise StoreError(f"export {chain.directory}", words, chain.manifest_digest)
+    if bytes.fromhex(chain.manifest.to_block_hash[2:]) != trusted_hash:
+        words = f"a chain export that ends in the trusted block, 0x{trusted_hash.hex()}"
+        raise StoreError(subject, words, chain.manifest.to_block_hash)
+
+
+def _accused(path: Path) -> dict[int, int]:
+    try:
+        schema = pq.read_schema(path)
+        if schema.names != FINDINGS.names:
+            raise StoreError(f"findings {path}", "the columns of this version", "others")
+        counts = pc.value_counts(pq.read_table(path, columns=["node_id"]).column("node_id"))
+    except (OSError, pa.ArrowException) as error:
+        raise StoreError(f"findings {path}", "the output of an audit", "none") from error
+    found = {each["values"]: each["counts"] for each in counts.to_pylist()}
+    return {node_id: found[node_id] for node_id in sorted(found.keys() - {None})}
+
+
+def _digest_in(fields: Fields) -> str:
+    return fields.matching("manifest_sha256", _SHA256, "64 hex digits").group()
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

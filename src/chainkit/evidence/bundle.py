@@ -1,0 +1,175 @@
+"""What a bundle says of itself: one node, one trusted block, and the digests of its files.
+
+A bundle is a folder with names that are always the same, so that none is ever read out of it::
+
+    bundle.json           this page
+    headers.rlp           RLP of every header from the first block needed to the trusted one
+    transactions.jsonl    the transactions needed, each with its receipt and both inclusion proofs
+    findings.jsonl        the audit's findings about the node, with what it served
+    reports/ID.unsigned.pb, ID.pb    an UnsignedMisbehaviorReport, and a signed MisbehaviorReport,
+                          for each finding that proves itself
+
+The digests find damage. They prove nothing against somebody who writes others: what a verdict rests
+on follows from the trusted block alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from chainkit.errors import MalformedData
+from chainkit.evidence.emission import PayloadAddresses
+from chainkit.evidence.records import Record, check_form, line_bytes, page_bytes, parse_object
+from chainkit.signatures import PUBLIC_KEY_LENGTH
+from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockReference
+
+BUNDLE_FORMAT: Final = 1
+
+BUNDLE_NAME: Final = "bundle.json"
+HEADERS_NAME: Final = "headers.rlp"
+TRANSACTIONS_NAME: Final = "transactions.jsonl"
+FINDINGS_NAME: Final = "findings.jsonl"
+REPORTS_NAME: Final = "reports"
+FILE_NAMES: Final = (FINDINGS_NAME, HEADERS_NAME, TRANSACTIONS_NAME)
+
+INPUT_NAMES: Final = ("chain_manifest", "findings", "node_manifest", "summary")
+"""What a bundle was made from; the sha256 of each stands in it."""
+
+_SUBJECT: Final = BUNDLE_NAME
+_CONTRACTS: Final = ("GroupMessages", "IdentityUpdates", "NodeRegistry")
+_DIGEST: Final = ("[0-9a-f]{64}", "64 hex digits")
+_FIELDS: Final = (
+    *("chain_id", "contracts", "files", "findings", "first_block", "format", "genesis_hash"),
+    *("inputs", "left_out", "node_id", "proving_themselves", "registry_transactions"),
+    *("reporter_public_key", "reporter_time_ns", "sha256", "tool", "trusted_block"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileDigest:
+    """A file of the bundle: its length in bytes, and its sha256 in hex."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """The content of ``bundle.json``. All of it are claims of whoever made the bundle."""
+
+    tool: str
+    """Name and version of what wrote it."""
+    chain_id: int
+    genesis_hash: bytes
+    """32 bytes."""
+    contracts: PayloadAddresses
+    node_registry: bytes
+    """20 bytes."""
+    node_id: int
+    """The accused."""
+    first_block: int
+    """Height of the first header."""
+    trusted_block: BlockReference
+    """The last header: everything hangs on its hash."""
+    registry_transactions: tuple[bytes, ...]
+    """Hashes of those that registered the node and changed its entry, in the chain's order."""
+    findings: int
+    proving_themselves: int
+    """Findings for which there is a report."""
+    inputs: Mapping[str, str]
+    """sha256, in hex, of each of INPUT_NAMES."""
+    reporter_time_ns: int
+    """Nanoseconds since 1970 in each report; 0 where the reporter told none."""
+    reporter_public_key: bytes | None
+    """65 bytes; None where nobody signed."""
+    left_out: tuple[str, ...]
+    """A sentence for each block whose transactions the chain export cannot prove."""
+    files: Mapping[str, FileDigest]
+    """By name, for each of FILE_NAMES."""
+
+
+def bundle_bytes(bundle: Bundle) -> bytes:
+    """Serialize what a bundle says of itself, with the sha256 of all that."""
+    content = _content(bundle)
+    return page_bytes(content | {"sha256": hashlib.sha256(line_bytes(content)).hexdigest()})
+
+
+def parse_bundle(data: bytes) -> Bundle:
+    """Read ``bundle.json``. Raises MalformedData unless it is as ``bundle_bytes`` writes it."""
+    fields = Record(parse_object(data, _SUBJECT), _SUBJECT, _FIELDS)
+    if fields.integer("format") != BUNDLE_FORMAT:
+        raise MalformedData(_SUBJECT, f"format {BUNDLE_FORMAT}", fields.integer("format"))
+    contracts = fields.record("contracts", *_CONTRACTS)
+    messages, updates, registry = (contracts.bytes(name, ADDRESS_LENGTH) for name in _CONTRACTS)
+    trusted = fields.record("trusted_block", "hash", "number")
+    inputs = fields.record("inputs", *INPUT_NAMES)
+    files = fields.record("files", *FILE_NAMES)
+    bundle = Bundle(
+        tool=fields.text("tool"),
+        chain_id=fields.integer("chain_id"),
+        genesis_hash=fields.bytes("genesis_hash", HASH_LENGTH),
+        contracts=PayloadAddresses(messages, updates),
+        node_registry=registry,
+        node_id=fields.integer("node_id", 2**32 - 1),
+        first_block=fields.integer("first_block"),
+        trusted_block=BlockReference(trusted.integer("number"), trusted.bytes("hash", HASH_LENGTH)),
+        registry_transactions=tuple(
+            each.bytes("value", HASH_LENGTH) for each in fields.elements("registry_transactions")
+        ),
+        findings=fields.integer("findings"),
+        proving_themselves=fields.integer("proving_themselves"),
+        inputs={name: inputs.text(name, *_DIGEST) for name in INPUT_NAMES},
+        reporter_time_ns=fields.integer("reporter_time_ns", 2**64 - 1),
+        reporter_public_key=(
+            None
+            if fields.is_null("reporter_public_key")
+            else fields.bytes("reporter_public_key", PUBLIC_KEY_LENGTH)
+        ),
+        left_out=tuple(each.text("value") for each in fields.elements("left_out")),
+        files={name: _digest(files.record(name, "bytes", "sha256")) for name in FILE_NAMES},
+    )
+    check_form(data, bundle_bytes(bundle), _SUBJECT)
+    return bundle
+
+
+def _digest(fields: Record) -> FileDigest:
+    return FileDigest(fields.integer("bytes"), fields.text("sha256", *_DIGEST))
+
+
+def _content(bundle: Bundle) -> dict[str, Any]:
+    key = bundle.reporter_public_key
+    addresses = (bundle.contracts.group_messages, bundle.contracts.identity_updates)
+    return {
+        "format": BUNDLE_FORMAT,
+        "tool": bundle.tool,
+        "chain_id": bundle.chain_id,
+        "genesis_hash": hex_of(bundle.genesis_hash),
+        "contracts": dict(
+            zip(_CONTRACTS, map(hex_of, (*addresses, bundle.node_registry)), strict=True)
+        ),
+        "node_id": bundle.node_id,
+        "first_block": bundle.first_block,
+        "trusted_block": {
+            "number": bundle.trusted_block.number,
+            "hash": hex_of(bundle.trusted_block.hash),
+        },
+        "registry_transactions": list(map(hex_of, bundle.registry_transactions)),
+        "findings": bundle.findings,
+        "proving_themselves": bundle.proving_themselves,
+        "inputs": dict(bundle.inputs),
+        "reporter_time_ns": bundle.reporter_time_ns,
+        "reporter_public_key": None if key is None else hex_of(key),
+        "left_out": list(bundle.left_out),
+        "files": {
+            name: {"bytes": file.bytes, "sha256": file.sha256}
+            for name, file in bundle.files.items()
+        },
+    }
+
+
+def hex_of(value: bytes) -> str:
+    """Write bytes as 0x and hex digits."""
+    return "0x" + value.hex()

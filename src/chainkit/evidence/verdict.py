@@ -1,0 +1,47 @@
+"""What evidence shows, and the steps by which somebody else can follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chainkit.envelope import ServedEnvelope
+
+
+class Verdict(StrEnum):
+    """What a report, a finding, or one envelope of it, shows."""
+
+    PROVED = "proved"
+    """The node signed what no branch of the chain can have held."""
+    NOT_PROVED = "not proved"
+    """Nothing that an honest node cannot have done; nor is its innocence shown."""
+    REFUTED = "refuted"
+    """The node served what the chain holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that was looked at, and what was found, safe to print."""
+
+    name: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnvelopeVerdict:
+    """What one envelope shows."""
+
+    verdict: Verdict
+    reason: str
+    steps: tuple[Step, ...]
+    served: ServedEnvelope | None
+    """None if the bytes are no envelope."""
+
+
+def overall(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return what several verdicts show: proved by any one, refuted only if every one is."""
+    found = set(verdicts)
+    if Verdict.PROVED in found:
+        return Verdict.PROVED
+    return Verdict.REFUTED if found == {Verdict.REFUTED} else Verdict.NOT_PROVED

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from chainkit.errors import StoreError
+from chainkit.cli.bar import progress_bar
+from chainkit.errors import MalformedLog, StoreError
 from chainkit.exports import Manifest
+from chainkit_jobs.administration.logs import administration_logs
 from chainkit_jobs.administration.replay import REGISTRY, Administration
-from chainkit_jobs.comparison import Comparability, NodeExport, compare_ranges, identify_nodes
+from chainkit_jobs.comparison import (
+    Comparability,
+    NodeExport,
+    compare_ranges,
+    identify_nodes,
+    set_aside,
+)
+from chainkit_jobs.cost.digest import CostDigest, read_digest
 from chainkit_jobs.evidence.chain_rows import (
     SequenceBounds,
     chain_findings,
     event_findings,
     payload_findings,
 )
-from chainkit_jobs.evidence.rows import node_findings
-from chainkit_jobs.expected import PayloadContracts, check_decoded, expected_envelopes
+from chainkit_jobs.expected import PayloadContracts, expected_envelopes
 from chainkit_jobs.findings import complete
-from chainkit_jobs.gas import gas_table, message_costs
+from chainkit_jobs.judging import compared_blocks, judge_nodes
 from chainkit_jobs.nodes import read_administration, registry_at
 from chainkit_jobs.proof import ChainProof, prove_chain
-from chainkit_jobs.reconcile import ComparedNode, compare_keys, judge, node_counts
-from chainkit_jobs.served import served_envelopes
+from chainkit_jobs.reconcile import chain_keys
+from chainkit_jobs.screening.job import Found, Screening
+from chainkit_jobs.screening.plan import NodeInput, make_plan
+from chainkit_jobs.screening.rules import posting_rules
+from chainkit_jobs.screening.screen import ScreenedNode
 from chainkit_jobs.sources import (
     PAYLOAD_CONTRACTS,
     Export,
@@ -37,13 +47,7 @@ from chainkit_jobs.sources import (
     read_blocks,
     read_export,
     read_logs,
-    read_raw_envelopes,
-    read_receipts,
 )
-
-TIMELINE_BINS: Final = 60
-COST_SAMPLE: Final = 2000
-"""Points in the plot of gas by size: more would hide one another."""
 
 Row = dict[str, Any]
 
@@ -58,6 +62,21 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
+class Options:
+    """How much is asked of an audit."""
+
+    with_signatures: bool = True
+    """Whether signatures are checked: nine tenths of the work."""
+    with_costs: bool = False
+    """Whether to tell what the chain cost, too, which takes about as long as the comparison."""
+    work: Path | None = None
+    """A folder for what need not be done again; see screening.job."""
+
+
+DEFAULT_OPTIONS: Final = Options()
+
+
+@dataclass(frozen=True, slots=True)
 class Payloads:
     """What the chain export holds in all."""
 
@@ -65,8 +84,6 @@ class Payloads:
     quarantined: int
     first_sequence: int | None
     last_sequence: int | None
-    costed: int
-    """Messages whose transaction carried no other, so that its gas is theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +100,12 @@ class Audit:
     """Node id to expected, served, matched and outside."""
     findings: list[Row]
     """Columns of findings.FINDINGS."""
-    gas: list[Row]
-    """Columns of gas.GAS."""
-    cost_sample: list[Row]
-    """contract, payload_size and gas of single messages."""
-    timeline: list[Row]
-    """contract, first block of a bin, messages in it."""
-    timeline_step: int
-    """Blocks in a bin of the timeline."""
+    with_signatures: bool
+    """Whether the nodes' signatures were checked."""
+    coverage: list[Row]
+    """Columns of coverage.COVERAGE, by node and block."""
+    costs: CostDigest | str | None = None
+    """What the chain cost, why that cannot be told, or None where nobody asked."""
     proof: ChainProof | None = None
     """What of the chain export hangs on the block hash that is trusted; None if none is."""
 
@@ -111,7 +126,12 @@ def read_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]])
     return Inputs(chain, tuple(exports))
 
 
-def run_audit(spark: SparkSession, inputs: Inputs, trusted_hash: bytes | None = None) -> Audit:
+def run_audit(
+    spark: SparkSession,
+    inputs: Inputs,
+    trusted_hash: bytes | None = None,
+    options: Options = DEFAULT_OPTIONS,
+) -> Audit:
     """Compare nodes' exports with a chain export, proved first if a block hash is trusted.
 
     A node whose export cannot be compared is set aside and named; the others are compared.
@@ -120,8 +140,8 @@ def run_audit(spark: SparkSession, inputs: Inputs, trusted_hash: bytes | None = 
     """
     chain = inputs.chain
     proof = None if trusted_hash is None else _proved(spark, chain, trusted_hash)
-    logs = read_logs(spark, chain)
     contracts = {name: chain.contract(name) for name in (REGISTRY, *PAYLOAD_CONTRACTS)}
+    logs = administration_logs(spark, chain, list(contracts.values()))
     administration = read_administration(logs, contracts, chain.manifest.to_block)
     late = _begins_late(chain.manifest)
     registry = registry_at(administration, chain.manifest.to_block, late)
@@ -131,8 +151,10 @@ def run_audit(spark: SparkSession, inputs: Inputs, trusted_hash: bytes | None = 
     problems = {node_id: problem for node_id, problem in found.items() if problem is not None}
     comparability = compare_ranges(chain, nodes, hashes, problems)
     # What was not seen from the beginning would contradict all that follows.
-    audit = _compare(spark, chain, tuple(nodes), comparability, None if late else administration)
-    return replace(audit, proof=proof)
+    ruled = None if late else administration
+    audit = _compare(spark, chain, tuple(nodes), comparability, ruled, options)
+    costs = read_digest(spark, chain) if options.with_costs else None
+    return replace(audit, proof=proof, costs=costs)
 
 
 def _proved(spark: SparkSession, chain: Export, trusted_hash: bytes) -> ChainProof:
@@ -177,66 +199,75 @@ def _compare(
     nodes: tuple[NodeExport, ...],
     comparability: Comparability,
     administration: Administration | None,
+    options: Options,
 ) -> Audit:
     contracts = PayloadContracts(chain.contract("GroupMessages"), chain.contract("IdentityUpdates"))
-    logs, blocks = read_logs(spark, chain), read_blocks(spark, chain)
-    manifest = chain.manifest
-    step = 1 + (manifest.to_block - manifest.from_block) // TIMELINE_BINS
-    with (
-        _kept(expected_envelopes(logs, blocks, contracts)) as expected,
-        _kept(message_costs(expected, read_receipts(spark, chain))) as costs,
-    ):
-        check_decoded(expected)
-        payloads = _payloads(expected, costs)
-        _check_counters(chain, payloads)
-        counts, found = _judge_nodes(spark, chain, comparability, expected, payloads)
-        if administration:
-            found += event_findings(administration) + payload_findings(expected, administration)
-        keys = {node.node.node_id: node.node.signing_key for node in comparability.comparable}
-        return Audit(
-            chain=chain,
-            nodes=nodes,
-            comparability=comparability,
-            payloads=payloads,
-            counts=counts,
-            findings=complete(found, keys),
-            is_administration_compared=administration is not None,
-            gas=_rows(gas_table(costs).orderBy("contract", "size_from")),
-            cost_sample=_rows(_cost_sample(costs)),
-            timeline=_rows(_timeline(expected, manifest.from_block, step)),
-            timeline_step=step,
-        )
+    plan = make_plan(
+        chain,
+        [_screened(chain, node) for node in comparability.comparable],
+        contracts,
+        posting_rules(administration),
+        with_signatures=options.with_signatures,
+    )
+    with progress_bar("comparing", len(plan.units)) as advance:
+        screening = Screening(spark, plan, options.work, advance)
+    comparability = set_aside(comparability, screening.unreadable)
+    _check_decoded(screening.found)
+    payloads = _payloads(screening.found)
+    _check_counters(chain, payloads)
+    judged = judge_nodes(
+        spark,
+        chain,
+        contracts,
+        comparability.comparable,
+        screening,
+        with_signatures=options.with_signatures,
+    )
+    found = judged.findings + _about_chain(spark, chain, contracts, screening.found, payloads)
+    if administration:
+        found += event_findings(administration)
+        found += payload_findings(screening.found.expected, administration)
+    keys = {node.node.node_id: node.node.signing_key for node in comparability.comparable}
+    return Audit(
+        chain=chain,
+        nodes=nodes,
+        comparability=comparability,
+        payloads=payloads,
+        counts=judged.counts,
+        findings=complete(found, keys),
+        is_administration_compared=administration is not None,
+        with_signatures=options.with_signatures,
+        coverage=judged.coverage,
+    )
 
 
-def _judge_nodes(
+def _screened(chain: Export, node: NodeExport) -> NodeInput:
+    first, last = compared_blocks(chain, node)
+    return NodeInput(
+        ScreenedNode(node.node.node_id, node.node.signing_key, first, last), node.export
+    )
+
+
+def _about_chain(
     spark: SparkSession,
     chain: Export,
-    comparability: Comparability,
-    expected: DataFrame,
+    contracts: PayloadContracts,
+    screening: Found,
     payloads: Payloads,
-) -> tuple[dict[int, Row], list[Row]]:
-    nodes = comparability.comparable
-    if not nodes:
-        return {}, []
-    registered_keys = {node.node.node_id: node.node.signing_key for node in nodes}
-    raw = read_raw_envelopes(spark, {node.node.node_id: node.export for node in nodes})
-    verified = served_envelopes(raw, registered_keys)
-    # Signatures are the cost of an audit: verify each once, then look at the result thrice.
-    with (
-        _kept(verified) as served,
-        _kept(compare_keys(expected, served, sorted(registered_keys))) as keys,
-    ):
-        judged = judge(keys, [_compared_node(chain, node) for node in nodes])
-        counts = {row["node_id"]: row for row in _rows(node_counts(judged))}
-        found = _rows(node_findings(judged, served, raw))
-        found += chain_findings(keys, _bounds(chain.manifest, payloads))
-    empty = {node_id: _no_counts(node_id) for node_id in registered_keys}
-    return empty | counts, found
+) -> list[Row]:
+    keys = None
+    if not screening.is_consecutive:
+        logs, blocks = read_logs(spark, chain), read_blocks(spark, chain)
+        keys = chain_keys(expected_envelopes(logs, blocks, contracts))
+    return chain_findings(keys, _bounds(chain.manifest, payloads))
 
 
-def _no_counts(node_id: int) -> Row:
-    """Where neither the chain nor any node holds an envelope, there is no key to count."""
-    return {"node_id": node_id} | dict.fromkeys(("expected", "served", "matched", "outside"), 0)
+def _check_decoded(screening: Found) -> None:
+    """Raise MalformedLog if the export holds a log that the contracts cannot have emitted."""
+    malformed = [unit.malformed for unit in screening.units if unit.malformed]
+    for log in sorted(malformed, key=lambda log: (log["block_number"], log["log_index"]))[:1]:
+        place = f"block {log['block_number']}, log {log['log_index']}"
+        raise MalformedLog("chain export", "payload logs that decode", log["malformed"], place)
 
 
 def _check_counters(chain: Export, payloads: Payloads) -> None:
@@ -259,57 +290,11 @@ def _bounds(manifest: Manifest, payloads: Payloads) -> SequenceBounds:
     )
 
 
-def _compared_node(chain: Export, node: NodeExport) -> ComparedNode:
-    own, whole = node.manifest, chain.manifest
-    return ComparedNode(
-        node_id=node.node.node_id,
-        first_block=max(own.from_block, whole.from_block),
-        last_block=min(own.to_block, whole.to_block),
-        highest_sequence=whole.sequence_after,
-    )
-
-
-def _payloads(expected: DataFrame, costs: DataFrame) -> Payloads:
-    [row] = expected.agg(
-        sf.count("*").alias("count"),
-        sf.count("quarantine_reason").alias("quarantined"),
-        sf.min("sequence_id").alias("first"),
-        sf.max("sequence_id").alias("last"),
-    ).collect()
+def _payloads(screening: Found) -> Payloads:
+    held = [unit for unit in screening.units if unit.payloads]
     return Payloads(
-        count=row["count"],
-        quarantined=row["quarantined"],
-        first_sequence=None if row["first"] is None else int(row["first"]),
-        last_sequence=None if row["last"] is None else int(row["last"]),
-        costed=costs.count(),
+        count=sum(unit.payloads for unit in held),
+        quarantined=sum(unit.quarantined for unit in held),
+        first_sequence=min((first for first, _ in screening.ranges.values()), default=None),
+        last_sequence=max((last for _, last in screening.ranges.values()), default=None),
     )
-
-
-def _timeline(expected: DataFrame, first_block: int, step: int) -> DataFrame:
-    bin_start = sf.expr(f"({first_block} + ((block_number - {first_block}) div {step}) * {step})")
-    counted = expected.groupBy("contract", bin_start.alias("block")).agg(
-        sf.count("*").alias("messages")
-    )
-    return counted.select("contract", "block", "messages").orderBy("contract", "block")
-
-
-def _cost_sample(costs: DataFrame) -> DataFrame:
-    """Return a sample that every run takes alike: a transaction's hash is random, but fixed."""
-    sample = costs.orderBy("transaction_hash").limit(COST_SAMPLE)
-    return sample.select("contract", "payload_size", "gas")
-
-
-def _rows(frame: DataFrame) -> list[Row]:
-    """Bring few rows to the driver, with bytes as bytes and decimals exact."""
-    rows: list[Row] = frame.toArrow().to_pylist()
-    return rows
-
-
-@contextmanager
-def _kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """Keep a frame between the actions that need it, and let go of it."""
-    frame.persist()
-    try:
-        yield frame
-    finally:
-        frame.unpersist()

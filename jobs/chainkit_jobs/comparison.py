@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -75,6 +75,20 @@ def _check_key(node: Node, key: str, export: str, registry: Registry) -> None:
     whose = "that is not registered" if owner is None else f"of node {owner.node_id}"
     raise ConfigurationError(
         f"node {node.node_id}", expected, f"another: its manifest names the key {whose}"
+    )
+
+
+def set_aside(comparability: Comparability, unreadable: Mapping[int, str]) -> Comparability:
+    """Take nodes out whose rows turned out to be unreadable: node id to why."""
+    comparable = tuple(
+        node for node in comparability.comparable if node.node.node_id not in unreadable
+    )
+    reasons = {
+        node_id: f"node {node_id}: its export cannot be read: {reason}"
+        for node_id, reason in sorted(unreadable.items())
+    }
+    return replace(
+        comparability, comparable=comparable, set_aside={**comparability.set_aside, **reasons}
     )
 
 

@@ -95,16 +95,6 @@ def expected_envelopes(
     return payloads.mapInArrow(_decode_batches, from_arrow_schema(EXPECTED))
 
 
-def check_decoded(expected: DataFrame) -> None:
-    """Raise MalformedLog if the export holds a log that the contracts cannot have emitted."""
-    malformed = expected.filter(sf.col("malformed").isNotNull()).orderBy(
-        "block_number", "log_index"
-    )
-    for row in malformed.limit(1).collect():
-        place = f"block {row['block_number']}, log {row['log_index']}"
-        raise MalformedLog("chain export", "payload logs that decode", row["malformed"], place)
-
-
 def _decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = [decode_row(row) for row in batch.to_pylist()]

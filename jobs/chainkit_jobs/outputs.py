@@ -20,11 +20,11 @@ from chainkit.errors import StoreError
 from chainkit.interface import printable
 from chainkit_jobs.audit import Audit, Row
 from chainkit_jobs.comparison import NodeExport
+from chainkit_jobs.coverage import COVERAGE
 from chainkit_jobs.findings import FINDINGS, Severity
-from chainkit_jobs.gas import GAS
 from chainkit_jobs.proof import ChainProof
 from chainkit_jobs.proof.words import unproved_words
-from chainkit_jobs.report_html import render_report
+from chainkit_jobs.report.page import ReportInput, render_report
 
 SUMMARY_FORMAT: Final = 1
 
@@ -48,9 +48,10 @@ def write_outputs(directory: Path, audit: Audit) -> dict[str, Any]:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         _write_table(partial / "findings", audit.findings, FINDINGS)
-        _write_table(partial / "gas", audit.gas, GAS)
+        _write_table(partial / "coverage", audit.coverage, COVERAGE)
         (partial / "summary.json").write_text(_json(summary, indent=2) + "\n")
-        (partial / "report.html").write_text(render_report(summary, audit), encoding="utf-8")
+        page = ReportInput(summary, audit.findings, audit.coverage, audit.costs)
+        (partial / "report.html").write_text(render_report(page), encoding="utf-8")
         partial.rename(directory)
     except OSError as error:
         subject = f"output {directory}"
@@ -84,6 +85,7 @@ def summarize(audit: Audit) -> dict[str, Any]:
             "sequence_after": manifest.sequence_after,
         },
         "nodes": [_summarize_node(audit, node) for node in audit.nodes],
+        "with_signatures": audit.with_signatures,
         "trust": _summarize_proof(audit.proof) if audit.proof else None,
         "findings": findings,
         "findings_total": sum(findings.values()),
@@ -117,10 +119,6 @@ def not_compared(audit: Audit) -> list[str]:
                 f"node {node_id}: {counts['outside']} sequences that the chain export lacks or "
                 f"repeats, though the contracts must have given them out"
             )
-    if shared := audit.payloads.count - audit.payloads.costed:
-        sentences.append(
-            f"gas table: {shared} messages that shared a transaction with another message"
-        )
     return sentences
 
 

@@ -1,4 +1,4 @@
-"""The comparison: all sides united, grouped once, and evidence fetched for what differs.
+"""The comparison: what screening doubted, brought together by key and node, and judged.
 
 What travels through the shuffle has a fixed width: digests, counts and flags. Payloads are
 read again only for the few keys where a node contradicts the chain.
@@ -17,6 +17,8 @@ from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 
 _KEY = ("originator_id", "sequence_id")
 
+_BOUNDS = "node_id long, bound struct<first: long, last: long, highest_sequence: decimal(20,0)>"
+
 
 @dataclass(frozen=True, slots=True)
 class ComparedNode:
@@ -32,46 +34,64 @@ class ComparedNode:
     it was not read."""
 
 
-def compare_keys(expected: DataFrame, served: DataFrame, node_ids: Sequence[int]) -> DataFrame:
-    """Group all sides once by (originator, sequence).
+def compare_keys(
+    expected: DataFrame, served: DataFrame, nodes: Sequence[ComparedNode]
+) -> DataFrame:
+    """Bring all sides together, by (originator, sequence) and node.
 
-    ``expected`` and ``served`` have the columns of expected.EXPECTED and served.SERVED. Returns
-    per key: ``chain_count``, ``before`` (block and log of the sequence before it, null where the
-    chain does not hold that), ``chain`` (a struct, null where the chain does not hold the key) and
-    ``nodes``, an array of structs with, per node, its rows and the lowest and highest digest among
-    them.
+    ``expected`` and ``served`` have the columns of expected.EXPECTED and served.SERVED. Returns per
+    key and node: ``chain_count``, ``chain`` (a struct, null where the chain does not hold the key),
+    the node's rows as ``served``, ``unreadable`` and ``unsigned``, the ``lowest`` and ``highest``
+    digest among them, and the ``bound`` that the node is held to.
     """
-    lanes = (
-        _chain_lanes(expected)
-        .unionByName(_successor_lanes(expected))
-        .unionByName(_served_lanes(served))
+    spark = expected.sparkSession
+    bounds = sf.broadcast(spark.createDataFrame([_bound(node) for node in nodes], _BOUNDS))
+    is_readable = sf.col("unreadable").isNull()
+    rows = served.groupBy("node_id", *_KEY).agg(
+        sf.count_if(is_readable).alias("served"),
+        sf.count_if(~is_readable).alias("unreadable"),
+        sf.count_if(sf.col("signature_problem").isNotNull()).alias("unsigned"),
+        sf.min("digest").alias("lowest"),
+        sf.max("digest").alias("highest"),
     )
-    is_chain = sf.col("side") == "chain"
+    chain = _chain_lanes(expected).groupBy(*_KEY).agg(*_chain_aggregates())
+    both = chain.crossJoin(bounds.select("node_id")).join(rows, ["node_id", *_KEY], "full_outer")
+    counts = ("chain_count", "served", "unreadable", "unsigned")
+    return both.fillna(0, list(counts)).join(bounds, "node_id")
+
+
+def chain_keys(expected: DataFrame) -> DataFrame:
+    """Group the chain's side alone, with what stands before each key.
+
+    Returns per key ``chain_count``, ``chain`` as compare_keys does, and ``before``: block and log
+    of the sequence before it, null where the chain does not hold that.
+    """
+    lanes = _chain_lanes(expected).unionByName(_successor_lanes(expected))
+    place = sf.struct("block_number", "log_index")
+    before = sf.max(sf.when(~sf.col("is_chain"), place)).alias("before")
+    return lanes.groupBy(*_KEY).agg(*_chain_aggregates(), before)
+
+
+def _chain_aggregates() -> tuple[Column, Column]:
+    is_chain = sf.col("is_chain")
     chain = sf.struct(
         "digest", "block_number", "log_index", "transaction_hash", "quarantine_reason"
     )
-    place = sf.struct("block_number", "log_index")
-    keys = lanes.groupBy(*_KEY).agg(
+    return (
         sf.count_if(is_chain).alias("chain_count"),
-        sf.max(sf.when(sf.col("side") == "follows", place)).alias("before"),
         sf.min(sf.when(is_chain, chain)).alias("chain"),
-        sf.array(*[_node_lane(node_id) for node_id in node_ids]).alias("nodes"),
     )
-    return keys.select(*_KEY, "chain_count", "before", "chain", "nodes")
 
 
 def _chain_lanes(expected: DataFrame) -> DataFrame:
     return expected.select(
         *_KEY,
-        sf.lit("chain").alias("side"),
-        sf.lit(None).cast("long").alias("node_id"),
+        sf.lit(True).alias("is_chain"),
         "digest",
         "block_number",
         "log_index",
         "transaction_hash",
         "quarantine_reason",
-        sf.lit(False).alias("is_unsigned"),
-        sf.lit(False).alias("is_unreadable"),
     )
 
 
@@ -81,62 +101,23 @@ def _successor_lanes(expected: DataFrame) -> DataFrame:
     return expected.select(
         "originator_id",
         (sf.col("sequence_id") + 1).cast("decimal(20,0)").alias("sequence_id"),
-        sf.lit("follows").alias("side"),
-        empty.cast("long").alias("node_id"),
+        sf.lit(False).alias("is_chain"),
         empty.cast("binary").alias("digest"),
         "block_number",
         "log_index",
         empty.cast("binary").alias("transaction_hash"),
         empty.cast("string").alias("quarantine_reason"),
-        sf.lit(False).alias("is_unsigned"),
-        sf.lit(False).alias("is_unreadable"),
     )
 
 
-def _served_lanes(served: DataFrame) -> DataFrame:
-    empty = sf.lit(None)
-    return served.select(
-        *_KEY,
-        sf.lit("node").alias("side"),
-        "node_id",
-        "digest",
-        empty.cast("long").alias("block_number"),
-        empty.cast("long").alias("log_index"),
-        empty.cast("binary").alias("transaction_hash"),
-        empty.cast("string").alias("quarantine_reason"),
-        sf.col("signature_problem").isNotNull().alias("is_unsigned"),
-        sf.col("unreadable").isNotNull().alias("is_unreadable"),
-    )
-
-
-def _node_lane(node_id: int) -> Column:
-    # A chain's lane has no node id: without coalesce the comparison would be null, not false.
-    is_node = sf.coalesce(sf.col("node_id") == node_id, sf.lit(False))
-    digest = sf.when(is_node, sf.col("digest"))
-    return sf.struct(
-        sf.lit(node_id).cast("long").alias("node_id"),
-        sf.count_if(is_node & ~sf.col("is_unreadable")).alias("served"),
-        sf.count_if(is_node & sf.col("is_unreadable")).alias("unreadable"),
-        sf.count_if(is_node & sf.col("is_unsigned")).alias("unsigned"),
-        sf.min(digest).alias("lowest"),
-        sf.max(digest).alias("highest"),
-    )
-
-
-def judge(keys: DataFrame, nodes: Sequence[ComparedNode]) -> DataFrame:
+def judge(keys: DataFrame) -> DataFrame:
     """Judge each key for each node, by what the node was bound to serve.
 
-    Returns per (originator, sequence, node): ``chain``, the counts, and the flags is_required,
-    is_known (the chain holds it, once), is_missing, is_altered, is_invented,
-    is_quarantined_served, is_matched, and is_outside (served, but this chain export cannot
-    tell: it lies before its first payload or after its last, in a gap, or is held twice).
+    ``keys`` comes from compare_keys. Returns per (originator, sequence, node): ``chain``, the
+    counts, and the flags is_required, is_known (the chain holds it, once), is_missing, is_altered,
+    is_invented, is_quarantined_served, is_matched, and is_outside (served, but this chain export
+    cannot tell: it lies before its first payload or after its last, in a gap, or is held twice).
     """
-    lane = sf.explode("nodes").alias("lane")
-    rows = keys.select(*_KEY, "chain_count", "chain", lane).select(
-        *_KEY, "chain_count", "chain", "lane.*"
-    )
-    bounds = sf.create_map(*[part for node in nodes for part in _bounds(node)])
-    rows = rows.withColumn("bound", bounds[sf.col("node_id")])
     is_known = sf.col("chain_count") == 1
     is_served = sf.col("served") > 0
     is_quarantined = sf.col("chain.quarantine_reason").isNotNull()
@@ -156,7 +137,7 @@ def judge(keys: DataFrame, nodes: Sequence[ComparedNode]) -> DataFrame:
     is_invented = sf.coalesce(
         (sf.col("chain_count") == 0) & is_served & is_impossible, sf.lit(False)
     )
-    judged = rows.select(
+    return keys.select(
         *_KEY,
         "node_id",
         "chain",
@@ -172,18 +153,11 @@ def judge(keys: DataFrame, nodes: Sequence[ComparedNode]) -> DataFrame:
         is_invented.alias("is_invented"),
         _flag(is_served & ~is_known & ~is_invented).alias("is_outside"),
     )
-    return judged
 
 
-def _bounds(node: ComparedNode) -> tuple[Column, Column]:
-    # An integer goes to Java as a long, which does not hold every uint64.
+def _bound(node: ComparedNode) -> tuple[int, tuple[int, int, Decimal | None]]:
     highest = None if node.highest_sequence is None else Decimal(node.highest_sequence)
-    bound = sf.struct(
-        sf.lit(node.first_block).cast("long").alias("first"),
-        sf.lit(node.last_block).cast("long").alias("last"),
-        sf.lit(highest).cast("decimal(20,0)").alias("highest_sequence"),
-    )
-    return sf.lit(node.node_id).cast("long"), bound
+    return node.node_id, (node.first_block, node.last_block, highest)
 
 
 def _flag(condition: Column) -> Column:

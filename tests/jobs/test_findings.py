@@ -169,10 +169,13 @@ CASES: dict[str, tuple[Serve, Expected]] = {
 NODE_IDS = dict(zip(CASES, count(100, 100), strict=False))
 
 
-@pytest.fixture(scope="module")
-def audit(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Audit:
+@pytest.fixture(scope="module", params=[False, True], ids=["table lies", "table is right"])
+def audit(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Audit:
     serves = {NODE_IDS[name]: serve for name, (serve, _) in CASES.items()}
-    chain, nodes = write_scene(tmp_path_factory.mktemp("scene"), serves)
+    root = tmp_path_factory.mktemp("scene")
+    chain, nodes = write_scene(root, serves, is_table_right=request.param)
     return run_audit(spark, read_inputs(chain, nodes))
 
 

@@ -68,7 +68,7 @@ def test_reconcile__all_honest__exits_0_and_writes_every_output(tmp_path: Path) 
 
     assert result.exit_code == 0, result.output
     assert "0 findings" in result.output
-    names = {"findings.parquet", "findings.jsonl", "gas.parquet", "gas.jsonl"}
+    names = {"findings.parquet", "findings.jsonl", "coverage.parquet", "coverage.jsonl"}
     assert {path.name for path in out.iterdir()} == names | {"summary.json", "report.html"}
     summary = json.loads((out / "summary.json").read_text())
     assert summary["outcome"] == "clean"

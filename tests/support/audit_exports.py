@@ -21,7 +21,12 @@ from chainkit.decode import (
     NODE_UPDATED_TOPIC,
     decode_node_updated,
 )
-from chainkit.envelope import sign_originator_envelope, unsigned_originator_envelope
+from chainkit.envelope import (
+    parse_originator_envelope,
+    sign_originator_envelope,
+    unsigned_originator_envelope,
+)
+from chainkit.errors import MalformedEnvelope
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import PayloadEvent, identity_update_created, message_sent
 from chainkit_jobs.sources import log_from_row
@@ -246,16 +251,33 @@ def write_chain(
     return directory
 
 
-def write_node(directory: Path, envelopes: Sequence[bytes], key: SigningKey, **about: Any) -> Path:
+def write_node(
+    directory: Path,
+    envelopes: Sequence[bytes],
+    key: SigningKey,
+    *,
+    is_table_right: bool = False,
+    **about: Any,
+) -> Path:
     """Write a node's export; ``about`` overrides what its manifest says.
 
-    The columns beside the raw envelopes are wrong on purpose: the audit must not use them.
+    The columns beside the raw envelopes are wrong on purpose: the audit must not believe them. If
+    ``is_table_right``, each row claims the sequence that it bears.
     """
     about = {"node_public_key": "0x" + key.public_key.hex()} | about
     rows = [_envelope_row(n, e) for n, e in enumerate(envelopes, start=1)]
+    if is_table_right:
+        rows = [row | {"sequence_id": _borne(row)} for row in rows]
     schemas = {"envelopes": tables.ENVELOPES}
     write_folder(directory, schemas, {"envelopes": [rows]}, **_manifest("node", about))
     return directory
+
+
+def _borne(row: Row) -> Decimal:
+    try:
+        return Decimal(parse_originator_envelope(row["envelope"]).sequence_id)
+    except MalformedEnvelope:
+        return Decimal(row["sequence_id"])
 
 
 def _envelope_row(position: int, envelope: bytes) -> Row:
@@ -309,15 +331,19 @@ Serve = Callable[[Sequence[Post], SigningKey], list[bytes]]
 
 
 def write_scene(
-    root: Path, serves: Mapping[int, Serve], posts: Sequence[Post] | None = None
+    root: Path,
+    serves: Mapping[int, Serve],
+    posts: Sequence[Post] | None = None,
+    *,
+    is_table_right: bool = False,
 ) -> tuple[Path, list[tuple[int | None, Path]]]:
     """Write a chain and one export per node id; ``serves`` says what each node serves of it."""
     posts = base_posts() if posts is None else posts
     registry = [registered(node_id, log_index=n) for n, node_id in enumerate(serves)]
     chain = write_chain(root / "chain", posts, registry)
     nodes: list[tuple[int | None, Path]] = [
-        (None, write_node(root / f"node-{node_id}", serve(posts, key), key))
+        (None, write_node(path, serve(posts, key), key, is_table_right=is_table_right))
         for node_id, serve in serves.items()
-        for key in [key_of(node_id)]
+        for path, key in [(root / f"node-{node_id}", key_of(node_id))]
     ]
     return chain, nodes

@@ -13,10 +13,10 @@ from chainkit.interface import shipped_interface
 from chainkit_jobs.cost import figures
 from chainkit_jobs.cost.functions import selectors
 from chainkit_jobs.cost.headroom import BlockTotals, MessageTotals, headroom
-from chainkit_jobs.cost.outputs import variant_totals
 from chainkit_jobs.cost.ratios import ratio
 from chainkit_jobs.cost.schema import RATIOS, SORTED_BY, TABLES
 from chainkit_jobs.cost.terminal import cost_lines, decimal_text
+from chainkit_jobs.cost.totals import variant_totals
 from chainkit_jobs.cost.writing import complete_row, json_text
 
 whole = st.integers(0, 10**38 - 1)
@@ -214,15 +214,34 @@ def test_gas_over_time__an_hour_with_failures__stands_on_top_of_the_rest() -> No
     assert kept.get_x() == pytest.approx(1 / 24)
 
 
+def levels(axes: Any) -> list[Any]:
+    """Begin, end (in days) and height of each level."""
+    segments = axes.collections[0].get_segments()
+    return [[begin[0], end[0], begin[1]] for begin, end in (part.tolist() for part in segments)]
+
+
 def test_price_over_time__an_hour_without_gas__is_left_out() -> None:
     [axes] = figures.price_over_time([hour_row(0), hour_row(3600, price=None)], "hour").axes
-    [line] = axes.lines
-    assert list(line.get_ydata()) == [pytest.approx(2.0000000005)]
+    assert levels(axes) == [pytest.approx([0, 1 / 24, 2.0000000005])]
 
 
 def test_limit_over_time__a_quarter__is_25_percent() -> None:
     [axes] = figures.limit_over_time([hour_row(0)], "hour").axes
-    assert list(axes.lines[0].get_ydata()) == [25.0]
+    assert levels(axes) == [pytest.approx([0, 1 / 24, 25])]
+
+
+@pytest.mark.parametrize("key", ["hour", "day"])
+def test_over_time__one_bar__fills_the_time_that_is_shown(key: str) -> None:
+    row = hour_row(86_400 * 19_000) | {"day": 86_400 * 19_000}
+    for draw in (figures.gas_over_time, figures.price_over_time, figures.limit_over_time):
+        [axes] = draw([row], key).axes
+        first, last = axes.get_xlim()
+        assert last - first == pytest.approx(1.04 * (1 / 24 if key == "hour" else 1))
+
+
+def test_price_over_time__a_price_of_nothing__still_has_a_scale() -> None:
+    [axes] = figures.price_over_time([hour_row(0, price=Decimal(0))], "hour").axes
+    assert axes.get_ylim() == (0, 1)
 
 
 def test_size_against_gas__an_empty_payload__is_drawn_at_one_byte() -> None:

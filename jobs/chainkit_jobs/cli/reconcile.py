@@ -47,6 +47,20 @@ from chainkit_jobs.findings import Severity
     show_default=True,
     help="Least severity of a finding that makes the exit code 1.",
 )
+@click.option(
+    "--without-signatures",
+    is_flag=True,
+    help="Compare bytes only: a tenth of the work. No signature is checked, so nothing is proved.",
+)
+@click.option(
+    "--without-costs", is_flag=True, help="Leave out what the chain cost: see `audit cost`."
+)
+@click.option(
+    "--work",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder that keeps what was compared: a killed run goes on, a later one does the rest.",
+)
 @master_option
 @json_option
 def reconcile_command(
@@ -55,6 +69,9 @@ def reconcile_command(
     out: Path,
     trusted_hash: bytes | None,
     fail_on: str,
+    without_signatures: bool,
+    without_costs: bool,
+    work: Path | None,
     master: str,
     as_json: bool,
 ) -> None:
@@ -71,7 +88,7 @@ def reconcile_command(
     if len(node_arguments) < 2:
         raise click.UsageError("expected two or more of --node, got 1")
     nodes = [_parse_node(argument) for argument in node_arguments]
-    from chainkit_jobs.audit import read_inputs, run_audit
+    from chainkit_jobs.audit import Options, read_inputs, run_audit
     from chainkit_jobs.outputs import check_free, write_outputs
     from chainkit_jobs.proof import check_trusted_hash
     from chainkit_jobs.session import spark_session
@@ -81,7 +98,12 @@ def reconcile_command(
     if trusted_hash is not None:
         check_trusted_hash(inputs.chain, trusted_hash)
     with spark_session(master) as spark:
-        result = run_audit(spark, inputs, trusted_hash)
+        result = run_audit(
+            spark,
+            inputs,
+            trusted_hash,
+            Options(not without_signatures, not without_costs, work),
+        )
     summary = write_outputs(out, result)
     if as_json:
         echo_json(summary)

@@ -12,35 +12,45 @@ from typing import Any, Final
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from chainkit_jobs.cost.transactions import DAY, HOUR
 from chainkit_jobs.cost.variants import RULES
 
 Rows = Sequence[Mapping[str, Any]]
 
-_WIDE: Final = (8.6, 2.7)
-_SQUARE: Final = (4.2, 3.1)
-_GAS: Final = "#2563eb"
-_WASTED: Final = "#dc2626"
-_PRICE: Final = "#d97706"
-_RULES: Final = dict(zip(RULES, ("#64748b", "#2563eb"), strict=True))
-_POINTS: Final = {"GroupMessages": "#2563eb", "IdentityUpdates": "#d97706"}
-_OTHER: Final = "#64748b"
+_WIDE: Final = (8.6, 2.5)
+_SQUARE: Final = (4.2, 3.3)
+_BLUE: Final = "#0072b2"
+_ORANGE: Final = "#e69f00"
+_DARK: Final = "#334155"
+_LIGHT: Final = "#b9c2ce"
+# Told apart by darkness, pattern and shape, not by hue alone: in print, and by every eye.
+_WASTED: Final[dict[str, Any]] = {"color": _ORANGE, "hatch": "////", "edgecolor": "#7a3e00"}
+_RULES: Final = dict(zip(RULES, (_LIGHT, _BLUE), strict=True))
+_POINTS: Final = {"GroupMessages": (_BLUE, "o"), "IdentityUpdates": (_ORANGE, "^")}
+_OTHER: Final = (_DARK, "s")
 _GWEI: Final = 10**9
+_WIDTHS: Final = {"hour": HOUR / DAY, "day": 1.0}
+"""Of a bar, in days, which are matplotlib's time."""
 
 
 def gas_over_time(rows: Rows, key: str) -> Figure:
     """Draw the gas per ``hour`` or ``day``, and of it what failed transactions wasted."""
     figure, axes = _axes(_WIDE)
-    width = {"hour": HOUR, "day": DAY}[key] / DAY
+    width = _WIDTHS[key]
     times = [_days(row[key]) for row in rows]
     wasted = [row["failed_gas"] for row in rows]
     kept = [row["gas"] - row["failed_gas"] for row in rows]
-    axes.bar(times, kept, width * 0.9, color=_GAS, align="edge", label="gas")
-    axes.bar(times, wasted, width * 0.9, kept, color=_WASTED, align="edge", label="failed")
+    axes.bar(
+        times, kept, width * 0.9, color=_BLUE, align="edge", label="gas of successful transactions"
+    )
+    failed = "gas of failed transactions"
+    axes.bar(times, wasted, width * 0.9, kept, align="edge", label=failed, linewidth=0, **_WASTED)
+    # A bar of no height makes its place a border of the plot.
+    axes.set_ylim(0, max([1, *(row["gas"] for row in rows)]) * 1.06)
     axes.set_ylabel(f"gas per {key}")
-    _time_axis(axes)
+    _time_axis(axes, rows, key)
     _legend(axes)
     return figure
 
@@ -48,26 +58,28 @@ def gas_over_time(rows: Rows, key: str) -> Figure:
 def price_over_time(rows: Rows, key: str) -> Figure:
     """Draw the price of gas per ``hour`` or ``day``, weighted by gas, in gwei."""
     figure, axes = _axes(_WIDE)
-    priced = [row for row in rows if row["price"] is not None]
-    times = [_days(row[key]) for row in priced]
-    prices = [float(row["price"]) / _GWEI for row in priced]
-    axes.step(times, prices, where="post", color=_PRICE, marker=".", markersize=4)
-    axes.set_ylabel("gwei per gas")
-    axes.set_ylim(bottom=0)
-    _time_axis(axes)
+    _draw_levels(axes, rows, key, "price", 1 / _GWEI)
+    axes.set_ylabel("price of gas, gwei")
     return figure
 
 
 def limit_over_time(rows: Rows, key: str) -> Figure:
     """Draw our contracts' share of the blocks' gas limit per ``hour`` or ``day``, in percent."""
     figure, axes = _axes(_WIDE)
-    known = [row for row in rows if row["limit_share"] is not None]
-    times = [_days(row[key]) for row in known]
-    axes.step(times, [float(row["limit_share"]) * 100 for row in known], where="post", color=_GAS)
-    axes.set_ylabel("% of the gas limit")
-    axes.set_ylim(bottom=0)
-    _time_axis(axes)
+    _draw_levels(axes, rows, key, "limit_share", 100)
+    axes.set_ylabel("% of the blocks' gas limit")
     return figure
+
+
+def _draw_levels(axes: Axes, rows: Rows, key: str, column: str, scale: float) -> None:
+    """Draw a column as a level over each hour or day; between them nothing is known."""
+    known = [row for row in rows if row[column] is not None]
+    begins = [_days(row[key]) for row in known]
+    ends = [begin + _WIDTHS[key] for begin in begins]
+    levels = [float(row[column]) * scale for row in known]
+    axes.hlines(levels, begins, ends, color=_BLUE, lw=2.2, capstyle="projecting")
+    axes.set_ylim(0, max(levels, default=0) * 1.06 or 1)
+    _time_axis(axes, rows, key)
 
 
 def size_against_gas(samples: Rows) -> Figure:
@@ -76,14 +88,17 @@ def size_against_gas(samples: Rows) -> Figure:
     for contract in sorted({row["contract"] for row in samples}):
         own = [row for row in samples if row["contract"] == contract]
         sizes = [max(row["payload_bytes"], 1) for row in own]
-        color = _POINTS.get(contract, _OTHER)
-        axes.scatter(sizes, [row["gas"] for row in own], 11, color, alpha=0.5, lw=0, label=contract)
+        color, marker = _POINTS.get(contract, _OTHER)
+        gas = [row["gas"] for row in own]
+        axes.scatter(sizes, gas, 12, color, marker=marker, alpha=0.6, lw=0, label=contract)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.xaxis.set_major_formatter(_thousands())
     axes.yaxis.set_major_formatter(_thousands())
-    axes.set_xlabel("payload size in bytes")
-    axes.set_ylabel("gas per transaction")
+    axes.yaxis.set_minor_locator(LogLocator(10, (2, 5)))
+    axes.yaxis.set_minor_formatter(_thousands())
+    axes.set_xlabel("payload size, bytes")
+    axes.set_ylabel("gas of the transaction")
     _legend(axes)
     return figure
 
@@ -104,7 +119,7 @@ def variants_beside_paid(variants: Rows) -> Figure:
     axes.invert_yaxis()
     axes.set_xscale("symlog", linthresh=1)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.axvline(1, color=_WASTED, lw=0.8)
+    axes.axvline(1, color=_DARK, lw=1, ls="--", label="as paid")
     axes.set_xlabel("gas, as a multiple of what was paid")
     _legend(axes)
     return figure
@@ -122,13 +137,18 @@ def _days(second: int) -> float:
     return second / DAY
 
 
-def _time_axis(axes: Axes) -> None:
+def _time_axis(axes: Axes, rows: Rows, key: str) -> None:
+    times = [_days(row[key]) for row in rows] or [0.0]
+    first, last = min(times), max(times) + _WIDTHS[key]
+    axes.set_xlim(first - (last - first) / 50, last + (last - first) / 50)
     locator = AutoDateLocator(maxticks=8, tz=UTC)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
     dates = ConciseDateFormatter(locator, tz=UTC)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_formatter(dates)
     axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.set_xlabel("time, UTC")
+    grouped = FuncFormatter(lambda value, _: f"{value:,.10g}".replace(",", "\u2009"))
+    axes.yaxis.set_major_formatter(grouped)
 
 
 def _legend(axes: Axes) -> None:

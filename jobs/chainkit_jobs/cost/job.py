@@ -44,6 +44,8 @@ class CostTables:
 
     chain: Export
     block_totals: BlockTotals
+    cuts: DataFrame
+    """What cuts.cut_costs returned, kept: all of CUTS in one frame."""
     frames: Mapping[str, DataFrame]
     """By the names of schema.TABLES, each with the integers of its columns."""
 
@@ -83,7 +85,7 @@ def cost_tables(spark: SparkSession, chain: Export) -> Iterator[CostTables]:
             )
             check_costs(chain, carried, costs)
             cuts = stack.enter_context(_kept(cut_costs(costs)))
-            yield CostTables(chain, block_totals, _frames(costs, blocks, cuts))
+            yield CostTables(chain, block_totals, cuts, _frames(costs, blocks, cuts))
         except Exception as error:  # A stage's, a socket's and py4j's have no common type.
             overflow = _OVERFLOW.search(str(error))
             if overflow is None:
@@ -101,8 +103,7 @@ def _frames(costs: DataFrame, blocks: DataFrame, cuts: DataFrame) -> dict[str, D
     frames = {name: cuts.filter(sf.col("cut") == name) for name in CUTS}
     for name, key in {"hours": "hour", "days": "day"}.items():
         frames[name] = frames[name].join(time_limits(blocks, key), on=key, how="inner")
-    below = sf.greatest(sf.col("size_from") * 2, sf.lit(1).cast("long"))
-    frames["sizes"] = frames["sizes"].withColumn("size_below", below)
+    frames["sizes"] = with_size_below(frames["sizes"])
     alone = costs.filter(sf.col("messages") == 1)
     return frames | {
         "blocks": used_blocks(costs, blocks),
@@ -113,6 +114,12 @@ def _frames(costs: DataFrame, blocks: DataFrame, cuts: DataFrame) -> dict[str, D
         # A transaction's hash is random, but fixed: every run takes the same ones.
         "samples": alone.orderBy("transaction_hash").limit(SAMPLES),
     }
+
+
+def with_size_below(frame: DataFrame) -> DataFrame:
+    """Add the size, in bytes, at which the next class begins; null where there is none."""
+    below = sf.greatest(sf.col("size_from") * 2, sf.lit(1).cast("long"))
+    return frame.withColumn("size_below", sf.when(sf.col("size_from").isNotNull(), below))
 
 
 @contextmanager

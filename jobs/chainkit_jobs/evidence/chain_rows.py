@@ -45,10 +45,11 @@ class SequenceBounds:
         ]
 
 
-def chain_findings(keys: DataFrame, bounds: SequenceBounds) -> list[dict[str, Any]]:
+def chain_findings(keys: DataFrame | None, bounds: SequenceBounds) -> list[dict[str, Any]]:
     """Return the findings about the chain export itself: its gaps and its repetitions.
 
-    ``keys`` comes from reconcile.compare_keys.
+    ``keys`` comes from reconcile.chain_keys; None where all sequences are known to follow each
+    other, so that only the ends are in question.
     """
     cut = [
         _chain_row(
@@ -56,7 +57,7 @@ def chain_findings(keys: DataFrame, bounds: SequenceBounds) -> list[dict[str, An
         )
         for first, last in bounds.missing_at_ends()
     ]
-    if bounds.first is None or bounds.last is None:
+    if keys is None or bounds.first is None or bounds.last is None:
         return cut
     return cut + _findings_between(keys, bounds.first, bounds.last)
 

@@ -1,0 +1,1 @@
+"""The page for people: one file that asks for nothing from elsewhere."""

@@ -1,0 +1,130 @@
+"""The findings as a matrix of codes and nodes, and behind each cell the evidence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from chainkit_jobs.findings import MEANINGS, Code, Meaning
+
+MOST_SHOWN: Final = 20
+"""Findings of one code about one node whose evidence stands in the page."""
+
+_LEAST_SHOWN: Final = 3
+_SHOWN_IN_ALL: Final = 1_000
+"""With many nodes, fewer of each: a browser has to open the page."""
+
+_UNFOLDED: Final = 60
+"""Up to as many, the page shows them all at once, and prints them with their evidence."""
+
+_COLUMNS: Final = 8
+"""Nodes side by side."""
+
+CHAIN: Final = "chain export"
+
+Finding = Mapping[str, Any]
+Key = tuple[Code, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The findings of one code about one node, or about the chain export."""
+
+    code: Code
+    node_id: int | None
+    """None for the chain export."""
+    count: int
+    shown: tuple[Finding, ...]
+    """The first ones, in the order of findings.jsonl."""
+
+    @property
+    def anchor(self) -> str:
+        """Return the id under which the page's own links find it."""
+        return f"{self.code}-{'chain' if self.node_id is None else self.node_id}"
+
+    @property
+    def about(self) -> str:
+        """Name what it is about."""
+        return CHAIN if self.node_id is None else f"node {self.node_id}"
+
+    @property
+    def meaning(self) -> Meaning:
+        """Return what the code says."""
+        return MEANINGS[self.code]
+
+    @property
+    def hidden(self) -> int:
+        """Return how many stand in findings.jsonl alone."""
+        return self.count - len(self.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A part of the matrix that fits on paper."""
+
+    columns: tuple[int | None, ...]
+    """The chain export (None) first, then nodes by id: those about which something was found."""
+    rows: tuple[tuple[Code, tuple[Group | None, ...]], ...]
+    """Codes that were found about these, gravest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The findings by code and node."""
+
+    tables: tuple[Table, ...]
+    groups: tuple[Group, ...]
+    """Gravest first, then by what they are about."""
+    faultless: tuple[int, ...]
+    """Nodes that were compared and about which nothing was found."""
+    not_found: tuple[Code, ...]
+
+    @property
+    def is_unfolded(self) -> bool:
+        """Whether there are few enough to show them all at once."""
+        return sum(len(group.shown) for group in self.groups) <= _UNFOLDED
+
+
+def findings_matrix(findings: Iterable[Finding], node_ids: Sequence[int]) -> Matrix:
+    """Arrange findings (columns of findings.FINDINGS); ``node_ids`` were compared."""
+    held = list(findings)
+    counts: Counter[Key] = Counter((Code(row["code"]), row["node_id"]) for row in held)
+    groups = _groups(held, counts)
+    about = sorted({node_id for _, node_id in counts}, key=_chain_first)
+    parts = [tuple(about[n : n + _COLUMNS]) for n in range(0, len(about), _COLUMNS)]
+    return Matrix(
+        tables=tuple(_table(groups, columns) for columns in parts),
+        groups=tuple(groups[key] for key in sorted(groups, key=_group_order)),
+        faultless=tuple(sorted(set(node_ids) - set(about))),
+        not_found=tuple(sorted(set(Code) - {code for code, _ in counts}, key=_gravest_first)),
+    )
+
+
+def _table(groups: Mapping[Key, Group], columns: tuple[int | None, ...]) -> Table:
+    codes = sorted({code for code, node_id in groups if node_id in columns}, key=_gravest_first)
+    rows = ((code, tuple(groups.get((code, node_id)) for node_id in columns)) for code in codes)
+    return Table(columns, tuple(rows))
+
+
+def _groups(findings: Sequence[Finding], counts: Counter[Key]) -> dict[Key, Group]:
+    most = max(_LEAST_SHOWN, min(MOST_SHOWN, _SHOWN_IN_ALL // max(1, len(counts))))
+    shown: dict[Key, list[Finding]] = {key: [] for key in counts}
+    for row in findings:
+        first = shown[Code(row["code"]), row["node_id"]]
+        if len(first) < most:
+            first.append(row)
+    return {key: Group(*key, count, tuple(shown[key])) for key, count in counts.items()}
+
+
+def _gravest_first(code: Code) -> tuple[int, str]:
+    return MEANINGS[code].severity.rank, code.value
+
+
+def _chain_first(node_id: int | None) -> int:
+    return -1 if node_id is None else node_id
+
+
+def _group_order(key: Key) -> tuple[tuple[int, str], int]:
+    return _gravest_first(key[0]), _chain_first(key[1])

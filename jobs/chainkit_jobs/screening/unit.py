@@ -1,0 +1,270 @@
+"""A unit of work: some row groups of the chain's logs, and what the nodes serve of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from chainkit_jobs.expected import EXPECTED, PayloadContracts
+from chainkit_jobs.screening.chain_rows import LOG_COLUMNS, BlockTimes, ChainRows, chain_rows
+from chainkit_jobs.screening.expected_bytes import Flags, Integers
+from chainkit_jobs.screening.node_rows import NodeRows, RowGroup, Rows, batch_rows, read_group
+from chainkit_jobs.screening.results import (
+    BINS,
+    CHAIN,
+    RESULTS,
+    SERVED,
+    SUMMARY,
+    NodeCount,
+    UnitSummary,
+)
+from chainkit_jobs.screening.rules import PostingRules
+from chainkit_jobs.screening.screen import Screened, ScreenedNode, pick, screen
+
+_BLOCK_COLUMNS: Final = ("number", "hash", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class LogGroup:
+    """A row group of the chain's logs."""
+
+    path: str
+    group: int
+    rows: int
+    bytes: int
+    """In memory, about."""
+    file_digest: str
+    """sha256 of the file, in hex."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFile:
+    """A file of the chain's blocks."""
+
+    path: str
+    file_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServingNode:
+    """A node and its row groups that a unit may need, in the order of what they claim."""
+
+    node: ScreenedNode
+    groups: tuple[RowGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Everything that a task needs to know; small enough to be sent."""
+
+    name: str
+    """Names the same work on every run: a digest of all that its result depends on."""
+    logs: tuple[LogGroup, ...]
+    blocks: tuple[BlockFile, ...]
+    first_block: int
+    last_block: int
+    contracts: PayloadContracts
+    rules: PostingRules
+    nodes: tuple[ServingNode, ...]
+    with_signatures: bool
+    recalled: tuple[int, ...] = ()
+    """Sequences that were right, and have to be looked at all the same: then only these are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Rows of a node that no unit was given: those that claim a sequence outside some ranges."""
+
+    name: str
+    node_id: int
+    group: RowGroup
+    ranges: tuple[tuple[int, int], ...]
+    """First and last sequence of each range whose rows a unit has seen; none for an odd group."""
+
+
+def run_unit(unit: Unit) -> Iterator[pa.RecordBatch]:
+    """Screen a unit, a batch at a time; the summary comes last (columns of RESULTS)."""
+    times = _block_times(unit)
+    span = max(1, unit.last_block - unit.first_block + 1)
+    summary = UnitSummary(unit.name, bin_blocks=1 << max(0, (span // BINS).bit_length()))
+    summary.nodes = {each.node.node_id: NodeCount() for each in unit.nodes}
+    readers = {each.node.node_id: _Reader(each, summary) for each in unit.nodes}
+    nodes = [each.node for each in unit.nodes]
+    for chain in _chain_batches(unit, times):
+        lowest, highest = int(chain.sequence_ids.min()), int(chain.sequence_ids.max())
+        served = {node_id: reader.between(lowest, highest) for node_id, reader in readers.items()}
+        screened = screen(
+            chain,
+            served,
+            nodes,
+            # What is recalled was found signed.
+            with_signatures=unit.with_signatures and not unit.recalled,
+            forbidden=unit.rules.forbidden(chain),
+        )
+        if unit.recalled:
+            wanted = np.isin(chain.sequence_ids, np.array(unit.recalled, dtype=np.uint64))
+            screened = pick(screened, chain, served, wanted)
+            _count_nodes(summary, chain, screened, screened.doubtful)
+        else:
+            _count(summary, chain, screened)
+            _count_nodes(summary, chain, screened, ~screened.doubtful)
+        yield from _doubtful(unit.name, chain, screened)
+    if summary.payloads:
+        for node_id, reader in readers.items():
+            # Behind rows that are out of order others may have been passed over.
+            rest = reader.between(summary.lowest_sequence or 0, summary.highest_sequence or 0)
+            yield from _served_rows(unit.name, node_id, rest)
+    yield _batch([{"unit": unit.name, "kind": SUMMARY, "summary": summary.text()}])
+
+
+def run_leftover(leftover: Leftover) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a group that claim a sequence which no unit has seen."""
+    summary = UnitSummary(leftover.name)
+    try:
+        for rows in read_group(leftover.group):
+            is_seen = np.zeros(len(rows), dtype=np.bool_)
+            for first, last in leftover.ranges:
+                is_seen |= (rows.claims >= np.uint64(first)) & (rows.claims <= np.uint64(last))
+            yield from _served_rows(leftover.name, leftover.node_id, rows.where(~is_seen))
+    except (OSError, pa.ArrowException) as error:
+        summary.unreadable[leftover.node_id] = _one_line(error)
+    yield _batch([{"unit": leftover.name, "kind": SUMMARY, "summary": summary.text()}])
+
+
+class _Reader:
+    """A node's rows; one whose file cannot be read serves nothing more, and is named."""
+
+    def __init__(self, serving: ServingNode, summary: UnitSummary) -> None:
+        self._rows = NodeRows(serving.groups)
+        self._node_id = serving.node.node_id
+        self._summary = summary
+
+    def between(self, lowest: int, highest: int) -> Rows:
+        if self._node_id not in self._summary.unreadable:
+            try:
+                return self._rows.between(lowest, highest)
+            except (OSError, pa.ArrowException) as error:
+                self._summary.unreadable[self._node_id] = _one_line(error)
+        return NodeRows(()).between(lowest, highest)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _block_times(unit: Unit) -> BlockTimes:
+    filters = [("number", ">=", unit.first_block), ("number", "<=", unit.last_block)]
+    tables = [
+        pq.read_table(block.path, columns=list(_BLOCK_COLUMNS), filters=filters, partitioning=None)
+        for block in unit.blocks
+    ]
+    if not tables:
+        return BlockTimes(np.zeros(0, np.int64), pa.array([], pa.binary()), np.zeros(0, np.int64))
+    table = pa.concat_tables(tables).sort_by("number").combine_chunks()
+    number, hash_, timestamp = (table.column(name) for name in _BLOCK_COLUMNS)
+    return BlockTimes(
+        number.to_numpy().astype(np.int64),
+        pa.concat_arrays(hash_.chunks) if hash_.num_chunks else pa.array([], pa.binary()),
+        timestamp.to_numpy().astype(np.int64),
+    )
+
+
+def _chain_batches(unit: Unit, times: BlockTimes) -> Iterator[ChainRows]:
+    for group in unit.logs:
+        with pq.ParquetFile(group.path) as file:
+            size = batch_rows(group.rows, group.bytes)
+            for batch in file.iter_batches(
+                size, row_groups=[group.group], columns=list(LOG_COLUMNS)
+            ):
+                rows = chain_rows(batch, times, unit.contracts)
+                if len(rows):
+                    yield rows
+
+
+def _count(summary: UnitSummary, chain: ChainRows, screened: Screened) -> None:
+    _count_sequences(summary, chain)
+    summary.payloads += len(chain)
+    summary.quarantined += len(chain) - int(chain.is_valid.sum())
+    if chain.malformed and summary.malformed is None:
+        first = chain.malformed[0]
+        summary.malformed = {
+            name: first[name] for name in ("block_number", "log_index", "malformed")
+        }
+    bins = chain.block_numbers - chain.block_numbers % summary.bin_blocks
+    for name, is_its in (
+        ("GroupMessages", chain.is_message),
+        ("IdentityUpdates", ~chain.is_message),
+    ):
+        _add(summary.timeline.setdefault(name, {}), bins, is_its)
+
+
+def _count_sequences(summary: UnitSummary, chain: ChainRows) -> None:
+    sequences = chain.sequence_ids
+    lowest, highest = int(sequences.min()), int(sequences.max())
+    first_place = [int(chain.block_numbers[0]), int(chain.log_indexes[0])]
+    if summary.first_sequence is None:
+        summary.first_sequence, summary.first_place = int(sequences[0]), first_place
+        summary.lowest_sequence, summary.highest_sequence = lowest, highest
+    else:
+        summary.is_consecutive &= int(sequences[0]) == (summary.last_sequence or 0) + 1
+        summary.is_consecutive &= first_place > (summary.last_place or [])
+    summary.is_consecutive &= chain.is_consecutive and chain.is_in_order
+    summary.last_sequence = int(sequences[-1])
+    summary.last_place = [int(chain.block_numbers[-1]), int(chain.log_indexes[-1])]
+    summary.lowest_sequence = min(lowest, summary.lowest_sequence or 0)
+    summary.highest_sequence = max(highest, summary.highest_sequence or 0)
+
+
+def _count_nodes(
+    summary: UnitSummary, chain: ChainRows, screened: Screened, is_counted: Flags
+) -> None:
+    bins = chain.block_numbers - chain.block_numbers % summary.bin_blocks
+    for node_id, count in summary.nodes.items():
+        _add(count.valid, bins, chain.is_valid & is_counted)
+        _add(count.required, bins, screened.required[node_id] & is_counted)
+        _add(count.matched, bins, screened.matched[node_id] & is_counted)
+
+
+def _add(counts: dict[int, int], bins: Integers, mask: Flags) -> None:
+    found, times = np.unique(bins[mask], return_counts=True)
+    for first, count in zip(found.tolist(), times.tolist(), strict=True):
+        counts[first] = counts.get(first, 0) + count
+
+
+def _doubtful(name: str, chain: ChainRows, screened: Screened) -> Iterator[pa.RecordBatch]:
+    rows = [chain.decoded(int(row)) for row in np.flatnonzero(screened.doubtful)]
+    if rows:
+        nothing = dict.fromkeys(EXPECTED.names)
+        yield _batch([{"unit": name, "kind": CHAIN, **nothing, **row} for row in rows])
+    for node_id, served in screened.rows.items():
+        yield from _served_rows(name, node_id, served)
+
+
+def _served_rows(name: str, node_id: int, rows: Rows) -> Iterator[pa.RecordBatch]:
+    if not len(rows):
+        return
+    columns: Mapping[str, Any] = {
+        "unit": pa.array([name] * len(rows)),
+        "kind": pa.array([SERVED] * len(rows)),
+        "node_id": pa.array([node_id] * len(rows), pa.int64()),
+        "row_index": pa.array(rows.row_indexes),
+        "claimed_sequence_id": pa.array(
+            [Decimal(claim) for claim in rows.claims.tolist()], pa.decimal128(20, 0)
+        ),
+        "envelope": rows.envelopes,
+    }
+    arrays = [
+        columns[each.name] if each.name in columns else pa.nulls(len(rows), each.type)
+        for each in RESULTS
+    ]
+    yield pa.RecordBatch.from_arrays(arrays, schema=RESULTS)
+
+
+def _batch(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(list(rows), schema=RESULTS)

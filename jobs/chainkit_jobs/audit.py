@@ -31,7 +31,8 @@ from chainkit_jobs.evidence.chain_rows import (
 )
 from chainkit_jobs.expected import PayloadContracts, expected_envelopes
 from chainkit_jobs.findings import complete
-from chainkit_jobs.judging import compared_blocks, judge_nodes
+from chainkit_jobs.judging import compared_blocks, judge_nodes, misplaced_rows
+from chainkit_jobs.node_tables import NodeTables, node_table_findings
 from chainkit_jobs.nodes import read_administration, registry_at
 from chainkit_jobs.proof import ChainProof, prove_chain
 from chainkit_jobs.reconcile import chain_keys
@@ -67,6 +68,8 @@ class Options:
 
     with_signatures: bool = True
     """Whether signatures are checked: nine tenths of the work."""
+    with_tables: bool = False
+    """Whether to compare what nodes' exports say beside their envelopes."""
     with_costs: bool = False
     """Whether to tell what the chain cost, too, which takes about as long as the comparison."""
     work: Path | None = None
@@ -100,6 +103,8 @@ class Audit:
     """Node id to expected, served, matched and outside."""
     findings: list[Row]
     """Columns of findings.FINDINGS."""
+    tables_not_compared: tuple[str, ...]
+    """A sentence for each table of a node that was not compared."""
     with_signatures: bool
     """Whether the nodes' signatures were checked."""
     coverage: list[Row]
@@ -223,7 +228,19 @@ def _compare(
         screening,
         with_signatures=options.with_signatures,
     )
-    found = judged.findings + _about_chain(spark, chain, contracts, screening.found, payloads)
+    tables = NodeTables([], ("what nodes' exports say beside their envelopes: see --tables",))
+    if options.with_tables:
+        tables = node_table_findings(
+            spark,
+            chain,
+            comparability.comparable,
+            screening.found.quarantined,
+            administration,
+            judged.findings,
+            misplaced_rows(screening.found),
+        )
+    found = judged.findings + tables.findings
+    found += _about_chain(spark, chain, contracts, screening.found, payloads)
     if administration:
         found += event_findings(administration)
         found += payload_findings(screening.found.expected, administration)
@@ -236,6 +253,7 @@ def _compare(
         counts=judged.counts,
         findings=complete(found, keys),
         is_administration_compared=administration is not None,
+        tables_not_compared=tables.not_compared,
         with_signatures=options.with_signatures,
         coverage=judged.coverage,
     )

@@ -39,6 +39,17 @@ class Code(StrEnum):
     ENVELOPE_UNREADABLE = "ENVELOPE_UNREADABLE"
     SIGNATURE_INVALID = "SIGNATURE_INVALID"
     QUARANTINED_SERVED = "QUARANTINED_SERVED"
+    ENVELOPE_RETRACTED = "ENVELOPE_RETRACTED"
+    ENVELOPE_COLUMNS_CONTRADICT = "ENVELOPE_COLUMNS_CONTRADICT"
+    QUARANTINE_CONTRADICTS = "QUARANTINE_CONTRADICTS"
+    QUARANTINE_MISSING = "QUARANTINE_MISSING"
+    QUARANTINE_REASON_DIFFERS = "QUARANTINE_REASON_DIFFERS"
+    JOURNAL_CONTRADICTS = "JOURNAL_CONTRADICTS"
+    REGISTRY_HISTORY_CONTRADICTS = "REGISTRY_HISTORY_CONTRADICTS"
+    NODE_CURSOR_CONTRADICTS = "NODE_CURSOR_CONTRADICTS"
+    NODE_UNREGISTERED = "NODE_UNREGISTERED"
+    NODE_DISABLED = "NODE_DISABLED"
+    NODE_BEHIND = "NODE_BEHIND"
     CHAIN_SEQUENCE_GAP = "CHAIN_SEQUENCE_GAP"
     CHAIN_SEQUENCE_REPEATED = "CHAIN_SEQUENCE_REPEATED"
     CHAIN_SEQUENCE_ORDER = "CHAIN_SEQUENCE_ORDER"
@@ -77,6 +88,41 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     ),
     Code.QUARANTINED_SERVED: Meaning(
         Severity.MAJOR, "The node serves a payload that is invalid and must not be served."
+    ),
+    Code.ENVELOPE_RETRACTED: Meaning(
+        Severity.NOTE,
+        "The wrong envelope is one that a node's journal calls taken back by a reorg.",
+    ),
+    Code.ENVELOPE_COLUMNS_CONTRADICT: Meaning(
+        Severity.MINOR, "The envelope is right; the columns beside it in the node's table are not."
+    ),
+    Code.QUARANTINE_CONTRADICTS: Meaning(
+        Severity.MAJOR, "The node keeps in quarantine what the chain holds as valid, or not at all."
+    ),
+    Code.QUARANTINE_MISSING: Meaning(
+        Severity.MINOR, "The chain holds this malformed payload and the node's quarantine does not."
+    ),
+    Code.QUARANTINE_REASON_DIFFERS: Meaning(
+        Severity.NOTE, "The node quarantines the right payload and gives another reason for it."
+    ),
+    Code.JOURNAL_CONTRADICTS: Meaning(
+        Severity.MINOR,
+        "The node's journal tells of a retracted payload what the chain contradicts.",
+    ),
+    Code.REGISTRY_HISTORY_CONTRADICTS: Meaning(
+        Severity.MAJOR, "The registry's history as the node followed it is not the chain's."
+    ),
+    Code.NODE_CURSOR_CONTRADICTS: Meaning(
+        Severity.MINOR, "The export's manifest contradicts itself, or the rows that it speaks of."
+    ),
+    Code.NODE_UNREGISTERED: Meaning(
+        Severity.NOTE, "Payloads were posted in blocks at which the node was not registered yet."
+    ),
+    Code.NODE_DISABLED: Meaning(
+        Severity.NOTE, "Payloads were posted in blocks at which the registry held it disabled."
+    ),
+    Code.NODE_BEHIND: Meaning(
+        Severity.NOTE, "The node's export ends before payloads that the chain export still holds."
     ),
     Code.CHAIN_SEQUENCE_GAP: Meaning(
         Severity.CRITICAL, "The chain export lacks payloads: the contract's counter has no gaps."
@@ -124,7 +170,7 @@ FINDINGS: Final = pa.schema(
 """One row per finding. Block, log and transaction are the chain's; what begins with ``served_``,
 and ``envelope`` (the bytes as served), is the node's; digests are what a BlockchainProof signs.
 ``node_public_key`` is the registry's. Findings about the chain export name no node, and those about
-other events than payloads no sequence."""
+other events than payloads, or about a table as a whole, no sequence."""
 
 
 def finding_id(

@@ -81,6 +81,20 @@ def judge_nodes(
     )
 
 
+def misplaced_rows(found: Found) -> DataFrame:
+    """Return the rows that claim another sequence than they bear.
+
+    Columns: ``node_id`` and ``claimed_sequence_id``.
+    """
+    borne = served_envelopes(found.raw, {}, with_signatures=False)
+    rows = found.raw.select("node_id", "row_index", "claimed_sequence_id").join(
+        borne.select("node_id", "row_index", "sequence_id"), ["node_id", "row_index"]
+    )
+    return rows.filter(sf.col("claimed_sequence_id") != sf.col("sequence_id")).select(
+        "node_id", "claimed_sequence_id"
+    )
+
+
 def _judged(
     nodes: Sequence[ComparedNode],
     expected: DataFrame,

@@ -119,7 +119,7 @@ def not_compared(audit: Audit) -> list[str]:
                 f"node {node_id}: {counts['outside']} sequences that the chain export lacks or "
                 f"repeats, though the contracts must have given them out"
             )
-    return sentences
+    return [*sentences, *audit.tables_not_compared]
 
 
 def _summarize_proof(proof: ChainProof) -> dict[str, Any]:

@@ -18,6 +18,7 @@ def spark() -> Iterator[SparkSession]:
     settings = {"spark.sql.shuffle.partitions": "2"}
     with pytest.MonkeyPatch.context() as environment:
         # Each audit here is short: what the second compiler would gain, it costs first.
-        environment.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
+        options = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+        environment.setenv("JAVA_TOOL_OPTIONS", options)
         with spark_session("local[2]", settings) as session:
             yield session

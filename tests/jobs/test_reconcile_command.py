@@ -33,6 +33,8 @@ A, B = 100, 200
 
 pytestmark = pytest.mark.usefixtures("spark")
 
+TABLES = "what nodes' exports say beside their envelopes: see --tables"
+
 
 def reconcile(chain: Path, nodes: list[Path | str], out: Path, *options: str) -> Result:
     arguments = ["audit", "reconcile", "--chain", str(chain), "--out", str(out), *options]
@@ -72,9 +74,25 @@ def test_reconcile__all_honest__exits_0_and_writes_every_output(tmp_path: Path) 
     assert {path.name for path in out.iterdir()} == names | {"summary.json", "report.html"}
     summary = json.loads((out / "summary.json").read_text())
     assert summary["outcome"] == "clean"
-    assert summary["not_compared"] == []
+    assert summary["not_compared"] == [TABLES]
     assert [(n["node_id"], n["matched"]) for n in summary["nodes"]] == [(A, 7), (B, 7)]
     assert summary["chain"]["quarantined"] == 1
+
+
+def test_reconcile__with_tables__columns_that_lie_are_found_and_what_is_lacking_is_named(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "audit"
+    nodes = [node_of(tmp_path, A), node_of(tmp_path, B)]
+
+    result = reconcile(chain_of(tmp_path), nodes, out, "--tables", "--without-costs")
+
+    assert result.exit_code == 1, result.output
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["findings"] == {"ENVELOPE_COLUMNS_CONTRADICT": 14}
+    assert [(n["node_id"], n["matched"]) for n in summary["nodes"]] == [(A, 7), (B, 7)]
+    assert TABLES not in summary["not_compared"]
+    assert any("journal" in sentence for sentence in summary["not_compared"])
 
 
 def test_reconcile__one_node_omits__exits_1_and_tables_agree(tmp_path: Path) -> None:
@@ -128,7 +146,10 @@ def test_reconcile__node_behind__is_compared_up_to_its_last_block(tmp_path: Path
 
     assert result.exit_code == 0, result.output
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["not_compared"] == ["node 200: blocks 15 to 20, which its export does not reach"]
+    assert summary["not_compared"] == [
+        "node 200: blocks 15 to 20, which its export does not reach",
+        TABLES,
+    ]
     assert [node["expected"] for node in summary["nodes"]] == [7, 4]
 
 
@@ -185,6 +206,7 @@ def test_reconcile__chain_export_begins_later__older_sequences_accuse_nobody(
         "must have given them out",
         "node 200: 2 sequences that the chain export lacks or repeats, though the contracts "
         "must have given them out",
+        TABLES,
     ]
 
 

@@ -53,6 +53,13 @@ from chainkit_jobs.findings import Severity
     help="Compare bytes only: a tenth of the work. No signature is checked, so nothing is proved.",
 )
 @click.option(
+    "--tables",
+    "with_tables",
+    is_flag=True,
+    help="Compare also what nodes' exports say beside their envelopes: columns, quarantine, "
+    "journal, registry, cursor.",
+)
+@click.option(
     "--without-costs", is_flag=True, help="Leave out what the chain cost: see `audit cost`."
 )
 @click.option(
@@ -70,6 +77,7 @@ def reconcile_command(
     trusted_hash: bytes | None,
     fail_on: str,
     without_signatures: bool,
+    with_tables: bool,
     without_costs: bool,
     work: Path | None,
     master: str,
@@ -102,7 +110,7 @@ def reconcile_command(
             spark,
             inputs,
             trusted_hash,
-            Options(not without_signatures, not without_costs, work),
+            Options(not without_signatures, with_tables, not without_costs, work),
         )
     summary = write_outputs(out, result)
     if as_json:

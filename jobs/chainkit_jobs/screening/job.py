@@ -16,7 +16,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit_jobs.expected import EXPECTED
 from chainkit_jobs.screening.plan import Plan
-from chainkit_jobs.screening.results import CHAIN, RESULTS, SERVED, UnitSummary, read_summary
+from chainkit_jobs.screening.results import (
+    CHAIN,
+    QUARANTINED,
+    RESULTS,
+    SERVED,
+    UnitSummary,
+    read_summary,
+)
 from chainkit_jobs.screening.unit import Leftover, Unit, run_leftover, run_unit
 
 _WAVE: Final = 4
@@ -36,6 +43,9 @@ class Found:
     raw: DataFrame
     """The nodes' rows under them, and under sequences that the chain does not hold (columns of
     sources.read_raw_envelopes)."""
+
+    quarantined: DataFrame
+    """Payloads of the chain that must not be served (columns of expected.EXPECTED)."""
 
     @property
     def ranges(self) -> dict[str, tuple[int, int]]:
@@ -98,6 +108,7 @@ class Screening:
         return Found(
             units=tuple(units),
             expected=results.filter(sf.col("kind") == CHAIN).select(*EXPECTED.names),
+            quarantined=results.filter(sf.col("kind") == QUARANTINED).select(*EXPECTED.names),
             raw=raw.select("node_id", "row_index", "claimed_sequence_id", "envelope"),
         )
 

@@ -13,6 +13,7 @@ from chainkit_jobs.expected import EXPECTED
 
 SUMMARY: Final = "summary"
 CHAIN: Final = "chain"
+QUARANTINED: Final = "quarantined"
 SERVED: Final = "served"
 
 RESULTS: Final = pa.schema(
@@ -27,8 +28,9 @@ RESULTS: Final = pa.schema(
         *EXPECTED,
     ]
 )
-"""One row each: a unit's summary (JSON), a payload of the chain (columns of expected.EXPECTED), or
-a row of a node (columns of sources.read_raw_envelopes); the other columns are null."""
+"""One row each: a unit's summary (JSON); a payload of the chain that is doubtful, or one that must
+not be served, or both, then twice (columns of expected.EXPECTED); a row of a node (columns of
+sources.read_raw_envelopes). The other columns are null."""
 
 BINS: Final = 256
 """Into how many runs of blocks a unit's counts are divided, at most."""

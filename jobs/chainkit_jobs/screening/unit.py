@@ -18,6 +18,7 @@ from chainkit_jobs.screening.node_rows import NodeRows, RowGroup, Rows, batch_ro
 from chainkit_jobs.screening.results import (
     BINS,
     CHAIN,
+    QUARANTINED,
     RESULTS,
     SERVED,
     SUMMARY,
@@ -112,6 +113,7 @@ def run_unit(unit: Unit) -> Iterator[pa.RecordBatch]:
             screened = pick(screened, chain, served, wanted)
             _count_nodes(summary, chain, screened, screened.doubtful)
         else:
+            yield from _chain_payloads(unit.name, QUARANTINED, chain, ~chain.is_valid)
             _count(summary, chain, screened)
             _count_nodes(summary, chain, screened, ~screened.doubtful)
         yield from _doubtful(unit.name, chain, screened)
@@ -238,12 +240,18 @@ def _add(counts: dict[int, int], bins: Integers, mask: Flags) -> None:
 
 
 def _doubtful(name: str, chain: ChainRows, screened: Screened) -> Iterator[pa.RecordBatch]:
-    rows = [chain.decoded(int(row)) for row in np.flatnonzero(screened.doubtful)]
-    if rows:
-        nothing = dict.fromkeys(EXPECTED.names)
-        yield _batch([{"unit": name, "kind": CHAIN, **nothing, **row} for row in rows])
+    yield from _chain_payloads(name, CHAIN, chain, screened.doubtful)
     for node_id, served in screened.rows.items():
         yield from _served_rows(name, node_id, served)
+
+
+def _chain_payloads(
+    name: str, kind: str, chain: ChainRows, mask: Flags
+) -> Iterator[pa.RecordBatch]:
+    rows = [chain.decoded(int(row)) for row in np.flatnonzero(mask)]
+    if rows:
+        nothing = dict.fromkeys(EXPECTED.names)
+        yield _batch([{"unit": name, "kind": kind, **nothing, **row} for row in rows])
 
 
 def _served_rows(name: str, node_id: int, rows: Rows) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,517 @@
+"""What nodes' tables say beside their envelopes: each case is a node of one network.
+
+Every code has cases that must raise it, and near misses that must not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from chainkit.proto import envelopes_pb2
+from chainkit.signatures import SigningKey, keccak256
+from chainkit_jobs.comparison import NodeExport
+from chainkit_jobs.evidence.rows import COLUMNS
+from chainkit_jobs.expected import EXPECTED, PayloadContracts, expected_envelopes
+from chainkit_jobs.findings import complete
+from chainkit_jobs.node_tables import NodeTables, node_table_findings
+from chainkit_jobs.node_tables.rows import listed
+from chainkit_jobs.nodes import read_administration
+from chainkit_jobs.sources import Export, read_blocks, read_export, read_logs
+from support.audit_exports import (
+    GROUP,
+    Post,
+    base_posts,
+    hash_of,
+    key_of,
+    registered,
+    renew_digest,
+    write_chain,
+)
+from support.identities import NODE_REGISTRY
+from support.node_tables import (
+    Tables,
+    envelope_row,
+    honest_tables,
+    journal_row,
+    quarantine_row,
+    registry_rows,
+    write_tables,
+)
+from support.payloads import commit
+
+Found = list[tuple[str, int | None]]
+Change = Callable[[Tables, SigningKey], None]
+
+COUNTER = 20
+TWICE = keccak256(b"a transaction with the same payload twice")
+BOTH = keccak256(b"a transaction with two payloads")
+
+
+def chain_posts() -> list[Post]:
+    """Those of base_posts in the blocks 10 to 17; two transactions with two payloads each; more
+    malformed payloads."""
+    twice = Post(12, 19, commit(GROUP, seed=13), transaction=TWICE)
+    return [
+        *base_posts(),
+        Post(9, 17, b"\xfe neither"),
+        Post(10, 18, commit(GROUP, seed=10), transaction=BOTH),
+        Post(11, 18, commit(GROUP, seed=11), transaction=BOTH),
+        twice,
+        replace(twice, sequence_id=13),
+        *(Post(n, 19, b"\xff" + bytes([n])) for n in range(14, COUNTER + 1)),
+    ]
+
+
+POSTS = {post.sequence_id: post for post in chain_posts()}
+ELSEWHERE = Post(3, 9, commit(GROUP, seed=99), transaction=keccak256(b"gone"))
+"""Of a branch that is gone: no transaction of the chain."""
+
+
+def at(sequence_id: int, post: Post) -> Post:
+    """Return a post as it stood under another sequence before a reorg."""
+    return replace(post, sequence_id=sequence_id, transaction=post.transaction_hash)
+
+
+def change(table: str, sequence_id: int, /, **columns: Any) -> Change:
+    def apply(tables: Tables, key: SigningKey) -> None:
+        [row] = [row for row in tables[table] if row["sequence_id"] == sequence_id]
+        row |= columns
+
+    return apply
+
+
+def drop(table: str, *sequences: int) -> Change:
+    def apply(tables: Tables, key: SigningKey) -> None:
+        tables[table] = [row for row in tables[table] if row["sequence_id"] not in sequences]
+
+    return apply
+
+
+def add(table: str, *rows: Callable[[SigningKey], Mapping[str, Any]]) -> Change:
+    return lambda tables, key: tables[table].extend(dict(row(key)) for row in rows)
+
+
+def journal(*rows: tuple[Post, str, int | None, int]) -> Change:
+    return add(
+        "journal", *(lambda key, row=row: journal_row(row[0], key, *row[1:]) for row in rows)
+    )
+
+
+def both(*changes: Change) -> Change:
+    def apply(tables: Tables, key: SigningKey) -> None:
+        for each in changes:
+            each(tables, key)
+
+    return apply
+
+
+def proof_first(tables: Tables, key: SigningKey) -> None:
+    """The same envelope with its outer fields in the other order."""
+    row = tables["envelopes"][0]
+    whole = envelopes_pb2.OriginatorEnvelope.FromString(row["envelope"])
+    proof = envelopes_pb2.OriginatorEnvelope(blockchain_proof=whole.blockchain_proof)
+    whole.ClearField("blockchain_proof")
+    row["envelope"] = proof.SerializeToString() + whole.SerializeToString()
+
+
+def exchange(tables: Tables, key: SigningKey) -> None:
+    """Two rows whose envelopes were exchanged, under right columns."""
+    first, second = (row for row in tables["envelopes"] if row["sequence_id"] in (12, 13))
+    first["envelope"], second["envelope"] = second["envelope"], first["envelope"]
+
+
+def served_from_journal(tables: Tables, key: SigningKey) -> None:
+    """Other bytes than the chain's, as the node's journal holds them."""
+    change("envelopes", 3, envelope=ELSEWHERE.envelope(key))(tables, key)
+    journal((ELSEWHERE, "dropped", None, 1))(tables, key)
+
+
+def other_history(tables: Tables, key: SigningKey) -> None:
+    """The first update has another key, the last is missing, and there is one more."""
+    rows = tables["registry_updates"]
+    rows.pop()
+    rows[0] |= {"signing_key": key.public_key[::-1]}
+    rows.append(rows[1] | {"log_index": 999})
+
+
+def follows(block: int) -> dict[str, Any]:
+    """Return what a manifest says of the registry whose history ends at a block."""
+    return {
+        "chain_id": 31337,
+        "address": "0x" + NODE_REGISTRY.hex(),
+        "block_number": block,
+        "block_hash": "0x" + hash_of(block).hex(),
+    }
+
+
+def codes(code: str, *sequences: int | None) -> Found:
+    return [(code, each) for each in sequences]
+
+
+@dataclass(frozen=True)
+class Case:
+    change: Change = lambda tables, key: None
+    found: Found = field(default_factory=list)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+
+
+CASES = {
+    "honest": Case(about={"final_block": 20}),
+    "wrong columns": Case(
+        both(
+            change("envelopes", 1, sequence_id=Decimal(70)),
+            change("envelopes", 2, originator_id=7),
+            change("envelopes", 3, block_number=11),
+            change("envelopes", 5, block_hash=b""),
+            change("envelopes", 6, transaction_hash=bytes(32)),
+            change("envelopes", 7, transaction_index=9),
+            change("envelopes", 8, log_index=1),
+            change("envelopes", 10, originator_ns=1),
+            change("envelopes", 11, topic=b"\0" * 33),
+            exchange,
+        ),
+        codes("ENVELOPE_COLUMNS_CONTRADICT", 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13),
+    ),
+    "right columns of wrong envelopes": Case(
+        both(
+            lambda tables, key: tables["envelopes"].reverse(),
+            proof_first,
+            lambda tables, key: change("envelopes", 3, envelope=ELSEWHERE.envelope(key))(
+                tables, key
+            ),
+            change("envelopes", 5, envelope=b"\xff", topic=b""),
+            drop("envelopes", 6),
+        )
+    ),
+    "wrong quarantine": Case(
+        both(
+            change("quarantine", 4, payload=b"\xff other"),
+            change("quarantine", 9, identifier=bytes(32)),
+            change("quarantine", 14, contract=bytes(20)),
+            change("quarantine", 15, log_index=1),
+            change("quarantine", 16, transaction_hash=bytes(32)),
+            add("quarantine", lambda key: quarantine_row(POSTS[17])),
+            drop("quarantine", 18),
+            change("quarantine", 19, reason="no aad"),
+            add("quarantine", lambda key: quarantine_row(POSTS[7])),
+            drop("envelopes", 7),
+            add(
+                "quarantine",
+                lambda key: quarantine_row(POSTS[8]) | {"payload": b"", "identifier": b""},
+            ),
+            drop("envelopes", 8),
+            add("quarantine", lambda key: quarantine_row(replace(POSTS[4], sequence_id=99))),
+        ),
+        [
+            *codes("QUARANTINE_CONTRADICTS", 4, 7, 8, 9, 14, 15, 16, 17, 99),
+            *codes("QUARANTINE_MISSING", 18),
+            *codes("QUARANTINE_REASON_DIFFERS", 19),
+        ],
+    ),
+    "malformed payload served": Case(
+        both(
+            drop("quarantine", 4),
+            add("envelopes", lambda key: envelope_row(POSTS[4], key) | {"topic": b""}),
+        )
+    ),
+    "wrong journal": Case(
+        journal(
+            (POSTS[5], "dropped", None, 1),
+            (POSTS[12], "kept", None, 1),
+            (POSTS[13], "dropped", None, 1),
+            (ELSEWHERE, "kept", None, 1),
+            (at(30, ELSEWHERE), "moved", 5, 1),
+            (at(31, POSTS[10]), "moved", 11, 1),
+            (at(32, ELSEWHERE), "moved", COUNTER + 1, 1),
+            (at(33, POSTS[4]), "moved", 5, 1),
+            (POSTS[6], "lost", None, 1),
+        ),
+        codes("JOURNAL_CONTRADICTS", 3, 5, 6, 13, 30, 31, 32, 33),
+    ),
+    "true journal": Case(
+        journal(
+            (POSTS[3], "kept", None, 1),
+            (at(30, POSTS[5]), "moved", 31, 1),
+            (at(31, POSTS[5]), "moved", 5, 2),
+            (at(32, POSTS[4]), "moved", 4, 1),
+            (POSTS[9], "dropped", None, 1),
+            (POSTS[12], "kept", None, 1),
+            (POSTS[13], "kept", None, 1),
+            (at(7, ELSEWHERE), "moved", 8, 1),
+            (at(8, ELSEWHERE), "dropped", None, 2),
+        )
+    ),
+    "behind": Case(
+        both(
+            drop("envelopes", *range(5, 14)),
+            drop("quarantine", *range(4, COUNTER + 1)),
+            journal((POSTS[10], "dropped", None, 1)),
+        ),
+        codes("NODE_BEHIND", None),
+        {"to_block": 12},
+    ),
+    "bytes of the journal served": Case(served_from_journal, codes("ENVELOPE_RETRACTED", 3)),
+    "other history": Case(other_history, codes("REGISTRY_HISTORY_CONTRADICTS", None, None, None)),
+    "history that ends earlier": Case(
+        lambda tables, key: tables["registry_updates"].clear(), about={"registry": follows(1)}
+    ),
+    "history of another registry": Case(
+        lambda tables, key: tables["registry_updates"].clear(), about={"registry": None}
+    ),
+    "wrong cursor": Case(
+        journal((POSTS[3], "kept", None, 2)),
+        codes("NODE_CURSOR_CONTRADICTS", None, None),
+        {"last_reorg": 1, "final_block": 21},
+    ),
+    "an older export": Case(without=("quarantine", "journal", "registry_updates")),
+    "disabled": Case(found=codes("NODE_DISABLED", None)),
+    "registered late": Case(found=codes("NODE_UNREGISTERED", None)),
+}
+IDS = dict(zip(CASES, count(100, 100), strict=False))
+
+
+@dataclass(frozen=True)
+class Scene:
+    chain: Export
+    nodes: list[NodeExport]
+    result: NodeTables
+
+    def of(self, case: str) -> list[dict[str, Any]]:
+        return [row for row in self.result.findings if row["node_id"] == IDS[case]]
+
+    def one(self, case: str, sequence_id: int | None = None) -> dict[str, Any]:
+        [row] = [row for row in self.of(case) if row["sequence_id"] == sequence_id]
+        return row
+
+
+def registry() -> list[dict[str, Any]]:
+    disabled, late = IDS["disabled"], IDS["registered late"]
+    others = sorted(set(IDS.values()) - {late})
+    return [
+        *(registered(node_id, log_index=n) for n, node_id in enumerate(others)),
+        registered(late, block=11),
+        registered(disabled, block=12, is_enabled=False),
+        registered(disabled, block=15),
+    ]
+
+
+def write_case(root: Path, name: str, history: list[dict[str, Any]]) -> NodeExport:
+    case, node_id = CASES[name], IDS[name]
+    key = key_of(node_id)
+    tables = honest_tables(chain_posts(), key, history)
+    case.change(tables, key)
+    held = {table: rows for table, rows in tables.items() if table not in case.without}
+    return write_tables(root / str(node_id), node_id, key, held, **case.about)
+
+
+def found_before() -> list[dict[str, Any]]:
+    """What the comparison of envelopes finds about the served bytes of a journal."""
+    case = "bytes of the journal served"
+    key = key_of(IDS[case])
+    digest = keccak256(b"blockchain|" + ELSEWHERE.unsigned + ELSEWHERE.transaction_hash)
+    row: dict[str, Any] = dict.fromkeys(COLUMNS)
+    wrong = row | {
+        "code": "ENVELOPE_ALTERED",
+        "node_id": IDS[case],
+        "originator_id": 0,
+        "sequence_id": Decimal(3),
+        "served_digest": digest,
+        "envelope": ELSEWHERE.envelope(key),
+    }
+    return [wrong, wrong | {"served_digest": bytes(32)}, wrong | {"code": "SIGNATURE_INVALID"}]
+
+
+@pytest.fixture(scope="module")
+def scene(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    root = tmp_path_factory.mktemp("scene")
+    # A log that the chain export repeats contradicts the export, and no node.
+    posts = [*chain_posts(), POSTS[2]]
+    folder = write_chain(root / "chain", posts, registry(), sequence_after=COUNTER)
+    history = registry_rows(folder)
+    nodes = [write_case(root, name, history) for name in CASES]
+    chain = read_export(folder, "chain")
+    names = ("NodeRegistry", "GroupMessages", "IdentityUpdates")
+    contracts = {name: chain.contract(name) for name in names}
+    logs = read_logs(spark, chain)
+    expected = expected_envelopes(
+        logs,
+        read_blocks(spark, chain),
+        PayloadContracts(contracts["GroupMessages"], contracts["IdentityUpdates"]),
+    )
+    administration = read_administration(logs, contracts, chain.manifest.to_block)
+    exchanged = IDS["wrong columns"]
+    misplaced = spark.createDataFrame(
+        [(exchanged, Decimal(12)), (exchanged, Decimal(13))],
+        "node_id long, claimed_sequence_id decimal(20,0)",
+    )
+    expected.persist()
+    result = node_table_findings(
+        spark, chain, nodes, expected, administration, found_before(), misplaced
+    )
+    expected.unpersist()
+    return Scene(chain, nodes, result)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_node_tables__one_node_says_so__exactly_these_findings(scene: Scene, case: str) -> None:
+    found = [
+        (row["code"], None if row["sequence_id"] is None else int(row["sequence_id"]))
+        for row in scene.of(case)
+    ]
+
+    assert sorted(found, key=str) == sorted(CASES[case].found, key=str)
+
+
+def test_findings__all__have_the_columns_and_an_id_of_their_own(scene: Scene) -> None:
+    rows = complete(scene.result.findings, {})
+
+    assert all(list(row) == list(COLUMNS) for row in scene.result.findings)
+    assert len({row["finding_id"] for row in rows}) == len(rows)
+
+
+def test_finding__column__names_it_and_both_values_and_the_chains_log(scene: Scene) -> None:
+    row = scene.one("wrong columns", 3)
+
+    assert row["detail"] == "block_number: expected 12, got 11"
+    assert (row["block_number"], row["log_index"]) == (12, 1003)
+    assert row["transaction_hash"] == POSTS[3].transaction_hash
+    assert row["expected_digest"] is not None
+    assert scene.one("wrong columns", 1)["detail"] == "sequence_id: expected 1, got 70"
+    assert scene.one("wrong columns", 11)["detail"].startswith("topic: expected 0x000101")
+    exchanged = "sequence_id: expected 12, got 13; log_index: expected 1012, got 1013"
+    assert scene.one("wrong columns", 12)["detail"] == exchanged
+
+
+@pytest.mark.parametrize(
+    ("sequence_id", "detail"),
+    [
+        (4, "other than on the chain: payload"),
+        (7, "the payload is valid"),
+        (8, "this sequence's payload is valid; other than on the chain: topic, payload"),
+        (9, "other than on the chain: topic"),
+        (14, "other than on the chain: topic"),
+        (15, "other than on the chain: log_index"),
+        (17, "this sequence is held 2 times"),
+        (18, "not a ClientEnvelope"),
+        (19, "expected not a ClientEnvelope, got no aad"),
+        (99, "the contracts never gave out this sequence"),
+    ],
+)
+def test_finding__quarantine__says_what_is_wrong(
+    scene: Scene, sequence_id: int, detail: str
+) -> None:
+    assert scene.one("wrong quarantine", sequence_id)["detail"] == detail
+
+
+def test_finding__journal__names_reorg_transaction_and_the_chains_place(scene: Scene) -> None:
+    hash_ = POSTS[5].transaction_hash.hex()
+
+    assert scene.one("wrong journal", 5)["detail"] == (
+        f"reorg 1, transaction 0x{hash_}: dropped, though block 14, log 1005 holds it as sequence 5"
+    )
+
+
+def test_finding__retracted__stands_beside_the_bytes_and_names_the_journals(scene: Scene) -> None:
+    case = "bytes of the journal served"
+    row = scene.one(case, 3)
+
+    other = f"kept in the journal of node {IDS['wrong journal']}, reorg 1"
+    assert row["detail"] == f"{other}; dropped in the journal of node {IDS[case]}, reorg 1"
+    assert row["envelope"] == ELSEWHERE.envelope(key_of(IDS[case]))
+
+
+def test_finding__registry__names_the_chains_log_where_there_is_one(scene: Scene) -> None:
+    found = {str(row["detail"]): row["block_number"] for row in scene.of("other history")}
+
+    lacking = f"the node's history lacks this NodeUpdated of node {IDS['disabled']}"
+    assert found[lacking] == 15
+    assert sorted(found.values(), key=str) == [15, 2, None]
+
+
+def test_finding__behind__counts_the_valid_payloads_and_blocks(scene: Scene) -> None:
+    detail = "blocks 13 to 20, which its export does not reach: 8 valid payloads"
+
+    assert scene.one("behind")["detail"] == detail
+
+
+def test_finding__disabled__names_the_event_and_what_is_served(scene: Scene) -> None:
+    row = scene.one("disabled")
+
+    assert row["detail"] == "blocks 12 to 14, disabled: 2 valid payloads, of which it serves 2"
+    assert row["block_number"] == 12
+    assert row["log_index"] is not None
+
+
+def test_finding__unregistered__ends_before_the_first_entry(scene: Scene) -> None:
+    detail = "blocks 1 to 10, not registered yet: 1 valid payloads, of which it serves 1"
+
+    assert scene.one("registered late")["detail"] == detail
+
+
+def test_not_compared__each_table_that_is_missing__is_said(scene: Scene) -> None:
+    old, other = IDS["an older export"], IDS["history of another registry"]
+
+    assert list(scene.result.not_compared) == [
+        f"node {old}: quarantine, journal, registry_updates, which its export does not hold",
+        f"node {other}: its history of the registry: its manifest names no registry",
+    ]
+
+
+def test_node_tables__a_file_stops_half_way__is_told_and_the_others_are_compared(
+    spark: SparkSession, scene: Scene, tmp_path: Path
+) -> None:
+    key = key_of(1)
+    many = [at(n, POSTS[3]) for n in range(1, 400)]
+    rows = {"envelopes": [envelope_row(post, key) for post in many]}
+    broken = write_tables(tmp_path / "broken", 1, key, rows)
+    path = broken.export.directory / "envelopes.parquet"
+    content = bytearray(path.read_bytes())
+    content[40:400] = b"\xff" * 360
+    path.write_bytes(content)
+    renew_digest(broken.export.directory, path.name)
+    [wrong] = [node for node in scene.nodes if node.node.node_id == IDS["wrong columns"]]
+    nothing = spark.createDataFrame([], from_arrow_schema(EXPECTED))
+
+    result = node_table_findings(spark, scene.chain, [broken, wrong], nothing, None, [])
+
+    found = [row for row in result.findings if row["code"] == "ENVELOPE_COLUMNS_CONTRADICT"]
+    assert {row["node_id"] for row in found} == {IDS["wrong columns"]}
+    # Without knowing what the bytes hold, the two rows that exchanged their columns are not told.
+    assert sorted(int(row["sequence_id"]) for row in found) == [1, 2, 3, 5, 6, 7, 8, 10, 11]
+    assert next(each for each in result.not_compared if "cannot be read" in each).startswith(
+        "node 1: envelopes beside the envelopes, which cannot be read: envelopes.parquet: "
+    )
+
+
+def test_listed__more_of_a_kind_than_the_most__the_first_says_how_many(
+    spark: SparkSession,
+) -> None:
+    columns = (
+        "code string, node_id long, originator_id long, sequence_id decimal(20,0), "
+        "block_number long, log_index long, transaction_hash binary, expected_digest binary, "
+        "detail string, kind string"
+    )
+    rows = [
+        ("NODE_BEHIND", 100, 0, Decimal(n), n, 0, b"t", None, f"detail {n}", kind)
+        for n, kind in ((9, "a"), (7, "a"), (8, "a"), (8, "a"), (5, "b"), (6, "b"))
+    ]
+
+    found = listed(spark.createDataFrame(rows, columns), most=2)
+
+    assert sorted((int(row["sequence_id"]), row["detail"]) for row in found) == [
+        (5, "detail 5"),
+        (6, "detail 6"),
+        (7, "detail 7 (the first of 3 such, up to sequence 9; 2 are listed)"),
+        (8, "detail 8"),
+    ]
+    assert list(found[0]) == list(COLUMNS)

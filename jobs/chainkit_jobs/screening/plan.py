@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
@@ -72,9 +73,10 @@ class Plan:
     def recall(self, sequences: Sequence[int], ranges: dict[str, tuple[int, int]]) -> list[Unit]:
         """Return the units that look again at sequences which were right, and at no others."""
         found = []
+        ordered = sorted(sequences)
         for unit in self.units:
             first, last = ranges.get(unit.name, _NOWHERE)
-            own = tuple(sorted(each for each in sequences if first <= each <= last))
+            own = tuple(ordered[bisect_left(ordered, first) : bisect_right(ordered, last)])
             if own:
                 again = replace(unit, recalled=own)
                 found.append(replace(again, name=_unit_name(again)))

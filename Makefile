@@ -29,7 +29,7 @@ PYTEST := python -m pytest
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: all help setup check format test unit forge coverage contracts integration fuzz soak \
-  bench-index mutation gas demo localnet lock generate clean
+  bench-index bench-audit mutation gas demo localnet lock generate clean
 
 all: check unit  ## check and run the fast tests
 
@@ -123,6 +123,9 @@ soak: setup  ## the indexer's faults, kills and state machines for long
 
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index
+
+bench-audit: setup  ## how fast the audit is, and what it finds; writes build/bench/audit.json
+	@python -m benchmarks.audit measure
 
 mutation: setup  ## break the contracts on purpose, see which tests notice; writes docs/mutation.md
 	python -m tools.mutation run

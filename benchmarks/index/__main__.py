@@ -13,13 +13,14 @@ from typing import Any, Final
 
 import click
 
+from benchmarks.document import with_section
+from benchmarks.figures import Figures
 from benchmarks.index.bench import Bench, measure_rows
 from benchmarks.index.chain import LONG, USUAL, Shape, benchmark_chain
 from benchmarks.index.figures import (
     DATABASES,
     ROWS,
     WAYS,
-    Figures,
     flat_figures,
     following_figures,
     index_figures,
@@ -158,8 +159,9 @@ def _flat(server: Postgres, folder: Path, shape: Shape) -> dict[str, Any]:
 
 def documents(figures: Figures) -> dict[Path, str]:
     """Return the text of each generated file in docs/."""
+    document = DOCUMENTS / "benchmarks.md"
     return {
-        DOCUMENTS / "benchmarks.md": page(figures),
+        document: with_section(document.read_text(encoding="utf-8"), page(figures)),
         DOCUMENTS / "benchmarks-index.svg": plot(figures),
     }
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from benchmarks.index.chain import BenchmarkChain
 from benchmarks.index.job import Job, Measured, Stretch
-from benchmarks.index.usage import server_cpu_seconds
+from benchmarks.usage import server_cpu_seconds
 from chainkit.errors import ChainkitError
 from localnet.deployment import PROJECT
 from localnet.postgres import Postgres

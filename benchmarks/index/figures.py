@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from benchmarks.figures import rounded
 from benchmarks.index.bench import Result
 from benchmarks.index.following import Followed
 from benchmarks.index.job import Cost, Measured
@@ -27,33 +28,27 @@ TITLES: Final = {
 DATABASE_TITLES: Final = dict(zip(DATABASES, ("SQLite", "PostgreSQL"), strict=True))
 WAY_TITLES: Final = dict(zip(WAYS, ("WebSocket", "poll alone"), strict=True))
 
-_DIGITS: Final = 4
-
-Figures = Mapping[str, Any]
-
 
 def row_figures(results: Sequence[Result]) -> dict[str, Any]:
     """Return the figures of a row: of its fastest round, and the most memory of any."""
     best = max(results, key=lambda result: result.measured.total.events_per_second)
     total = best.measured.total
     return {
-        "events_per_s": _rounded(total.events_per_second),
-        "cpu_us_per_event": _rounded(total.cpu_microseconds_per_event),
-        "server_cpu_us_per_event": _rounded(best.server_cpu_seconds / total.events * 1e6),
-        "peak_memory_mib": _rounded(max(each.measured.peak_mebibytes for each in results)),
-        "rounds_events_per_s": [
-            _rounded(each.measured.total.events_per_second) for each in results
-        ],
+        "events_per_s": rounded(total.events_per_second),
+        "cpu_us_per_event": rounded(total.cpu_microseconds_per_event),
+        "server_cpu_us_per_event": rounded(best.server_cpu_seconds / total.events * 1e6),
+        "peak_memory_mib": rounded(max(each.measured.peak_mebibytes for each in results)),
+        "rounds_events_per_s": [rounded(each.measured.total.events_per_second) for each in results],
     }
 
 
 def following_figures(followed: Followed) -> dict[str, Any]:
     """Return the figures of one way to follow."""
-    latency = {f"{name}_ms": _rounded(value) for name, value in asdict(followed.latency).items()}
+    latency = {f"{name}_ms": rounded(value) for name, value in asdict(followed.latency).items()}
     return latency | {
         "blocks": followed.blocks,
         "retries": followed.retries,
-        "reorg64_s": _rounded(followed.reorg_seconds),
+        "reorg64_s": rounded(followed.reorg_seconds),
         "reorg64_envelopes": followed.retracted,
     }
 
@@ -62,8 +57,8 @@ def flat_figures(measured: Measured) -> dict[str, Any]:
     """Return what an event costs at the beginning and at the end of a long chain."""
     return {
         "events": measured.total.events,
-        "events_per_s": _rounded(measured.total.events_per_second),
-        "peak_memory_mib": _rounded(measured.peak_mebibytes),
+        "events_per_s": rounded(measured.total.events_per_second),
+        "peak_memory_mib": rounded(measured.peak_mebibytes),
         "first": _cost_figures(measured.first),
         "last": _cost_figures(measured.last),
     }
@@ -83,7 +78,7 @@ def index_figures(
         "follow_p99_ms": max(each["p99_ms"] for each in by_websocket),
         "reorg64_s": max(each["reorg64_s"] for each in by_websocket),
         "ratios": {
-            f"{row}_to_{base}": _rounded(speeds[row] / speeds[base])
+            f"{row}_to_{base}": rounded(speeds[row] / speeds[base])
             for base in ("floor", "tutorial")
             for row in ("unsigned", *SIGNED)
         },
@@ -96,11 +91,6 @@ def index_figures(
 def _cost_figures(cost: Cost) -> dict[str, Any]:
     return {
         "events": cost.events,
-        "events_per_s": _rounded(cost.events_per_second),
-        "cpu_us_per_event": _rounded(cost.cpu_microseconds_per_event),
+        "events_per_s": rounded(cost.events_per_second),
+        "cpu_us_per_event": rounded(cost.cpu_microseconds_per_event),
     }
-
-
-def _rounded(value: float) -> float:
-    """Keep the digits that another run would nearly repeat."""
-    return float(f"{value:.{_DIGITS}g}")

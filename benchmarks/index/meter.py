@@ -6,7 +6,7 @@ import time
 from typing import Final, NamedTuple
 
 from benchmarks.index.job import Cost, Measured
-from benchmarks.index.usage import own_cpu_seconds, own_peak_mebibytes
+from benchmarks.usage import own_cpu_seconds, own_peak_mebibytes
 
 EDGE_EVENTS: Final = 50_000
 """How many events the first and the last part of a row have, where it has that many."""

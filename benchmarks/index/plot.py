@@ -9,7 +9,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.index.figures import ROWS, SIGNED, TITLES, Figures
+from benchmarks.figures import Figures
+from benchmarks.index.figures import ROWS, SIGNED, TITLES
 
 _INK: Final = "#475569"
 _GRID: Final = "#e2e8f0"

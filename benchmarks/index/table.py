@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from benchmarks.figures import Figures
 from benchmarks.index.figures import (
     DATABASE_TITLES,
     DATABASES,
@@ -12,7 +13,6 @@ from benchmarks.index.figures import (
     TITLES,
     WAY_TITLES,
     WAYS,
-    Figures,
 )
 from benchmarks.index.targets import targets
 

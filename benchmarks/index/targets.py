@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from benchmarks.figures import Figures
 from benchmarks.index.chain import USUAL
-from benchmarks.index.figures import SIGNED, TITLES, Figures
+from benchmarks.index.figures import SIGNED, TITLES
+from benchmarks.target import Target, at_least, at_most, below, not_measured
 
 FLOOR_PERCENT: Final = 35
 TUTORIAL_TIMES: Final = 12
@@ -23,28 +24,17 @@ _FEWEST_BLOCKS: Final = 100
 _MEGABYTES_PER_MEBIBYTE: Final = 1.048576
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """One thing to reach, and what was measured of it."""
-
-    what: str
-    wanted: str
-    found: str
-    verdict: str
-    """``reached``, ``missed``, ``run too short``, or ``not measured``."""
-
-
 def targets(figures: Figures) -> Iterator[Target]:
     """Judge a run; of one that is shorter than the usual, no speed and no memory."""
     chain = figures["chain"]
     is_usual = chain["blocks"] * chain["events_per_block"] >= USUAL.blocks * USUAL.events_per_block
     for row in SIGNED:
         percent = 100 * figures["ratios"][f"{row}_to_floor"]
-        yield _at_least(f"{TITLES[row]}: of floor", FLOOR_PERCENT, percent, "%", is_usual)
+        yield at_least(f"{TITLES[row]}: of floor", FLOOR_PERCENT, percent, "%", is_usual)
     for row in SIGNED:
         times = figures["ratios"][f"{row}_to_tutorial"]
-        yield _at_least(f"{TITLES[row]}: × tutorial", TUTORIAL_TIMES, times, " ×", is_usual)
-    yield _at_most(
+        yield at_least(f"{TITLES[row]}: × tutorial", TUTORIAL_TIMES, times, " ×", is_usual)
+    yield at_most(
         "ours, signed: peak memory", MEMORY_MEGABYTES, _megabytes(figures), " MB", is_usual
     )
     yield _flat(figures)
@@ -61,35 +51,14 @@ def _megabytes(figures: Figures) -> float:
 def _flat(figures: Figures) -> Target:
     what = "long chain: CPU of the last events over the first's"
     if not (flat := figures["flat"]):
-        return Target(what, f"at most {FLAT_TIMES} ×", "", "not measured")
+        return not_measured(what, f"at most {FLAT_TIMES} ×")
     times = flat["last"]["cpu_us_per_event"] / flat["first"]["cpu_us_per_event"]
-    return _at_most(what, FLAT_TIMES, times, " ×")
+    return at_most(what, FLAT_TIMES, times, " ×")
 
 
 def _following(figures: Figures) -> Iterator[Target]:
     by_websocket = [ways["websocket"] for ways in figures["following"].values()]
     are_enough = min(each["blocks"] for each in by_websocket) >= _FEWEST_BLOCKS
     p99, reorg = figures["follow_p99_ms"], figures["reorg64_s"]
-    yield _below("following by WebSocket: p99", P99_MILLISECONDS, p99, " ms", are_enough)
-    yield _below("following by WebSocket: reorg of 64 blocks", REORG_SECONDS, reorg, " s")
-
-
-def _at_least(what: str, bound: float, found: float, unit: str, is_enough: bool) -> Target:
-    verdict = _verdict(found >= bound, is_enough)
-    return Target(what, f"at least {bound}{unit}", f"{found:.5g}{unit}", verdict)
-
-
-def _at_most(what: str, bound: float, found: float, unit: str, is_enough: bool = True) -> Target:
-    verdict = _verdict(found <= bound, is_enough)
-    return Target(what, f"at most {bound}{unit}", f"{found:.5g}{unit}", verdict)
-
-
-def _below(what: str, bound: float, found: float, unit: str, is_enough: bool = True) -> Target:
-    verdict = _verdict(found < bound, is_enough)
-    return Target(what, f"below {bound}{unit}", f"{found:.5g}{unit}", verdict)
-
-
-def _verdict(is_reached: bool, is_enough: bool) -> str:
-    if not is_enough:
-        return "run too short"
-    return "reached" if is_reached else "missed"
+    yield below("following by WebSocket: p99", P99_MILLISECONDS, p99, " ms", are_enough)
+    yield below("following by WebSocket: reorg of 64 blocks", REORG_SECONDS, reorg, " s")

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.index import meter, usage
+from benchmarks import usage
+from benchmarks.index import meter
 from benchmarks.index.__main__ import documents, main
 from benchmarks.index.bench import Result
 from benchmarks.index.chain import LONG, USUAL

@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from benchmarks.index.chain import USUAL
-from benchmarks.index.targets import Target, targets
+from benchmarks.index.targets import targets
+from benchmarks.target import Target
 
 ROW = "ours, signed, SQLite: "
 MEMORY, P99 = "ours, signed: peak memory", "following by WebSocket: p99"

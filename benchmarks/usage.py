@@ -12,6 +12,7 @@ from chainkit.errors import ConfigurationError
 
 _PROC: Final = Path("/proc")
 _TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _KIBIBYTES_PER_MEBIBYTE: Final = 1024
 
 # Fields of /proc/PID/stat after the command's name, which may itself hold blanks.
@@ -22,13 +23,12 @@ _ALL_TIMES: Final = slice(11, 15)
 
 def own_cpu_seconds() -> float:
     """Return the CPU time of this process and of its children that run, all threads included."""
-    children = (_ticks(pid, _OWN_TIMES) for pid in _descendants(os.getpid()))
-    return time.process_time() + sum(children) / _TICKS_PER_SECOND
+    return time.process_time() + sum(map(process_cpu_seconds, descendants(os.getpid())))
 
 
 def server_cpu_seconds(pid: int) -> float:
     """Return the CPU time of another process, and of all children that it has or had."""
-    processes = (pid, *_descendants(pid))
+    processes = (pid, *descendants(pid))
     return sum(_ticks(each, _ALL_TIMES) for each in processes) / _TICKS_PER_SECOND
 
 
@@ -38,17 +38,37 @@ def own_peak_mebibytes() -> float:
     Pages that two of them share count twice. It is the kernel's mark of this program alone:
     getrusage would also count what its parent held when it was started.
     """
-    return sum(_peak_kibibytes(pid) for pid in (os.getpid(), *_descendants(os.getpid()))) / (
+    return sum(_peak_kibibytes(pid) for pid in (os.getpid(), *descendants(os.getpid()))) / (
         _KIBIBYTES_PER_MEBIBYTE
     )
 
 
-def _descendants(pid: int) -> Iterator[int]:
+def process_cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process without its children, 0 where it has ended."""
+    return _ticks(pid, _OWN_TIMES) / _TICKS_PER_SECOND
+
+
+def process_mebibytes(pid: int) -> float:
+    """Return the resident memory of a process, with what it shares; 0 where it has ended."""
+    try:
+        pages = int((_PROC / str(pid) / "statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * _PAGE_BYTES / 2**20
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Yield the processes that a process started, and those that these did."""
+    children: dict[int, list[int]] = {}
     for path in _PROC.glob("[0-9]*/stat"):
         child = int(path.parent.name)
-        if (fields := _stat(child)) and int(fields[_PARENT]) == pid:
-            yield child
-            yield from _descendants(child)
+        if fields := _stat(child):
+            children.setdefault(int(fields[_PARENT]), []).append(child)
+    waiting = list(children.get(pid, ()))
+    while waiting:
+        child = waiting.pop()
+        yield child
+        waiting += children.get(child, ())
 
 
 def _ticks(pid: int, times: slice) -> int:

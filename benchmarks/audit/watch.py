@@ -1,0 +1,103 @@
+"""Runs a command and measures what it takes: time, processor time and memory, children included."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from benchmarks.usage import descendants, process_cpu_seconds, process_mebibytes
+from chainkit.errors import ChainkitError
+from localnet.deployment import PROJECT
+from localnet.process import end, end_with_parent, interruptions_deferred
+
+_PAUSE_SECONDS: Final = 0.25
+_LAST_LINES: Final = 5
+
+
+class CommandFailed(ChainkitError):
+    """A command that is measured ended with another exit code than it must."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a command printed, and what it took."""
+
+    output: str
+    seconds: float
+    """Of the wall clock, from its start to its end."""
+    cpu_seconds: float
+    """Of the command and of all that it started, as far as they lived for a quarter of a second."""
+    peak_mebibytes: float
+    """The most memory that all of them held at once; pages that two share count twice."""
+
+
+def run(
+    command: Sequence[str], environment: Mapping[str, str], exit_codes: Sequence[int] = (0,)
+) -> Run:
+    """Run a command in the project's folder. Raises CommandFailed for another exit code."""
+    with tempfile.TemporaryFile("w+") as errors:
+        with interruptions_deferred():
+            started = time.perf_counter()
+            process = subprocess.Popen(
+                command,
+                env=dict(environment),
+                cwd=PROJECT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                preexec_fn=end_with_parent,
+            )
+        try:
+            with _Watch(process.pid) as watch:
+                output, _ = process.communicate()
+                seconds = time.perf_counter() - started
+        finally:
+            code = end(process)
+        if code not in exit_codes:
+            errors.seek(0)
+            last = " ".join(errors.read().strip().splitlines()[-_LAST_LINES:])
+            expected = "exit " + " or ".join(map(str, exit_codes))
+            raise CommandFailed(" ".join(command[:4]), expected, code, last)
+    return Run(output, seconds, watch.cpu_seconds, watch.peak_mebibytes)
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Looks at a process and its descendants again and again, on a thread of its own."""
+
+    pid: int
+    peak_mebibytes: float = 0.0
+    _cpu_seconds: dict[int, float] = field(default_factory=dict)
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> _Watch:
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    @property
+    def cpu_seconds(self) -> float:
+        """What all of them took, as it was when each was seen last."""
+        return sum(self._cpu_seconds.values())
+
+    def _look(self) -> None:
+        while True:
+            processes = [self.pid, *descendants(self.pid)]
+            for pid in processes:
+                spent = process_cpu_seconds(pid)
+                self._cpu_seconds[pid] = max(spent, self._cpu_seconds.get(pid, 0.0))
+            self.peak_mebibytes = max(self.peak_mebibytes, sum(map(process_mebibytes, processes)))
+            if self._ended.wait(_PAUSE_SECONDS):
+                return

@@ -7,6 +7,7 @@ import pytest
 
 from chainkit_jobs.expected import PayloadContracts
 from chainkit_jobs.screening import plan as planning
+from chainkit_jobs.screening.footers import in_order
 from chainkit_jobs.screening.node_rows import RowGroup
 from chainkit_jobs.screening.plan import NodeInput, Plan, make_plan
 from chainkit_jobs.screening.rules import PostingRules
@@ -76,7 +77,7 @@ def test_recall__some_sequences__only_those_that_a_unit_holds(plan):
 def test_in_order__groups_that_overlap__only_the_first_is_guided():
     groups = [group(2, 5, 9), group(0, 1, 3), group(1, 3, 4), group(3, 1, 0, is_guided=False)]
 
-    found = planning._in_order(groups)
+    found = in_order(groups)
 
     guided = [(each.lowest, each.highest) for each in found if each.is_guided]
     assert guided == [(1, 3), (5, 9)]

@@ -11,30 +11,32 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from decimal import Decimal
-from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chainkit import __version__, tables
-from chainkit.errors import StoreError
+from chainkit import __version__
 from chainkit_jobs.expected import PayloadContracts
 from chainkit_jobs.screening.chain_rows import LOG_COLUMNS, first_sequence
+from chainkit_jobs.screening.footers import (
+    HIGHEST_SEQUENCE,
+    NOWHERE,
+    PlacedLogs,
+    block_files,
+    log_groups,
+    row_groups,
+)
 from chainkit_jobs.screening.node_rows import RowGroup
 from chainkit_jobs.screening.rules import PostingRules
 from chainkit_jobs.screening.screen import ScreenedNode
-from chainkit_jobs.screening.unit import BlockFile, Leftover, LogGroup, ServingNode, Unit
-from chainkit_jobs.sources import RAW_ENVELOPES, Export, table_paths
+from chainkit_jobs.screening.unit import Leftover, ServingNode, Unit
+from chainkit_jobs.sources import Export
 
 UNIT_ROWS: Final = 200_000
 UNIT_BYTES: Final = 256 * 2**20
 """How many logs a unit takes: what a task does in some seconds, and loses when it is killed."""
 
 _PROBE_ROWS: Final = 256
-_HIGHEST: Final = 2**64 - 1
-_NOWHERE: Final = (1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Plan:
         found = []
         ordered = sorted(sequences)
         for unit in self.units:
-            first, last = ranges.get(unit.name, _NOWHERE)
+            first, last = ranges.get(unit.name, NOWHERE)
             own = tuple(ordered[bisect_left(ordered, first) : bisect_right(ordered, last)])
             if own:
                 again = replace(unit, recalled=own)
@@ -103,8 +105,8 @@ def make_plan(
     with_signatures: bool,
 ) -> Plan:
     """Divide an audit. Raises StoreError where a file of the chain export cannot be read."""
-    groups = {each.node.node_id: tuple(_row_groups(each.export)) for each in nodes}
-    blocks = _block_files(chain)
+    groups = {each.node.node_id: tuple(row_groups(each.export)) for each in nodes}
+    blocks = block_files(chain)
     parts = list(_log_parts(chain))
     firsts = [_first_sequence(part, contracts) for part in parts]
     units = []
@@ -138,18 +140,10 @@ def make_plan(
     return Plan(tuple(units), groups)
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    group: LogGroup
-    first: int
-    last: int
-    """Its blocks."""
-
-
-def _log_parts(chain: Export) -> Iterator[list[_Placed]]:
-    part: list[_Placed] = []
+def _log_parts(chain: Export) -> Iterator[list[PlacedLogs]]:
+    part: list[PlacedLogs] = []
     rows = size = 0
-    for placed in _log_groups(chain):
+    for placed in log_groups(chain):
         if part and (
             rows + placed.group.rows > UNIT_ROWS or size + placed.group.bytes > UNIT_BYTES
         ):
@@ -161,86 +155,16 @@ def _log_parts(chain: Export) -> Iterator[list[_Placed]]:
         yield part
 
 
-def _log_groups(chain: Export) -> Iterator[_Placed]:
-    for path in table_paths(chain, "logs", tables.LOGS):
-        metadata, digest = _footer(path), _digest(chain, path)
-        column = metadata.schema.names.index("block_number")
-        for number in range(metadata.num_row_groups):
-            group = metadata.row_group(number)
-            if not group.num_rows:
-                continue
-            first, last = _bounds(group.column(column).statistics, (0, 2**63 - 1))
-            log_group = LogGroup(str(path), number, group.num_rows, group.total_byte_size, digest)
-            yield _Placed(log_group, first, last)
-
-
-def _block_files(chain: Export) -> list[tuple[BlockFile, int, int]]:
-    found = []
-    for path in table_paths(chain, "blocks", tables.BLOCKS):
-        metadata = _footer(path)
-        column = metadata.schema.names.index("number")
-        ends = [
-            _bounds(metadata.row_group(number).column(column).statistics, (0, 2**63 - 1))
-            for number in range(metadata.num_row_groups)
-            if metadata.row_group(number).num_rows
-        ]
-        if ends:
-            file = BlockFile(str(path), _digest(chain, path))
-            found.append((file, min(a for a, _ in ends), max(b for _, b in ends)))
-    return found
-
-
-def _row_groups(export: Export) -> list[RowGroup]:
-    found, first_row = [], 0
-    for path in table_paths(export, "envelopes", RAW_ENVELOPES):
-        metadata, digest = _footer(path), _digest(export, path)
-        names = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-        claim, envelope = names.index("sequence_id"), names.index("envelope")
-        for number in range(metadata.num_row_groups):
-            group = metadata.row_group(number)
-            lowest, highest = _bounds(group.column(claim).statistics, _NOWHERE)
-            size = (
-                group.column(claim).total_uncompressed_size
-                + group.column(envelope).total_uncompressed_size
-            )
-            found.append(
-                RowGroup(
-                    path=str(path),
-                    group=number,
-                    first_row=first_row,
-                    rows=group.num_rows,
-                    bytes=size,
-                    lowest=lowest,
-                    highest=highest,
-                    is_guided=0 <= lowest <= highest <= _HIGHEST,
-                    file_digest=digest,
-                )
-            )
-            first_row += group.num_rows
-    return _in_order([group for group in found if group.rows])
-
-
-def _in_order(groups: list[RowGroup]) -> list[RowGroup]:
-    """Order groups by what they claim; one that overlaps the one before is not guided by it."""
-    found: list[RowGroup] = []
-    highest = -1
-    for group in sorted(groups, key=lambda each: (each.lowest, each.highest, each.first_row)):
-        is_guided = group.is_guided and group.lowest > highest
-        highest = group.highest if is_guided else highest
-        found.append(replace(group, is_guided=is_guided))
-    return found
-
-
 def _guess(firsts: Sequence[int | None], number: int) -> tuple[int, int]:
     """Return the sequences that a unit should hold, by its first one and the next unit's."""
     first = firsts[number]
     if first is None:
-        return _NOWHERE
+        return NOWHERE
     after = next((each for each in firsts[number + 1 :] if each is not None), None)
-    return first, _HIGHEST if after is None else max(first, after - 1)
+    return first, HIGHEST_SEQUENCE if after is None else max(first, after - 1)
 
 
-def _first_sequence(part: Sequence[_Placed], contracts: PayloadContracts) -> int | None:
+def _first_sequence(part: Sequence[PlacedLogs], contracts: PayloadContracts) -> int | None:
     for placed in part:
         with pq.ParquetFile(placed.group.path) as file:
             for batch in file.iter_batches(
@@ -255,7 +179,7 @@ def _first_sequence(part: Sequence[_Placed], contracts: PayloadContracts) -> int
 def _clipped(node: ScreenedNode, first_block: int, last_block: int) -> ScreenedNode:
     """Name only what of a node's range a unit depends on: a longer range changes no other unit."""
     first, last = max(node.first_block, first_block), min(node.last_block, last_block)
-    first, last = (first, last) if first <= last else _NOWHERE
+    first, last = (first, last) if first <= last else NOWHERE
     return replace(node, first_block=first, last_block=last)
 
 
@@ -267,27 +191,6 @@ def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((first, last))
     return found
-
-
-def _bounds(statistics: Any, unknown: tuple[int, int]) -> tuple[int, int]:
-    if statistics is None or not statistics.has_min_max or statistics.null_count:
-        return unknown
-    lowest, highest = statistics.min, statistics.max
-    if not isinstance(lowest, int | Decimal) or not isinstance(highest, int | Decimal):
-        return unknown
-    return int(lowest), int(highest)
-
-
-def _footer(path: Path) -> pq.FileMetaData:
-    try:
-        return pq.read_metadata(path)
-    except (OSError, pa.ArrowException) as error:
-        raise StoreError(f"export file {path}", "Parquet", error) from error
-
-
-def _digest(export: Export, path: Path) -> str:
-    name = path.relative_to(export.directory.resolve()).as_posix()
-    return str(export.manifest.files[name]["sha256"])
 
 
 def _unit_name(unit: Unit) -> str:

@@ -11,10 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from chainkit import tables
 from chainkit_jobs.expected import EXPECTED, PayloadContracts
 from chainkit_jobs.screening.chain_rows import LOG_COLUMNS, BlockTimes, ChainRows, chain_rows
 from chainkit_jobs.screening.expected_bytes import Flags, Integers
-from chainkit_jobs.screening.node_rows import NodeRows, RowGroup, Rows, batch_rows, read_group
+from chainkit_jobs.screening.node_rows import (
+    BATCH_ROWS,
+    NodeRows,
+    RowGroup,
+    Rows,
+    batch_rows,
+    read_group,
+)
 from chainkit_jobs.screening.results import (
     BINS,
     CHAIN,
@@ -29,6 +37,7 @@ from chainkit_jobs.screening.rules import PostingRules
 from chainkit_jobs.screening.screen import Screened, ScreenedNode, pick, screen
 
 _BLOCK_COLUMNS: Final = ("number", "hash", "timestamp")
+_BLOCKS: Final = pa.schema([tables.BLOCKS.field(name) for name in _BLOCK_COLUMNS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,20 +170,32 @@ def _one_line(error: BaseException) -> str:
 
 
 def _block_times(unit: Unit) -> BlockTimes:
-    filters = [("number", ">=", unit.first_block), ("number", "<=", unit.last_block)]
-    tables = [
-        pq.read_table(block.path, columns=list(_BLOCK_COLUMNS), filters=filters, partitioning=None)
-        for block in unit.blocks
-    ]
-    if not tables:
-        return BlockTimes(np.zeros(0, np.int64), pa.array([], pa.binary()), np.zeros(0, np.int64))
-    table = pa.concat_tables(tables).sort_by("number").combine_chunks()
-    number, hash_, timestamp = (table.column(name) for name in _BLOCK_COLUMNS)
+    """Read the blocks that bear a log of the unit: of a quiet chain, few of many."""
+    wanted = _block_numbers(unit)
+    empty = pa.RecordBatch.from_pylist([], schema=_BLOCKS)
+    found = [empty]
+    for block_file in unit.blocks:
+        with pq.ParquetFile(block_file.path) as file:
+            for batch in file.iter_batches(BATCH_ROWS, columns=list(_BLOCK_COLUMNS)):
+                is_wanted = np.isin(batch.column("number").to_numpy(), wanted)
+                found.append(batch.filter(pa.array(is_wanted)).select(list(_BLOCK_COLUMNS)))
+    table = pa.Table.from_batches([batch.cast(_BLOCKS) for batch in found])
+    batch = table.sort_by("number").combine_chunks().to_batches(max_chunksize=None)
+    blocks = batch[0] if batch else empty
     return BlockTimes(
-        number.to_numpy().astype(np.int64),
-        pa.concat_arrays(hash_.chunks) if hash_.num_chunks else pa.array([], pa.binary()),
-        timestamp.to_numpy().astype(np.int64),
+        blocks.column("number").to_numpy(),
+        blocks.column("hash"),
+        blocks.column("timestamp").to_numpy(),
     )
+
+
+def _block_numbers(unit: Unit) -> Integers:
+    parts: list[Integers] = [np.zeros(0, np.int64)]
+    for group in unit.logs:
+        with pq.ParquetFile(group.path) as file:
+            column = file.read_row_group(group.group, columns=["block_number"]).column(0)
+            parts.append(np.unique(column.to_numpy()))
+    return np.unique(np.concatenate(parts))
 
 
 def _chain_batches(unit: Unit, times: BlockTimes) -> Iterator[ChainRows]:

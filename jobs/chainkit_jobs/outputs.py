@@ -55,7 +55,8 @@ def write_outputs(directory: Path, audit: Audit) -> dict[str, Any]:
         partial.rename(directory)
     except OSError as error:
         subject = f"output {directory}"
-        raise StoreError(subject, "a folder that can be written", error.strerror) from error
+        reason = error.strerror or error
+        raise StoreError(subject, "a folder that can be written", reason) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return summary
@@ -90,6 +91,7 @@ def summarize(audit: Audit) -> dict[str, Any]:
         "findings": findings,
         "findings_total": sum(findings.values()),
         "severities": _count(audit.findings, "severity"),
+        "set_aside": list(audit.comparability.set_aside.values()),
         "not_compared": not_compared(audit),
     }
 

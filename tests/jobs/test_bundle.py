@@ -68,7 +68,7 @@ def audited(chain: LocalChain, sent: list[bytes], root: Path) -> tuple[Outcome, 
     nodes = ("--node", root / "honest", "--node", root / "cheat")
     outcome = run(
         *("audit", "reconcile", "--chain", root / "chain", *nodes, "--trust", trusted),
-        *("--out", root / "audit", "--json"),
+        *("--out", root / "audit", "--json", "--without-costs"),
     )
     return outcome, trusted
 

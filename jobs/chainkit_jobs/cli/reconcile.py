@@ -96,7 +96,37 @@ def reconcile_command(
     if len(node_arguments) < 2:
         raise click.UsageError("expected two or more of --node, got 1")
     nodes = [_parse_node(argument) for argument in node_arguments]
+    options = {
+        "with_signatures": not without_signatures,
+        "with_tables": with_tables,
+        "with_costs": not without_costs,
+        "work": work,
+    }
+    summary = _reconcile(chain_path, nodes, out, trusted_hash, master, options)
+    if as_json:
+        echo_json(summary)
+    else:
+        _echo_summary(summary, out)
+    if summary["set_aside"]:
+        for sentence in summary["set_aside"]:
+            click.echo(f"error: {sentence}", err=True)
+        sys.exit(EXIT_NOT_COMPARED)
+    least = Severity(fail_on).rank
+    if any(Severity(severity).rank <= least for severity in summary["severities"]):
+        sys.exit(EXIT_FINDINGS)
+
+
+def _reconcile(
+    chain_path: Path,
+    nodes: list[tuple[int | None, Path]],
+    out: Path,
+    trusted_hash: bytes | None,
+    master: str,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    # Spark takes long to import, and is not needed to say that an argument is wrong.
     from chainkit_jobs.audit import Options, read_inputs, run_audit
+    from chainkit_jobs.kept import KeptAudits, audit_name
     from chainkit_jobs.outputs import check_free, write_outputs
     from chainkit_jobs.proof import check_trusted_hash
     from chainkit_jobs.session import spark_session
@@ -105,25 +135,17 @@ def reconcile_command(
     inputs = read_inputs(chain_path, nodes)
     if trusted_hash is not None:
         check_trusted_hash(inputs.chain, trusted_hash)
+    wanted = Options(**options)
+    kept = KeptAudits(wanted.work) if wanted.work else None
+    name = audit_name(inputs, trusted_hash, wanted)
+    if kept and (summary := kept.restore(name, out)) is not None:
+        return summary
     with spark_session(master) as spark:
-        result = run_audit(
-            spark,
-            inputs,
-            trusted_hash,
-            Options(not without_signatures, with_tables, not without_costs, work),
-        )
+        result = run_audit(spark, inputs, trusted_hash, wanted)
     summary = write_outputs(out, result)
-    if as_json:
-        echo_json(summary)
-    else:
-        _echo_summary(summary, out)
-    if result.comparability.set_aside:
-        for sentence in result.comparability.set_aside.values():
-            click.echo(f"error: {sentence}", err=True)
-        sys.exit(EXIT_NOT_COMPARED)
-    least = Severity(fail_on).rank
-    if any(Severity(row["severity"]).rank <= least for row in result.findings):
-        sys.exit(EXIT_FINDINGS)
+    if kept:
+        kept.keep(name, out)
+    return summary
 
 
 def _parse_node(argument: str) -> tuple[int | None, Path]:

@@ -4,6 +4,7 @@ import pytest
 import rlp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trie import HexaryTrie
 
 from chainkit.errors import MalformedData
 from chainkit.execution import inclusion_proof, trie_root, verify_inclusion
@@ -30,6 +31,31 @@ def nested(depth: int) -> bytes:
 def test_root__of_nothing__is_the_published_one() -> None:
     assert trie_root([]) == keccak256(b"\x80")
     assert trie_root([]).hex().startswith("56e81f171bcc55a6ff8345e692c0f86e")
+
+
+def root_of_the_library(values: Sequence[bytes]) -> bytes:
+    trie = HexaryTrie({})
+    for index, value in enumerate(values):
+        trie.set(rlp.encode(index), value)
+    return bytes(trie.root_hash)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=70), max_size=40))
+def test_root__any_values__is_the_library_s(values: Sequence[bytes]) -> None:
+    assert trie_root(values) == root_of_the_library(values)
+
+
+@pytest.mark.parametrize("count", [1, 2, 15, 16, 17, 127, 128, 129, 255, 256, 257, 4_100])
+@pytest.mark.parametrize("length", [1, 25, 60, 300])
+def test_root__as_many_values__is_the_library_s(count: int, length: int) -> None:
+    values = [(b"%d|" % n * length)[:length] for n in range(1, count + 1)]
+
+    assert trie_root(values) == root_of_the_library(values)
+
+
+def test_root__empty_value__is_refused() -> None:
+    with pytest.raises(MalformedData, match="value 1 of a trie: expected bytes"):
+        trie_root([b"a", b""])
 
 
 @given(values)

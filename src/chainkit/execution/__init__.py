@@ -7,9 +7,10 @@ Rows have the columns of chainkit.tables, with the types of pyarrow's ``to_pylis
 
 from chainkit.execution.header import DecodedHeader, decode_header, header_bytes
 from chainkit.execution.receipt import bloom_of_logs, decode_receipt, receipt_bytes
+from chainkit.execution.root import trie_root
 from chainkit.execution.sender import create_address, recover_sender, signing_hash
 from chainkit.execution.transaction import decode_call, transaction_bytes
-from chainkit.execution.trie import inclusion_proof, inclusion_proofs, trie_root, verify_inclusion
+from chainkit.execution.trie import inclusion_proof, inclusion_proofs, verify_inclusion
 
 __all__ = [
     "DecodedHeader",

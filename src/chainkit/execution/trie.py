@@ -1,4 +1,4 @@
-"""The tries of a block: their roots commit to all of its transactions and receipts.
+"""Inclusion proofs: that a transaction or receipt stands under the root which a header names.
 
 The key of a value is the RLP of its index (yellow paper, section 4.3.2).
 """
@@ -13,14 +13,6 @@ from chainkit.errors import MalformedData
 from chainkit.execution.row import encoded, integer_item
 from chainkit.signatures import keccak256
 from chainkit.types import HASH_LENGTH
-
-
-def trie_root(values: Sequence[bytes]) -> bytes:
-    """Return the 32-byte root over encoded transactions or receipts, in the order of the block.
-
-    Raises MalformedData for an empty value: a trie cannot hold it.
-    """
-    return bytes(_trie(values).root_hash)
 
 
 def inclusion_proof(values: Sequence[bytes], index: int) -> tuple[bytes, ...]:

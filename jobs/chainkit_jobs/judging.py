@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -18,7 +18,7 @@ from chainkit_jobs.evidence.rows import node_findings
 from chainkit_jobs.expected import PayloadContracts, expected_envelopes
 from chainkit_jobs.reconcile import ComparedNode, compare_keys, judge, node_counts
 from chainkit_jobs.screening.job import Found, Screening
-from chainkit_jobs.screening.results import NodeCount
+from chainkit_jobs.screening.results import NodeCount, UnitSummary
 from chainkit_jobs.served import served_envelopes
 from chainkit_jobs.sources import Export, read_blocks, read_logs, read_raw_envelopes
 
@@ -63,6 +63,10 @@ def judge_nodes(
             whole = _judged(compared, expected, raw, served, bins)
         return replace(whole, coverage=summed([whole.coverage], bins))
     found = screening.found
+    if screening.is_clean:
+        covered = screened_coverage(found.units, bins)
+        nothing = {node.node_id: _no_counts(node.node_id) for node in compared}
+        return Judged(_counts(screening, (), nothing), covered, [])
     with _kept(served_envelopes(found.raw, keys, with_signatures=with_signatures)) as doubtful:
         again = screening.recall(_borne_elsewhere(doubtful, found))
         # What is recalled was found signed.
@@ -71,7 +75,7 @@ def judge_nodes(
             expected = found.expected.unionByName(again.expected)
             judged = _judged(compared, expected, found.raw.unionByName(again.raw), served, bins)
     return Judged(
-        counts=_counts(screening, again, judged),
+        counts=_counts(screening, again.units, judged.counts),
         coverage=summed(
             [screened_coverage(found.units, bins), judged.coverage],
             bins,
@@ -125,11 +129,13 @@ def _borne_elsewhere(served: DataFrame, found: Found) -> list[int]:
     return [int(sequence_id) for sequence_id in rows["sequence_id"].to_pylist()]
 
 
-def _counts(screening: Screening, again: Found, judged: Judged) -> dict[int, Row]:
+def _counts(
+    screening: Screening, again: Sequence[UnitSummary], judged: Mapping[int, Row]
+) -> dict[int, Row]:
     found = {}
-    for node_id, own in judged.counts.items():
+    for node_id, own in judged.items():
         right = [unit.nodes[node_id] for unit in screening.found.units]
-        recalled = [unit.nodes[node_id] for unit in again.units]
+        recalled = [unit.nodes[node_id] for unit in again]
         found[node_id] = own | {
             "served": screening.rows[node_id],
             "expected": own["expected"] + _total(right, "required") - _total(recalled, "required"),

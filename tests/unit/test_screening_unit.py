@@ -63,6 +63,7 @@ def test_run_unit__honest_node__counts_everything_and_carries_on_what_is_in_quar
     assert (summary.payloads, summary.quarantined, summary.is_consecutive) == (8, 1, True)
     assert (summary.first_sequence, summary.last_sequence) == (1, 8)
     assert sum(sum(bins.values()) for bins in summary.timeline.values()) == 8
+    assert summary.carried == 0
     assert plan.leftovers({summary.unit: (1, 8)}) == []
 
 
@@ -75,8 +76,9 @@ def test_run_unit__one_missing_one_wrong_and_one_beyond__are_carried_on_or_left(
 
     summary, rows = results(run_unit(plan.units[0]))
     [leftover] = plan.leftovers({summary.unit: (1, 8)})
-    _, left = results(run_leftover(leftover))
+    other, left = results(run_leftover(leftover))
 
+    assert (summary.carried, other.carried) == (3, 1)
     assert sequences(rows, CHAIN) == [2, 3]
     assert claims(rows) == [3]
     assert sum(summary.nodes[NODE].matched.values()) == 5

@@ -26,20 +26,19 @@ def administration_logs(
     spark: SparkSession, chain: Export, addresses: Sequence[bytes]
 ) -> DataFrame:
     """Return the logs of some contracts that carry no payload (columns of chainkit.tables.LOGS)."""
-    paths = [(str(path),) for path in table_paths(chain, "logs", tables.LOGS)]
-    tasks = spark.sparkContext.parallelize(paths, len(paths))
-    files = spark.createDataFrame(tasks, "path string")
-    read = partial(_read_files, addresses=tuple(addresses))
-    return files.mapInArrow(read, from_arrow_schema(tables.LOGS))
+    paths = tuple(str(path) for path in table_paths(chain, "logs", tables.LOGS))
+    numbers = spark.range(0, len(paths), 1, len(paths))
+    read = partial(_read_files, paths=paths, addresses=tuple(addresses))
+    return numbers.mapInArrow(read, from_arrow_schema(tables.LOGS))
 
 
 def _read_files(
-    batches: Iterable[pa.RecordBatch], addresses: tuple[bytes, ...]
+    batches: Iterable[pa.RecordBatch], paths: tuple[str, ...], addresses: tuple[bytes, ...]
 ) -> Iterator[pa.RecordBatch]:
     pa.set_cpu_count(1)  # a task has a core to itself
     for batch in batches:
-        for path in batch.column("path").to_pylist():
-            yield from _read_file(path, addresses)
+        for number in batch.column("id").to_pylist():
+            yield from _read_file(paths[number], addresses)
 
 
 def _read_file(path: str, addresses: tuple[bytes, ...]) -> Iterator[pa.RecordBatch]:

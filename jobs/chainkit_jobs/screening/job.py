@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Final
@@ -86,6 +87,8 @@ class Screening:
             self.unreadable |= summary.unreadable
         self.found = self._found(units, self._runner.results([*plan.units, *leftovers]))
         """What came of it."""
+        self.is_clean = not any(summary.carried for summary in (*units, *leftovers))
+        """Whether nothing has to be looked at again."""
         self.rows = {
             node_id: sum(group.rows for group in groups) for node_id, groups in plan.groups.items()
         }
@@ -191,19 +194,17 @@ def _waves(work: Sequence[Work], size: int) -> Iterator[list[Work]]:
 
 def _frame(spark: SparkSession, work: Sequence[Work]) -> DataFrame:
     """Return the results of some pieces of work, a task for each."""
-    blobs = [(pickle.dumps(each),) for each in work]
-    tasks = spark.sparkContext.parallelize(blobs, len(blobs))
-    frame = spark.createDataFrame(tasks, "work binary")
-    return frame.mapInArrow(_run, from_arrow_schema(RESULTS))
+    numbers = spark.range(0, len(work), 1, len(work))
+    run = partial(_run, work=tuple(pickle.dumps(each) for each in work))
+    return numbers.mapInArrow(run, from_arrow_schema(RESULTS))
 
 
-def _run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    # A task has a core to itself.
-    pa.set_cpu_count(1)
+def _run(batches: Iterable[pa.RecordBatch], work: tuple[bytes, ...]) -> Iterator[pa.RecordBatch]:
+    pa.set_cpu_count(1)  # a task has a core to itself
     for batch in batches:
-        for blob in batch.column("work").to_pylist():
-            work = pickle.loads(blob)
-            yield from run_unit(work) if isinstance(work, Unit) else run_leftover(work)
+        for number in batch.column("id").to_pylist():
+            own = pickle.loads(work[number])
+            yield from run_unit(own) if isinstance(own, Unit) else run_leftover(own)
 
 
 def _summaries(frame: DataFrame, work: Sequence[Work]) -> list[UnitSummary]:

@@ -83,6 +83,8 @@ class UnitSummary:
     nodes: dict[int, NodeCount] = field(default_factory=dict)
     unreadable: dict[int, str] = field(default_factory=dict)
     """Node id to why its rows cannot be read."""
+    carried: int = 0
+    """Rows that the comparison has to look at, of the chain and of nodes."""
 
     def text(self) -> str:
         """Serialize: the same summary always gives the same text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from chainkit import tables
 from chainkit_jobs.expected import EXPECTED, PayloadContracts
 from chainkit_jobs.screening.chain_rows import LOG_COLUMNS, BlockTimes, ChainRows, chain_rows
+from chainkit_jobs.screening.counts import count_nodes, count_payloads
 from chainkit_jobs.screening.expected_bytes import Flags, Integers
 from chainkit_jobs.screening.node_rows import (
     BATCH_ROWS,
@@ -100,10 +101,27 @@ class Leftover:
 
 def run_unit(unit: Unit) -> Iterator[pa.RecordBatch]:
     """Screen a unit, a batch at a time; the summary comes last (columns of RESULTS)."""
-    times = _block_times(unit)
     span = max(1, unit.last_block - unit.first_block + 1)
     summary = UnitSummary(unit.name, bin_blocks=1 << max(0, (span // BINS).bit_length()))
     summary.nodes = {each.node.node_id: NodeCount() for each in unit.nodes}
+    yield from _counted(_screened(unit, summary), summary)
+
+
+def run_leftover(leftover: Leftover) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a group that claim a sequence which no unit has seen."""
+    summary = UnitSummary(leftover.name)
+    yield from _counted(_left(leftover, summary), summary)
+
+
+def _counted(batches: Iterable[pa.RecordBatch], summary: UnitSummary) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        summary.carried += sum(kind != QUARANTINED for kind in batch.column("kind").to_pylist())
+        yield batch
+    yield _batch([{"unit": summary.unit, "kind": SUMMARY, "summary": summary.text()}])
+
+
+def _screened(unit: Unit, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
+    times = _block_times(unit)
     readers = {each.node.node_id: _Reader(each, summary) for each in unit.nodes}
     nodes = [each.node for each in unit.nodes]
     for chain in _chain_batches(unit, times):
@@ -120,23 +138,20 @@ def run_unit(unit: Unit) -> Iterator[pa.RecordBatch]:
         if unit.recalled:
             wanted = np.isin(chain.sequence_ids, np.array(unit.recalled, dtype=np.uint64))
             screened = pick(screened, chain, served, wanted)
-            _count_nodes(summary, chain, screened, screened.doubtful)
+            count_nodes(summary, chain, screened, screened.doubtful)
         else:
             yield from _chain_payloads(unit.name, QUARANTINED, chain, ~chain.is_valid)
-            _count(summary, chain, screened)
-            _count_nodes(summary, chain, screened, ~screened.doubtful)
+            count_payloads(summary, chain)
+            count_nodes(summary, chain, screened, ~screened.doubtful)
         yield from _doubtful(unit.name, chain, screened)
     if summary.payloads:
         for node_id, reader in readers.items():
             # Behind rows that are out of order others may have been passed over.
             rest = reader.between(summary.lowest_sequence or 0, summary.highest_sequence or 0)
             yield from _served_rows(unit.name, node_id, rest)
-    yield _batch([{"unit": unit.name, "kind": SUMMARY, "summary": summary.text()}])
 
 
-def run_leftover(leftover: Leftover) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a group that claim a sequence which no unit has seen."""
-    summary = UnitSummary(leftover.name)
+def _left(leftover: Leftover, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
     try:
         for rows in read_group(leftover.group):
             is_seen = np.zeros(len(rows), dtype=np.bool_)
@@ -145,7 +160,6 @@ def run_leftover(leftover: Leftover) -> Iterator[pa.RecordBatch]:
             yield from _served_rows(leftover.name, leftover.node_id, rows.where(~is_seen))
     except (OSError, pa.ArrowException) as error:
         summary.unreadable[leftover.node_id] = _one_line(error)
-    yield _batch([{"unit": leftover.name, "kind": SUMMARY, "summary": summary.text()}])
 
 
 class _Reader:
@@ -208,56 +222,6 @@ def _chain_batches(unit: Unit, times: BlockTimes) -> Iterator[ChainRows]:
                 rows = chain_rows(batch, times, unit.contracts)
                 if len(rows):
                     yield rows
-
-
-def _count(summary: UnitSummary, chain: ChainRows, screened: Screened) -> None:
-    _count_sequences(summary, chain)
-    summary.payloads += len(chain)
-    summary.quarantined += len(chain) - int(chain.is_valid.sum())
-    if chain.malformed and summary.malformed is None:
-        first = chain.malformed[0]
-        summary.malformed = {
-            name: first[name] for name in ("block_number", "log_index", "malformed")
-        }
-    bins = chain.block_numbers - chain.block_numbers % summary.bin_blocks
-    for name, is_its in (
-        ("GroupMessages", chain.is_message),
-        ("IdentityUpdates", ~chain.is_message),
-    ):
-        _add(summary.timeline.setdefault(name, {}), bins, is_its)
-
-
-def _count_sequences(summary: UnitSummary, chain: ChainRows) -> None:
-    sequences = chain.sequence_ids
-    lowest, highest = int(sequences.min()), int(sequences.max())
-    first_place = [int(chain.block_numbers[0]), int(chain.log_indexes[0])]
-    if summary.first_sequence is None:
-        summary.first_sequence, summary.first_place = int(sequences[0]), first_place
-        summary.lowest_sequence, summary.highest_sequence = lowest, highest
-    else:
-        summary.is_consecutive &= int(sequences[0]) == (summary.last_sequence or 0) + 1
-        summary.is_consecutive &= first_place > (summary.last_place or [])
-    summary.is_consecutive &= chain.is_consecutive and chain.is_in_order
-    summary.last_sequence = int(sequences[-1])
-    summary.last_place = [int(chain.block_numbers[-1]), int(chain.log_indexes[-1])]
-    summary.lowest_sequence = min(lowest, summary.lowest_sequence or 0)
-    summary.highest_sequence = max(highest, summary.highest_sequence or 0)
-
-
-def _count_nodes(
-    summary: UnitSummary, chain: ChainRows, screened: Screened, is_counted: Flags
-) -> None:
-    bins = chain.block_numbers - chain.block_numbers % summary.bin_blocks
-    for node_id, count in summary.nodes.items():
-        _add(count.valid, bins, chain.is_valid & is_counted)
-        _add(count.required, bins, screened.required[node_id] & is_counted)
-        _add(count.matched, bins, screened.matched[node_id] & is_counted)
-
-
-def _add(counts: dict[int, int], bins: Integers, mask: Flags) -> None:
-    found, times = np.unique(bins[mask], return_counts=True)
-    for first, count in zip(found.tolist(), times.tolist(), strict=True):
-        counts[first] = counts.get(first, 0) + count
 
 
 def _doubtful(name: str, chain: ChainRows, screened: Screened) -> Iterator[pa.RecordBatch]:

@@ -36,7 +36,7 @@ def payload_places(logs: DataFrame, blocks: DataFrame, contracts: PayloadContrac
     """Return the columns of PLACE for each payload event, and ``payload_sha256`` in hex.
 
     ``logs`` and ``blocks`` have the columns of chainkit.tables; the logs are ones that
-    expected.check_decoded took, so that their data has the one form that a contract emits:
+    screening has decoded, so that their data has the one form that a contract emits:
     identifier, offset, sequence id, length, payload.
     """
     kinds = {

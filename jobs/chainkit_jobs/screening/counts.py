@@ -20,12 +20,6 @@ def count_payloads(summary: UnitSummary, chain: ChainRows) -> None:
         summary.malformed = {
             name: first[name] for name in ("block_number", "log_index", "malformed")
         }
-    bins = chain.block_numbers - chain.block_numbers % summary.bin_blocks
-    for name, is_its in (
-        ("GroupMessages", chain.is_message),
-        ("IdentityUpdates", ~chain.is_message),
-    ):
-        _add(summary.timeline.setdefault(name, {}), bins, is_its)
 
 
 def _count_sequences(summary: UnitSummary, chain: ChainRows) -> None:

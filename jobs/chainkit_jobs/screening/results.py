@@ -78,8 +78,6 @@ class UnitSummary:
 
     malformed: dict[str, Any] | None = None
     """``block_number``, ``log_index`` and ``malformed`` of the first log that none can emit."""
-    timeline: dict[str, dict[int, int]] = field(default_factory=dict)
-    """Contract to first block of a bin to its payloads."""
     nodes: dict[int, NodeCount] = field(default_factory=dict)
     unreadable: dict[int, str] = field(default_factory=dict)
     """Node id to why its rows cannot be read."""
@@ -94,7 +92,6 @@ class UnitSummary:
 def read_summary(text: str) -> UnitSummary:
     """Take a summary's text apart."""
     content = json.loads(text)
-    content["timeline"] = {name: _bins(bins) for name, bins in content["timeline"].items()}
     content["nodes"] = {
         int(node_id): NodeCount(*(_bins(count[each.name]) for each in fields(NodeCount)))
         for node_id, count in content["nodes"].items()

@@ -183,6 +183,18 @@ def test_blocks__no_block_receipts__asks_one_by_one_and_for_the_method_no_more(
     assert asked(without, "eth_getBlockReceipts") == 3 * (4 if refusal.code == 12 else 1)
 
 
+def test_blocks__no_block_receipts_by_an_http_status__asks_one_by_one() -> None:
+    body = b'{"error": {"code": -32601, "message": "the method does not exist/is not available"}}'
+    without = AnsweredChain(POSTS)
+
+    def refuse(*_: Any) -> Any:
+        raise HttpFailure(400, {}, body)
+
+    without.answers |= {"eth_getBlockReceipts": refuse}
+
+    assert read(without, range(3, 6)) == read(AnsweredChain(POSTS), range(3, 6))
+
+
 @pytest.mark.parametrize(
     ("refusal", "error"),
     [

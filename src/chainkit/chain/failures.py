@@ -149,7 +149,9 @@ class FailureSorter:
         if status in _ACCESS_STATUSES:
             return AccessRefused(self.name, "HTTP 200", got)
         if status in _TOO_MUCH_STATUSES:
-            return RefusedRequest(self.name, "HTTP 200", got)
+            # In words it may say that it does not offer the method.
+            text = shown(f"{got} {about.message}", self.secrets) if about else got
+            return RefusedRequest(self.name, "HTTP 200", text)
         return EndpointUnavailable(self.name, "an answer", got)
 
     def _refused_logs(

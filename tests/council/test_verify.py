@@ -203,4 +203,4 @@ def test_verify__no_report__could_not_be_checked(chain: LocalChain, tmp_path: Pa
     assert run("council", "verify", garbage, *options).code == 2
     missing = run("council", "verify", tmp_path / "missing.bin", *options)
     assert missing.code == 2
-    assert "a readable file" in missing.err
+    assert "expected a report or a bundle's folder, got none" in missing.err

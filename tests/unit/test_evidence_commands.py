@@ -263,3 +263,14 @@ def test_verify__folder_that_is_no_bundle__could_not_be_checked(
 
     assert outcome.code == 2
     assert "bundle.json: expected a readable file" in outcome.err
+
+
+def test_verify__nothing_of_that_name__is_told_before_anything_else(
+    scene: BundleScene, tmp_path: Path
+) -> None:
+    deployment = ("--deployment", scene.record_path)
+
+    outcome = run("council", "verify", tmp_path / "tpyo", "--trust", "00" * 32, *deployment)
+
+    assert outcome.code == 2
+    assert "tpyo: expected a report or a bundle's folder, got none" in outcome.err

@@ -81,6 +81,8 @@ def verify(
       chainkit council verify report.bin --rpc http://127.0.0.1:8545 --deployment deployment.json
       chainkit council verify bundles/node-300 --trust 0x5f3e… --deployment deployment.json
     """
+    if not evidence.exists():
+        raise ConfigurationError(f"evidence {evidence}", "a report or a bundle's folder", "none")
     if evidence.is_dir():
         if block_number is not None:
             raise click.UsageError("--block is for reports: a bundle ends in a block of its own")

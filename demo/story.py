@@ -202,6 +202,20 @@ class Story:
         self._facts["report_verified"] = verified["verdict"] == "proved"
         self._summary.expect("verdict on the report", "proved", verified["verdict"])
         say(f"the council's verdict: {verified['verdict']}")
+        self._bundle()
+
+    def _bundle(self) -> None:
+        """The same without an endpoint: all that it rests on comes with it."""
+        bundles, chain = self._folder / "bundles", self._folder / "chain"
+        source = (self._folder / "audit", "--chain", chain)
+        run(self._settings, "audit", "bundle", *source, "--out", bundles)
+        trusted = json.loads((self._folder / "audit" / "summary.json").read_text())["trust"]
+        bundle = bundles / f"node-{self._faulty.node_id}"
+        arguments = ("verify", bundle, "--trust", trusted["block_hash"])
+        verified = run_json(self._settings, "council", *arguments, expected=(0, 1))
+        self._facts["bundle_verified"] = verified["verdict"] == "proved"
+        self._summary.expect("verdict on the bundle", "proved", verified["verdict"])
+        say(f"and offline, from the block's hash: {verified['verdict']}")
 
     def _disable(self) -> None:
         self._council("disable", str(self._faulty.node_id))

@@ -19,7 +19,7 @@ from localnet.deployment import PROJECT
 EXPECTED_KEYS = {
     *("messages_published", "envelopes_per_node", "quarantined", "reorg"),
     *("honest_nodes_identical", "findings", "expected_findings", "report_verified"),
-    *("node_disabled", "html_report", "seconds"),
+    *("bundle_verified", "node_disabled", "html_report", "seconds"),
 }
 MARK = "CHAINKIT_TEST_MARK"
 

@@ -90,7 +90,9 @@ def test_reconcile__with_tables__columns_that_lie_are_found_and_what_is_lacking_
 
     assert result.exit_code == 1, result.output
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["findings"] == {"ENVELOPE_COLUMNS_CONTRADICT": 14}
+    # The columns say block 0, before the export begins.
+    expected = {"ENVELOPE_COLUMNS_CONTRADICT": 14, "NODE_CURSOR_CONTRADICTS": 2}
+    assert summary["findings"] == expected
     assert [(n["node_id"], n["matched"]) for n in summary["nodes"]] == [(A, 7), (B, 7)]
     assert TABLES not in summary["not_compared"]
     assert any("journal" in sentence for sentence in summary["not_compared"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -16,6 +15,7 @@ from chainkit_jobs.comparison import NodeExport
 from chainkit_jobs.coverage import Bins, coverage, screened_coverage, summed
 from chainkit_jobs.evidence.rows import node_findings
 from chainkit_jobs.expected import PayloadContracts, expected_envelopes
+from chainkit_jobs.frames import kept, rows_of
 from chainkit_jobs.reconcile import ComparedNode, compare_keys, judge, node_counts
 from chainkit_jobs.screening.job import Found, Screening
 from chainkit_jobs.screening.results import NodeCount, UnitSummary
@@ -59,7 +59,7 @@ def judge_nodes(
     if not screening.found.is_consecutive:
         expected = expected_envelopes(read_logs(spark, chain), read_blocks(spark, chain), contracts)
         raw = read_raw_envelopes(spark, {node.node.node_id: node.export for node in nodes})
-        with _kept(served_envelopes(raw, keys, with_signatures=with_signatures)) as served:
+        with kept(served_envelopes(raw, keys, with_signatures=with_signatures)) as served:
             whole = _judged(compared, expected, raw, served, bins)
         return replace(whole, coverage=summed([whole.coverage], bins))
     found = screening.found
@@ -67,11 +67,11 @@ def judge_nodes(
         covered = screened_coverage(found.units, bins)
         nothing = {node.node_id: _no_counts(node.node_id) for node in compared}
         return Judged(_counts(screening, (), nothing), covered, [])
-    with _kept(served_envelopes(found.raw, keys, with_signatures=with_signatures)) as doubtful:
+    with kept(served_envelopes(found.raw, keys, with_signatures=with_signatures)) as doubtful:
         again = screening.recall(_borne_elsewhere(doubtful, found))
         # What is recalled was found signed.
         recalled = served_envelopes(again.raw, keys, with_signatures=False)
-        with _kept(doubtful.unionByName(recalled)) as served:
+        with kept(doubtful.unionByName(recalled)) as served:
             expected = found.expected.unionByName(again.expected)
             judged = _judged(compared, expected, found.raw.unionByName(again.raw), served, bins)
     return Judged(
@@ -106,7 +106,7 @@ def _judged(
     served: DataFrame,
     bins: Bins,
 ) -> Judged:
-    with _kept(judge(compare_keys(expected, served, nodes))) as judged:
+    with kept(judge(compare_keys(expected, served, nodes))) as judged:
         counts = {row["node_id"]: row for row in rows_of(node_counts(judged))}
         covered = rows_of(coverage(judged, bins).orderBy("node_id", "first_block"))
         found = rows_of(node_findings(judged, served, raw))
@@ -161,19 +161,3 @@ def compared_blocks(chain: Export, node: NodeExport) -> tuple[int, int]:
     """Return the first and last block that both exports speak of."""
     own, whole = node.manifest, chain.manifest
     return max(own.from_block, whole.from_block), min(own.to_block, whole.to_block)
-
-
-def rows_of(frame: DataFrame) -> list[Row]:
-    """Bring few rows to the driver, with bytes as bytes and decimals exact."""
-    rows: list[Row] = frame.toArrow().to_pylist()
-    return rows
-
-
-@contextmanager
-def _kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """Keep a frame between the actions that need it, and let go of it."""
-    frame.persist()
-    try:
-        yield frame
-    finally:
-        frame.unpersist()

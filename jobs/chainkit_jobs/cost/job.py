@@ -21,6 +21,7 @@ from chainkit_jobs.cost.messages import carried_messages
 from chainkit_jobs.cost.outliers import outliers
 from chainkit_jobs.cost.traffic import variant_costs
 from chainkit_jobs.cost.transactions import transaction_costs
+from chainkit_jobs.frames import kept
 from chainkit_jobs.sources import (
     PAYLOAD_CONTRACTS,
     Export,
@@ -73,18 +74,18 @@ def cost_tables(spark: SparkSession, chain: Export) -> Iterator[CostTables]:
     contracts = {name: chain.contract(name) for name in sorted(chain.manifest.contracts)}
     with ExitStack() as stack:
         try:
-            blocks = stack.enter_context(_kept(_narrow_blocks(spark, chain)))
+            blocks = stack.enter_context(kept(_narrow_blocks(spark, chain)))
             block_totals = check_blocks(chain, blocks)
             carried = stack.enter_context(
-                _kept(carried_messages(read_logs(spark, chain), contracts))
+                kept(carried_messages(read_logs(spark, chain), contracts))
             )
             transactions = read_transactions(spark, chain)
             receipts = read_receipts(spark, chain)
             costs = stack.enter_context(
-                _kept(transaction_costs(carried, blocks, transactions, receipts, contracts))
+                kept(transaction_costs(carried, blocks, transactions, receipts, contracts))
             )
             check_costs(chain, carried, costs)
-            cuts = stack.enter_context(_kept(cut_costs(costs)))
+            cuts = stack.enter_context(kept(cut_costs(costs)))
             yield CostTables(chain, block_totals, cuts, _frames(costs, blocks, cuts))
         except Exception as error:  # A stage's, a socket's and py4j's have no common type.
             overflow = _OVERFLOW.search(str(error))
@@ -120,16 +121,6 @@ def with_size_below(frame: DataFrame) -> DataFrame:
     """Add the size, in bytes, at which the next class begins; null where there is none."""
     below = sf.greatest(sf.col("size_from") * 2, sf.lit(1).cast("long"))
     return frame.withColumn("size_below", sf.when(sf.col("size_from").isNotNull(), below))
-
-
-@contextmanager
-def _kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """Keep a frame between the actions that need it, and let go of it."""
-    frame.persist()
-    try:
-        yield frame
-    finally:
-        frame.unpersist()
 
 
 def busiest(frame: DataFrame, key: str) -> dict[str, Any] | None:

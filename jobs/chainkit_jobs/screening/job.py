@@ -44,7 +44,6 @@ class Found:
     raw: DataFrame
     """The nodes' rows under them, and under sequences that the chain does not hold (columns of
     sources.read_raw_envelopes)."""
-
     quarantined: DataFrame
     """Payloads of the chain that must not be served (columns of expected.EXPECTED)."""
 

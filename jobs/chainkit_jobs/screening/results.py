@@ -68,14 +68,6 @@ class UnitSummary:
     """Whether each payload stands after the one before it and follows it by one, as the contract
     counts."""
 
-    def is_followed_by(self, after: UnitSummary) -> bool:
-        """Tell whether another unit's payloads follow this one's."""
-        return (
-            self.last_sequence is not None
-            and after.first_sequence == self.last_sequence + 1
-            and (after.first_place or []) > (self.last_place or [])
-        )
-
     malformed: dict[str, Any] | None = None
     """``block_number``, ``log_index`` and ``malformed`` of the first log that none can emit."""
     nodes: dict[int, NodeCount] = field(default_factory=dict)
@@ -83,6 +75,14 @@ class UnitSummary:
     """Node id to why its rows cannot be read."""
     carried: int = 0
     """Rows that the comparison has to look at, of the chain and of nodes."""
+
+    def is_followed_by(self, after: UnitSummary) -> bool:
+        """Tell whether another unit's payloads follow this one's."""
+        return (
+            self.last_sequence is not None
+            and after.first_sequence == self.last_sequence + 1
+            and (after.first_place or []) > (self.last_place or [])
+        )
 
     def text(self) -> str:
         """Serialize: the same summary always gives the same text."""

@@ -1,0 +1,25 @@
+"""What jobs do with frames: keep one between actions, bring few rows to the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """Keep a frame between the actions that need it, and let go of it."""
+    frame.persist()
+    try:
+        yield frame
+    finally:
+        frame.unpersist()
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    """Bring few rows to the driver, with bytes as bytes and decimals exact."""
+    rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
+    return rows

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sf
 
 from chainkit.cli.bar import progress_bar
 from chainkit.errors import MalformedLog, StoreError
 from chainkit.exports import Manifest
-from chainkit_jobs.administration.logs import administration_logs
+from chainkit_jobs.administration.logs import read_administration
 from chainkit_jobs.administration.replay import REGISTRY, Administration
 from chainkit_jobs.comparison import (
     Comparability,
@@ -33,7 +32,7 @@ from chainkit_jobs.expected import PayloadContracts, expected_envelopes
 from chainkit_jobs.findings import complete
 from chainkit_jobs.judging import compared_blocks, judge_nodes, misplaced_rows
 from chainkit_jobs.node_tables import NodeTables, node_table_findings
-from chainkit_jobs.nodes import read_administration, registry_at
+from chainkit_jobs.nodes import registry_at
 from chainkit_jobs.proof import ChainProof, prove_chain
 from chainkit_jobs.reconcile import chain_keys
 from chainkit_jobs.screening.job import Found, Screening
@@ -43,6 +42,7 @@ from chainkit_jobs.screening.screen import ScreenedNode
 from chainkit_jobs.sources import (
     PAYLOAD_CONTRACTS,
     Export,
+    block_hashes,
     check_same_network,
     envelopes_problem,
     read_blocks,
@@ -146,12 +146,11 @@ def run_audit(
     chain = inputs.chain
     proof = None if trusted_hash is None else _proved(spark, chain, trusted_hash)
     contracts = {name: chain.contract(name) for name in (REGISTRY, *PAYLOAD_CONTRACTS)}
-    logs = administration_logs(spark, chain, list(contracts.values()))
-    administration = read_administration(logs, contracts, chain.manifest.to_block)
+    administration = read_administration(chain, contracts)
     late = _begins_late(chain.manifest)
     registry = registry_at(administration, chain.manifest.to_block, late)
     nodes = identify_nodes(inputs.nodes, registry)
-    hashes = _block_hashes(spark, chain, nodes)
+    hashes = _block_hashes(chain, nodes)
     found = {node.node.node_id: envelopes_problem(node.export) for node in nodes}
     problems = {node_id: problem for node_id, problem in found.items() if problem is not None}
     comparability = compare_ranges(chain, nodes, hashes, problems)
@@ -184,13 +183,9 @@ def _begins_late(manifest: Manifest) -> str:
     )
 
 
-def _block_hashes(
-    spark: SparkSession, chain: Export, nodes: Sequence[NodeExport]
-) -> dict[int, bytes]:
+def _block_hashes(chain: Export, nodes: Sequence[NodeExport]) -> dict[int, bytes]:
     last = chain.manifest.to_block
-    numbers = sorted({last, *(node.manifest.to_block for node in nodes)})
-    rows = read_blocks(spark, chain).filter(sf.col("number").isin(numbers)).collect()
-    hashes = {row["number"]: bytes(row["hash"]) for row in rows}
+    hashes = block_hashes(chain, {last, *(node.manifest.to_block for node in nodes)})
     found = "0x" + hashes[last].hex() if last in hashes else "none"
     if found != chain.manifest.to_block_hash.lower():
         expected = f"block {last} with hash {chain.manifest.to_block_hash}"
@@ -213,8 +208,9 @@ def _compare(
         contracts,
         posting_rules(administration),
         with_signatures=options.with_signatures,
+        with_quarantined=options.with_tables,
     )
-    with progress_bar("comparing", len(plan.units)) as advance:
+    with progress_bar("comparing", len(plan.units) + len(plan.leftovers)) as advance:
         screening = Screening(spark, plan, options.work, advance)
     comparability = set_aside(comparability, screening.unreadable)
     _check_decoded(screening.found)

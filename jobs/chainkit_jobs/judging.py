@@ -68,7 +68,8 @@ def judge_nodes(
         nothing = {node.node_id: _no_counts(node.node_id) for node in compared}
         return Judged(_counts(screening, (), nothing), covered, [])
     with kept(served_envelopes(found.raw, keys, with_signatures=with_signatures)) as doubtful:
-        again = screening.recall(_borne_elsewhere(doubtful, found))
+        elsewhere = [] if screening.is_complete else _borne_elsewhere(doubtful, found)
+        again = screening.recall(elsewhere)
         # What is recalled was found signed.
         recalled = served_envelopes(again.raw, keys, with_signatures=False)
         with kept(doubtful.unionByName(recalled)) as served:
@@ -116,14 +117,17 @@ def _judged(
 
 
 def _borne_elsewhere(served: DataFrame, found: Found) -> list[int]:
-    """Return the sequences that rows bear which were doubtful only under what they claim."""
+    """Return the sequences that rows bear which were doubtful only under what they claim.
+
+    One that cannot be read bears what it claims, which another unit may have found right.
+    """
     if not found.ranges:
         return []
     lowest = min(first for first, _ in found.ranges.values())
     highest = max(last for _, last in found.ranges.values())
     is_held = sf.col("sequence_id").between(Decimal(lowest), Decimal(highest))
     is_ours = sf.col("originator_id") == BLOCKCHAIN_ORIGINATOR_ID
-    borne = served.filter(sf.col("unreadable").isNull() & is_ours & is_held)
+    borne = served.filter(is_ours & is_held)
     late = borne.select("sequence_id").distinct()
     rows = late.join(found.expected.select("sequence_id"), "sequence_id", "left_anti").toArrow()
     return [int(sequence_id) for sequence_id in rows["sequence_id"].to_pylist()]

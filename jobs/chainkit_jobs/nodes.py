@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
-
-from chainkit.decode import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.errors import ConfigurationError
 from chainkit.types import Node
-from chainkit_jobs.administration.replay import Administration, replay
-from chainkit_jobs.sources import log_from_row
+from chainkit_jobs.administration.replay import Administration
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +39,6 @@ class Registry:
         """Return the node of a public key (0x hex), or None."""
         key = public_key.removeprefix("0x").lower()
         return next((node for node in self.nodes.values() if node.signing_key.hex() == key), None)
-
-
-def read_administration(
-    logs: DataFrame, contracts: Mapping[str, bytes], at_block: int
-) -> Administration:
-    """Replay all events of the contracts but payloads, up to a block and in the chain's order.
-
-    ``logs`` has the columns of chainkit.tables.LOGS, ``contracts`` is name to address. Persons
-    cause these events: the few rows are replayed here.
-    """
-    is_ours = sf.col("address").isin([sf.lit(address) for address in contracts.values()])
-    topic = sf.col("topics")[0]
-    is_payload = topic.isin(sf.lit(MESSAGE_SENT_TOPIC), sf.lit(IDENTITY_UPDATE_CREATED_TOPIC))
-    events = logs.filter(
-        is_ours
-        & (sf.size("topics") > 0)
-        & (sf.col("block_number") <= at_block)
-        & ~sf.coalesce(is_payload, sf.lit(False))
-    ).orderBy("block_number", "log_index")
-    return replay([log_from_row(row.asDict()) for row in events.collect()], contracts)
 
 
 def registry_at(administration: Administration, at_block: int, begins_late: str = "") -> Registry:

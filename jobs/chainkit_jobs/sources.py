@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit import tables
+from chainkit.cli.bar import progress_bar
 from chainkit.errors import StoreError
-from chainkit.exports import MANIFEST_NAME, Manifest, files_of, read_manifest
+from chainkit.exports import MANIFEST_NAME, Manifest, files_of, load_manifest, read_manifest
 from chainkit.types import Log
 
 RAW_ENVELOPES: Final = pa.schema(
@@ -53,7 +55,9 @@ class Export:
 
 def read_export(directory: Path, kind: str) -> Export:
     """Read an export's manifest and prove its files. Raises StoreError; see read_manifest."""
-    manifest = read_manifest(directory, kind)
+    files = load_manifest(directory, kind).files
+    with progress_bar(f"checking {directory}", len(files)) as advance:
+        manifest = read_manifest(directory, kind, advance)
     digest = hashlib.sha256((directory / MANIFEST_NAME).read_bytes()).hexdigest()
     return Export(directory, manifest, digest)
 
@@ -79,6 +83,23 @@ def check_same_network(chain: Export, nodes: Sequence[Export]) -> None:
 def read_blocks(spark: SparkSession, chain: Export) -> DataFrame:
     """Return the blocks of a chain export (columns of chainkit.tables.BLOCKS)."""
     return _read(spark, chain, "blocks", tables.BLOCKS)
+
+
+def block_hashes(chain: Export, numbers: Set[int]) -> dict[int, bytes]:
+    """Return the hashes of few blocks, those that a chain export holds, by number.
+
+    Raises StoreError where a file cannot be read.
+    """
+    paths = table_paths(chain, "blocks", tables.BLOCKS)
+    try:
+        rows = pq.read_table(
+            paths,
+            columns=["number", "hash"],
+            filters=pc.field("number").isin(sorted(numbers)),
+        )
+    except (OSError, pa.ArrowException) as error:
+        raise StoreError(f"export {chain.directory}", "blocks in Parquet", error) from error
+    return {row["number"]: row["hash"] for row in rows.to_pylist()}
 
 
 def read_transactions(spark: SparkSession, chain: Export) -> DataFrame:

@@ -18,13 +18,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit.proto import envelopes_pb2
 from chainkit.signatures import SigningKey, keccak256
+from chainkit_jobs.administration.logs import read_administration
 from chainkit_jobs.comparison import NodeExport
 from chainkit_jobs.evidence.rows import COLUMNS
 from chainkit_jobs.expected import EXPECTED, PayloadContracts, expected_envelopes
 from chainkit_jobs.findings import complete
 from chainkit_jobs.node_tables import NodeTables, node_table_findings
 from chainkit_jobs.node_tables.rows import listed
-from chainkit_jobs.nodes import read_administration
 from chainkit_jobs.sources import Export, read_blocks, read_export, read_logs
 from support.audit_exports import (
     GROUP,
@@ -348,7 +348,7 @@ def scene(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Scen
         read_blocks(spark, chain),
         PayloadContracts(contracts["GroupMessages"], contracts["IdentityUpdates"]),
     )
-    administration = read_administration(logs, contracts, chain.manifest.to_block)
+    administration = read_administration(chain, contracts)
     exchanged = IDS["wrong columns"]
     misplaced = spark.createDataFrame(
         [(exchanged, Decimal(12)), (exchanged, Decimal(13))],

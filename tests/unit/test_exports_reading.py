@@ -36,6 +36,14 @@ def test_read__export_of_another_kind__says_both(export: Path) -> None:
     assert str(caught.value) == f"export {export}: expected an export of kind chain, got node"
 
 
+def test_read__files_that_are_right__tells_of_each(export: Path) -> None:
+    told: list[int] = []
+
+    manifest = read_manifest(export, "node", told.append)
+
+    assert told == [1] * len(manifest.files)
+
+
 def test_read__file_changed__says_both_digests(export: Path) -> None:
     digest = read_manifest(export, "node").files["envelopes.parquet"]["sha256"]
     path = export / "envelopes.parquet"

@@ -2,20 +2,16 @@
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.envelope import (
     MAXIMUM_BLOCK_TIMESTAMP,
-    are_servable,
     originator_envelope,
-    quarantine_reason,
     unsigned_originator_envelope,
 )
-from chainkit.types import PayloadEvent, TopicKind, message_sent
+from chainkit.types import message_sent
 from chainkit_jobs.screening.expected_bytes import expected_bytes, matrix, pieces, slices
-from support.payloads import commit, identity_update
 
 IDENTIFIER = b"\x01" * 32
 
@@ -78,37 +74,3 @@ def test_matrix__values_of_one_length_behind_an_offset__one_row_each():
     array = pa.array([b"no", b"ab", b"cd"], pa.binary()).slice(1)
 
     assert matrix(array, 2).tolist() == [[97, 98], [99, 100]]
-
-
-payloads = st.one_of(
-    st.binary(max_size=80),
-    st.builds(commit, st.sampled_from([IDENTIFIER, b"\x02" * 32]), st.integers(0, 20)),
-    st.builds(identity_update, st.just(IDENTIFIER), st.integers(0, 20)),
-)
-
-
-@st.composite
-def changed(draw):
-    payload = bytearray(draw(payloads))
-    for _ in range(draw(st.integers(0, 2)) if payload else 0):
-        payload[draw(st.integers(0, len(payload) - 1))] = draw(st.integers(0, 255))
-    return bytes(payload)
-
-
-@given(st.lists(st.tuples(changed(), st.sampled_from(TopicKind)), max_size=5))
-def test_are_servable__any_payloads__those_without_a_reason_for_quarantine(rows):
-    served = {TopicKind.GROUP_MESSAGE, TopicKind.IDENTITY_UPDATE}
-    rows = [(payload, kind) for payload, kind in rows if kind in served]
-    topics = [kind.topic(IDENTIFIER) for _, kind in rows]
-    events = [PayloadEvent(kind, IDENTIFIER, payload, 1, 0) for payload, kind in rows]
-
-    found = are_servable([payload for payload, _ in rows], topics)
-
-    assert found == [quarantine_reason(event) is None for event in events]
-
-
-@pytest.mark.parametrize("payload", [b"", commit(b"\x02" * 32), identity_update(IDENTIFIER)])
-def test_are_servable__after_a_valid_one__is_judged_by_itself(payload):
-    topic = TopicKind.GROUP_MESSAGE.topic(IDENTIFIER)
-
-    assert are_servable([commit(IDENTIFIER), payload], [topic, topic]) == [True, False]

@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from chainkit_jobs.expected import PayloadContracts
-from chainkit_jobs.screening.footers import in_order
 from chainkit_jobs.screening.plan import NodeInput, Plan, make_plan
 from chainkit_jobs.screening.results import CHAIN, QUARANTINED, RESULTS, SERVED, read_summary
 from chainkit_jobs.screening.rules import PostingRules, Rule
@@ -35,6 +34,7 @@ def plan_of(
         PayloadContracts(GROUP_MESSAGES, IDENTITY_UPDATES),
         rules,
         with_signatures=True,
+        with_quarantined=True,
     )
 
 
@@ -63,10 +63,10 @@ def test_run_unit__honest_node__counts_everything_and_carries_on_what_is_in_quar
     assert (summary.payloads, summary.quarantined, summary.is_consecutive) == (8, 1, True)
     assert (summary.first_sequence, summary.last_sequence) == (1, 8)
     assert summary.carried == 0
-    assert plan.leftovers({summary.unit: (1, 8)}) == []
+    assert (plan.leftovers, summary.elsewhere) == ((), 0)
 
 
-def test_run_unit__one_missing_one_wrong_and_one_beyond__are_carried_on_or_left(tmp_path):
+def test_run_unit__one_missing_one_wrong_and_one_beyond__are_carried_on(tmp_path):
     posts = base_posts()
     wrong = replace(posts[2], block=13)
     beyond = replace(posts[0], sequence_id=50)
@@ -74,14 +74,33 @@ def test_run_unit__one_missing_one_wrong_and_one_beyond__are_carried_on_or_left(
     plan = plan_of(tmp_path, [post.envelope(KEY) for post in served])
 
     summary, rows = results(run_unit(plan.units[0]))
-    [leftover] = plan.leftovers({summary.unit: (1, 8)})
-    other, left = results(run_leftover(leftover))
 
-    assert (summary.carried, other.carried) == (3, 1)
+    assert (plan.leftovers, summary.carried, summary.elsewhere) == ((), 4, 1)
     assert sequences(rows, CHAIN) == [2, 3]
-    assert claims(rows) == [3]
+    assert claims(rows) == [3, 50]
     assert sum(summary.nodes[NODE].matched.values()) == 5
-    assert claims(left) == [50]
+
+
+def test_run_leftover__a_group_that_no_unit_was_given__is_carried_on_whole(tmp_path):
+    beyond = [replace(post, sequence_id=post.sequence_id - 1) for post in base_posts()[:1]]
+    plan = plan_of(tmp_path, [post.envelope(KEY) for post in beyond])
+    [leftover] = plan.leftovers
+
+    summary, rows = results(run_leftover(leftover))
+
+    assert (summary.carried, summary.elsewhere, claims(rows)) == (1, 1, [0])
+
+
+def test_run_unit__a_row_bears_what_it_does_not_claim__brings_what_it_bears(tmp_path):
+    posts = base_posts()
+    served = [post.envelope(KEY) for post in [*posts[:4], replace(posts[4], sequence_id=7)]]
+    plan = plan_of(tmp_path, [*served, *(post.envelope(KEY) for post in posts[5:])])
+    [unit] = plan.units
+
+    summary, rows = results(run_unit(unit))
+
+    assert summary.elsewhere == 0
+    assert 7 in sequences(rows, CHAIN)
 
 
 def test_run_unit__recalled__is_carried_on_with_its_counts_and_nothing_else(tmp_path):
@@ -119,8 +138,10 @@ def test_run_unit__statistics_that_lie__name_the_node_and_no_other_counts(tmp_pa
     plan = plan_of(tmp_path, honest(base_posts(), KEY))
     [unit] = plan.units
     [serving] = unit.nodes
-    groups = tuple(in_order([replace(group, highest=5) for group in serving.groups]))
-    lying = replace(unit, nodes=(replace(serving, groups=groups),))
+    shares = tuple(
+        replace(share, group=replace(share.group, highest=5)) for share in serving.shares
+    )
+    lying = replace(unit, nodes=(replace(serving, shares=shares),))
 
     summary, _ = results(run_unit(lying))
 

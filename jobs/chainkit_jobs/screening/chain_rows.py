@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainkit.decode import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
-from chainkit.envelope import MAXIMUM_BLOCK_TIMESTAMP, are_servable
+from chainkit.envelope import MAXIMUM_BLOCK_TIMESTAMP
 from chainkit.types import HASH_LENGTH, TopicKind
 from chainkit_jobs.expected import PayloadContracts, decode_row
 from chainkit_jobs.screening.expected_bytes import (
@@ -21,9 +21,9 @@ from chainkit_jobs.screening.expected_bytes import (
     Integers,
     expected_bytes,
     matrix,
-    pieces,
     slices,
 )
+from chainkit_jobs.screening.servable import are_servable
 
 LOG_COLUMNS: Final = (
     "block_number",
@@ -102,9 +102,9 @@ class ChainRows:
         is_later = (blocks[1:] > blocks[:-1]) | (is_same_block & (logs[1:] > logs[:-1]))
         return bool(is_later.all())
 
-    def decoded(self, row: int) -> dict[str, Any]:
-        """Return a row of expected.EXPECTED."""
-        return _decoded(self.logs, row)
+    def decoded(self, mask: Flags) -> list[dict[str, Any]]:
+        """Return rows of expected.EXPECTED."""
+        return _decoded(self.logs, mask)
 
 
 def chain_rows(logs: pa.RecordBatch, times: BlockTimes, contracts: PayloadContracts) -> ChainRows:
@@ -125,7 +125,7 @@ def chain_rows(logs: pa.RecordBatch, times: BlockTimes, contracts: PayloadContra
         logs.column("data"), np.where(is_plain, _HEAD, 0), np.where(is_plain, layout.sizes, 0)
     )
     hashes = _fixed(logs.column("transaction_hash"), HASH_LENGTH)
-    odd = {int(row): _decoded(logs, int(row)) for row in np.flatnonzero(~is_plain)}
+    odd = dict(zip(np.flatnonzero(~is_plain).tolist(), _decoded(logs, ~is_plain), strict=True))
     sequence_ids, sizes = layout.sequence_ids.copy(), layout.sizes.copy()
     is_valid = _is_valid(payloads, layout, is_message)
     for row, decoded in odd.items():
@@ -180,9 +180,7 @@ def _layout(data: pa.BinaryArray) -> _Layout:
 def _is_valid(payloads: pa.BinaryArray, layout: _Layout, is_message: Flags) -> Flags:
     kinds = np.where(is_message, TopicKind.GROUP_MESSAGE, TopicKind.IDENTITY_UPDATE)
     topics = np.concatenate([kinds.astype(np.uint8)[:, None], layout.identifiers], axis=1)
-    width, flat = topics.shape[1], topics.tobytes()
-    each_topic = (flat[place : place + width] for place in range(0, len(flat), width))
-    return np.array(are_servable(pieces(payloads), each_topic), dtype=np.bool_)
+    return are_servable(payloads, topics)
 
 
 def _kinds(logs: pa.RecordBatch, contracts: PayloadContracts) -> tuple[Flags, Flags]:
@@ -211,8 +209,8 @@ def _with_context(
     return pa.RecordBatch.from_arrays(columns, [*logs.schema.names, "contract", "block_timestamp"])
 
 
-def _decoded(logs: pa.RecordBatch, row: int) -> dict[str, Any]:
-    return decode_row(logs.slice(row, 1).to_pylist()[0])
+def _decoded(logs: pa.RecordBatch, mask: Flags) -> list[dict[str, Any]]:
+    return [decode_row(row) for row in logs.filter(pa.array(mask)).to_pylist()]
 
 
 def _fixed(values: pa.BinaryArray, width: int) -> Bytes2D:

@@ -84,15 +84,15 @@ def slices(values: pa.BinaryArray, starts: Integers, lengths: Integers) -> pa.Bi
     """Return a part of each value: ``starts`` and ``lengths`` lie within it."""
     data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
     # A view holds its length, its first four bytes, the buffer's number and the place in it.
-    offsets = _offsets(values)[:-1] + starts
+    places = offsets(values)[:-1] + starts
     views: npt.NDArray[np.int32] = np.zeros((len(values), 4), dtype=np.int32)
     views[:, 0] = lengths
     is_short = lengths <= 12
     padded = np.concatenate([data, np.zeros(12, dtype=np.uint8)])
-    views[:, 1] = np.ascontiguousarray(padded[offsets[:, None] + np.arange(4)]).view(np.int32)[:, 0]
-    views[:, 3] = offsets
+    views[:, 1] = np.ascontiguousarray(padded[places[:, None] + np.arange(4)]).view(np.int32)[:, 0]
+    views[:, 3] = places
     for row in np.flatnonzero(is_short):
-        whole = padded[offsets[row] : offsets[row] + lengths[row]].tobytes()
+        whole = padded[places[row] : places[row] + lengths[row]].tobytes()
         views[row, 1:] = np.frombuffer(whole.ljust(12, b"\0"), dtype=np.int32)
     buffers = [None, pa.py_buffer(views), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary_view(), len(values), buffers).cast(pa.binary())
@@ -101,17 +101,27 @@ def slices(values: pa.BinaryArray, starts: Integers, lengths: Integers) -> pa.Bi
 def pieces(values: pa.BinaryArray) -> Iterator[bytes]:
     """Give the values one by one: many times faster than Arrow's own conversion to Python."""
     data = values.buffers()[2]
-    ends = _offsets(values)
+    ends = offsets(values)
     size = int(ends[-1] - ends[0])
     # The buffer may be that of many more values.
     whole = data.slice(int(ends[0]), size).to_pybytes() if size else b""
     return (whole[start:end] for start, end in pairwise((ends - ends[0]).tolist()))
 
 
+def offsets(values: pa.BinaryArray) -> Integers:
+    """Return where each value begins in its buffer, and where the last one ends."""
+    buffer: Any = values.buffers()[1]
+    if buffer is None:
+        return np.zeros(1, dtype=np.int64)
+    whole: npt.NDArray[np.int32] = np.frombuffer(buffer, dtype=np.int32)
+    found: Integers = whole[values.offset : values.offset + len(values) + 1].astype(np.int64)
+    return found
+
+
 def matrix(values: pa.BinaryArray, width: int) -> Bytes2D:
     """Return values of one length as rows of bytes, without copying them."""
     data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
-    start = int(_offsets(values)[0]) if len(values) else 0
+    start = int(offsets(values)[0]) if len(values) else 0
     rows: Bytes2D = data[start : start + len(values) * width].reshape(len(values), width)
     return rows
 
@@ -177,15 +187,6 @@ def _binary(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> pa.B
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
 
-def _offsets(values: pa.BinaryArray) -> Integers:
-    buffer: Any = values.buffers()[1]
-    if buffer is None:
-        return np.zeros(1, dtype=np.int64)
-    whole: npt.NDArray[np.int32] = np.frombuffer(buffer, dtype=np.int32)
-    offsets: Integers = whole[values.offset : values.offset + len(values) + 1].astype(np.int64)
-    return offsets
-
-
 def _lengths(values: pa.BinaryArray) -> Integers:
-    lengths: Integers = np.diff(_offsets(values))
+    lengths: Integers = np.diff(offsets(values))
     return lengths

@@ -5,22 +5,23 @@ A stranger's footer is believed in nothing: it guides rows to a unit, which chec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit import tables
 from chainkit.errors import StoreError
-from chainkit_jobs.screening.node_rows import RowGroup
+from chainkit_jobs.screening.node_rows import HIGHEST_SEQUENCE, RowGroup, claims
 from chainkit_jobs.screening.unit import BlockFile, LogGroup
 from chainkit_jobs.sources import RAW_ENVELOPES, Export, table_paths
 
-HIGHEST_SEQUENCE: Final = 2**64 - 1
 NOWHERE: Final = (1, 0)
 """A range that holds nothing."""
 
@@ -90,23 +91,58 @@ def row_groups(export: Export) -> list[RowGroup]:
                     bytes=size,
                     lowest=lowest,
                     highest=highest,
+                    first=lowest,
+                    last=highest,
                     is_guided=0 <= lowest <= highest <= HIGHEST_SEQUENCE,
                     file_digest=digest,
                 )
             )
             first_row += group.num_rows
-    return in_order([group for group in found if group.rows])
+    return in_order([group for group in found if group.rows], _narrowed)
 
 
-def in_order(groups: list[RowGroup]) -> list[RowGroup]:
-    """Order groups by what they claim; one that overlaps the one before is not guided by it."""
+def in_order(groups: list[RowGroup], narrow: Callable[[RowGroup], RowGroup]) -> list[RowGroup]:
+    """Order groups by where nearly all of their rows lie; one that overlaps is not guided by it.
+
+    One odd claim in a group must not lead it, and all behind it, astray: where claims spread far,
+    or lie among those of another group, ``narrow`` finds where nearly all of the group's are.
+    """
+    ordered = sorted((narrow(each) if _is_wide(each) else each for each in groups), key=_place)
+    overlapping = {
+        each.first_row
+        for one, other in pairwise(group for group in ordered if group.is_guided)
+        if other.first <= one.last
+        for each in (one, other)
+    }
+    ordered = [narrow(each) if each.first_row in overlapping else each for each in ordered]
     found: list[RowGroup] = []
-    highest = -1
-    for group in sorted(groups, key=lambda each: (each.lowest, each.highest, each.first_row)):
-        is_guided = group.is_guided and group.lowest > highest
-        highest = group.highest if is_guided else highest
+    last = -1
+    for group in sorted(ordered, key=_place):
+        is_guided = group.is_guided and group.first > last
+        last = group.last if is_guided else last
         found.append(replace(group, is_guided=is_guided))
     return found
+
+
+def _place(group: RowGroup) -> tuple[int, int, int]:
+    return group.first, group.last, group.first_row
+
+
+def _is_wide(group: RowGroup) -> bool:
+    return group.is_guided and group.last - group.first > 2 * group.rows
+
+
+def _narrowed(group: RowGroup) -> RowGroup:
+    """Leave one row in a hundred out at either end."""
+    try:
+        with pq.ParquetFile(group.path) as file:
+            table = file.read_row_group(group.group, columns=["sequence_id"])
+    except (OSError, pa.ArrowException):
+        # Whoever reads its rows will say so.
+        return replace(group, is_guided=False)
+    found = np.sort(claims(table.column(0).combine_chunks()))
+    few = min(max(1, len(found) // 100), (len(found) - 1) // 2)
+    return replace(group, first=int(found[few]), last=int(found[-1 - few]))
 
 
 def _bounds(statistics: Any, unknown: tuple[int, int]) -> tuple[int, int]:

@@ -45,7 +45,8 @@ class Found:
     """The nodes' rows under them, and under sequences that the chain does not hold (columns of
     sources.read_raw_envelopes)."""
     quarantined: DataFrame
-    """Payloads of the chain that must not be served (columns of expected.EXPECTED)."""
+    """Payloads of the chain that must not be served (columns of expected.EXPECTED), where the plan
+    asks for them."""
 
     @property
     def ranges(self) -> dict[str, tuple[int, int]]:
@@ -78,19 +79,19 @@ class Screening:
         """
         self._plan = plan
         self._runner = _Folder(spark, work) if work else _Memory(spark)
-        units = self._runner.run(plan.units, report)
-        leftovers = self._runner.run(plan.leftovers(_ranges(units)))
+        everything: list[Work] = [*plan.units, *plan.leftovers]
+        summaries = self._runner.run(everything, report)
         self.unreadable: dict[int, str] = {}
         """Node id to why its rows cannot be read."""
-        for summary in (*units, *leftovers):
+        for summary in summaries:
             self.unreadable |= summary.unreadable
-        self.found = self._found(units, self._runner.results([*plan.units, *leftovers]))
+        self.found = self._found(summaries[: len(plan.units)], self._runner.results(everything))
         """What came of it."""
-        self.is_clean = not any(summary.carried for summary in (*units, *leftovers))
+        self.is_clean = not any(summary.carried for summary in summaries)
         """Whether nothing has to be looked at again."""
-        self.rows = {
-            node_id: sum(group.rows for group in groups) for node_id, groups in plan.groups.items()
-        }
+        self.is_complete = not any(summary.elsewhere for summary in summaries)
+        """Whether no row may bear a sequence of which all was found right."""
+        self.rows = plan.rows
         """Node id to its rows in all."""
 
     def recall(self, sequences: Sequence[int]) -> Found:

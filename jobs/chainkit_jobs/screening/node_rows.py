@@ -19,6 +19,8 @@ BATCH_BYTES: Final = 32 * 2**20
 """What is held of a table at a time, about: an envelope may be as large as a block allows."""
 BATCH_ROWS: Final = 20_000
 
+HIGHEST_SEQUENCE: Final = 2**64 - 1
+
 Sequences = npt.NDArray[np.uint64]
 
 
@@ -36,8 +38,11 @@ class RowGroup:
     lowest: int
     highest: int
     """What its rows claim, by the file's statistics."""
+    first: int
+    last: int
+    """Between which nearly all of them lie: odd ones must not lead the others astray."""
     is_guided: bool
-    """Whether there are such statistics, and they follow those of the group before."""
+    """Whether that is known, and follows the group before."""
     file_digest: str
     """sha256 of the file, in hex."""
 
@@ -45,6 +50,15 @@ class RowGroup:
     def batch_rows(self) -> int:
         """Rows that are read at a time."""
         return batch_rows(self.rows, self.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The rows of a group that one unit accounts for: those that claim a sequence in a range."""
+
+    group: RowGroup
+    ranges: tuple[tuple[int, int], ...]
+    """First and last sequence of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,47 +82,68 @@ class Rows:
 
 
 class NodeRows:
-    """Reads row groups one after the other, and gives each row out once."""
+    """Reads shares one after the other, and gives each row out once."""
 
-    def __init__(self, groups: Sequence[RowGroup]) -> None:
-        """Take row groups that follow each other by what they claim."""
-        self._groups = deque(groups)
+    def __init__(self, shares: Sequence[Share]) -> None:
+        """Take shares of groups that follow each other by where nearly all of their rows lie."""
+        self._shares = deque(shares)
+        self._group: RowGroup | None = None
         self._coming: Iterator[Rows] = iter(())
         self._waiting: list[Rows] = []
+        self._reached = 0
+        """A sequence up to which rows have been read, but for some out of order."""
 
     def between(self, lowest: int, highest: int) -> Rows:
         """Return the rows not yet given out whose claims lie between two sequences, inclusive.
 
         To be asked in ascending order: it stops to read behind the first rows that lie beyond.
         """
-        while not self._is_beyond(highest):
-            rows = self._next_rows(lowest, highest)
+        while self._reached <= highest:
+            rows = self._next_rows(highest)
             if rows is None:
                 break
             if len(rows):
                 self._waiting.append(rows)
         taken, left = [], []
         for rows in self._waiting:
-            # Arrow's and NumPy's integers beyond 63 bits compare exactly only as uint64.
-            is_in = (rows.claims >= np.uint64(lowest)) & (rows.claims <= np.uint64(highest))
+            is_in = _is_within(rows.claims, lowest, highest)
             taken.append(rows.where(is_in))
             if not is_in.all():
                 left.append(rows.where(~is_in))
         self._waiting = left
         return concatenated(taken)
 
-    def _next_rows(self, lowest: int, highest: int) -> Rows | None:
+    def rest(self) -> Iterator[Rows]:
+        """Return all rows not yet given out, some at a time."""
+        yield from self._waiting
+        self._waiting = []
+        while (rows := self._next_rows(HIGHEST_SEQUENCE)) is not None:
+            yield rows
+
+    def _next_rows(self, highest: int) -> Rows | None:
         rows = next(self._coming, None)
-        while rows is None and self._groups and self._groups[0].lowest <= highest:
-            group = self._groups.popleft()
-            # A group that begins below may still hold rows that nobody has asked for.
-            if group.highest >= lowest:
-                self._coming = read_group(group)
-                rows = next(self._coming, None)
+        while rows is None and self._shares and self._shares[0].group.first <= highest:
+            share = self._shares.popleft()
+            self._group, self._coming = share.group, _read_share(share)
+            rows = next(self._coming, None)
+        if rows is not None and self._group is not None:
+            usual = rows.claims[_is_within(rows.claims, self._group.first, self._group.last)]
+            self._reached = int(usual.min()) if len(usual) else self._reached
         return rows
 
-    def _is_beyond(self, highest: int) -> bool:
-        return bool(self._waiting) and int(self._waiting[-1].claims.min()) > highest
+
+def _read_share(share: Share) -> Iterator[Rows]:
+    for rows in read_group(share.group):
+        is_own = np.zeros(len(rows), dtype=np.bool_)
+        for lowest, highest in share.ranges:
+            is_own |= _is_within(rows.claims, lowest, highest)
+        yield rows.where(is_own)
+
+
+def _is_within(claims: Sequences, lowest: int, highest: int) -> Flags:
+    # Arrow's and NumPy's integers beyond 63 bits compare exactly only as uint64.
+    found: Flags = (claims >= np.uint64(lowest)) & (claims <= np.uint64(highest))
+    return found
 
 
 def read_group(group: RowGroup) -> Iterator[Rows]:

@@ -19,14 +19,13 @@ from chainkit import __version__
 from chainkit_jobs.expected import PayloadContracts
 from chainkit_jobs.screening.chain_rows import LOG_COLUMNS, first_sequence
 from chainkit_jobs.screening.footers import (
-    HIGHEST_SEQUENCE,
     NOWHERE,
     PlacedLogs,
     block_files,
     log_groups,
     row_groups,
 )
-from chainkit_jobs.screening.node_rows import RowGroup
+from chainkit_jobs.screening.node_rows import HIGHEST_SEQUENCE, RowGroup, Share
 from chainkit_jobs.screening.rules import PostingRules
 from chainkit_jobs.screening.screen import ScreenedNode
 from chainkit_jobs.screening.unit import Leftover, ServingNode, Unit
@@ -53,24 +52,10 @@ class Plan:
 
     units: tuple[Unit, ...]
     """In the chain's order."""
-    groups: dict[int, tuple[RowGroup, ...]]
-    """Node id to all its row groups."""
-
-    def leftovers(self, ranges: dict[str, tuple[int, int]]) -> list[Leftover]:
-        """Return the rows that no unit has seen, given the sequences that each unit did see.
-
-        ``ranges`` is unit name to first and last sequence, for units that hold payloads.
-        """
-        found = []
-        for node_id, groups in self.groups.items():
-            seen = self._seen(node_id, ranges)
-            for group in groups:
-                own = _merged(seen.get((group.path, group.group), []))
-                is_whole = any(a <= group.lowest and group.highest <= b for a, b in own)
-                if not (group.is_guided and is_whole):
-                    name = _name([node_id, group.file_digest, group.group, own])
-                    found.append(Leftover(name, node_id, group, tuple(own)))
-        return found
+    leftovers: tuple[Leftover, ...]
+    """Row groups that no unit was given."""
+    rows: dict[int, int]
+    """Node id to its rows in all."""
 
     def recall(self, sequences: Sequence[int], ranges: dict[str, tuple[int, int]]) -> list[Unit]:
         """Return the units that look again at sequences which were right, and at no others."""
@@ -84,17 +69,6 @@ class Plan:
                 found.append(replace(again, name=_unit_name(again)))
         return found
 
-    def _seen(
-        self, node_id: int, ranges: dict[str, tuple[int, int]]
-    ) -> dict[tuple[str, int], list[tuple[int, int]]]:
-        seen: dict[tuple[str, int], list[tuple[int, int]]] = {}
-        for unit in self.units:
-            for serving in unit.nodes:
-                if serving.node.node_id == node_id and unit.name in ranges:
-                    for group in serving.groups:
-                        seen.setdefault((group.path, group.group), []).append(ranges[unit.name])
-        return seen
-
 
 def make_plan(
     chain: Export,
@@ -103,15 +77,16 @@ def make_plan(
     rules: PostingRules,
     *,
     with_signatures: bool,
+    with_quarantined: bool = False,
 ) -> Plan:
     """Divide an audit. Raises StoreError where a file of the chain export cannot be read."""
-    groups = {each.node.node_id: tuple(row_groups(each.export)) for each in nodes}
-    blocks = block_files(chain)
     parts = list(_log_parts(chain))
-    firsts = [_first_sequence(part, contracts) for part in parts]
+    guesses = _guesses([_first_sequence(part, contracts) for part in parts])
+    groups = {each.node.node_id: row_groups(each.export) for each in nodes}
+    divided = {node_id: divide(own, guesses) for node_id, own in groups.items()}
+    blocks = block_files(chain)
     units = []
     for number, part in enumerate(parts):
-        lowest, highest = _guess(firsts, number)
         first_block, last_block = min(each.first for each in part), max(each.last for each in part)
         unit = Unit(
             name="",
@@ -126,18 +101,64 @@ def make_plan(
             nodes=tuple(
                 ServingNode(
                     _clipped(each.node, first_block, last_block),
-                    tuple(
-                        group
-                        for group in groups[each.node.node_id]
-                        if group.is_guided and group.lowest <= highest and lowest <= group.highest
-                    ),
+                    tuple(divided[each.node.node_id].shares.get(number, ())),
                 )
                 for each in nodes
             ),
             with_signatures=with_signatures,
+            with_quarantined=with_quarantined,
         )
         units.append(replace(unit, name=_unit_name(unit)))
-    return Plan(tuple(units), groups)
+    return Plan(
+        units=tuple(units),
+        leftovers=tuple(
+            Leftover(_name([node_id, *_group_content(group)]), node_id, group)
+            for node_id, own in divided.items()
+            for group in own.leftovers
+        ),
+        rows={node_id: sum(group.rows for group in own) for node_id, own in groups.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """A node's rows, each with one unit or left over."""
+
+    shares: dict[int, list[Share]]
+    """By the number of the unit."""
+    leftovers: list[RowGroup]
+
+
+def divide(groups: Sequence[RowGroup], guesses: Sequence[tuple[int, int]]) -> Divided:
+    """Divide a node's rows among units, by the sequences that each unit should hold.
+
+    A group goes to the units in whose sequences nearly all of its rows lie. Each of them accounts
+    for its own sequences, the first of them also for all that are none of these units'.
+    """
+    numbers = [number for number, guess in enumerate(guesses) if guess != NOWHERE]
+    firsts = [guesses[number][0] for number in numbers]
+    found = Divided({}, [])
+    for group in groups:
+        last = bisect_right(firsts, group.last)
+        own = numbers[max(0, bisect_right(firsts, group.first) - 1) : last]
+        if not group.is_guided or not own:
+            found.leftovers.append(group)
+            continue
+        for number in own:
+            ranges = [guesses[number]]
+            if number == own[0]:
+                ranges = [(0, guesses[number][1]), (guesses[own[-1]][1] + 1, HIGHEST_SEQUENCE)]
+            share = Share(group, _within(ranges, group.lowest, group.highest))
+            found.shares.setdefault(number, []).append(share)
+    return found
+
+
+def _within(
+    ranges: Sequence[tuple[int, int]], lowest: int, highest: int
+) -> tuple[tuple[int, int], ...]:
+    """Cut ranges off where no row of a group lies: a chain that grows changes no other share."""
+    cut = [(max(first, lowest), min(last, highest)) for first, last in ranges]
+    return tuple((first, last) for first, last in cut if first <= last)
 
 
 def _log_parts(chain: Export) -> Iterator[list[PlacedLogs]]:
@@ -155,13 +176,17 @@ def _log_parts(chain: Export) -> Iterator[list[PlacedLogs]]:
         yield part
 
 
-def _guess(firsts: Sequence[int | None], number: int) -> tuple[int, int]:
-    """Return the sequences that a unit should hold, by its first one and the next unit's."""
-    first = firsts[number]
-    if first is None:
-        return NOWHERE
-    after = next((each for each in firsts[number + 1 :] if each is not None), None)
-    return first, HIGHEST_SEQUENCE if after is None else max(first, after - 1)
+def _guesses(firsts: Sequence[int | None]) -> list[tuple[int, int]]:
+    """Return the sequences that each unit should hold, by its first one and the next unit's.
+
+    They ascend, and follow each other without a gap; a unit that is out of order gets none.
+    """
+    found = [NOWHERE] * len(firsts)
+    end = HIGHEST_SEQUENCE
+    for number, first in reversed(list(enumerate(firsts))):
+        if first is not None and first <= end:
+            found[number], end = (first, end), first - 1
+    return found
 
 
 def _first_sequence(part: Sequence[PlacedLogs], contracts: PayloadContracts) -> int | None:
@@ -183,16 +208,6 @@ def _clipped(node: ScreenedNode, first_block: int, last_block: int) -> ScreenedN
     return replace(node, first_block=first, last_block=last)
 
 
-def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
-        else:
-            found.append((first, last))
-    return found
-
-
 def _unit_name(unit: Unit) -> str:
     return _name(
         [
@@ -206,14 +221,19 @@ def _unit_name(unit: Unit) -> str:
                     each.node.registered_key.hex(),
                     each.node.first_block,
                     each.node.last_block,
-                    [[group.file_digest, group.group, group.first_row] for group in each.groups],
+                    [[*_group_content(share.group), share.ranges] for share in each.shares],
                 ]
                 for each in unit.nodes
             ],
             unit.with_signatures,
+            unit.with_quarantined,
             unit.recalled,
         ]
     )
+
+
+def _group_content(group: RowGroup) -> list[Any]:
+    return [group.file_digest, group.group, group.first_row]
 
 
 def _name(content: Any) -> str:

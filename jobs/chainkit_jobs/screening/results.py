@@ -75,6 +75,8 @@ class UnitSummary:
     """Node id to why its rows cannot be read."""
     carried: int = 0
     """Rows that the comparison has to look at, of the chain and of nodes."""
+    elsewhere: int = 0
+    """Rows among them that may bear a sequence of which all was found right."""
 
     def is_followed_by(self, after: UnitSummary) -> bool:
         """Tell whether another unit's payloads follow this one's."""

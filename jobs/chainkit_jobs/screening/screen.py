@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainkit.envelope import parse_originator_envelope
+from chainkit.errors import MalformedEnvelope
 from chainkit.signatures import BLOCKCHAIN_LABEL, SIGNATURE_LENGTH, keccak256
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.screening.chain_rows import ChainRows
 from chainkit_jobs.screening.expected_bytes import Flags, Integers, pieces, slices
 from chainkit_jobs.screening.node_rows import Rows
@@ -40,6 +44,8 @@ class Screened:
     """Node id to whether it must serve a payload."""
     matched: dict[int, Flags] = field(default_factory=dict)
     """Node id to whether it serves a payload that is not doubtful as it must."""
+    elsewhere: int = 0
+    """Rows that may bear a sequence of another batch."""
 
 
 def pick(
@@ -97,11 +103,28 @@ def screen(
         doubtful[payload[is_known & ~is_right]] = True
         found.required[node.node_id] = required
         matched[node.node_id] = (times == 1) & chain.is_valid
+    for node_id, payload in payloads.items():
+        is_carried = (payload < 0) | doubtful[payload]
+        borne = _borne(served[node_id].envelopes.filter(pa.array(is_carried)))
+        places = _payload_of(chain.sequence_ids, order, borne)
+        doubtful[places[places >= 0]] = True
+        found.elsewhere += int((places < 0).sum())
     for node in nodes:
         payload, rows = payloads[node.node_id], served[node.node_id]
         found.rows[node.node_id] = rows.where((payload < 0) | doubtful[payload])
         found.matched[node.node_id] = matched[node.node_id] & ~doubtful
     return found
+
+
+def _borne(envelopes: pa.BinaryArray) -> npt.NDArray[np.uint64]:
+    """Return the sequences of originator 0 that envelopes bear, whatever is claimed for them."""
+    found = []
+    for envelope in pieces(envelopes):
+        with suppress(MalformedEnvelope):
+            row = parse_originator_envelope(envelope)
+            if row.originator_id == BLOCKCHAIN_ORIGINATOR_ID:
+                found.append(row.sequence_id)
+    return np.array(found, dtype=np.uint64)
 
 
 def _order(sequence_ids: npt.NDArray[np.uint64]) -> Integers:

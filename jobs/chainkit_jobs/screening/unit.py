@@ -21,6 +21,7 @@ from chainkit_jobs.screening.node_rows import (
     NodeRows,
     RowGroup,
     Rows,
+    Share,
     batch_rows,
     read_group,
 )
@@ -64,10 +65,10 @@ class BlockFile:
 
 @dataclass(frozen=True, slots=True)
 class ServingNode:
-    """A node and its row groups that a unit may need, in the order of what they claim."""
+    """A node and those of its rows that a unit accounts for, in the order of what they claim."""
 
     node: ScreenedNode
-    groups: tuple[RowGroup, ...]
+    shares: tuple[Share, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +85,19 @@ class Unit:
     rules: PostingRules
     nodes: tuple[ServingNode, ...]
     with_signatures: bool
+    with_quarantined: bool
+    """Whether payloads that must not be served are wanted, too: see job.Found."""
     recalled: tuple[int, ...] = ()
     """Sequences that were right, and have to be looked at all the same: then only these are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """Rows of a node that no unit was given: those that claim a sequence outside some ranges."""
+    """A row group of a node that no unit was given."""
 
     name: str
     node_id: int
     group: RowGroup
-    ranges: tuple[tuple[int, int], ...]
-    """First and last sequence of each range whose rows a unit has seen; none for an odd group."""
 
 
 def run_unit(unit: Unit) -> Iterator[pa.RecordBatch]:
@@ -108,7 +109,7 @@ def run_unit(unit: Unit) -> Iterator[pa.RecordBatch]:
 
 
 def run_leftover(leftover: Leftover) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a group that claim a sequence which no unit has seen."""
+    """Return all rows of a group that no unit was given."""
     summary = UnitSummary(leftover.name)
     yield from _counted(_left(leftover, summary), summary)
 
@@ -135,29 +136,30 @@ def _screened(unit: Unit, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
             with_signatures=unit.with_signatures and not unit.recalled,
             forbidden=unit.rules.forbidden(chain),
         )
+        summary.elsewhere += screened.elsewhere
         if unit.recalled:
             wanted = np.isin(chain.sequence_ids, np.array(unit.recalled, dtype=np.uint64))
             screened = pick(screened, chain, served, wanted)
             count_nodes(summary, chain, screened, screened.doubtful)
         else:
-            yield from _chain_payloads(unit.name, QUARANTINED, chain, ~chain.is_valid)
+            if unit.with_quarantined:
+                yield from _chain_payloads(unit.name, QUARANTINED, chain, ~chain.is_valid)
             count_payloads(summary, chain)
             count_nodes(summary, chain, screened, ~screened.doubtful)
         yield from _doubtful(unit.name, chain, screened)
-    if summary.payloads:
+    if not unit.recalled:
         for node_id, reader in readers.items():
-            # Behind rows that are out of order others may have been passed over.
-            rest = reader.between(summary.lowest_sequence or 0, summary.highest_sequence or 0)
-            yield from _served_rows(unit.name, node_id, rest)
+            # What claims a sequence that is not here, and what stands out of order.
+            for rest in reader.rest():
+                summary.elsewhere += len(rest)
+                yield from _served_rows(unit.name, node_id, rest)
 
 
 def _left(leftover: Leftover, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
     try:
         for rows in read_group(leftover.group):
-            is_seen = np.zeros(len(rows), dtype=np.bool_)
-            for first, last in leftover.ranges:
-                is_seen |= (rows.claims >= np.uint64(first)) & (rows.claims <= np.uint64(last))
-            yield from _served_rows(leftover.name, leftover.node_id, rows.where(~is_seen))
+            summary.elsewhere += len(rows)
+            yield from _served_rows(leftover.name, leftover.node_id, rows)
     except (OSError, pa.ArrowException) as error:
         summary.unreadable[leftover.node_id] = _one_line(error)
 
@@ -166,7 +168,7 @@ class _Reader:
     """A node's rows; one whose file cannot be read serves nothing more, and is named."""
 
     def __init__(self, serving: ServingNode, summary: UnitSummary) -> None:
-        self._rows = NodeRows(serving.groups)
+        self._rows = NodeRows(serving.shares)
         self._node_id = serving.node.node_id
         self._summary = summary
 
@@ -177,6 +179,13 @@ class _Reader:
             except (OSError, pa.ArrowException) as error:
                 self._summary.unreadable[self._node_id] = _one_line(error)
         return NodeRows(()).between(lowest, highest)
+
+    def rest(self) -> Iterator[Rows]:
+        if self._node_id not in self._summary.unreadable:
+            try:
+                yield from self._rows.rest()
+            except (OSError, pa.ArrowException) as error:
+                self._summary.unreadable[self._node_id] = _one_line(error)
 
 
 def _one_line(error: BaseException) -> str:
@@ -233,7 +242,7 @@ def _doubtful(name: str, chain: ChainRows, screened: Screened) -> Iterator[pa.Re
 def _chain_payloads(
     name: str, kind: str, chain: ChainRows, mask: Flags
 ) -> Iterator[pa.RecordBatch]:
-    rows = [chain.decoded(int(row)) for row in np.flatnonzero(mask)]
+    rows = chain.decoded(mask)
     if rows:
         nothing = dict.fromkeys(EXPECTED.names)
         yield _batch([{"unit": name, "kind": kind, **nothing, **row} for row in rows])

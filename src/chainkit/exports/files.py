@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,11 +35,14 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def read_manifest(directory: Path, kind: str) -> Manifest:
+def read_manifest(
+    directory: Path, kind: str, report: Callable[[int], None] = lambda more: None
+) -> Manifest:
     """Read an export's manifest and prove that its files are the ones it was written with.
 
-    Raises StoreError where the folder is no finished export of ``kind``, a field is not what it
-    must be, or a file is missing or has another digest.
+    ``report`` is told how many more files are proved. Raises StoreError where the folder is no
+    finished export of ``kind``, a field is not what it must be, or a file is missing or has another
+    digest.
     """
     manifest = load_manifest(directory, kind)
     paths = [directory / name for name in manifest.files]
@@ -47,7 +50,7 @@ def read_manifest(directory: Path, kind: str) -> Manifest:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         # In the manifest's order, whichever comes first: the same fault gives the same error.
         for _ in pool.map(check_digest, paths, digests):
-            pass
+            report(1)
     return manifest
 
 

@@ -89,9 +89,15 @@ def spark_session(
 def _start(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkSession:
     _silence_py4j()
     log_settings = Path(__file__).parent / "templates" / "log4j2.properties"
+    java_options = f"-Dlog4j2.configurationFile={log_settings.as_uri()}"
+    if is_local(master):
+        # Python does the work, Java hands it out: what its second compiler would gain, it costs
+        # first, on the cores that Python needs. Without it, less room is kept for what the first
+        # one makes than Spark may need.
+        java_options += " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
     all_settings = {
         **_settings(master, scratch),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_settings.as_uri()}",
+        "spark.driver.extraJavaOptions": java_options,
         **settings,
     }
     if is_local(master):

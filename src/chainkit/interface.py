@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from eth_abi.codec import ABICodec
 from eth_abi.decoding import StringDecoder
@@ -20,10 +20,12 @@ from eth_abi.registry import registry as default_registry
 from eth_utils.abi import collapse_if_tuple
 from eth_utils.address import to_checksum_address
 
-from chainkit.chain import Endpoint, parse_bytes
 from chainkit.errors import InconsistentAnswer, MalformedData, MalformedLog, RefusedRequest
 from chainkit.signatures import keccak256
 from chainkit.types import BlockReference, Log
+
+if TYPE_CHECKING:
+    from chainkit.chain import Endpoint
 
 SELECTOR_LENGTH: Final = 4
 """Bytes that name a function in calldata, or an error in revert data."""
@@ -212,6 +214,9 @@ def _is_address(value: str) -> bool:
 
 
 def _revert_data(error: RefusedRequest) -> bytes:
+    # Not at the top: web3 comes with it, and whoever reads files opens no chain.
+    from chainkit.chain import parse_bytes
+
     try:
         return parse_bytes(error.data) if isinstance(error.data, str) else b""
     except ValueError:

@@ -12,7 +12,7 @@ LINEAR_TIMES: Final = 10
 """How many times larger the exports are by which linearity is judged."""
 
 _LINEAR_RANDOM_BYTES: Final = 32
-"""Fifty million payloads of random bytes four times over would fill a disk."""
+"""Fifty million rows of random bytes would fill a disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,13 @@ class Sizes:
         return Shape(self.proved_transactions, self.nodes, self.rows_per_block)
 
     def linear_shapes(self) -> Iterator[Shape]:
-        """Yield exports that compress, and others of ten times their rows."""
+        """Yield exports that compress, as many rows in all as the chain has else, and ten times.
+
+        Of five million payloads that each of three nodes serves: five and fifty million rows.
+        """
         for times in (1, LINEAR_TIMES):
             yield Shape(
-                times * self.rows,
+                times * self.rows // (self.nodes + 1),
                 self.nodes,
                 self.rows_per_block,
                 random_bytes=_LINEAR_RANDOM_BYTES,

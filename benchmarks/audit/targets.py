@@ -40,7 +40,7 @@ def _linear(figures: Figures) -> Iterator[Target]:
         yield not_measured(what, f"at most {LINEAR_TIMES_COST} ×")
         yield not_measured(memory, f"at most {MEMORY_MEBIBYTES} MiB")
         return
-    is_usual = linear["small"]["rows"] >= USUAL.rows
+    is_usual = figures["sizes"]["rows"] >= USUAL.rows
     yield at_most(what, LINEAR_TIMES_COST, linear["cost_ratio"], " ×", is_usual)
     peak = linear["large"]["peak_memory_mib"]
     yield at_most(memory, MEMORY_MEBIBYTES, peak, " MiB", is_usual)

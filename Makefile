@@ -109,7 +109,7 @@ contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q $(PARALLEL)
 
 integration: setup  ## real anvil, databases and Spark
-	$(PYTEST) tests/verification tests/indexer tests/jobs tests/council tests/e2e -q -rs
+	$(PYTEST) tests/jobs tests/indexer tests/e2e tests/council tests/verification -q -rs $(PARALLEL)
 	python -m tools.gas_study --check
 
 fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its seed

@@ -1,5 +1,6 @@
 """One Spark session for all jobs' tests; without Java they are skipped, and only then."""
 
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -15,10 +16,15 @@ def spark() -> Iterator[SparkSession]:
         require_java()
     except ConfigurationError as error:
         pytest.skip(str(error))
-    settings = {"spark.sql.shuffle.partitions": "2"}
-    with pytest.MonkeyPatch.context() as environment:
-        # Each audit here is short: what the second compiler would gain, it costs first.
-        options = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-        environment.setenv("JAVA_TOOL_OPTIONS", options)
-        with spark_session("local[2]", settings) as session:
-            yield session
+    # Queries over a few rows, hardly one like another: code made for each would never pay. The
+    # clusters' tests and the demo run as they are shipped.
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    level = logging.getLogger().level
+    with spark_session("local[2]", settings) as session:
+        # A session silences this process; the tests of what is logged run in it, too.
+        logging.getLogger().setLevel(level)
+        yield session

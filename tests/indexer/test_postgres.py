@@ -41,6 +41,13 @@ server = Postgres()
 print(server.folder, server.port, flush=True)
 time.sleep(600)
 """
+TEMPORARY_TABLES = """
+DO $$ BEGIN
+  FOR number IN 1..1000 LOOP
+    EXECUTE format('CREATE TEMPORARY TABLE temporary_%s ()', number);
+  END LOOP;
+END $$
+"""
 UNPRIVILEGED_READER = """
 import os, sys
 from sqlalchemy import func, select
@@ -184,6 +191,19 @@ def test_lock__held_by_another_process__is_refused_until_that_is_killed(
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert whole_pages(indexed) == 1
+
+
+def test_lock__predecessors_session_still_ends__is_had_once_it_has(postgres: Postgres) -> None:
+    url = postgres.new_database()
+    first, second = Database(url), Database(url)
+    with first.writing() as connection:
+        # The server drops them before it gives the lock of a closed session back.
+        connection.execute(text(TEMPORARY_TABLES))
+
+    first.close()
+    second.lock()
+
+    second.close()
 
 
 def test_lock__two_schemas_of_one_database__are_two_databases(postgres: Postgres) -> None:

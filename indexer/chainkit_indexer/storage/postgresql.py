@@ -50,6 +50,11 @@ _WRITER_SETTINGS: Final = (
 # Two indexers may use two schemas of one database; advisory locks are the database's own.
 _KEY: Final = "1667983732, hashtext(coalesce(current_schema(), ''))"
 _TRY_LOCK: Final = text(f"SELECT pg_try_advisory_lock({_KEY})")
+_AWAIT_LOCK: Final = text(f"SELECT pg_advisory_lock({_KEY})")
+_PATIENCE: Final = "SET LOCAL lock_timeout = '3s'"
+"""The server ends a session, and gives its lock back, some time after its client has gone: whoever
+is started again at once finds his predecessor's lock."""
+_NOT_IN_TIME: Final = "55P03"
 _HOLDER: Final = text(
     "SELECT pid, application_name, host(client_addr)"
     " FROM pg_locks JOIN pg_stat_activity USING (pid)"
@@ -205,8 +210,8 @@ class Postgresql:
         if holder is not None and holder.application_name == self._session:
             # The network lost it without the server's noticing, which may take it a minute.
             connection.execute(_TERMINATE, {"pid": holder.pid})
-            if connection.scalar(_TRY_LOCK):
-                return
+        if _is_free_in_time(connection):
+            return
         got = "one" if holder is None else f"{holder.application_name} ({holder.host or 'local'})"
         raise StoreInUse(f"database {self._name}", "no other indexer", got)
 
@@ -224,6 +229,18 @@ def _engine(url: URL, pool: type[NullPool] | type[QueuePool], **options: Any) ->
     except ArgumentError:
         expected, got = "a URL with a query that PostgreSQL's driver takes", "another query"
         raise ConfigurationError("database", expected, got) from None
+
+
+def _is_free_in_time(connection: Connection) -> bool:
+    try:
+        with connection.begin_nested():
+            connection.exec_driver_sql(_PATIENCE)
+            connection.execute(_AWAIT_LOCK)
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != _NOT_IN_TIME:
+            raise
+        return False
+    return True
 
 
 def _driver(connection: Connection) -> psycopg.Connection[Any]:

@@ -84,6 +84,7 @@ check: setup  ## format, lint, types, import layers, generated files
 	node tools/upgrades/main.mjs check
 	python tools/generate_protobuf.py --check
 	python tools/write_abis.py --check
+	python -m tools.write_safe_releases --check
 	python tools/write_command_reference.py --check
 	node tools/vectors/generate.mjs tests/vectors --check
 
@@ -155,6 +156,7 @@ lock: $(STAMPS)/uv  ## resolve the locked versions again
 generate: setup  ## write the generated files again: protobuf, ABIs and code, vectors
 	python tools/generate_protobuf.py
 	python tools/write_abis.py
+	python -m tools.write_safe_releases
 	python tools/write_command_reference.py
 	node tools/vectors/generate.mjs tests/vectors
 

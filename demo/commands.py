@@ -39,13 +39,15 @@ class Settings:
         }
 
 
-def run(settings: Settings, *arguments: str | Path, expected: Sequence[int] = (0,)) -> str:
-    """Run ``chainkit`` to its end and return what it printed.
+def run(
+    settings: Settings, *arguments: str | Path, expected: Sequence[int] = (0,), typed: str = ""
+) -> str:
+    """Run ``chainkit`` to its end and return what it printed; ``typed`` is what a person types.
 
     Raises CommandFailed for an exit code that is not among the expected.
     """
     command = [CHAINKIT, *map(str, arguments)]
-    done = run_to_end(command, settings.environment)
+    done = run_to_end(command, settings.environment, typed=typed)
     if done.returncode not in expected:
         shown = f"chainkit {' '.join(map(str, arguments))}"
         wanted = " or ".join(map(str, expected))

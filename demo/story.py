@@ -16,10 +16,10 @@ from chainkit.errors import ChainkitError
 from chainkit.exports import files_of, read_manifest
 from demo.cheat import Injected, tamper
 from demo.commands import Settings, run, run_json
+from demo.council import Council, desired_nodes
 from demo.operators import Operator
 from demo.progress import say, stage
 from demo.summary import Summary, count_codes
-from localnet.accounts import write_council_keystore
 from localnet.anvil import Anvil
 from localnet.deployment import deploy, run_ape_script
 
@@ -60,9 +60,13 @@ class Story:
         self._operators = [
             Operator(name, folder / name, self._settings) for name in ("alice", "bob", "mallory")
         ]
-        self._council_keystore = folder / "council.json"
+        self._council = Council(self._settings, folder / "council", PASSWORD)
         self._injected: list[Injected] = []
         self._traffic: list[dict[str, int]] = []
+
+    @property
+    def _evidence(self) -> Path:
+        return self._folder / "evidence"
 
     @property
     def _honest(self) -> list[Operator]:
@@ -75,8 +79,8 @@ class Story:
     def play(self) -> None:
         """All stages in order."""
         stages = (
-            ("deploy", "deploy the contracts", self._deploy),
-            ("register", "register three nodes", self._register),
+            ("deploy", "deploy the contracts, and hand them to a Safe", self._deploy),
+            ("register", "register three nodes by one proposal", self._register),
             ("publish", "publish while three nodes index", self._publish),
             ("reorg", "force a reorg under the running indexers", self._reorg),
             ("settle", "publish on, and let the nodes catch up", self._settle),
@@ -84,7 +88,7 @@ class Story:
             ("export", "export the nodes and the chain", self._export),
             ("reconcile", "reconcile the nodes with the chain (Spark)", self._reconcile),
             ("report", "sign a misbehavior report, and verify it", self._report),
-            ("disable", "disable the faulty node", self._disable),
+            ("disable", "triage the evidence, and disable the faulty node", self._disable),
         )
         for number, (name, title, play) in enumerate(stages, 1):
             with stage(f"[{number}/{len(stages)}] {title}", self._summary.seconds, name):
@@ -97,17 +101,19 @@ class Story:
         record = json.loads(self._settings.record_path.read_text())
         for name, contract in sorted(record["contracts"].items()):
             say(f"{name} at {contract['address']}")
+        say(f"the council's Safe at {self._council.take_over(self._anvil)}")
 
     def _register(self) -> None:
-        write_council_keystore(self._council_keystore, PASSWORD)
-        for operator in self._operators:
-            keys = operator.make_key()
-            self._council(
-                "add",
-                *("--owner", keys["address"], "--public-key", keys["public_key"]),
-                *("--http-address", f"https://{operator.name}.example.org"),
-            )
-            operator.node_id = self._registered()[-1]["node_id"]
+        nodes = [
+            operator.make_key() | {"http_address": f"https://{operator.name}.example.org"}
+            for operator in self._operators
+        ]
+        desired = self._folder / "nodes.yaml"
+        desired.write_text(desired_nodes(nodes))
+        command = ("registry", "plan", desired, "--no-check-url")
+        self._council.decide("register", "three operators join", *command)
+        for operator, node in zip(self._operators, self._registered(), strict=True):
+            operator.node_id = node["node_id"]
             say(f"{operator.name} is node {operator.node_id}")
 
     def _publish(self) -> None:
@@ -191,7 +197,8 @@ class Story:
         altered = next((r for r in self._findings() if r["code"] == "ENVELOPE_ALTERED"), None)
         if altered is None:
             raise StageFailed("findings", "an altered envelope to report", "none")
-        report = self._folder / "report.pb"
+        report = self._evidence / "report.pb"
+        self._evidence.mkdir()
         run(
             self._settings,
             *("audit", "report-misbehavior", "--findings", self._folder / "audit"),
@@ -206,7 +213,7 @@ class Story:
 
     def _bundle(self) -> None:
         """The same without an endpoint: all that it rests on comes with it."""
-        bundles, chain = self._folder / "bundles", self._folder / "chain"
+        bundles, chain = self._evidence / "bundles", self._folder / "chain"
         source = (self._folder / "audit", "--chain", chain)
         run(self._settings, "audit", "bundle", *source, "--out", bundles)
         trusted = json.loads((self._folder / "audit" / "summary.json").read_text())["trust"]
@@ -218,7 +225,12 @@ class Story:
         say(f"and offline, from the block's hash: {verified['verdict']}")
 
     def _disable(self) -> None:
-        self._council("disable", str(self._faulty.node_id))
+        triage = ("council", "triage", self._evidence)
+        reason = f"node {self._faulty.node_id} served what the chain does not hold"
+        hash_ = self._council.decide("disable", reason, *triage)
+        trail = self._council.log()
+        self._summary.expect("proposals in the audit trail", self._council.decided, len(trail))
+        self._summary.expect("last proposal in the audit trail", hash_, trail[-1]["hash"])
         honest_ids = [operator.node_id for operator in self._honest]
         seen = [operator.enabled_nodes() for operator in self._honest]
         self._facts["node_disabled"] = all(ids == honest_ids for ids in seen)
@@ -227,10 +239,6 @@ class Story:
             say(f"{operator.name} now follows nodes {', '.join(map(str, ids))}")
 
     # ------------------------------------------------------------------ their means
-
-    def _council(self, *arguments: str) -> None:
-        sending = ("--broadcast", "--keystore", self._council_keystore)
-        run(self._settings, "registry", *arguments, *sending)
 
     def _registered(self) -> list[dict[str, Any]]:
         nodes: list[dict[str, Any]] = run_json(self._settings, "registry", "list")["nodes"]

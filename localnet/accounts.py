@@ -22,7 +22,7 @@ def development_account(number: int) -> LocalAccount:
     return account
 
 
-def write_council_keystore(path: Path, password: str) -> None:
-    """Write the council's key as a keystore, as the real council would hold its own."""
-    account = development_account(COUNCIL)
+def write_council_keystore(path: Path, password: str, number: int = COUNCIL) -> None:
+    """Write an account's key as a keystore, as the real council would hold its own."""
+    account = development_account(number)
     path.write_text(json.dumps(Account.encrypt(bytes(account.key), password)) + "\n")

@@ -83,9 +83,15 @@ def end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> int:
 
 
 def run_to_end(
-    command: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    typed: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command and return what it printed; an interruption ends it too."""
+    """Run a command with ``typed`` as its input, and return what it printed.
+
+    An interruption ends it too.
+    """
     process = None
     try:
         with interruptions_deferred():
@@ -93,13 +99,13 @@ def run_to_end(
                 command,
                 env=environment,
                 cwd=folder,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
                 preexec_fn=end_with_parent,
             )
-        output, errors = process.communicate()
+        output, errors = process.communicate(typed)
     except BaseException:
         if process is not None:
             end(process)

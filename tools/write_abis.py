@@ -38,6 +38,8 @@ Files = dict[str, str]
 _OUTPUT = ["abi", "storageLayout", "evm.bytecode.object", "evm.deployedBytecode"]
 _NAMESPACE = re.compile(r"@custom:storage-location\s+(erc7201:\S+)")
 _LAYOUTS = "layouts.sol"
+_NUMBERED = re.compile(r"(t_(?:struct|contract|enum|userDefinedValueType)\([^()]*\))\d+")
+_TYPE_FIELDS = ("type", "key", "value", "base")
 
 
 class Compilation:
@@ -85,6 +87,7 @@ class Compilation:
                 for id_, places in references.items()
             },
         }
+        content["layouts"] = {space: _layout(raw) for space, raw in self._layouts(name).items()}
         return content | ({"storage": self.storage(name)} if name in SEQUENCED_LOGS else {})
 
     def release(self, name: str, version: str) -> Json:
@@ -102,14 +105,18 @@ class Compilation:
 
     def storage(self, name: str) -> Json:
         """Return a contract's storage by namespace, with those of its bases (ERC-7201)."""
-        own = _members(self.contracts[name]["storageLayout"])
+        return {space: _members(raw) for space, raw in self._layouts(name).items()}
+
+    def _layouts(self, name: str) -> Json:
+        """Return the compiler's own layout of each namespace of a contract and its bases."""
+        own = self.contracts[name]["storageLayout"]
         layouts = self._namespaces()
         found = {
             namespace: layouts[namespace]
             for base in self._bases(name)
             for namespace in _structs(base)
         }
-        return found | ({"": own} if own else {})
+        return found | ({"": own} if own["storage"] else {})
 
     def _bases(self, name: str) -> Iterator[Json]:
         contracts = {
@@ -128,7 +135,7 @@ class Compilation:
 
     @cache  # noqa: B019 -- one compilation lives as long as the program
     def _namespaces(self) -> Json:
-        """Return the members of every namespace.
+        """Return the layout of every namespace.
 
         solc lays out variables only, and a namespace's struct is the type of none: so a contract
         that has one of each is compiled.
@@ -151,7 +158,7 @@ class Compilation:
         output = self._compile(content, {_LAYOUTS: {"*": ["storageLayout"]}})
         layouts = output["contracts"][_LAYOUTS]
         return {
-            namespace: _namespace_members(layouts[f"Layout{index}"]["storageLayout"])
+            namespace: _within(layouts[f"Layout{index}"]["storageLayout"])
             for index, namespace in enumerate(structs)
         }
 
@@ -186,10 +193,34 @@ def _structs(contract: Json) -> dict[str, str]:
     return found
 
 
-def _namespace_members(layout: Json) -> list[Json]:
+def _within(layout: Json) -> Json:
+    """Return the layout of the one struct that a contract consists of."""
     (variable,) = layout["storage"]
-    struct = layout["types"][variable["type"]]
-    return _members({"storage": struct["members"], "types": layout["types"]})
+    members = layout["types"][variable["type"]]["members"]
+    return {"storage": members, "types": layout["types"]}
+
+
+def _layout(raw: Json) -> Json:
+    """Return what `chainkit.storage_layout` reads of a layout, the same for the same contract.
+
+    The compiler numbers structs, contracts and enums anew with each other file that it is given.
+    """
+    types = {_type_name(name): _named_types(content) for name, content in raw["types"].items()}
+    if len(types) < len(raw["types"]):
+        raise ValueError(f"two types of one name among {sorted(raw['types'])}")
+    return {"storage": [_named_types(variable) for variable in raw["storage"]], "types": types}
+
+
+def _named_types(content: Json) -> Json:
+    """Return a variable or a type with its types by name, without the compiler's numbers."""
+    kept = {key: value for key, value in content.items() if key not in ("astId", "contract")}
+    named = {key: _type_name(kept[key]) for key in _TYPE_FIELDS if key in kept}
+    members = [_named_types(member) for member in kept.get("members", [])]
+    return kept | named | ({"members": members} if members else {})
+
+
+def _type_name(type_: str) -> str:
+    return _NUMBERED.sub(r"\1", type_)
 
 
 def _members(layout: Json) -> list[Json]:

@@ -18,7 +18,7 @@ from eth_utils.abi import collapse_if_tuple
 from chainkit import __version__
 from chainkit.parameters import SEQUENCED_LOGS
 from chainkit.signatures import keccak256
-from chainkit.storage_layout import Storage, parse_storage
+from chainkit.storage_layout import Layout, Storage, parse_layout, parse_storage
 
 CONTRACTS: Final = (*SEQUENCED_LOGS, "NodeRegistry", "OriginatorSequence", "SequencedLogProxy")
 """All contracts that are deployed."""
@@ -44,6 +44,8 @@ class Artifact:
     immutables: Positions
     storage: Storage
     """Empty for a contract without storage, and for those that cannot be upgraded."""
+    layouts: Mapping[str, Layout]
+    """By namespace as in ``storage``, of every contract, with what is within each type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ def artifact(name: str) -> Artifact:
         masked_code=bytes.fromhex(content["runtime_code"][2:]),
         immutables=_parse_positions(content["immutables"]),
         storage=parse_storage(content.get("storage", {})),
+        layouts={space: parse_layout(layout) for space, layout in content["layouts"].items()},
     )
 
 

@@ -19,6 +19,9 @@ DEFAULT_ADMIN_ROLE: Final = bytes(32)
 LOCKED: Final = 2**64 - 1
 """What Initializable's slot holds in an implementation: nobody can initialize it any more."""
 
+_DELEGATION: Final = b"\xef\x01\x00"
+"""EIP-7702: code that lets an account with a key act through a contract, and is no contract."""
+
 
 def erc1967_slot(name: str) -> int:
     """Return the slot in which ERC-1967 keeps ``implementation``, ``admin`` or ``beacon``."""
@@ -45,6 +48,11 @@ class ContractState:
     def code(self, address: bytes) -> bytes:
         """Return the runtime code at an address, empty if there is none."""
         return self.endpoint.code(address, self.block)
+
+    def is_contract(self, address: bytes) -> bool:
+        """Whether code stands at an address, so that no key signs for it, such as a Safe's."""
+        code = self.code(address)
+        return bool(code) and not code.startswith(_DELEGATION)
 
     def word(self, address: bytes, slot: int) -> int:
         """Return one slot of a contract's storage."""

@@ -19,6 +19,8 @@
     │       ├── WrongChain
     │       ├── RefusedRequest
     │       │   └── AccessRefused
+    │       ├── NoTracing
+    │       ├── UndecodedState
     │       ├── TransactionFailed
     │       └── ReorgTooDeep
     └── StoreError               a database or an export that cannot be read or written
@@ -117,6 +119,14 @@ class RefusedRequest(FatalChainError):
 
 class AccessRefused(RefusedRequest):
     """HTTP itself refuses, as for a revoked key: no matter what is asked."""
+
+
+class NoTracing(FatalChainError):
+    """The endpoint cannot tell what a transaction would change, though it can call it."""
+
+
+class UndecodedState(FatalChainError):
+    """A transaction would change what nobody can name: ``got`` lists all of it."""
 
 
 class TransactionFailed(FatalChainError):

@@ -69,10 +69,20 @@ class ContractInterface:
             _hash(item)[:SELECTOR_LENGTH]: item for item in [*errors, *_SOLIDITY_ERRORS]
         }
 
+    def selector(self, function: str) -> bytes:
+        """Return the first four bytes of every call of a function."""
+        return _hash(self._functions[function])[:SELECTOR_LENGTH]
+
+    def inputs(self, function: str) -> dict[str, str]:
+        """Return the types of a function's arguments by name, in its order."""
+        entry = self._functions[function]
+        names = (item["name"] for item in entry["inputs"])
+        return dict(zip(names, _types(entry["inputs"]), strict=True))
+
     def encode(self, function: str, *arguments: Any) -> bytes:
         """Return the calldata of a call."""
         entry = self._functions[function]
-        return _hash(entry)[:SELECTOR_LENGTH] + _CODEC.encode(_types(entry["inputs"]), arguments)
+        return self.selector(function) + _CODEC.encode(_types(entry["inputs"]), arguments)
 
     def arguments(self, function: str, calldata: bytes) -> dict[str, Any]:
         """Return the arguments by name that calldata of a function holds.

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+Encoding = Literal["inplace", "mapping", "dynamic_array", "bytes"]
+"""How a type lies in storage, in the compiler's words; ``bytes`` are strings, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +92,58 @@ def parse_storage(content: Mapping[str, Any]) -> Storage:
         namespace: tuple(StorageMember(**member) for member in members)
         for namespace, members in content.items()
     }
+
+
+@dataclass(frozen=True, slots=True)
+class StoredType:
+    """A type, as the compiler puts it into storage."""
+
+    label: str
+    """In Solidity's words."""
+    encoding: Encoding
+    size: int
+    """Bytes where the variable itself stands, not where a mapping or a list keeps its values."""
+    members: Layout = ()
+    """Of a struct, which begins at slot 0."""
+    key: str = ""
+    """Of a mapping, in Solidity's words."""
+    element: StoredType | None = None
+    """What a mapping or an array holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVariable:
+    """A variable, or a member of a struct."""
+
+    label: str
+    slot: int
+    """From the first slot of its namespace or struct."""
+    offset: int
+    """Bytes from the low end of the slot."""
+    type: StoredType
+
+
+Layout = tuple[StoredVariable, ...]
+"""Variables in the order of their slots."""
+
+
+def parse_layout(content: Mapping[str, Any]) -> Layout:
+    """Build a layout from the compiler's ``storageLayout``; every type must be among its types."""
+    return tuple(_variable(each, content["types"]) for each in content["storage"])
+
+
+def _variable(content: Mapping[str, Any], types: Mapping[str, Any]) -> StoredVariable:
+    type_ = _stored_type(types[content["type"]], types)
+    return StoredVariable(content["label"], int(content["slot"]), int(content["offset"]), type_)
+
+
+def _stored_type(content: Mapping[str, Any], types: Mapping[str, Any]) -> StoredType:
+    element = content.get("value", content.get("base"))
+    return StoredType(
+        label=content["label"],
+        encoding=content["encoding"],
+        size=int(content["numberOfBytes"]),
+        members=tuple(_variable(each, types) for each in content.get("members", ())),
+        key=types[content["key"]]["label"] if "key" in content else "",
+        element=None if element is None else _stored_type(types[element], types),
+    )

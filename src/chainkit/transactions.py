@@ -13,7 +13,6 @@ from chainkit.errors import (
     RetryableChainError,
     TransactionFailed,
 )
-from chainkit.signatures import keccak256
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockHeader, BlockReference, Log
 
 RECEIPT_TIMEOUT_SECONDS: Final = 120.0
@@ -110,37 +109,28 @@ def transaction_count(endpoint: Endpoint, sender: str) -> int:
     return _quantity(endpoint, "eth_getTransactionCount", sender, "latest")
 
 
-def sign_transaction(
-    endpoint: Endpoint,
-    secret: bytes,
-    chain_id: int,
-    to: bytes | None,
-    calldata: bytes,
-    gas: int,
-) -> SignedTransaction:
-    """Sign an EIP-1559 call without value, with the sender's next nonce and today's fees.
+def draft_transaction(
+    endpoint: Endpoint, sender: str, chain_id: int, to: bytes | None, calldata: bytes, gas: int
+) -> dict[str, Any]:
+    """Return an EIP-1559 call for a signer, by Ethereum's names; ``to`` and ``data`` are bytes.
 
-    ``to`` is None to deploy a contract, whose creation code is the calldata.
-
-    ``gas`` is the estimate; a quarter is added. Raises RefusedRequest where transactions of
-    the sender still wait: a new one would replace one of them, or hang behind it.
+    It has the sender's next nonce and today's fees, and ``to`` only unless that is None. ``gas`` is
+    the estimate; a quarter is added. Raises RefusedRequest where transactions of the sender still
+    wait: a new one would replace one of them, or hang behind it.
     """
-    from eth_account import Account
-
-    sender = Account.from_key(secret).address
     nonce = next_nonce(endpoint, sender)
     tip, maximum = _fees(endpoint)
-    transaction = {
+    return {
+        "type": 2,
         "chainId": chain_id,
         "nonce": nonce,
         **({} if to is None else {"to": to}),
+        "value": 0,
         "data": calldata,
         "gas": gas + gas // 4,
         "maxPriorityFeePerGas": tip,
         "maxFeePerGas": maximum,
     }
-    raw = bytes(Account.sign_transaction(transaction, secret).raw_transaction)
-    return SignedTransaction(raw, keccak256(raw))
 
 
 def send_transaction(endpoint: Endpoint, signed: SignedTransaction) -> None:

@@ -18,23 +18,27 @@ from chainkit.artifacts import (
     creation_code,
     identify_release,
     releases,
-    runtime_code,
 )
 from chainkit.chain import Endpoint, parse_bytes
-from chainkit.comparison import code_words
-from chainkit.contract_state import INITIALIZABLE_SLOT, LOCKED, ContractState
+from chainkit.changes import sign_call
+from chainkit.contract_state import INITIALIZABLE_SLOT, ContractState
 from chainkit.deployment import DeployedContract, DeploymentRecord
 from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
+from chainkit.implementation import (
+    check_implementation,
+    implementation_code,
+    initialization_words,
+)
 from chainkit.interface import shipped_interface
 from chainkit.parameters import PayloadBounds
-from chainkit.signatures import SigningKey, address_of, keccak256
+from chainkit.signatures import keccak256
+from chainkit.signing import Signer
 from chainkit.storage_layout import StorageChange, compare_storage
 from chainkit.transactions import (
     RECEIPT_TIMEOUT_SECONDS,
     Receipt,
     estimate_gas,
     send_transaction,
-    sign_transaction,
     wait_for_receipt,
 )
 from chainkit.types import ADDRESS_LENGTH, BlockReference
@@ -44,7 +48,6 @@ from chainkit.upgrade_simulation import (
     simulate_upgrade,
     upgrade_calldata,
 )
-from chainkit.verification import implementation_immutables, initialization_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +148,11 @@ def plan_upgrade(
     if release and release.masked_code_hash == releases(name)[0].masked_code_hash:
         got = f"{release.version}: nothing to upgrade at block {block}"
         raise ConfigurationError(f"code of {name}", "another than this package's", got)
-    code = _package_code(record, name, implementation or STAND_IN)
+    sequence = record.originator_sequence.address
+    code = implementation_code(name, implementation or STAND_IN, sequence)
     administrators = _administrators(state, name, proxy)
     sender, calldata, gas, is_simulated = administrators[0], None, None, True
     if implementation is None:
-        sequence = record.originator_sequence.address
         try:
             simulate_undeployed_upgrade(state, name, proxy, code, sequence, sender)
         except ConfigurationError:
@@ -157,7 +160,7 @@ def plan_upgrade(
                 raise
             is_simulated = False
     else:
-        _check_implementation(state, name, implementation, code)
+        check_implementation(state, name, implementation, sequence)
         simulate_upgrade(state, name, proxy, implementation, sender)
         calldata = upgrade_calldata(name, implementation)
         gas = estimate_gas(endpoint, proxy, calldata, sender, block)
@@ -178,19 +181,18 @@ def plan_upgrade(
     )
 
 
-def check_administrator(plan: UpgradePlan, secret: bytes) -> None:
-    """Raise ConfigurationError if a key is no administrator's."""
-    sender = address_of(SigningKey(secret).public_key)
-    if sender not in plan.administrators:
+def check_administrator(plan: UpgradePlan, signer: Signer) -> None:
+    """Raise ConfigurationError if a signer is no administrator."""
+    if signer.address not in plan.administrators:
         expected = f"an administrator of {plan.name} ({', '.join(plan.administrators)})"
-        raise ConfigurationError("keystore", expected, sender)
+        raise ConfigurationError(signer.label, expected, signer.address)
 
 
 def deploy_implementation(
     endpoint: Endpoint,
     record: DeploymentRecord,
     name: str,
-    secret: bytes,
+    signer: Signer,
     timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS,
 ) -> DeployedContract:
     """Deploy this package's implementation for a log; any account can, it gets no power by it.
@@ -199,9 +201,8 @@ def deploy_implementation(
     """
     sequence = to_checksum_address(record.originator_sequence.address)
     data = creation_code(name) + encode(["address"], [sequence])
-    sender = address_of(SigningKey(secret).public_key)
-    gas = estimate_gas(endpoint, None, data, sender, endpoint.head().reference)
-    signed = sign_transaction(endpoint, secret, record.chain_id, None, data, gas)
+    gas = estimate_gas(endpoint, None, data, signer.address, endpoint.head().reference)
+    signed = sign_call(endpoint, signer, record.chain_id, None, data, gas)
     send_transaction(endpoint, signed)
     receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
     if not receipt.succeeded:
@@ -211,8 +212,8 @@ def deploy_implementation(
     answer = endpoint.receipt(signed.hash)
     address = endpoint.parsed(subject, _created_address, answer)
     block = receipt.block.reference
-    _check_implementation(
-        ContractState(endpoint, block), name, address, _package_code(record, name, address)
+    check_implementation(
+        ContractState(endpoint, block), name, address, record.originator_sequence.address
     )
     return DeployedContract(name, address, block.number, signed.hash)
 
@@ -221,7 +222,7 @@ def execute_upgrade(
     endpoint: Endpoint,
     record: DeploymentRecord,
     plan: UpgradePlan,
-    secret: bytes,
+    signer: Signer,
     timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS,
 ) -> Receipt:
     """Send a plan's upgrade and prove from the chain that it changed the code and nothing else.
@@ -229,11 +230,9 @@ def execute_upgrade(
     Raises TransactionFailed where the transaction reverted or is not mined in time, where the proxy
     runs another implementation afterwards, or where what an upgrade must leave is another.
     """
-    check_administrator(plan, secret)
+    check_administrator(plan, signer)
     assert plan.implementation and plan.calldata and plan.gas, "an implementation is deployed"
-    signed = sign_transaction(
-        endpoint, secret, record.chain_id, plan.proxy, plan.calldata, plan.gas
-    )
+    signed = sign_call(endpoint, signer, record.chain_id, plan.proxy, plan.calldata, plan.gas)
     send_transaction(endpoint, signed)
     receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
     place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"
@@ -275,23 +274,6 @@ def _administrators(state: ContractState, name: str, proxy: bytes) -> tuple[str,
     if not found:
         raise state.endpoint.inconsistent(f"administrators of {name}", "at least one", "none")
     return found
-
-
-def _package_code(record: DeploymentRecord, name: str, address: bytes) -> bytes:
-    return runtime_code(name, implementation_immutables(record, address))
-
-
-def _check_implementation(state: ContractState, name: str, address: bytes, expected: bytes) -> None:
-    """Raise ConfigurationError unless this package's creation code made what stands there."""
-    subject, found = f"code at {to_checksum_address(address)}", state.code(address)
-    if found != expected:
-        words = f"this package's {name}, {code_words(expected)}"
-        raise ConfigurationError(subject, words, code_words(found), f"block {state.block}")
-    # The same runtime code can be put there without the constructor, which locks it.
-    word = state.word(address, INITIALIZABLE_SLOT)
-    if word != LOCKED:
-        words = initialization_words(word)
-        raise ConfigurationError(f"initialization of {subject}", "locked", words)
 
 
 def _failure(endpoint: Endpoint, plan: UpgradePlan, parent: BlockReference) -> str:

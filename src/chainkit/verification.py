@@ -30,6 +30,7 @@ from chainkit.contract_state import (
 from chainkit.creation import compare_creations
 from chainkit.deployment import DeployedContract, DeploymentRecord, RecordedParameters
 from chainkit.errors import ConfigurationError
+from chainkit.implementation import initialization_words
 from chainkit.parameters import Parameters
 from chainkit.types import ADDRESS_LENGTH, BlockReference, TopicKind
 
@@ -41,9 +42,6 @@ TOPIC_KINDS: Final = {
 
 _NOBODY: Final = to_checksum_address(bytes(ADDRESS_LENGTH))
 _NOTHING: Final = "nothing"
-
-_DELEGATION: Final = b"\xef\x01\x00"
-"""EIP-7702: code that lets an account with a key act through a contract, and is no contract."""
 
 
 Comparing = Generator[Comparison, None, bool]
@@ -73,10 +71,8 @@ def compare_accounts(
         ("message admin", parameters.message_admin, parameters.message_admin_is_contract),
         ("registry owner", parameters.registry_owner, parameters.registry_owner_is_contract),
     ):
-        code = state.code(address)
-        has_code = bool(code) and not code.startswith(_DELEGATION)
         subject = f"kind of {name} {to_checksum_address(address)}"
-        yield Comparison(subject, _kind(is_contract), _kind(has_code))
+        yield Comparison(subject, _kind(is_contract), _kind(state.is_contract(address)))
 
 
 def require_all(comparisons: Iterable[Comparison]) -> None:
@@ -95,13 +91,6 @@ def implementation_of(proxy: DeployedContract) -> bytes:
 def implementation_immutables(record: DeploymentRecord, address: bytes) -> dict[str, bytes]:
     """Return what an implementation of this deployment must hold, if it stands at an address."""
     return {"__self": address, "originatorSequence": record.originator_sequence.address}
-
-
-def initialization_words(word: int) -> str:
-    """Say what the slot of OpenZeppelin's Initializable holds."""
-    if word > LOCKED:
-        return "being initialized"
-    return {0: "not initialized", LOCKED: "locked"}.get(word, f"initialized, version {word}")
 
 
 class _Comparisons:

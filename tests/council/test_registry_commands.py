@@ -9,35 +9,26 @@ from pathlib import Path
 import eth_abi
 import pytest
 
-from chainkit.errors import RefusedRequest, TransactionFailed
-from chainkit.registry import Registry, execute_plan, plan_add, sign_plan
-from chainkit.signatures import SigningKey, keccak256
+from chainkit.calls.checks import HTTP_ADDRESS_MAXIMUM
+from chainkit.errors import RefusedRequest
+from chainkit.registry import Registry
+from chainkit.signatures import address_of, keccak256
 from support.chain import REGISTRY_OWNER, LocalChain, dev_address, dev_secret
-from support.command_line import Outcome, run, write_keystore
-
-KEYS = [SigningKey(bytes(31) + bytes([number])).public_key for number in range(1, 6)]
-OPERATOR = dev_address(5)
-URL = "https://node.example"
-
-
-def registry_command(chain: LocalChain, *arguments: object) -> Outcome:
-    return run("registry", *arguments, "--rpc", chain.url, "--deployment", chain.record_path)
-
-
-def add_arguments(key: bytes, url: str = URL) -> list[str]:
-    return ["add", "--owner", OPERATOR, "--public-key", "0x" + key.hex(), "--http-address", url]
-
-
-def nonces(chain: LocalChain) -> list[str]:
-    accounts = [dev_address(number) for number in range(10)]
-    return [
-        chain.anvil.request("eth_getTransactionCount", account, "pending") for account in accounts
-    ]
+from support.command_line import run, write_keystore
+from support.registry_commands import (
+    KEYS,
+    OPERATOR,
+    URL,
+    add_arguments,
+    registry_command,
+    sent_by,
+    standing,
+)
 
 
 @pytest.fixture
 def owner_options(tmp_path: Path) -> list[str]:
-    return ["--broadcast", *write_keystore(tmp_path, dev_secret(REGISTRY_OWNER))]
+    return sent_by(tmp_path, REGISTRY_OWNER)
 
 
 def test_round_trip__add_list_show_disable_enable__each_is_read_back(
@@ -46,6 +37,7 @@ def test_round_trip__add_list_show_disable_enable__each_is_read_back(
     added = registry_command(local_chain, *add_arguments(KEYS[0]), *owner_options)
     assert added.code == 0, added.err
     assert "read back as planned" in added.out
+    assert "node id         100\n" in added.out
 
     shown = registry_command(local_chain, "show", 100, "--json").content
     assert shown["signing_key"] == "0x" + KEYS[0].hex()
@@ -69,32 +61,39 @@ def test_round_trip__add_list_show_disable_enable__each_is_read_back(
 
 def test_dry_run__every_change__shows_it_and_changes_nothing(local_chain: LocalChain) -> None:
     local_chain.add_node(OPERATOR, KEYS[0], URL)
-    before = (local_chain.head(), nonces(local_chain))
+    before = standing(local_chain)
 
     added = registry_command(local_chain, *add_arguments(KEYS[1]))
     disabled = registry_command(local_chain, "disable", 100)
     as_json = registry_command(local_chain, "disable", 100, "--json")
 
-    assert (local_chain.head(), nonces(local_chain)) == before
+    assert standing(local_chain) == before
     assert (added.code, disabled.code) == (0, 0)
     for outcome in (added, disabled):
         assert outcome.out.endswith("nothing was sent; add --broadcast --keystore FILE to send\n")
         assert max(map(len, outcome.out.splitlines())) <= 100
-    assert "node 200 status: (none) -> enabled" in added.out
+    assert f"node of key {address_of(KEYS[1])} status: (none) -> enabled" in added.out
     assert "node 100 status: enabled -> disabled" in disabled.out
     content = as_json.content
-    calldata = bytes.fromhex(content["calldata"][2:])
+    (call,) = content["calls"]
+    calldata = bytes.fromhex(call["calldata"][2:])
     assert content["sent"] is False
     assert content["chain_id"] == local_chain.record.chain_id
-    assert content["calldata_keccak256"] == "0x" + keccak256(calldata).hex()
-    assert content["calldata_keccak256"] in disabled.out
+    assert call["calldata_keccak256"] == "0x" + keccak256(calldata).hex()
+    assert call["calldata_keccak256"] in disabled.out
     assert eth_abi.decode(["uint256", "bool"], calldata[4:]) == (100, False)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["enable", 100], "another status, got enabled already"),
+        (["enable", 100], "one that changes something, got node 100 status: enabled already"),
+        (["close-updates"], "address updates: closed already"),
+        (["transfer", 100, "--to", OPERATOR], f"node 100 holder: {OPERATOR} already"),
+        (["transfer", 200, "--to", OPERATOR], "expected a registered node"),
+        (["transfer", 100, "--to", "0x" + 40 * "0"], "--to: expected an account"),
+        (["history", 200], "expected a registered node"),
+        (["history", "--from-block", 10**9], "--from-block: expected a height from"),
         (["disable", 200], "expected a registered node"),
         (["show", 200], "expected a registered node"),
         (add_arguments(KEYS[0]), "the key of node 100"),
@@ -105,27 +104,32 @@ def test_dry_run__every_change__shows_it_and_changes_nothing(local_chain: LocalC
         (["list", "--block", 0], "a height from"),
         (["list", "--block", 10**9], "(the head)"),
         (["disable", 100, "--broadcast"], "--broadcast needs --keystore"),
+        (["hand-over"], "give either --to ADDRESS or --withdraw"),
+        (["hand-over", "--to", OPERATOR, "--withdraw"], "give either"),
+        (["hand-over", "--to", dev_address(REGISTRY_OWNER)], "another account, got the owner"),
+        (["hand-over", "--withdraw"], "pending owner: (none) already"),
+        (["accept"], "an account that ownership is offered to"),
     ],
 )
 def test_command__changes_nothing_or_cannot_be__is_refused(
     local_chain: LocalChain, arguments: list[object], words: str
 ) -> None:
     local_chain.add_node(OPERATOR, KEYS[0], URL)
-    before = (local_chain.head(), nonces(local_chain))
+    before = standing(local_chain)
 
     outcome = registry_command(local_chain, *arguments)
 
     assert outcome.code == 2
     assert words in outcome.err
     assert outcome.err.replace("\n", "").isprintable()
-    assert (local_chain.head(), nonces(local_chain)) == before
+    assert standing(local_chain) == before
 
 
 def test_broadcast__key_is_not_the_owners__is_refused_before_sending(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
     local_chain.add_node(OPERATOR, KEYS[0], URL)
-    before = (local_chain.head(), nonces(local_chain))
+    before = standing(local_chain)
     stranger = write_keystore(tmp_path, dev_secret(3))
 
     outcome = registry_command(local_chain, "disable", 100, "--broadcast", *stranger)
@@ -133,7 +137,44 @@ def test_broadcast__key_is_not_the_owners__is_refused_before_sending(
     assert outcome.code == 2
     owner = dev_address(REGISTRY_OWNER)
     assert f"keystore: expected the registry's owner {owner}, got {dev_address(3)}" in outcome.err
-    assert (local_chain.head(), nonces(local_chain)) == before
+    assert standing(local_chain) == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["disable", 100], ["transfer", 100, "--to", dev_address(6)], ["open-updates"]],
+    ids=lambda arguments: str(arguments[0]),
+)
+def test_broadcast__owner_is_a_contract__is_refused_before_a_key_is_read(
+    local_chain: LocalChain, tmp_path: Path, arguments: list[object]
+) -> None:
+    local_chain.add_node(OPERATOR, KEYS[0], URL)
+    local_chain.anvil.request("anvil_setCode", dev_address(REGISTRY_OWNER), "0xfe")
+    before = standing(local_chain)
+
+    dry = registry_command(local_chain, *arguments)
+    sent = registry_command(
+        local_chain, *arguments, "--broadcast", "--keystore", tmp_path / "none.json"
+    )
+
+    assert dry.code == 0, dry.err
+    assert "(the registry's owner, a contract)" in dry.out
+    assert dry.out.endswith("add --propose FILE to draft it\n")
+    assert sent.code == 2
+    assert "a contract: use --propose FILE" in sent.err
+    assert standing(local_chain) == before
+
+
+def test_broadcast__owner_delegates_by_eip_7702__is_an_account_and_sends(
+    local_chain: LocalChain, owner_options: list[str]
+) -> None:
+    local_chain.add_node(OPERATOR, KEYS[0], URL)
+    delegation = "0xef0100" + local_chain.record.group_messages.address.hex()
+    local_chain.anvil.request("anvil_setCode", dev_address(REGISTRY_OWNER), delegation)
+
+    outcome = registry_command(local_chain, "disable", 100, *owner_options)
+
+    assert outcome.code == 0, outcome.err
 
 
 def test_broadcast__not_mined_in_time__fails_and_a_second_one_is_refused(
@@ -186,30 +227,16 @@ def test_call__reverts__is_told_in_the_contracts_words(local_chain: LocalChain) 
     assert words == f"OwnableUnauthorizedAccount(account={stranger})"
 
 
-def test_execute__key_was_taken_meanwhile__fails_in_the_contracts_words(
-    local_chain: LocalChain,
+def test_add__as_json__tells_the_id_that_the_registry_gave(
+    local_chain: LocalChain, owner_options: list[str]
 ) -> None:
-    registry = Registry(local_chain.endpoint, local_chain.record.node_registry.address)
-    plan = plan_add(registry, local_chain.head().reference, OPERATOR, KEYS[0], URL)
-    local_chain.add_node(OPERATOR, KEYS[0], URL)
-    secret = dev_secret(REGISTRY_OWNER)
-    signed = sign_plan(registry, plan, local_chain.record.chain_id, secret)
-
-    with pytest.raises(TransactionFailed, match=r"SigningKeyAlreadyUsed\(nodeId=100\)"):
-        execute_plan(registry, plan, signed, timeout_seconds=10)
-
-
-def test_execute__another_node_was_added_meanwhile__fails_as_not_planned(
-    local_chain: LocalChain,
-) -> None:
-    registry = Registry(local_chain.endpoint, local_chain.record.node_registry.address)
-    plan = plan_add(registry, local_chain.head().reference, OPERATOR, KEYS[0], URL)
     local_chain.add_node(OPERATOR, KEYS[1], URL)
-    secret = dev_secret(REGISTRY_OWNER)
-    signed = sign_plan(registry, plan, local_chain.record.chain_id, secret)
 
-    with pytest.raises(TransactionFailed, match="NodeUpdated with the planned node"):
-        execute_plan(registry, plan, signed, timeout_seconds=10)
+    dry = registry_command(local_chain, *add_arguments(KEYS[0]), "--json").content
+    added = registry_command(local_chain, *add_arguments(KEYS[0]), "--json", *owner_options).content
+
+    assert "node_id" not in dry
+    assert (added["sent"], added["node_id"]) == (True, 200)
 
 
 def test_list__addresses_with_escapes_and_no_utf_8__are_shown_harmless(
@@ -230,3 +257,22 @@ def test_list__addresses_with_escapes_and_no_utf_8__are_shown_harmless(
     for outcome in (listed, shown, disabled):
         assert outcome.code == 0, outcome.err
         assert outcome.out.replace("\n", "").isprintable()
+
+
+def test_add__url_of_the_greatest_length__is_accepted_as_by_the_contract(
+    local_chain: LocalChain,
+) -> None:
+    registry = Registry(local_chain.endpoint, local_chain.record.node_registry.address)
+    (maximum,) = registry.interface.call(
+        registry.endpoint, registry.address, local_chain.head().reference, "maxHttpAddressLength"
+    )
+    longest = "https://a.example/" + (maximum - 18) * "a"
+
+    local_chain.add_node(OPERATOR, KEYS[1], longest)
+    listed = registry_command(local_chain, "list").out
+
+    assert maximum == HTTP_ADDRESS_MAXIMUM
+    assert max(map(len, listed.splitlines())) <= 100
+    assert longest in "".join(listed.split())
+    assert registry_command(local_chain, *add_arguments(KEYS[0], longest)).code == 0
+    assert registry_command(local_chain, *add_arguments(KEYS[0], longest + "a")).code == 2

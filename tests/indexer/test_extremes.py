@@ -16,9 +16,10 @@ from chainkit_indexer.types import Advanced, Idle
 from localnet.deployment import PARAMETERS
 from support import payloads
 from support.branches import GROUP, INBOX
-from support.chain import Deployment, LocalChain, dev_address, dev_secret, redeployed
+from support.chain import Deployment, LocalChain, dev_address, redeployed
 from support.follower import Follower, clean_run
 from support.honest_rows import chain_tables, rows_of
+from support.signers import dev_signer
 from support.tampering import ADMINISTRATOR, call_as
 from support.vectors import from_hex, load
 
@@ -109,8 +110,8 @@ def test_follow__largest_payloads_and_empty_ones__keeps_every_byte(
 
 def upgrade(chain: LocalChain) -> None:
     """Let the proxy of GroupMessages run another contract, of the same code."""
-    record, secret = chain.record, dev_secret(ADMINISTRATOR)
-    new = deploy_implementation(chain.endpoint, record, "GroupMessages", secret)
+    record, signer = chain.record, dev_signer(ADMINISTRATOR)
+    new = deploy_implementation(chain.endpoint, record, "GroupMessages", signer)
     proxy, address = record.group_messages.address, "0x" + new.address.hex()
     call_as(chain, ADMINISTRATOR, "GroupMessages", proxy, "upgradeToAndCall", address, b"")
 

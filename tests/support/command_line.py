@@ -30,13 +30,14 @@ class Outcome:
         return json.loads(self.out)
 
 
-def run(*arguments: object) -> Outcome:
-    """Run ``chainkit`` with arguments, through its own error handling."""
+def run(*arguments: object, typed: str = "") -> Outcome:
+    """Run ``chainkit`` with arguments, through its own error handling; ``typed`` is its input."""
     out, err = io.StringIO(), io.StringIO()
     argv = ["chainkit", *map(str, arguments)]
     code: object = 0
     with (
         mock.patch.object(sys, "argv", argv),
+        mock.patch.object(sys, "stdin", io.StringIO(typed)),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):

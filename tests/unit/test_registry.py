@@ -1,74 +1,37 @@
-"""Reads, plans and their proof, over a registry in memory."""
+"""Reads of the registry, and what a call of it may be made of, over a registry in memory."""
 
 from dataclasses import replace
-from typing import Any
 
 import eth_abi
 import pytest
 
-from chainkit.errors import (
-    ConfigurationError,
-    InconsistentAnswer,
-    RefusedRequest,
-    TransactionFailed,
-)
+from chainkit.calls.checks import HTTP_ADDRESS_MAXIMUM, check_no_contract_of_ours
+from chainkit.errors import ConfigurationError, InconsistentAnswer, RefusedRequest
 from chainkit.registry import (
     PAGE_SIZE,
-    Plan,
     RegisteredNode,
+    check_account,
     check_http_address,
-    execute_plan,
+    check_public_key,
     node_facts,
-    plan_add,
-    plan_set_status,
-    sign_plan,
 )
-from chainkit.signatures import keccak256
-from chainkit.transactions import SignedTransaction
+from chainkit.signatures import address_of
 from chainkit.types import Node
 from support.fake_endpoint import RpcError
 from support.fake_registry import (
-    ADDRESS,
     HOLDER,
+    OTHER_CONTRACTS,
     OWNER_ADDRESS,
+    RECORD,
     FakeRegistry,
     block,
     block_hash,
-    entry,
     hexed,
     node_key,
-    reverted,
-    selector,
 )
 
 NEW_KEY = node_key(9).public_key
 URL = "https://node.example"
-SIGNED = SignedTransaction(b"\x02raw", keccak256(b"\x02raw"))
-NODE_UPDATED = "0x" + keccak256(b"NodeUpdated(uint256,(bytes,string,bool))").hex()
-
-
-def receipt(*logs: dict[str, Any], status: str = "0x1") -> dict[str, Any]:
-    return {
-        "transactionHash": "0x" + SIGNED.hash.hex(),
-        "status": status,
-        "to": "0x" + ADDRESS.hex(),
-        "blockNumber": "0x14",
-        "blockHash": "0x" + block_hash(20).hex(),
-        "logs": list(logs),
-    }
-
-
-def updated_log(node: Node, address: bytes = ADDRESS) -> dict[str, Any]:
-    return {
-        "address": "0x" + address.hex(),
-        "topics": [NODE_UPDATED],
-        "data": hexed(["uint256", "(bytes,bytes,bool)"], node.node_id, entry(node)),
-        "blockNumber": "0x14",
-        "blockHash": "0x" + block_hash(20).hex(),
-        "transactionHash": "0x" + SIGNED.hash.hex(),
-        "transactionIndex": "0x0",
-        "logIndex": "0x0",
-    }
 
 
 def test_nodes__more_than_a_page__are_all_read_at_the_block() -> None:
@@ -112,43 +75,23 @@ def test_find_node__refused_for_another_reason__is_not_an_unknown_node() -> None
         fake.registry().find_node(100, block())
 
 
-def test_plan_set_status__enabled_node__disables_and_nothing_else() -> None:
+def test_registered_nodes__two_holders__each_is_read_at_the_block() -> None:
+    fake = FakeRegistry(holders={200: OWNER_ADDRESS})
+
+    found = fake.registry().registered_nodes(block(12))
+
+    assert [each.node for each in found] == fake.nodes
+    assert [each.holder for each in found] == [HOLDER, OWNER_ADDRESS, HOLDER]
+    pinned = {"blockHash": "0x" + block_hash(12).hex(), "requireCanonical": True}
+    assert fake.pinned == [pinned] * len(fake.pinned)
+
+
+def test_find_node_of_key__known_and_unknown__is_the_node_or_none() -> None:
     fake = FakeRegistry()
+    known, unknown = (address_of(node_key(number).public_key) for number in (2, 9))
 
-    plan = plan_set_status(fake.registry(), block(), 100, False)
-
-    assert (plan.function, plan.arguments) == ("updateHealth", {"tokenId": 100, "isHealthy": False})
-    calldata = selector("updateHealth(uint256,bool)") + hexed(["uint256", "bool"], 100, False)[2:]
-    assert "0x" + plan.calldata.hex() == calldata
-    assert plan.calldata_hash == keccak256(plan.calldata)
-    assert plan.difference == ("node 100 status: enabled -> disabled",)
-    assert (plan.sender, plan.target, plan.block) == (OWNER_ADDRESS, ADDRESS, block())
-    assert plan.gas == 60_000
-
-
-def test_plan_add__new_key__shows_the_id_that_the_simulation_gave() -> None:
-    plan = plan_add(FakeRegistry().registry(), block(), HOLDER.lower(), NEW_KEY, URL)
-
-    assert plan.arguments == {"to": HOLDER, "signingKeyPub": NEW_KEY, "httpAddress": URL}
-    assert plan.before is None
-    assert plan.after == RegisteredNode(Node(400, NEW_KEY, URL, True), HOLDER)
-    assert plan.difference == (
-        "node 400 status: (none) -> enabled",
-        f"node 400 holder: (none) -> {HOLDER}",
-        f"node 400 http address: (none) -> {URL}",
-        f"node 400 public key: (none) -> 0x{NEW_KEY.hex()}",
-    )
-
-
-@pytest.mark.parametrize(("node_id", "is_enabled"), [(100, True), (200, False)])
-def test_plan_set_status__node_has_it_already__is_refused(node_id: int, is_enabled: bool) -> None:
-    with pytest.raises(ConfigurationError, match=r"another status.*already"):
-        plan_set_status(FakeRegistry().registry(), block(), node_id, is_enabled)
-
-
-def test_plan_set_status__unknown_node__is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="node 150: expected a registered node"):
-        plan_set_status(FakeRegistry().registry(), block(), 150, True)
+    assert fake.registry().find_node_of_key(known, block()) == RegisteredNode(fake.nodes[1], HOLDER)
+    assert fake.registry().find_node_of_key(unknown, block()) is None
 
 
 @pytest.mark.parametrize(
@@ -158,17 +101,14 @@ def test_plan_set_status__unknown_node__is_refused() -> None:
         (b"", "got 0 bytes"),
         (b"\x03" + NEW_KEY[1:], "a point of secp256k1"),
         (NEW_KEY[:-1] + bytes([NEW_KEY[-1] ^ 1]), "a point of secp256k1"),
-        (node_key(2).public_key, "the key of node 200"),
     ],
-    ids=["short", "empty", "compressed prefix", "off the curve", "of a disabled node"],
+    ids=["short", "empty", "compressed prefix", "off the curve"],
 )
-def test_plan_add__unusable_key__is_refused_before_the_simulation(
-    public_key: bytes, words: str
-) -> None:
-    fake = FakeRegistry(overrides={"addNode": AssertionError})
+def test_check_public_key__unusable__is_refused(public_key: bytes, words: str) -> None:
+    check_public_key(NEW_KEY)
 
     with pytest.raises(ConfigurationError, match=words):
-        plan_add(fake.registry(), block(), HOLDER, public_key, URL)
+        check_public_key(public_key)
 
 
 @pytest.mark.parametrize(
@@ -183,10 +123,24 @@ def test_plan_add__unusable_key__is_refused_before_the_simulation(
         "node.eth\x1b[31m",
     ],
 )
-def test_plan_add__unusable_holder__is_refused(holder: str) -> None:
+def test_check_account__unusable__is_refused_in_printable_words(holder: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^owner: expected") as caught:
-        plan_add(FakeRegistry().registry(), block(), holder, NEW_KEY, URL)
+        check_account(holder)
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("address", [HOLDER, HOLDER.lower(), "0x" + HOLDER[2:].upper()])
+def test_check_account__with_and_without_a_checksum__is_checksummed(address: str) -> None:
+    assert check_account(address) == HOLDER
+
+
+@pytest.mark.parametrize("name", OTHER_CONTRACTS)
+def test_check_no_contract_of_ours__one_of_the_record__is_named(name: str) -> None:
+    check_no_contract_of_ours(RECORD, HOLDER, "holder")
+    address = check_account("0x" + OTHER_CONTRACTS[name].hex())
+
+    with pytest.raises(ConfigurationError, match=f"an account that can act, got {name} itself"):
+        check_no_contract_of_ours(RECORD, address, "holder")
 
 
 @pytest.mark.parametrize(
@@ -202,6 +156,8 @@ def test_plan_add__unusable_holder__is_refused(holder: str) -> None:
         "https://node.example:0",
         "https://[::1",
         "https://node.example@evil.example",
+        "https://evil.example\\@node.example",
+        "https://node.example/" + HTTP_ADDRESS_MAXIMUM * "a",
         "https://node.example/\x1b[2J",
         "https://node.example/\nrow",
         "https://node.example/\x7f",
@@ -227,81 +183,11 @@ def test_check_http_address__plain_url__is_accepted(url: str) -> None:
     check_http_address(url)
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (
-            reverted("OwnableUnauthorizedAccount(address)", OWNER_ADDRESS),
-            rf"OwnableUnauthorizedAccount\(account={OWNER_ADDRESS}\)",
-        ),
-        (reverted("SigningKeyAlreadyUsed(uint256)", 300), r"SigningKeyAlreadyUsed\(nodeId=300\)"),
-        (RpcError(-32000, "out of gas"), "out of gas"),
-    ],
-)
-def test_plan_add__simulation_reverts__is_told_in_the_contracts_words(
-    answer: RpcError, words: str
-) -> None:
-    fake = FakeRegistry(overrides={"addNode": answer})
+def test_check_http_address__as_long_as_the_registry_takes__is_accepted() -> None:
+    check_http_address(URL + "/" + (HTTP_ADDRESS_MAXIMUM - len(URL) - 1) * "a")
 
-    with pytest.raises(RefusedRequest, match=f"simulation: expected no revert, got {words}"):
-        plan_add(fake.registry(), block(), HOLDER, NEW_KEY, URL)
-
-
-def test_sign_plan__another_key_than_the_owners__is_refused_and_nothing_is_asked() -> None:
-    plan = plan_set_status(FakeRegistry().registry(), block(), 100, False)
-    silent = FakeRegistry().registry(eth_call=AssertionError)
-
-    with pytest.raises(ConfigurationError, match=f"the registry's owner {OWNER_ADDRESS}, got 0x"):
-        sign_plan(silent, plan, 31337, bytes(31) + b"\x02")
-
-
-def disabling(fake: FakeRegistry) -> Plan:
-    return plan_set_status(fake.registry(), block(19), 100, False)
-
-
-def executed(fake: FakeRegistry, plan: Plan, mined: dict[str, Any]) -> None:
-    answers = {"eth_sendRawTransaction": None, "eth_getTransactionReceipt": mined}
-    execute_plan(fake.registry(**answers), plan, SIGNED, 0)
-
-
-def test_execute__receipt_event_and_state_as_planned__succeeds() -> None:
-    fake = FakeRegistry()
-    plan = disabling(fake)
-    fake.set_status(100, False)
-
-    executed(fake, plan, receipt(updated_log(plan.after.node)))
-
-    pinned = {"blockHash": "0x" + block_hash(20).hex(), "requireCanonical": True}
-    assert fake.pinned[-2:] == [pinned] * 2
-
-
-def test_execute__status_0__fails_with_the_contracts_words() -> None:
-    fake = FakeRegistry()
-    plan = disabling(fake)
-    fake.overrides["updateHealth"] = reverted("OwnableUnauthorizedAccount(address)", OWNER_ADDRESS)
-
-    with pytest.raises(TransactionFailed, match=r"status 1, got a revert: OwnableUnauthorized"):
-        executed(fake, plan, receipt(status="0x0"))
-
-
-def test_execute__no_event_though_status_1__fails() -> None:
-    fake = FakeRegistry()
-    plan = disabling(fake)
-    fake.set_status(100, False)
-    strangers = updated_log(plan.after.node, address=bytes(20))
-    unplanned = updated_log(replace(plan.after.node, node_id=200))
-
-    for logs in ([], [strangers], [unplanned]):
-        with pytest.raises(TransactionFailed, match="NodeUpdated with the planned node"):
-            executed(fake, plan, receipt(*logs))
-
-
-def test_execute__state_not_changed_though_event__fails() -> None:
-    fake = FakeRegistry()
-    plan = disabling(fake)
-
-    with pytest.raises(TransactionFailed, match=r"'status': 'disabled'.*'status': 'enabled'"):
-        executed(fake, plan, receipt(updated_log(plan.after.node)))
+    with pytest.raises(ConfigurationError, match=r"at most 512 bytes, got 513 characters"):
+        check_http_address(URL + "/" + (HTTP_ADDRESS_MAXIMUM - len(URL)) * "a")
 
 
 def test_node_facts__strangers_address__is_escaped() -> None:

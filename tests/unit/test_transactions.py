@@ -7,6 +7,7 @@ from eth_account import Account
 from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
+from chainkit.changes import sign_call
 from chainkit.errors import (
     EndpointUnavailable,
     InconsistentAnswer,
@@ -14,12 +15,12 @@ from chainkit.errors import (
     TransactionFailed,
 )
 from chainkit.signatures import keccak256
+from chainkit.signing import KeySigner
 from chainkit.transactions import (
     SignedTransaction,
     fetch_input,
     fetch_receipt,
     send_transaction,
-    sign_transaction,
     wait_for_receipt,
 )
 from support.fake_endpoint import FakeProvider, RpcError
@@ -27,7 +28,7 @@ from support.fake_registry import HEAD, OWNER_ADDRESS, FakeRegistry, block_hash
 
 HASH = keccak256(b"transaction")
 OTHER_HASH = keccak256(b"another")
-SECRET = bytes(31) + b"\x01"
+SIGNER = KeySigner("keystore", bytes(31) + b"\x01")
 SIGNED = SignedTransaction(b"\x02raw", HASH)
 KNOWN = {"hash": "0x" + HASH.hex(), "input": "0xabcd"}
 
@@ -116,7 +117,7 @@ def test_fetch_input__no_transaction_beside_receipt__is_inconsistent() -> None:
 def test_sign__call__has_chain_nonce_and_fees_and_is_the_owners() -> None:
     endpoint = provider(**signing_answers()).endpoint()
 
-    signed = sign_transaction(endpoint, SECRET, 31337, b"\x11" * 20, b"\x01", 40_000)
+    signed = sign_call(endpoint, SIGNER, 31337, b"\x11" * 20, b"\x01", 40_000)
 
     fields = TypedTransaction.from_bytes(HexBytes(signed.raw)).as_dict()
     assert Account.recover_transaction(signed.raw) == OWNER_ADDRESS
@@ -131,7 +132,7 @@ def test_sign__sender_has_waiting_transactions__is_refused() -> None:
     answers = signing_answers(eth_getTransactionCount=lambda _, block: counts[block])
 
     with pytest.raises(RefusedRequest, match=f"{OWNER_ADDRESS}: expected none waiting .* got 2"):
-        sign_transaction(provider(**answers).endpoint(), SECRET, 1, b"\x11" * 20, b"", 40_000)
+        sign_call(provider(**answers).endpoint(), SIGNER, 1, b"\x11" * 20, b"", 40_000)
 
 
 def test_send__refused__says_so_and_is_not_sent() -> None:

@@ -19,6 +19,7 @@ from chainkit.upgrade import deploy_implementation, execute_upgrade, plan_upgrad
 from chainkit.verification import implementation_immutables, implementation_of
 from support.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome, run, write_keystore
+from support.signers import dev_signer
 from support.tampering import (
     ADMINISTRATOR,
     call_as,
@@ -259,13 +260,13 @@ def test_execute__role_was_lost_meanwhile__fails_in_the_contracts_words(
     local_chain: LocalChain,
 ) -> None:
     endpoint, record = local_chain.endpoint, local_chain.record
-    secret = dev_secret(ADMINISTRATOR)
-    new = deploy_implementation(endpoint, record, NAME, secret)
+    signer = dev_signer(ADMINISTRATOR)
+    new = deploy_implementation(endpoint, record, NAME, signer)
     plan = plan_upgrade(endpoint, record, NAME, local_chain.head().reference, new.address)
     set_hidden_role(local_chain, record.group_messages.address, ADMINISTRATOR, False)
 
     with pytest.raises(TransactionFailed, match="AccessControlUnauthorizedAccount"):
-        execute_upgrade(endpoint, record, plan, secret)
+        execute_upgrade(endpoint, record, plan, signer)
 
 
 @pytest.mark.usefixtures("older_release")
@@ -273,12 +274,12 @@ def test_execute__key_is_no_administrators__is_refused_before_anything_is_sent(
     local_chain: LocalChain,
 ) -> None:
     endpoint, record = local_chain.endpoint, local_chain.record
-    new = deploy_implementation(endpoint, record, NAME, dev_secret(STRANGER))
+    new = deploy_implementation(endpoint, record, NAME, dev_signer(STRANGER))
     plan = plan_upgrade(endpoint, record, NAME, local_chain.head().reference, new.address)
     before = traces(local_chain)
 
     with pytest.raises(ConfigurationError, match=dev_address(STRANGER)):
-        execute_upgrade(endpoint, record, plan, dev_secret(STRANGER))
+        execute_upgrade(endpoint, record, plan, dev_signer(STRANGER))
 
     assert traces(local_chain) == before
 
@@ -288,8 +289,8 @@ def test_execute__state_reads_back_as_another__is_a_failure(
     local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endpoint, record = local_chain.endpoint, local_chain.record
-    secret = dev_secret(ADMINISTRATOR)
-    new = deploy_implementation(endpoint, record, NAME, secret)
+    signer = dev_signer(ADMINISTRATOR)
+    new = deploy_implementation(endpoint, record, NAME, signer)
     plan = plan_upgrade(endpoint, record, NAME, local_chain.head().reference, new.address)
 
     def changing_state(state: ContractState, name: str, proxy: bytes) -> upgrade.LogState:
@@ -297,7 +298,7 @@ def test_execute__state_reads_back_as_another__is_a_failure(
 
     monkeypatch.setattr(upgrade, "read_log_state", changing_state)
     with pytest.raises(TransactionFailed, match="state of GroupMessages"):
-        execute_upgrade(endpoint, record, plan, secret)
+        execute_upgrade(endpoint, record, plan, signer)
 
 
 def _state(chain: LocalChain) -> ContractState:

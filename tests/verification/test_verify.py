@@ -28,8 +28,9 @@ from chainkit.verification import (
     implementation_of,
     require_all,
 )
-from support.chain import LocalChain, dev_address, dev_secret
+from support.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
+from support.signers import dev_signer
 from support.tampering import (
     ADMINISTRATOR,
     call_as,
@@ -332,8 +333,8 @@ def test_compare__at_an_earlier_block__sees_nothing_of_later_ones(local_chain: L
     deployed = local_chain.head().reference
     as_administrator("GroupMessages", "setPayloadBounds", 1, 2000)(local_chain)
     bounded = local_chain.head().reference
-    secret = dev_secret(ADMINISTRATOR)
-    new = deploy_implementation(local_chain.endpoint, local_chain.record, "GroupMessages", secret)
+    signer = dev_signer(ADMINISTRATOR)
+    new = deploy_implementation(local_chain.endpoint, local_chain.record, "GroupMessages", signer)
     address = to_checksum_address(new.address)
     as_administrator("GroupMessages", "upgradeToAndCall", address, b"")(local_chain)
     upgraded = local_chain.head().reference

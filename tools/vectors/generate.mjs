@@ -15,6 +15,7 @@ import { envelopeVectors } from "./envelopes.mjs";
 import { eventVectors } from "./events.mjs";
 import { misbehaviorReportVectors } from "./misbehavior_reports.mjs";
 import { publicKeyVectors } from "./public_keys.mjs";
+import { safeVectors } from "./safe.mjs";
 import { topicVectors } from "./topics.mjs";
 
 const FILES = {
@@ -24,6 +25,7 @@ const FILES = {
   "events.json": eventVectors,
   "misbehavior_reports.json": misbehaviorReportVectors,
   "public_keys.json": publicKeyVectors,
+  "safe.json": safeVectors,
   "topics.json": topicVectors,
 };
 

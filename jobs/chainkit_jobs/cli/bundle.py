@@ -105,7 +105,7 @@ def _nanoseconds(moment: datetime | None) -> int:
 
 
 def _echo(written: WrittenBundle) -> None:
-    from chainkit.cli.registry import echo_fact
+    from chainkit.cli.facts import echo_fact
 
     bundle = written.bundle
     signed = "unsigned" if bundle.reporter_public_key is None else "signed"

@@ -1,1 +1,1 @@
-"""The ABIs of the contracts, written by tools/write_abis.py and read by chainkit."""
+"""ABIs that chainkit reads: of our contracts by tools/write_abis.py, of the Safe beside it."""

@@ -10,9 +10,10 @@ from typing import Any, Final
 import click
 
 from chainkit.chain import Endpoint
+from chainkit.cli.administration import COMMANDS
 from chainkit.cli.command import CompleteGroup
+from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import deployment_option, echo_json, hex0x, json_option, rpc_option
-from chainkit.cli.registry import echo_fact
 from chainkit.cli.upgrade import upgrade
 from chainkit.comparison import Comparison
 from chainkit.deployment import read_deployment_record
@@ -28,7 +29,7 @@ _TOLD: Final = "not compared"
 
 @click.group(cls=CompleteGroup)
 def contracts() -> None:
-    """Compare the deployed contracts with this package, and upgrade them.
+    """Compare the deployed contracts with this package, administer and upgrade them.
 
     \b
     Example:
@@ -143,4 +144,5 @@ def _verification_json(
     }
 
 
-contracts.add_command(upgrade)
+for command in (upgrade, *COMMANDS):
+    contracts.add_command(command)

@@ -9,6 +9,8 @@ import click
 
 from chainkit.cli.bar import progress_bar
 from chainkit.cli.command import CompleteGroup
+from chainkit.cli.council_file import init
+from chainkit.cli.council_log import log
 from chainkit.cli.council_output import bundle_json, echo_bundle, echo_report, report_json
 from chainkit.cli.options import (
     block_hash,
@@ -17,7 +19,12 @@ from chainkit.cli.options import (
     json_option,
     open_chain,
 )
+from chainkit.cli.owners import owners
+from chainkit.cli.proposal_execution import execute_proposal, status
+from chainkit.cli.proposals import collect_signatures, export, show, sign
+from chainkit.cli.proposing import propose
 from chainkit.cli.registry import block_option, open_registry
+from chainkit.cli.triage import triage
 from chainkit.council import (
     BundleVerdict,
     Verdict,
@@ -35,12 +42,29 @@ from chainkit.report import parse_inconsistency_report
 
 @click.group(cls=CompleteGroup)
 def council() -> None:
-    """Check evidence of misbehavior against the chain.
+    """Check evidence of misbehavior, and decide by proposals that owners sign apart.
 
     \b
     Example:
       chainkit council verify report.bin --rpc http://127.0.0.1:8545 --deployment deployment.json
+      chainkit council show disable-300.json --deployment deployment.json --council council.json
     """
+
+
+for command in (
+    init,
+    triage,
+    propose,
+    show,
+    sign,
+    collect_signatures,
+    status,
+    execute_proposal,
+    export,
+    log,
+    owners,
+):
+    council.add_command(command)
 
 
 @council.command("verify")

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import click
 
+from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import hex0x, reference_as_json
-from chainkit.cli.registry import echo_fact
 from chainkit.council import (
     BundleVerdict,
     EnvelopeVerdict,

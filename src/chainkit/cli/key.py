@@ -17,13 +17,19 @@ from chainkit.errors import ConfigurationError
 from chainkit.signatures import SigningKey, address_of
 
 
-def load_secret(keystore_path: Path, password_path: Path | None) -> bytes:
-    """Decrypt a keystore to its 32-byte secret, asking for the password if no file holds it.
+def load_secret(
+    keystore_path: Path, password_path: Path | None, password_descriptor: int | None = None
+) -> bytes:
+    """Decrypt a keystore to its 32-byte secret, asking for the password if nothing else has it.
 
-    Raises ConfigurationError for a missing or foreign file and for a wrong password.
+    It is in a file, or comes through a file descriptor, which is closed afterwards. Raises
+    ConfigurationError for a missing or foreign file and for a wrong password.
     """
     keystore = _read_keystore(keystore_path)
-    password = _password(password_path)
+    if password_descriptor is None:
+        password = _password(password_path)
+    else:
+        password = _password_from(password_descriptor)
     try:
         return bytes(Account.decrypt(keystore, password))
     except (ValueError, TypeError, KeyError, AttributeError, AssertionError, NotImplementedError):
@@ -147,3 +153,15 @@ def _password(path: Path | None, confirm: bool = False) -> str:
     if confirm and not password:
         raise ConfigurationError(f"password file {path}", "a password", "an empty file")
     return password
+
+
+def _password_from(descriptor: int) -> str:
+    subject = f"--password-fd {descriptor}"
+    try:
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read().decode().rstrip("\r\n")
+    except OSError as error:
+        expected = "a descriptor open for reading"
+        raise ConfigurationError(subject, expected, error.strerror) from error
+    except UnicodeDecodeError:
+        raise ConfigurationError(subject, "UTF-8 text", "other bytes") from None

@@ -28,8 +28,14 @@ SECTIONS: Final = {
     },
     "Security council": {
         "registry": ("chainkit.cli.registry:registry", "Read and change the registry of nodes."),
-        "council": ("chainkit.cli.council:council", "Check evidence against the chain."),
-        "contracts": ("chainkit.cli.contracts:contracts", "Verify and upgrade the contracts."),
+        "council": (
+            "chainkit.cli.council:council",
+            "Check evidence; draft, sign and execute proposals.",
+        ),
+        "contracts": (
+            "chainkit.cli.contracts:contracts",
+            "Verify, administer and upgrade the contracts.",
+        ),
     },
     "Everyone": {
         "doctor": ("chainkit.cli.doctor:doctor", "Say what this machine has and what it lacks."),

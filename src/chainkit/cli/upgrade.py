@@ -8,25 +8,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from chainkit.calls import Call
+from chainkit.calls.checks import check_account
 from chainkit.chain import Endpoint
+from chainkit.cli.administration import ADMINISTRATOR
 from chainkit.cli.command import CompleteCommand
+from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import (
     deployment_option,
     echo_json,
     hex0x,
     json_option,
     open_chain,
-    password_option,
     rpc_option,
 )
-from chainkit.cli.registry import NOT_SENT, echo_fact
-from chainkit.cli.sending import broadcast_option, sender_option, timeout_option
+from chainkit.cli.proposing import propose_option, write_proposal
+from chainkit.cli.sending import NOT_SENT, broadcast_option, timeout_option
+from chainkit.cli.signers import SignerOptions, signer_options
 from chainkit.cli.upgrade_plan import echo_plan, plan_json
 from chainkit.comparison import code_words
+from chainkit.contract_state import ContractState
 from chainkit.deployment import (
     DeployedContract,
     DeploymentRecord,
@@ -34,7 +39,7 @@ from chainkit.deployment import (
     replace_implementation,
 )
 from chainkit.parameters import SEQUENCED_LOGS
-from chainkit.registry import check_account
+from chainkit.signing import Signer
 from chainkit.transactions import Receipt
 from chainkit.upgrade import (
     UpgradePlan,
@@ -57,17 +62,19 @@ _UPGRADE_OPTIONS: Final = (
         is_flag=True,
         help="Replace code of no known release, whose storage cannot be compared.",
     ),
+    propose_option,
     broadcast_option,
     click.option(
         "--implementation-only",
         is_flag=True,
         help="Deploy the new code, which any account may, and leave the upgrade to a multisig.",
     ),
-    sender_option("an administrator"),
-    password_option,
+    signer_options(ADMINISTRATOR),
     timeout_option,
     json_option,
 )
+
+_UNSENT: Final = "nothing was sent; the administrator is a contract"
 
 
 def _upgrade_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -83,28 +90,27 @@ def upgrade(
     rpc_url: str,
     deployment_path: Path,
     accept_unknown: bool,
+    propose_path: Path | None,
     broadcast: bool,
     implementation_only: bool,
-    keystore_path: Path | None,
-    password_path: Path | None,
     timeout_seconds: float,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Upgrade GroupMessages or IdentityUpdates to this package's code; a dry run until --broadcast.
 
     Shows first how code and storage differ, and simulates the upgrade. Exits 1, and upgrades
     nothing, where stored values would change their meaning, the deployed code is unknown, or the
-    proxy's code or administrators change while the new code is deployed.
+    proxy's code or administrators change while the new code is deployed. A Safe takes two steps:
+    --implementation-only, then --implementation with --propose.
 
     \b
     Example:
       chainkit contracts upgrade GroupMessages --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json
     """
-    if broadcast and keystore_path is None:
-        raise click.UsageError("--broadcast needs --keystore FILE")
-    if implementation_only and implementation:
-        raise click.UsageError("--implementation-only deploys what --implementation names")
+    signing = SignerOptions.take(options)
+    _check_options(broadcast, propose_path, implementation, implementation_only, signing)
     address = None
     if implementation:
         address = bytes.fromhex(check_account(implementation, "--implementation")[2:])
@@ -115,16 +121,38 @@ def upgrade(
     # A script is shown the same as people, once something is going to be sent.
     if not as_json or (broadcast and not refusal):
         _show(plan, record, as_json)
-    if refusal or not broadcast or keystore_path is None:
-        _echo_unsent(plan, record, refusal, as_json)
+    if broadcast and not refusal:
+        signer = signing.open(record.chain_id)
+        sending = _Sending(
+            endpoint, record, deployment_path, signer, timeout_seconds, accept_unknown, as_json
+        )
+        sending.send(plan, implementation_only)
         return
-    from chainkit.cli.key import load_secret
+    if propose_path and not refusal:
+        call = Call.read(record, plan.proxy, plan.calldata or b"")
+        write_proposal(
+            endpoint, record, plan.block, [call], propose_path, is_quiet=as_json, **options
+        )
+    hint = _hint(endpoint, plan) if propose_path is None else ""
+    _echo_unsent(plan, record, refusal, hint, propose_path, as_json)
 
-    secret = load_secret(keystore_path, password_path)
-    sending = _Sending(
-        endpoint, record, deployment_path, secret, timeout_seconds, accept_unknown, as_json
-    )
-    sending.send(plan, implementation_only)
+
+def _check_options(
+    broadcast: bool,
+    propose_path: Path | None,
+    implementation: str | None,
+    implementation_only: bool,
+    signing: SignerOptions,
+) -> None:
+    if broadcast:
+        signing.require("--broadcast")
+    if broadcast and propose_path:
+        raise click.UsageError("--broadcast sends and --propose drafts: give one of them")
+    if implementation_only and (implementation or propose_path):
+        raise click.UsageError("--implementation-only deploys what --implementation names")
+    if propose_path and not implementation:
+        deploy = "which --implementation-only --broadcast deploys"
+        raise click.UsageError(f"--propose needs --implementation ADDRESS, {deploy}")
 
 
 def _show(plan: UpgradePlan, record: DeploymentRecord, as_json: bool) -> None:
@@ -151,13 +179,32 @@ def _change(shown: UpgradePlan, plan: UpgradePlan) -> str:
     return ""
 
 
-def _echo_unsent(plan: UpgradePlan, record: DeploymentRecord, refusal: str, as_json: bool) -> None:
+def _hint(endpoint: Endpoint, plan: UpgradePlan) -> str:
+    """Say how to go on from a dry run."""
+    state = ContractState(endpoint, plan.block)
+    if not all(state.is_contract(bytes.fromhex(each[2:])) for each in plan.administrators):
+        return NOT_SENT
+    if plan.implementation is None:
+        return f"{_UNSENT}: first --implementation-only --broadcast"
+    return f"{_UNSENT}: add --propose FILE to draft it"
+
+
+def _echo_unsent(
+    plan: UpgradePlan,
+    record: DeploymentRecord,
+    refusal: str,
+    hint: str,
+    propose_path: Path | None,
+    as_json: bool,
+) -> None:
     if as_json:
-        echo_json(plan_json(plan, record.chain_id) | {"refused": refusal or None, "sent": False})
+        result = {"refused": refusal or None, "sent": False}
+        proposal = str(propose_path) if propose_path and not refusal else None
+        echo_json(plan_json(plan, record.chain_id) | result | {"proposal": proposal})
     elif refusal:
         echo_fact("refused", refusal)
-    else:
-        click.echo(NOT_SENT)
+    elif hint:
+        click.echo(hint)
     if refusal:
         sys.exit(1)
 
@@ -169,14 +216,14 @@ class _Sending:
     endpoint: Endpoint
     record: DeploymentRecord
     record_path: Path
-    secret: bytes
+    signer: Signer
     timeout_seconds: float
     accept_unknown: bool
     as_json: bool
 
     def send(self, plan: UpgradePlan, implementation_only: bool) -> None:
         if not implementation_only:
-            check_administrator(plan, self.secret)
+            check_administrator(plan, self.signer)
         deployed, receipt, refusal = None, None, ""
         if plan.implementation is None:
             deployed, shown = self._deploy(plan.name), plan
@@ -186,7 +233,7 @@ class _Sending:
             refusal = _refusal(plan, self.accept_unknown) or _change(shown, plan)
         if not refusal and not implementation_only:
             receipt = execute_upgrade(
-                self.endpoint, self.record, plan, self.secret, self.timeout_seconds
+                self.endpoint, self.record, plan, self.signer, self.timeout_seconds
             )
         self._end(plan, deployed, receipt, refusal)
         if deployed and receipt:
@@ -197,7 +244,7 @@ class _Sending:
 
     def _deploy(self, name: str) -> DeployedContract:
         deployed = deploy_implementation(
-            self.endpoint, self.record, name, self.secret, self.timeout_seconds
+            self.endpoint, self.record, name, self.signer, self.timeout_seconds
         )
         # On standard error: whatever fails from here on, its address must not be lost.
         content = implementation_content(deployed)

@@ -7,8 +7,8 @@ from typing import Any
 
 from eth_utils.address import to_checksum_address
 
+from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import hex0x
-from chainkit.cli.registry import echo_fact
 from chainkit.comparison import code_words
 from chainkit.upgrade import UpgradePlan
 

@@ -30,7 +30,7 @@ from chainkit.evidence.folder import (
 from chainkit.evidence.headers import Advance
 from chainkit.evidence.judgement import Court, Find
 from chainkit.evidence.reports import check_reports
-from chainkit.evidence.verdict import Step, Verdict, overall
+from chainkit.evidence.verdict import EnvelopeVerdict, Step, Verdict, overall
 from chainkit.registry import Registry
 from chainkit.signatures import address_of
 from chainkit.types import BlockReference, Node
@@ -53,6 +53,10 @@ class FindingVerdict:
     verdict: Verdict
     reason: str
     steps: tuple[Step, ...]
+    signed_digest: bytes | None
+    """What the envelope's signature is over, as in EnvelopeVerdict."""
+    is_reported: bool
+    """Whether the bundle's reporter signed a report of this finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,20 +201,20 @@ def _judge(opened: OpenBundle, court: Court, finding: BundledFinding) -> Finding
     steps = [_chain_step(opened, court, finding)]
     if finding.envelope is None:
         reason = "nothing was served that proves it: others have to ask the node"
-        verdict, transaction_hash = Verdict.NOT_PROVED, None
+        judged = EnvelopeVerdict(Verdict.NOT_PROVED, reason, (), None)
     else:
         judged = court.judge(finding.envelope)
-        verdict, reason, served = judged.verdict, judged.reason, judged.served
-        transaction_hash = served.transaction_hash if served else None
         steps += judged.steps
     return FindingVerdict(
         finding.finding_id,
         finding.code,
         finding.sequence_id,
-        transaction_hash,
-        verdict,
-        reason,
+        judged.served.transaction_hash if judged.served else None,
+        judged.verdict,
+        judged.reason,
         tuple(steps),
+        judged.signed_digest,
+        finding.report_sha256 is not None,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chainkit.envelope import ServedEnvelope
+from chainkit.envelope import ServedEnvelope, blockchain_proof_digest
 
 
 class Verdict(StrEnum):
@@ -37,6 +37,14 @@ class EnvelopeVerdict:
     steps: tuple[Step, ...]
     served: ServedEnvelope | None
     """None if the bytes are no envelope."""
+
+    @property
+    def signed_digest(self) -> bytes | None:
+        """What the node signed, 32 bytes: the same for one envelope, whoever brings it."""
+        served = self.served
+        if served is None:
+            return None
+        return blockchain_proof_digest(served.unsigned_originator_envelope, served.transaction_hash)
 
 
 def overall(verdicts: Iterable[Verdict]) -> Verdict:

@@ -1,0 +1,16 @@
+"""What a council does to the contracts: calls by name, and what each of them changes."""
+
+from chainkit.calls.call import FUNCTIONS, OWNER_FUNCTIONS, SAFE, Call
+from chainkit.calls.effect import Change, Effect, Facts, read_change, unmet
+
+__all__ = [
+    "FUNCTIONS",
+    "OWNER_FUNCTIONS",
+    "SAFE",
+    "Call",
+    "Change",
+    "Effect",
+    "Facts",
+    "read_change",
+    "unmet",
+]

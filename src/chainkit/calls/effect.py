@@ -1,0 +1,108 @@
+"""What a call changes: facts read before, facts that must be read after.
+
+Each function that a council may call has an Effect. From it come the check that a call changes
+something, the difference that is shown before anything is signed, and the proof afterwards that the
+chain has become what was shown. None of it is taken from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from chainkit.calls.call import Call
+from chainkit.deployment import DeploymentRecord
+from chainkit.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from chainkit.contract_state import ContractState
+
+Facts = Mapping[str, str]
+"""What the chain says, by a name that no other call's fact has; both are safe to print."""
+
+NONE: Final = "(none)"
+"""What a fact says where there is no such thing yet."""
+
+
+class Effect(Protocol):
+    """How one function changes its contract; without state of its own."""
+
+    def senders(self, state: ContractState, call: Call) -> tuple[str, ...]:
+        """Return the checksummed addresses that may make the call at the block."""
+
+    def facts(self, state: ContractState, call: Call) -> Facts:
+        """Read what the call concerns.
+
+        Raises ConfigurationError where the call makes no sense at this block, such as for a node
+        that does not exist.
+        """
+
+    def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
+        """Return what the same facts must be after the call.
+
+        Raises ConfigurationError for arguments that must never be sent.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What calls made one after the other change, all read at one block."""
+
+    calls: tuple[Call, ...]
+    before: Facts
+    after: Facts
+    """Of the same names as ``before``."""
+
+    @property
+    def difference(self) -> tuple[str, ...]:
+        """What changes, a line each, safe to print."""
+        return tuple(
+            f"{name}: {value} -> {self.after[name]}"
+            for name, value in self.before.items()
+            if value != self.after[name]
+        )
+
+
+def read_change(
+    effects: Mapping[str, Effect],
+    state: ContractState,
+    record: DeploymentRecord,
+    sender: str,
+    calls: Sequence[Call],
+) -> Change:
+    """Read what calls by ``sender`` would change; ``effects`` are by the function's name.
+
+    Raises ConfigurationError where the sender may not make one of them, one changes nothing, or two
+    set the same fact.
+    """
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+    for call in calls:
+        effect = effects[call.function]
+        allowed = effect.senders(state, call)
+        if sender not in allowed:
+            raise ConfigurationError(f"sender of {call.function}", " or ".join(allowed), sender)
+        found = effect.facts(state, call)
+        wanted = effect.expected(record, call, found)
+        changed = {name for name, value in found.items() if wanted[name] != value}
+        if not changed:
+            got = "; ".join(f"{name}: {value} already" for name, value in found.items())
+            raise ConfigurationError(f"call {call}", "one that changes something", got)
+        if twice := [name for name in found if name in before]:
+            raise ConfigurationError(f"call {call}", "a fact that no other call sets", twice[0])
+        before |= found
+        after |= wanted
+    return Change(tuple(calls), before, after)
+
+
+def unmet(effects: Mapping[str, Effect], state: ContractState, change: Change) -> tuple[str, ...]:
+    """Read the facts again and return those that are not what the change must make them."""
+    found: dict[str, str] = {}
+    for call in change.calls:
+        found |= effects[call.function].facts(state, call)
+    return tuple(
+        f"{name}: expected {wanted}, got {found.get(name, NONE)}"
+        for name, wanted in change.after.items()
+        if found.get(name, NONE) != wanted
+    )

@@ -1,0 +1,160 @@
+"""What a council's calls change in GroupMessages and IdentityUpdates.
+
+The contracts refuse the same and more; here it is refused before anybody signs, in words. What they
+cannot know is which code a new implementation holds: only this package's is ever proposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from eth_utils.address import to_checksum_address
+
+from chainkit.artifacts import Release, identify_release, releases
+from chainkit.calls.call import Call
+from chainkit.calls.checks import check_account, check_no_contract_of_ours
+from chainkit.calls.effect import Effect, Facts
+from chainkit.deployment import DeploymentRecord
+from chainkit.errors import ConfigurationError
+from chainkit.parameters import PAYLOAD_SIZE_CAP, PayloadBounds
+from chainkit.storage_layout import compare_storage
+
+if TYPE_CHECKING:
+    from chainkit.contract_state import ContractState
+
+_ADMINISTRATOR_ROLE: Final = bytes(32)
+"""DEFAULT_ADMIN_ROLE, the only one that the contracts use."""
+
+
+class _ByAdministrator:
+    """What any administrator may do, and nobody else."""
+
+    def senders(self, state: ContractState, call: Call) -> tuple[str, ...]:
+        found = state.administrators(call.contract, call.target)
+        if not found:
+            # Our code keeps the last one.
+            subject = f"administrators of {call.contract}"
+            raise ConfigurationError(subject, "at least one", "none", f"block {state.block}")
+        return found
+
+
+class _SetPause(_ByAdministrator):
+    """New payloads are stopped, or accepted again."""
+
+    def facts(self, state: ContractState, call: Call) -> Facts:
+        paused = state.ask(call.contract, call.target, "paused")
+        return {_name(call, "paused"): "yes" if paused else "no"}
+
+    def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
+        return {_name(call, "paused"): "yes" if call.function == "pause" else "no"}
+
+
+class _SetRole(_ByAdministrator):
+    """An account becomes administrator, or no longer is one."""
+
+    def facts(self, state: ContractState, call: Call) -> Facts:
+        found = state.administrators(call.contract, call.target)
+        return {_name(call, "administrators"): ", ".join(found)}
+
+    def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
+        name, account = _name(call, "administrators"), call.arguments["account"]
+        if call.arguments["role"] != _ADMINISTRATOR_ROLE:
+            got = f"0x{call.arguments['role'].hex()}"
+            raise ConfigurationError("role", "that of the administrators, all zeros", got)
+        found = set(before[name].split(", "))
+        if call.function == "grantRole":
+            check_account(account, "new administrator")
+            check_no_contract_of_ours(record, account, "new administrator")
+            return {name: ", ".join(sorted(found | {account}))}
+        if found == {account}:
+            raise ConfigurationError(name, "one that remains", f"only {account}")
+        return {name: ", ".join(sorted(found - {account}))}
+
+
+class _SetBounds(_ByAdministrator):
+    """The sizes that a payload may have."""
+
+    def facts(self, state: ContractState, call: Call) -> Facts:
+        bounds = state.payload_bounds(call.contract, call.target)
+        return {_name(call, "payload bounds"): str(bounds)}
+
+    def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
+        bounds = PayloadBounds(call.arguments["minPayloadSize"], call.arguments["maxPayloadSize"])
+        if not 0 < bounds.maximum <= PAYLOAD_SIZE_CAP:
+            expected = f"1 to {PAYLOAD_SIZE_CAP} bytes"
+            raise ConfigurationError("greatest payload", expected, bounds.maximum)
+        if bounds.minimum > bounds.maximum:
+            expected = f"at most the greatest, {bounds.maximum} bytes"
+            raise ConfigurationError("least payload", expected, bounds.minimum)
+        return {_name(call, "payload bounds"): str(bounds)}
+
+
+class _Upgrade(_ByAdministrator):
+    """The log runs this package's code, from an address that holds exactly it.
+
+    The fact names the code that runs now: a signature is for the step from there, so a proposal
+    whose log was upgraded since no longer says what would happen.
+    """
+
+    def facts(self, state: ContractState, call: Call) -> Facts:
+        # web3 comes with it, and whoever reads files opens no chain.
+        from chainkit.implementation import check_implementation
+
+        name, sequence = call.contract, state.ask(call.contract, call.target, "originatorSequence")
+        proposed = bytes.fromhex(call.arguments["newImplementation"][2:])
+        check_implementation(state, name, proposed, bytes.fromhex(sequence[2:]))
+        current = state.implementation(call.target)
+        release = identify_release(name, state.code(current))
+        _check_storage(name, release)
+        return {
+            _name(call, "implementation"): _running(to_checksum_address(current), release),
+            _name(call, "sequence"): to_checksum_address(sequence),
+        }
+
+    def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
+        if call.arguments["data"]:
+            got = f"{len(call.arguments['data'])} bytes"
+            raise ConfigurationError("call of the new implementation", "none", got)
+        sequence = to_checksum_address(record.originator_sequence.address)
+        name = _name(call, "sequence")
+        if before[name] != sequence:
+            raise ConfigurationError(name, f"{sequence}, the record's", before[name])
+        implementation, own = _name(call, "implementation"), releases(call.contract)[0]
+        if before[implementation].endswith(_release_words(own)):
+            expected = "another than this package's code"
+            raise ConfigurationError(implementation, expected, before[implementation])
+        return {implementation: _running(call.arguments["newImplementation"], own), name: sequence}
+
+
+LOG_EFFECTS: Final[Mapping[str, Effect]] = {
+    "pause": _SetPause(),
+    "unpause": _SetPause(),
+    "grantRole": _SetRole(),
+    "revokeRole": _SetRole(),
+    "setPayloadBounds": _SetBounds(),
+    "upgradeToAndCall": _Upgrade(),
+}
+"""By the function's name: all of what a council calls in the two logs."""
+
+
+def _name(call: Call, what: str) -> str:
+    return f"{call.contract} {what}"
+
+
+def _running(address: str, release: Release | None) -> str:
+    return f"{address} {_release_words(release)}"
+
+
+def _release_words(release: Release | None) -> str:
+    return f"(release {release.version})" if release else "(no known release)"
+
+
+def _check_storage(name: str, release: Release | None) -> None:
+    """Raise ConfigurationError where stored values would change their meaning."""
+    if release is None:
+        return
+    for change in compare_storage(release.storage, releases(name)[0].storage):
+        if not change.keeps_meaning:
+            subject = f"storage of {name}"
+            raise ConfigurationError(subject, "values that keep their meaning", change.words)

@@ -1,0 +1,66 @@
+"""``chainkit council init``: a member's own file, read once from the chain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.facts import echo_fact
+from chainkit.cli.options import deployment_option, echo_json, json_option, open_chain, rpc_option
+
+
+@click.command("init", cls=CompleteCommand)
+@click.argument("account", metavar="ADDRESS")
+@click.option(
+    "--council",
+    "council_path",
+    envvar="CHAINKIT_COUNCIL",
+    show_envvar=True,
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The file to write; it must not exist.",
+)
+@rpc_option
+@deployment_option
+@json_option
+def init(
+    account: str, council_path: Path, rpc_url: str, deployment_path: Path, as_json: bool
+) -> None:
+    """Write your council file: the account, its Safe's release, its owners under plain names.
+
+    ADDRESS is the council's Safe, or its plain account, from a source that you trust. Read the
+    file, give the owners their names, and keep it: proposals are compared with it.
+
+    \b
+    Example:
+      chainkit council init 0x5FbDB2315678afecb367f032d93F642f64180aa3 --council council.json \\
+        --rpc http://127.0.0.1:8545 --deployment deployment.json
+    """
+    from chainkit.calls.checks import check_account
+    from chainkit.contract_state import ContractState
+    from chainkit.proposal import AddressBook, council_content, write_council
+    from chainkit.proposal.authority import council_of
+
+    address = bytes.fromhex(check_account(account, "ADDRESS")[2:])
+    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    state = ContractState(endpoint, head.reference)
+    council, authority = council_of(state, record.chain_id, address)
+    write_council(council_path, council)
+    if as_json:
+        echo_json(council_content(council) | {"cautions": list(authority.cautions)})
+        return
+    book = AddressBook(record, council)
+    kind = f"Safe {council.safe.release}" if council.safe else "an account with a key"
+    echo_fact("account", f"{council.address} ({kind})")
+    echo_fact("chain id", str(record.chain_id))
+    echo_fact("read at", f"block {head.reference}")
+    if council.safe:
+        echo_fact("signatures", f"{authority.threshold} of {len(authority.owners)} owners")
+    for owner in authority.owners if council.safe else ():
+        echo_fact("", book.described(owner))
+    for caution in authority.cautions:
+        echo_fact("caution", caution)
+    click.echo(f"written to {council_path}; compare the addresses, then name the owners in it")

@@ -1,0 +1,216 @@
+"""``chainkit council`` with an endpoint: how a proposal stands, and its execution."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.facts import echo_fact
+from chainkit.cli.options import (
+    deployment_option,
+    echo_json,
+    hex0x,
+    json_option,
+    open_chain,
+    reference_as_json,
+    rpc_option,
+)
+from chainkit.cli.proposal_options import (
+    Reading,
+    council_option,
+    no_tracing_option,
+    owners_option,
+    proposal_argument,
+)
+from chainkit.cli.proposal_output import (
+    echo_proposal,
+    echo_slots,
+    echo_standing,
+    proposal_json,
+    standing_json,
+)
+from chainkit.cli.sending import NOT_SENT, broadcast_option, timeout_option
+from chainkit.cli.signers import SignerOptions, signer_options
+from chainkit.errors import NoTracing
+
+if TYPE_CHECKING:
+    from chainkit.contract_state import ContractState
+    from chainkit.proposal.execution import Execution
+    from chainkit.proposal.standing import Standing
+    from chainkit.transactions import Receipt
+
+NO_TRACING: Final = "not shown: the endpoint cannot tell what changes, and --no-tracing was given"
+
+_READING: Final = (
+    proposal_argument,
+    rpc_option,
+    deployment_option,
+    council_option,
+    owners_option,
+    no_tracing_option,
+)
+
+
+def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    return reduce(lambda inner, option: option(inner), reversed(_READING), command)
+
+
+@click.command("status", cls=CompleteCommand)
+@_reading_options
+@json_option
+def status(
+    proposal_path: Path,
+    rpc_url: str,
+    deployment_path: Path,
+    council_path: Path,
+    changes_safe: bool,
+    no_tracing: bool,
+    as_json: bool,
+) -> None:
+    """Check a proposal against the newest block: who signed, what it changes, what is in the way.
+
+    Exits 0 if it can be executed now, 1 if not yet or no more.
+
+    \b
+    Example:
+      chainkit council status disable-300.json --rpc http://127.0.0.1:8545 \\
+        --deployment deployment.json --council council.json
+    """
+    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    state, standing = _stand(reading, rpc_url, deployment_path)
+    slots = () if standing.change is None else simulated(reading, state, no_tracing)
+    if as_json:
+        echo_json(_content(reading, standing, slots))
+    else:
+        _echo(reading, standing, slots)
+        if standing.is_executable:
+            click.echo("it can be executed: chainkit council execute")
+    if not standing.is_executable:
+        sys.exit(1)
+
+
+@click.command("execute", cls=CompleteCommand)
+@_reading_options
+@broadcast_option
+@signer_options("the account that pays for the transaction")
+@timeout_option
+@json_option
+def execute_proposal(
+    proposal_path: Path,
+    rpc_url: str,
+    deployment_path: Path,
+    council_path: Path,
+    changes_safe: bool,
+    no_tracing: bool,
+    broadcast: bool,
+    timeout_seconds: float,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Simulate a proposal that enough owners signed, and send it with --broadcast.
+
+    Any account can execute a Safe's proposal: it pays, and gets no power by it. A plain account's
+    proposal holds a signed transaction, and needs no key to be sent.
+
+    \b
+    Example:
+      chainkit council execute disable-300.json --rpc http://127.0.0.1:8545 \\
+        --deployment deployment.json --council council.json --broadcast --keystore payer.json
+    """
+    from chainkit.proposal.execution import prepare, require_executable
+
+    signing = SignerOptions.take(options)
+    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    needs_payer = broadcast and reading.proposal.fees is None
+    if needs_payer:
+        signing.require("--broadcast of a Safe's proposal")
+    state, standing = _stand(reading, rpc_url, deployment_path)
+    if not as_json:
+        echo_proposal(reading.proposal, reading.book)
+        echo_standing(standing, reading.book)
+    require_executable(standing)
+    slots = simulated(reading, state, no_tracing)
+    if not as_json:
+        echo_slots(slots)
+    payer = signing.open(reading.record.chain_id) if needs_payer else None
+    execution = prepare(
+        reading.proposal, standing, state, payer.address if payer else standing.owners[0]
+    )
+    receipt = _send(execution, state, payer, timeout_seconds, as_json) if broadcast else None
+    if as_json:
+        content = _content(reading, standing, slots) | {"gas": execution.gas}
+        echo_json(content | _sent(receipt))
+    elif receipt is None:
+        echo_fact("gas", f"{execution.gas:,} (estimated)")
+        click.echo(NOT_SENT)
+    else:
+        echo_fact("done", f"in block {receipt.block.reference}, and read back as proposed")
+
+
+def _stand(reading: Reading, rpc_url: str, deployment_path: Path) -> tuple[ContractState, Standing]:
+    from chainkit.contract_state import ContractState
+    from chainkit.proposal.standing import read_standing
+
+    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    state = ContractState(endpoint, head.reference)
+    return state, read_standing(reading.proposal, state, record, reading.council, head)
+
+
+def simulated(reading: Reading, state: ContractState, no_tracing: bool) -> tuple[str, ...]:
+    """Simulate a proposal at a block and return every slot that changes, a line each.
+
+    Raises NoTracing, which names the option, where the endpoint cannot tell and it is not given.
+    """
+    from chainkit.proposal.simulation import simulate_proposal, try_proposal
+
+    arguments = (reading.proposal, state, reading.record, reading.council)
+    if no_tracing:
+        try_proposal(*arguments)
+        return (NO_TRACING,)
+    try:
+        return tuple(str(change) for change in simulate_proposal(*arguments).changes)
+    except NoTracing as error:
+        place = "--no-tracing goes on without it"
+        raise NoTracing(error.subject, error.expected, error.got, place) from error
+
+
+def _send(
+    execution: Execution,
+    state: ContractState,
+    payer: Any,
+    timeout_seconds: float,
+    as_json: bool,
+) -> Receipt:
+    from chainkit.proposal.execution import execute, sign_execution
+
+    signed = sign_execution(execution, state.endpoint, payer)
+    if not as_json:
+        echo_fact("sending", hex0x(signed.hash))
+    return execute(execution, state.endpoint, signed, timeout_seconds)
+
+
+def _echo(reading: Reading, standing: Standing, slots: tuple[str, ...]) -> None:
+    echo_proposal(reading.proposal, reading.book)
+    echo_standing(standing, reading.book)
+    echo_slots(slots)
+
+
+def _content(reading: Reading, standing: Standing, slots: tuple[str, ...]) -> dict[str, Any]:
+    content = proposal_json(reading.proposal)
+    return content | {"standing": standing_json(standing), "storage": list(slots)}
+
+
+def _sent(receipt: Receipt | None) -> dict[str, Any]:
+    if receipt is None:
+        return {"sent": False}
+    return {
+        "sent": True,
+        "transaction_hash": hex0x(receipt.transaction_hash),
+        "mined_in": reference_as_json(receipt.block.reference),
+    }

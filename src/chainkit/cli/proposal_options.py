@@ -1,0 +1,57 @@
+"""What the commands about proposals share: a member's own files, and the proposal read by them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from chainkit.deployment import DeploymentRecord, read_deployment_record
+from chainkit.proposal import AddressBook, Council, Proposal, read_council, read_proposal
+
+council_option = click.option(
+    "--council",
+    "council_path",
+    envvar="CHAINKIT_COUNCIL",
+    show_envvar=True,
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Your own council file, as `chainkit council init` writes it.",
+)
+proposal_argument = click.argument("proposal_path", metavar="FILE", type=click.Path(path_type=Path))
+owners_option = click.option(
+    "--owners",
+    "changes_safe",
+    is_flag=True,
+    help="FILE changes the Safe's own owners, as `chainkit council owners` drafts it.",
+)
+no_tracing_option = click.option(
+    "--no-tracing",
+    is_flag=True,
+    help="Go on though the endpoint cannot tell what changes: calls are run, slots are not shown.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A proposal, rebuilt from a member's own files."""
+
+    proposal: Proposal
+    record: DeploymentRecord
+    council: Council
+
+    @classmethod
+    def open(
+        cls, proposal_path: Path, deployment_path: Path, council_path: Path, changes_safe: bool
+    ) -> Reading:
+        """Read all three files. Raises as ``read_proposal`` does."""
+        record, council = read_deployment_record(deployment_path), read_council(council_path)
+        proposal = read_proposal(proposal_path, record, council, changes_safe)
+        return cls(proposal, record, council)
+
+    @property
+    def book(self) -> AddressBook:
+        """Names of the addresses in it."""
+        return AddressBook(self.record, self.council)

@@ -1,0 +1,205 @@
+"""``chainkit council`` without a network: show a proposal, sign it, collect, export."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.facts import echo_fact
+from chainkit.cli.options import deployment_option, echo_json, json_option
+from chainkit.cli.proposal_options import Reading, council_option, owners_option, proposal_argument
+from chainkit.cli.proposal_output import echo_proposal, echo_signers, moment, proposal_json
+from chainkit.cli.signers import SignerOptions, signature_option, signer_options
+from chainkit.errors import ConfigurationError
+from chainkit.proposal import (
+    Proposal,
+    collect,
+    read_proposal,
+    sign_proposal,
+    typed_data,
+    write_proposal_file,
+)
+
+CONFIRMED_DIGITS: Final = 8
+"""Hex digits of the hash that a signer types: four bytes cannot be met by chance or by Enter."""
+
+
+@click.command("show", cls=CompleteCommand)
+@proposal_argument
+@deployment_option
+@council_option
+@owners_option
+@json_option
+def show(
+    proposal_path: Path,
+    deployment_path: Path,
+    council_path: Path,
+    changes_safe: bool,
+    as_json: bool,
+) -> None:
+    """Rebuild a proposal from your own files and show it; no network is used.
+
+    \b
+    Example:
+      chainkit council show disable-300.json --deployment deployment.json --council council.json
+    """
+    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    if as_json:
+        echo_json(proposal_json(reading.proposal))
+        return
+    echo_proposal(reading.proposal, reading.book)
+    echo_signers(reading.proposal, reading.book)
+
+
+@click.command("sign", cls=CompleteCommand)
+@proposal_argument
+@deployment_option
+@council_option
+@owners_option
+@signer_options("an owner")
+@signature_option
+@click.option(
+    "--export",
+    "export_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the EIP-712 JSON for a signer elsewhere, and sign nothing.",
+)
+def sign(
+    proposal_path: Path,
+    deployment_path: Path,
+    council_path: Path,
+    changes_safe: bool,
+    signature: bytes | None,
+    export_path: Path | None,
+    **options: Any,
+) -> None:
+    """Show a proposal, ask for the first digits of its hash, and sign it; no network is used.
+
+    The signature is added to FILE. Before you type the digits, compare the hash with another owner,
+    or with your device. No option skips the question.
+
+    \b
+    Example:
+      chainkit council sign disable-300.json --keystore alice.json \\
+        --deployment deployment.json --council council.json
+    """
+    signing = SignerOptions.take(options)
+    if signature is None and export_path is None:
+        signing.require("council sign")
+    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    proposal = reading.proposal
+    _refuse_expired(proposal)
+    echo_proposal(proposal, reading.book)
+    if export_path is not None:
+        _write_new(export_path, json.dumps(typed_data(proposal), indent=2) + "\n")
+        click.echo(f"EIP-712 JSON written to {export_path}; nothing was signed")
+        return
+    _confirm(proposal)
+    if signature is not None:
+        signed = proposal.signed(signature)
+    else:
+        signed = sign_proposal(proposal, reading.council, signing.open(reading.council.chain_id))
+    added = signed.signatures.keys() - proposal.signatures.keys()
+    if not added:
+        raise ConfigurationError("signature", "one that FILE does not hold yet", "the same again")
+    write_proposal_file(proposal_path, signed, is_new=False)
+    for signer in added:
+        echo_fact("signed by", reading.book.described(signer))
+
+
+@click.command("collect", cls=CompleteCommand)
+@proposal_argument
+@click.argument(
+    "copies", metavar="COPY...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@deployment_option
+@council_option
+@owners_option
+@json_option
+def collect_signatures(
+    proposal_path: Path,
+    copies: tuple[Path, ...],
+    deployment_path: Path,
+    council_path: Path,
+    changes_safe: bool,
+    as_json: bool,
+) -> None:
+    """Add the signatures of other copies of a proposal to FILE; no network is used.
+
+    \b
+    Example:
+      chainkit council collect disable-300.json from-bob.json from-carol.json \\
+        --deployment deployment.json --council council.json
+    """
+    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    others = [read_proposal(copy, reading.record, reading.council, changes_safe) for copy in copies]
+    collected = collect(reading.proposal, others)
+    write_proposal_file(proposal_path, collected, is_new=False)
+    if as_json:
+        echo_json(proposal_json(collected))
+    else:
+        echo_signers(collected, reading.book)
+
+
+@click.command("export", cls=CompleteCommand)
+@proposal_argument
+@click.argument("batch_path", metavar="BATCH", type=click.Path(path_type=Path))
+@deployment_option
+@council_option
+@owners_option
+def export(
+    proposal_path: Path,
+    batch_path: Path,
+    deployment_path: Path,
+    council_path: Path,
+    changes_safe: bool,
+) -> None:
+    """Write a Safe's proposal as a batch file of Safe's Transaction Builder; no network is used.
+
+    The batch holds the same calls, without nonce and signatures. Compare the SafeTx hash there.
+
+    \b
+    Example:
+      chainkit council export disable-300.json batch.json \\
+        --deployment deployment.json --council council.json
+    """
+    from chainkit.proposal.transaction_builder import batch_file
+
+    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    batch = batch_file(reading.proposal, reading.council, int(time.time() * 1000))
+    _write_new(batch_path, json.dumps(batch, indent=2) + "\n")
+    echo_fact("written to", str(batch_path))
+    echo_fact("SafeTx hash", "0x" + reading.proposal.hash.hex())
+
+
+def _refuse_expired(proposal: Proposal) -> None:
+    now = int(time.time())
+    if now > proposal.grounds.expires:
+        got = f"one that expired {moment(proposal.grounds.expires)}"
+        raise ConfigurationError("proposal", f"one that may be signed on {moment(now)}", got)
+
+
+def _confirm(proposal: Proposal) -> None:
+    """Ask for the hash: who presses Enter, or a script that says yes, signs nothing."""
+    name = "SafeTx hash" if proposal.fees is None else "transaction's hash"
+    question = (
+        f"\nTo sign, type the first {CONFIRMED_DIGITS} digits of the {name},"
+        "\nas another owner or your device shows it"
+    )
+    typed = click.prompt(question, default="", show_default=False, err=True).strip().lower()
+    if typed.removeprefix("0x") != proposal.hash.hex()[:CONFIRMED_DIGITS]:
+        raise ConfigurationError(name, f"its first {CONFIRMED_DIGITS} digits", "others")
+
+
+def _write_new(path: Path, text: str) -> None:
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ConfigurationError(f"file {path}", "a new file", error.strerror) from error

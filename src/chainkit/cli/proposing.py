@@ -1,0 +1,195 @@
+"""``--propose FILE``: calls as a proposal of the council's account, for its owners to sign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from chainkit.cli.command import CompleteCommand
+from chainkit.cli.options import deployment_option, echo_json, json_option, open_chain, rpc_option
+from chainkit.cli.proposal_options import Reading, no_tracing_option
+from chainkit.cli.proposal_output import echo_proposal, echo_slots
+from chainkit.errors import ConfigurationError
+from chainkit.proposal import Evidence, read_council, write_proposal_file
+
+if TYPE_CHECKING:
+    from chainkit.calls import Call
+    from chainkit.chain import Endpoint
+    from chainkit.deployment import DeploymentRecord
+    from chainkit.types import BlockReference
+
+DEFAULT_DAYS: Final = 7
+LONGEST_DAYS: Final = 90
+"""A proposal that lies longer is about a chain that nobody remembers."""
+
+_TERMS: Final = (
+    click.option(
+        "--council",
+        "council_path",
+        envvar="CHAINKIT_COUNCIL",
+        show_envvar=True,
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Your own council file, for --propose.",
+    ),
+    click.option("--reason", metavar="TEXT", help="Why, in one line, for --propose."),
+    click.option(
+        "--evidence",
+        "evidence_paths",
+        multiple=True,
+        metavar="PATH",
+        type=click.Path(path_type=Path),
+        help="Bundle or report that the proposal rests on; may be given again.",
+    ),
+    click.option(
+        "--expires-in",
+        "days",
+        type=click.IntRange(1, LONGEST_DAYS),
+        default=DEFAULT_DAYS,
+        show_default=True,
+        metavar="DAYS",
+        help="How long the proposal may be signed and executed.",
+    ),
+    click.option(
+        "--nonce",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="The account's nonce to use; its next one where it is not given.",
+    ),
+    no_tracing_option,
+)
+
+
+def _several(options: Sequence[Any]) -> Callable[[Any], Any]:
+    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+terms_options = _several(_TERMS)
+"""Decorator: the options of ``write_proposal`` beside the file's name."""
+
+propose_option = _several(
+    (
+        click.option(
+            "--propose",
+            "propose_path",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="Write a proposal for the council's owners to sign; nothing is sent.",
+        ),
+        terms_options,
+    )
+)
+"""Decorator: ``--propose FILE`` with the options that go with it."""
+
+
+def write_proposal(
+    endpoint: Endpoint,
+    record: DeploymentRecord,
+    block: BlockReference,
+    calls: Sequence[Call],
+    path: Path,
+    *,
+    council_path: Path | None,
+    reason: str | None,
+    evidence_paths: Sequence[Path],
+    days: int,
+    nonce: int | None,
+    no_tracing: bool,
+    is_quiet: bool = False,
+) -> None:
+    """Draft a proposal of calls at a block, simulate it, show it and write its file.
+
+    Raises UsageError where an option is missing that a proposal needs, else as ``draft`` and
+    ``simulated``.
+    """
+    if missing := [
+        name for name, value in (("--council", council_path), ("--reason", reason)) if not value
+    ]:
+        raise click.UsageError(f"missing {' and '.join(missing)}, for a proposal")
+    assert council_path is not None and reason is not None
+    from chainkit.cli.proposal_execution import simulated
+    from chainkit.contract_state import ContractState
+    from chainkit.proposal.drafting import Terms, draft
+
+    council = read_council(council_path)
+    terms = Terms(reason, tuple(evidence_of(each) for each in evidence_paths), days, nonce)
+    state = ContractState(endpoint, block)
+    proposal = draft(state, record, council, endpoint.header(block.number), calls, terms)
+    reading = Reading(proposal, record, council)
+    slots = simulated(reading, state, no_tracing)
+    write_proposal_file(path, proposal, is_new=True)
+    if not is_quiet:
+        echo_proposal(proposal, reading.book)
+        echo_slots(slots)
+        click.echo(f"written to {path}; nothing was sent; next: chainkit council sign {path}")
+
+
+def evidence_of(path: Path) -> Evidence:
+    """Return what a proposal keeps of a bundle's folder or a report's file.
+
+    Raises ConfigurationError where there is none, MalformedData where it is neither.
+    """
+    import hashlib
+
+    from chainkit.council.triage_reports import parse_report
+    from chainkit.evidence.bundle import BUNDLE_NAME
+    from chainkit.evidence.folder import read_bundle
+
+    try:
+        if path.is_dir():
+            # Its own page pins every other file of a bundle.
+            read_bundle(path)
+            data = (path / BUNDLE_NAME).read_bytes()
+        else:
+            data = path.read_bytes()
+            parse_report(data)
+    except OSError as error:
+        subject = f"evidence {path}"
+        raise ConfigurationError(
+            subject, "a report or a bundle's folder", error.strerror
+        ) from error
+    return Evidence(ascii(path.name)[1:-1], hashlib.sha256(data).hexdigest())
+
+
+@click.command("propose", cls=CompleteCommand)
+@click.argument("calls_path", metavar="CALLS", type=click.Path(path_type=Path))
+@click.argument("proposal_path", metavar="FILE", type=click.Path(path_type=Path))
+@rpc_option
+@deployment_option
+@terms_options
+@json_option
+def propose(
+    calls_path: Path,
+    proposal_path: Path,
+    rpc_url: str,
+    deployment_path: Path,
+    as_json: bool,
+    **terms: Any,
+) -> None:
+    """Draft a proposal of several calls by name; nothing is sent.
+
+    CALLS is a YAML file: a list of Contract.function, each with its arguments by name. For one kind
+    of change, `chainkit registry …` and `chainkit contracts …` draft by themselves with --propose.
+
+    \b
+    Example of CALLS:
+      - NodeRegistry.updateHealth: {tokenId: 300, isHealthy: false}
+      - GroupMessages.pause: {}
+    \b
+    Example:
+      chainkit council propose calls.yaml proposal.json --reason "node 300 forked its log" \\
+        --rpc http://127.0.0.1:8545 --deployment deployment.json --council council.json
+    """
+    from chainkit.proposal.calls_file import read_calls_file
+
+    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    calls = read_calls_file(calls_path, record)
+    write_proposal(
+        endpoint, record, head.reference, calls, proposal_path, is_quiet=as_json, **terms
+    )
+    if as_json:
+        echo_json({"proposal": str(proposal_path)})

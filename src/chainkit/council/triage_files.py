@@ -1,0 +1,110 @@
+"""Evidence in a folder that strangers filled: bundles and reports, and what is neither."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from chainkit.errors import ConfigurationError
+from chainkit.evidence.bundle import BUNDLE_NAME, FILE_NAMES, REPORTS_NAME
+
+REPORT_SUFFIXES: Final = (".bin", ".pb")
+"""How the name of a report's file ends."""
+
+DEEPEST: Final = 16
+"""Folders within folders that are looked into."""
+
+MOST_FILES: Final = 20_000
+"""Entries that are looked at: more is no heap of evidence, but a wrong folder."""
+
+_BUNDLE_NAMES: Final = frozenset({BUNDLE_NAME, *FILE_NAMES, REPORTS_NAME})
+"""What belongs to a bundle; whatever else lies beside its page is evidence of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A bundle's folder, or a file that is named as a report's; nothing of it was read."""
+
+    path: Path
+    source: str
+    """Its path within the folder; a stranger chose it."""
+    is_bundle: bool
+    size: int
+    """Bytes to read."""
+
+
+@dataclass(slots=True)
+class Heap:
+    """What lies in a folder, in the order of its paths."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    others: dict[str, str] = field(default_factory=dict)
+    """Why a path is not looked at."""
+
+
+def find_evidence(directory: Path) -> Heap:
+    """Return what may be evidence in a folder, which may itself be a bundle. No link is followed.
+
+    Raises ConfigurationError where there is no such folder, or it holds nothing, or too much.
+    """
+    subject, expected = f"evidence {directory}", "a folder of reports and bundles"
+    if not directory.is_dir():
+        raise ConfigurationError(subject, expected, "none")
+    heap = Heap()
+    for count, (entry, reason) in enumerate(_entries(directory, 0), start=1):
+        if count > MOST_FILES:
+            raise ConfigurationError(subject, f"up to {MOST_FILES} files", "more")
+        source = os.path.relpath(entry, directory)
+        if reason is None:
+            heap.pieces.append(_piece(entry, source))
+        else:
+            heap.others[source] = reason
+    if not heap.pieces and not heap.others:
+        raise ConfigurationError(subject, expected, "an empty one")
+    return heap
+
+
+def _entries(folder: Path, depth: int) -> Iterator[tuple[Path, str | None]]:
+    """Yield each path that is told of, with the reason why it is no evidence, or None."""
+    is_bundle = os.path.lexists(folder / BUNDLE_NAME)
+    if is_bundle:
+        yield folder, None
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError as error:
+        yield folder, f"the folder cannot be read: {error.strerror}"
+        return
+    for entry in entries:
+        path = folder / entry.name
+        if is_bundle and entry.name in _BUNDLE_NAMES:
+            continue
+        if entry.is_symlink():
+            yield path, "a link, which is not followed"
+        elif entry.is_dir():
+            if depth == DEEPEST:
+                yield path, f"deeper than {DEEPEST} folders"
+            else:
+                yield from _entries(path, depth + 1)
+        elif not entry.is_file():
+            yield path, "no regular file"
+        elif not entry.name.endswith(REPORT_SUFFIXES):
+            yield path, "neither a bundle nor a report's file (*.pb, *.bin)"
+        else:
+            yield path, None
+
+
+def _piece(path: Path, source: str) -> Piece:
+    is_bundle = path.is_dir()
+    files = [path / name for name in FILE_NAMES] if is_bundle else [path]
+    return Piece(path, source, is_bundle, sum(map(_size, files)))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0  # whoever reads it is told why it cannot be

@@ -1,0 +1,55 @@
+"""The types of misbehavior that XIP-49 §3.2.7 names, and how grave each is."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+
+class Severity(StrEnum):
+    """How grave a misbehavior is, in the words of the audit; the gravest first."""
+
+    CRITICAL = "critical"
+    MAJOR = "major"
+    MINOR = "minor"
+
+    @property
+    def rank(self) -> int:
+        """0 for the gravest."""
+        return list(Severity).index(self)
+
+
+class Misbehavior(IntEnum):
+    """A report's type, by its number in the protocol; without the prefix ``MISBEHAVIOR_``."""
+
+    UNRESPONSIVE_NODE = 1
+    SLOW_NODE = 2
+    FAILED_REQUEST = 3
+    OUT_OF_ORDER = 4
+    DUPLICATE_SEQUENCE_ID = 5
+    CAUSAL_ORDERING = 6
+    INVALID_PAYLOAD = 7
+    BLOCKCHAIN_INCONSISTENCY = 8
+
+    @property
+    def is_liveness(self) -> bool:
+        """Whether it is a liveness failure, which nothing proves; all others are of safety."""
+        return self <= Misbehavior.FAILED_REQUEST
+
+    @property
+    def severity(self) -> Severity:
+        """How grave it is; as the audit's findings are that name the type, where there are such."""
+        return _SEVERITIES[self]
+
+
+_SEVERITIES = {
+    # A client gives up such a node and asks another one.
+    Misbehavior.UNRESPONSIVE_NODE: Severity.MAJOR,
+    Misbehavior.SLOW_NODE: Severity.MINOR,
+    Misbehavior.FAILED_REQUEST: Severity.MINOR,
+    Misbehavior.OUT_OF_ORDER: Severity.MAJOR,
+    # Where the payloads differ, the audit also finds that one is not the chain's, which is graver.
+    Misbehavior.DUPLICATE_SEQUENCE_ID: Severity.MINOR,
+    Misbehavior.CAUSAL_ORDERING: Severity.MAJOR,
+    Misbehavior.INVALID_PAYLOAD: Severity.MAJOR,
+    Misbehavior.BLOCKCHAIN_INCONSISTENCY: Severity.CRITICAL,
+}

@@ -1,0 +1,53 @@
+"""Proposals of the security council: drafted, read again, signed apart, executed, proved.
+
+A proposal is a file that may have passed through anybody's hands. Everything that is shown, signed
+or sent is rebuilt from the reader's own deployment record, council file and package.
+
+What is named here knows no network. ``authority``, ``drafting``, ``standing`` and ``execution``
+read the chain: import them from their own modules.
+"""
+
+from chainkit.proposal.council import (
+    AddressBook,
+    Council,
+    SafeSettings,
+    council_content,
+    read_council,
+    write_council,
+)
+from chainkit.proposal.file import (
+    hashes,
+    parse_proposal,
+    proposal_bytes,
+    proposal_content,
+    read_proposal,
+    write_proposal_file,
+)
+from chainkit.proposal.grounds import Evidence, Grounds, split_trailer
+from chainkit.proposal.plain import PlainTransaction
+from chainkit.proposal.proposal import Fees, Proposal
+from chainkit.proposal.signing import collect, sign_proposal, typed_data
+
+__all__ = [
+    "AddressBook",
+    "Council",
+    "Evidence",
+    "Fees",
+    "Grounds",
+    "PlainTransaction",
+    "Proposal",
+    "SafeSettings",
+    "collect",
+    "council_content",
+    "hashes",
+    "parse_proposal",
+    "proposal_bytes",
+    "proposal_content",
+    "read_council",
+    "read_proposal",
+    "sign_proposal",
+    "split_trailer",
+    "typed_data",
+    "write_council",
+    "write_proposal_file",
+]

@@ -1,0 +1,90 @@
+"""A new proposal: calls that were read, simulated and found to change something at one block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from chainkit.calls import Call, Change, read_change
+from chainkit.calls.effects import EFFECTS
+from chainkit.changes import simulate_call
+from chainkit.contract_state import ContractState
+from chainkit.deployment import DeploymentRecord
+from chainkit.errors import ConfigurationError
+from chainkit.proposal.authority import read_authority
+from chainkit.proposal.council import Council
+from chainkit.proposal.grounds import Evidence, Grounds, check_reason
+from chainkit.proposal.proposal import Fees, Proposal
+from chainkit.proposal.standing import running_code_of
+from chainkit.transactions import draft_transaction, estimate_gas
+from chainkit.types import BlockHeader
+
+SECONDS_PER_DAY: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the drafter of a proposal chooses beside its calls."""
+
+    reason: str
+    evidence: tuple[Evidence, ...]
+    days: int
+    """Until it expires, from the block that it is drafted at."""
+    nonce: int | None
+    """None for the account's next one."""
+
+
+def draft(
+    state: ContractState,
+    record: DeploymentRecord,
+    council: Council,
+    head: BlockHeader,
+    calls: Sequence[Call],
+    terms: Terms,
+) -> Proposal:
+    """Draft a proposal of calls, all read at ``head``, which is the state's block.
+
+    Raises ConfigurationError where the account may not make a call, or it changes nothing, and
+    RefusedRequest in the contract's words where the simulation of a call reverts.
+    """
+    authority = read_authority(state, council)
+    change = read_change(EFFECTS, state, record, council.address, calls)
+    for call in calls:
+        simulate_call(state, call, council.address)
+    if terms.nonce is not None and terms.nonce < authority.nonce:
+        expected = f"{authority.nonce}, the account's next, or a later one"
+        raise ConfigurationError("nonce", expected, terms.nonce)
+    nonce = authority.nonce if terms.nonce is None else terms.nonce
+    grounds = _grounds(state, change, head, terms)
+    fees = None
+    if council.safe is None:
+        fees = _fees(state, council, calls, grounds)
+    return Proposal.make(record, council, calls, grounds, nonce, fees)
+
+
+def _grounds(state: ContractState, change: Change, head: BlockHeader, terms: Terms) -> Grounds:
+    targets = {call.contract: call.target for call in change.calls}
+    return Grounds(
+        reason=check_reason(terms.reason),
+        evidence=terms.evidence,
+        before=change.before,
+        after=change.after,
+        runs=running_code_of(targets, state),
+        expires=head.timestamp + terms.days * SECONDS_PER_DAY,
+    )
+
+
+def _fees(
+    state: ContractState,
+    council: Council,
+    calls: Sequence[Call],
+    grounds: Grounds,
+) -> Fees | None:
+    if len(calls) != 1:
+        return None  # Proposal.make says why that cannot be
+    (call,) = calls
+    endpoint, data = state.endpoint, call.calldata + grounds.trailer
+    gas = estimate_gas(endpoint, call.target, data, council.address, state.block)
+    fields = draft_transaction(endpoint, council.address, council.chain_id, call.target, data, gas)
+    return Fees(fields["gas"], fields["maxFeePerGas"], fields["maxPriorityFeePerGas"])

@@ -1,0 +1,138 @@
+"""A proposal: calls of our contracts that an account's owners may sign, and what makes them one.
+
+Nothing in it is chosen but the calls, the grounds and the nonce: the account, and the contract
+through which it makes several calls, come from the reader's own council file; names and arguments
+from the package's ABIs and the reader's own deployment record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from eth_utils.address import to_checksum_address
+
+from chainkit.calls import SAFE, Call
+from chainkit.deployment import DeploymentRecord
+from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.proposal.council import Council
+from chainkit.proposal.grounds import Grounds
+from chainkit.proposal.plain import PlainTransaction
+from chainkit.safe import InnerCall, SafeTransaction, recover_owner
+from chainkit.signing import recover_signer
+
+
+@dataclass(frozen=True, slots=True)
+class Fees:
+    """What a plain account's transaction may cost; a Safe's is paid by who executes it."""
+
+    gas: int
+    """The most gas that it may use."""
+    max_fee_per_gas: int
+    """Wei."""
+    max_priority_fee_per_gas: int
+    """Wei."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Calls, their grounds, and the one transaction that makes them."""
+
+    calls: tuple[Call, ...]
+    grounds: Grounds
+    transaction: SafeTransaction | PlainTransaction
+    fees: Fees | None
+    """None for a Safe."""
+    signatures: Mapping[str, bytes] = field(default_factory=dict)
+    """By the signer's checksummed address: 65 bytes that were checked to be his, of ``hash``."""
+
+    @classmethod
+    def make(
+        cls,
+        record: DeploymentRecord,
+        council: Council,
+        calls: Sequence[Call],
+        grounds: Grounds,
+        nonce: int,
+        fees: Fees | None,
+    ) -> Self:
+        """Build the transaction of calls.
+
+        Raises ConfigurationError where there is none, the chains differ, a plain account is to make
+        several at once, or changes of the Safe itself stand beside others.
+        """
+        if council.chain_id != record.chain_id:
+            expected = f"chain id {record.chain_id}, as the deployment record has it"
+            raise ConfigurationError("council file", expected, council.chain_id)
+        if not calls:
+            raise ConfigurationError("proposal", "at least one call", "none")
+        if len({call.contract == SAFE for call in calls}) > 1:
+            got = "calls of contracts beside them"
+            raise ConfigurationError("proposal", "changes of the Safe itself alone", got)
+        *others, last = (InnerCall(call.target, call.calldata) for call in calls)
+        inner = [*others, replace(last, calldata=last.calldata + grounds.trailer)]
+        transaction: SafeTransaction | PlainTransaction
+        if council.safe:
+            transaction = SafeTransaction.of_calls(
+                chain_id=council.chain_id,
+                safe=council.account,
+                nonce=nonce,
+                calls=inner,
+                multi_send=council.safe.multi_send,
+            )
+        else:
+            transaction = _plain(council, inner, nonce, fees)
+        return cls(tuple(calls), grounds, transaction, None if council.safe else fees)
+
+    @property
+    def hash(self) -> bytes:
+        """What owners sign and compare, 32 bytes: the SafeTx hash, or the transaction's own."""
+        return self.transaction.hash
+
+    @property
+    def account(self) -> str:
+        """Checksummed address of the account that acts."""
+        if isinstance(self.transaction, PlainTransaction):
+            return to_checksum_address(self.transaction.sender)
+        return to_checksum_address(self.transaction.safe)
+
+    @property
+    def changes_safe(self) -> bool:
+        """Whether it changes the Safe's own owners, and nothing else."""
+        return self.calls[0].contract == SAFE
+
+    @property
+    def nonce(self) -> int:
+        """The account's nonce that it uses up."""
+        return self.transaction.nonce
+
+    def signed(self, signature: bytes) -> Self:
+        """Return the proposal with one more signature, added under the address it recovers to.
+
+        Raises InvalidSignature where it recovers to nobody.
+        """
+        is_plain = isinstance(self.transaction, PlainTransaction)
+        signer = (recover_signer if is_plain else recover_owner)(self.hash, signature)
+        return replace(self, signatures={**self.signatures, signer: signature})
+
+
+def _plain(
+    council: Council, inner: Sequence[InnerCall], nonce: int, fees: Fees | None
+) -> PlainTransaction:
+    if len(inner) > 1:
+        expected = f"one call, as {council.address} is an account with a key and no Safe"
+        raise ConfigurationError("proposal", expected, f"{len(inner)} calls")
+    if fees is None:
+        raise MalformedData("proposal", "fees of a plain account's transaction", "none")
+    (call,) = inner
+    return PlainTransaction(
+        chain_id=council.chain_id,
+        sender=council.account,
+        to=call.target,
+        data=call.calldata,
+        nonce=nonce,
+        gas=fees.gas,
+        max_fee_per_gas=fees.max_fee_per_gas,
+        max_priority_fee_per_gas=fees.max_priority_fee_per_gas,
+    )

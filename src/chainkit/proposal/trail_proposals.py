@@ -1,0 +1,66 @@
+"""Proposal files beside the chain: the reasons and the evidence that it keeps only the digest of.
+
+A file proves itself: its grounds hash to the digest that was signed, or its transaction to the hash
+that the Safe executed. So it does not matter who kept the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chainkit.deployment import DeploymentRecord
+from chainkit.errors import ChainkitError, ConfigurationError
+from chainkit.interface import printable
+from chainkit.proposal.council import Council
+from chainkit.proposal.file import read_proposal
+from chainkit.proposal.grounds import Grounds, Trailer
+from chainkit.proposal.proposal import Proposal
+
+
+@dataclass(frozen=True, slots=True)
+class KeptProposals:
+    """Proposals whose files were read, by what names them on the chain."""
+
+    by_hash: Mapping[bytes, Proposal] = field(default_factory=dict)
+    """By the SafeTx hash, or the hash that a plain account's owner signed."""
+    grounds: Mapping[bytes, Grounds] = field(default_factory=dict)
+    """By digest."""
+    unread: tuple[str, ...] = ()
+    """Files that are none, a line each, safe to print."""
+
+    def grounds_of(self, trailer: Trailer | None) -> Grounds | None:
+        """Return the grounds that a trailer names, None where no file holds them."""
+        return None if trailer is None else self.grounds.get(trailer.digest)
+
+
+def read_kept(folder: Path, record: DeploymentRecord, council: Council) -> KeptProposals:
+    """Read all proposals of a folder, ``*.json``; a file that is none does not stop the others.
+
+    Raises ConfigurationError where there is no such folder.
+    """
+    if not folder.is_dir():
+        raise ConfigurationError("--proposals", "a folder", printable(str(folder)))
+    by_hash: dict[bytes, Proposal] = {}
+    unread: list[str] = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            proposal = _read(path, record, council)
+        except ChainkitError as error:
+            unread.append(printable(str(error)))
+        else:
+            by_hash[proposal.hash] = proposal
+    grounds = {each.grounds.digest: each.grounds for each in by_hash.values()}
+    return KeptProposals(by_hash, grounds, tuple(unread))
+
+
+def _read(path: Path, record: DeploymentRecord, council: Council) -> Proposal:
+    """Read a proposal that changes the contracts, or else one that changes the Safe's owners."""
+    try:
+        return read_proposal(path, record, council)
+    except ChainkitError as error:
+        try:
+            return read_proposal(path, record, council, changes_safe=True)
+        except ChainkitError:
+            raise error from None

@@ -1,0 +1,67 @@
+"""Does a node's HTTP address answer? A question to a stranger, so it is kept short."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import requests
+
+from chainkit.chain.session import EndpointSession, deadline
+
+PATIENCE_SECONDS: Final = 5.0
+"""How long a node may take to begin its answer."""
+
+_AT_ONCE: Final = 32
+_LOWEST_FAULT: Final = 500
+"""From this HTTP status on the server itself says that it cannot answer."""
+
+
+def find_silent(
+    http_addresses: Sequence[str], patience_seconds: float = PATIENCE_SECONDS
+) -> dict[str, str]:
+    """Return why some HTTP addresses do not answer; those that do are not among them.
+
+    Any answer but a server's fault will do: nothing of it is read but its status, no redirect is
+    followed, and no password that this machine keeps for the host is sent.
+    """
+    urls = list(dict.fromkeys(http_addresses))
+    # What a thread says too late is still in here, and harmless.
+    found = dict.fromkeys(urls, f"no answer within {patience_seconds:g} s")
+    for start in range(0, len(urls), _AT_ONCE):
+        _ask(urls[start : start + _AT_ONCE], found, patience_seconds)
+    return {url: reason for url, reason in found.items() if reason}
+
+
+def _ask(urls: Sequence[str], found: dict[str, str], patience_seconds: float) -> None:
+    """Ask several at once. Nobody waits for a thread whose resolver takes longer than that."""
+
+    def ask(url: str) -> None:
+        found[url] = _reason(url, patience_seconds)
+
+    threads = [threading.Thread(target=ask, args=(url,), daemon=True) for url in urls]
+    for thread in threads:
+        thread.start()
+    patience_ends = time.monotonic() + patience_seconds + 1
+    for thread in threads:
+        thread.join(max(0.0, patience_ends - time.monotonic()))
+
+
+def _reason(url: str, patience_seconds: float) -> str:
+    """Say why a URL does not answer; nothing where it does."""
+    timeouts = (patience_seconds, patience_seconds)
+    try:
+        with EndpointSession() as session, deadline(patience_seconds):
+            # An authentication that adds nothing: without any, requests looks into .netrc.
+            session.auth = lambda request: request
+            answer = session.get(url, timeout=timeouts, allow_redirects=False, stream=True)
+            answer.close()
+    except requests.exceptions.SSLError:
+        return "no valid certificate"
+    except requests.Timeout:
+        return f"no answer within {patience_seconds:g} s"
+    except (requests.RequestException, ValueError):
+        return "no connection, or no HTTP"
+    return f"HTTP status {answer.status_code}" if answer.status_code >= _LOWEST_FAULT else ""

@@ -1,0 +1,163 @@
+"""An upgrade by a Safe: the code is deployed by anybody, and the owners sign the step to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from eth_utils.address import to_checksum_address
+
+from chainkit import artifacts
+from chainkit.artifacts import Release, masked, releases
+from chainkit.contract_state import DEFAULT_ADMIN_ROLE, IMPLEMENTATION_SLOT
+from chainkit.proposal import Proposal, read_proposal, write_proposal_file
+from chainkit.signatures import keccak256
+from chainkit.upgrade import deploy_implementation
+from chainkit.verification import implementation_of
+from support.chain import LocalChain, dev_address
+from support.command_line import Outcome, run
+from support.desk import PAYER, REASON, Desk, safe_desk
+from support.signers import dev_signer
+from support.tampering import ADMINISTRATOR, call_as, change_last_byte, write_slot
+from support.upgrades import NAME, note_release
+
+
+@pytest.fixture
+def older_release(local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch) -> Release:
+    """The proxy runs code that is not this package's, and that release 0.0.1 knows."""
+    code = change_last_byte(local_chain, implementation_of(local_chain.record.group_messages))
+    own = releases(NAME)[0]
+    hash_ = keccak256(masked(code, own.immutables))
+    return note_release(monkeypatch, replace(own, version="0.0.1", masked_code_hash=hash_))
+
+
+@pytest.fixture
+def desk(local_chain: LocalChain, tmp_path: Path, older_release: Release) -> Iterator[Desk]:
+    with safe_desk(local_chain, tmp_path) as desk:
+        yield desk
+
+
+@pytest.fixture
+def implementation(desk: Desk) -> str:
+    """Where anybody has deployed this package's code."""
+    new = deploy_implementation(desk.endpoint, desk.record, NAME, dev_signer(PAYER))
+    return to_checksum_address(new.address)
+
+
+def upgrade(desk: Desk, *arguments: object) -> Outcome:
+    return run("contracts", "upgrade", NAME, *arguments, *desk.rpc, *desk.files)
+
+
+def read(desk: Desk) -> Proposal:
+    return read_proposal(desk.folder / "upgrade.json", desk.record, desk.council)
+
+
+def joined(text: str) -> str:
+    """What a command printed, without its line breaks."""
+    return " ".join(text.split())
+
+
+def propose(desk: Desk, implementation: str, *arguments: object) -> Outcome:
+    path = desk.folder / "upgrade.json"
+    place = ("--implementation", implementation, "--propose", path, "--reason", REASON)
+    return upgrade(desk, *place, *arguments)
+
+
+def test_propose__then_sign_and_execute__runs_this_packages_code(
+    desk: Desk, implementation: str
+) -> None:
+    proposed = propose(desk, implementation)
+    assert proposed.code == 0, proposed.err
+    assert "storage         the same in every namespace" in proposed.out
+    path = desk.folder / "upgrade.json"
+
+    shown = run("council", "show", path, *desk.files)
+
+    assert f"-> {implementation} (release {releases(NAME)[0].version})" in joined(shown.out)
+    assert "GroupMessages.upgradeToAndCall" in shown.out
+    proposal = desk.signed(read(desk), (0, 1))
+    write_proposal_file(path, proposal, is_new=False)
+    payer = ("--broadcast", *desk.keystore(PAYER))
+    executed = run("council", "execute", path, *desk.rpc, *desk.files, *payer)
+    assert executed.code == 0, executed.err
+    runs = desk.state().implementation(desk.record.group_messages.address)
+    assert to_checksum_address(runs) == implementation
+
+
+def test_dry_run__administrator_is_a_safe__says_what_comes_next(
+    desk: Desk, implementation: str
+) -> None:
+    proxy, account = desk.record.group_messages.address, dev_address(ADMINISTRATOR)
+    role = (DEFAULT_ADMIN_ROLE, account)
+    call_as(desk.chain, ADMINISTRATOR, NAME, proxy, "renounceRole", *role)
+
+    first, second = upgrade(desk), upgrade(desk, "--implementation", implementation)
+
+    assert first.out.endswith("a contract: first --implementation-only --broadcast\n")
+    assert second.out.endswith("a contract: add --propose FILE to draft it\n")
+    for outcome in (first, second):
+        assert outcome.code == 0, outcome.err
+        assert max(map(len, outcome.out.splitlines())) <= 100
+
+
+def test_propose__proxy_was_upgraded_since__is_in_the_way(desk: Desk, implementation: str) -> None:
+    assert propose(desk, implementation).code == 0
+    proposal = desk.signed(read(desk), (0, 1))
+    sibling = int.from_bytes(implementation_of(desk.record.identity_updates), "big")
+    write_slot(desk.chain, desk.record.group_messages.address, IMPLEMENTATION_SLOT, sibling)
+
+    obstacles = desk.standing(proposal).obstacles
+
+    assert any("changed since it was drafted: GroupMessages" in words for words in obstacles)
+
+
+def test_propose__for_a_script__is_the_plan_and_the_file(desk: Desk, implementation: str) -> None:
+    content = propose(desk, implementation, "--json").content
+
+    assert (content["sent"], content["refused"]) == (False, None)
+    assert content["proposal"] == str(desk.folder / "upgrade.json")
+    assert json.loads((desk.folder / "upgrade.json").read_text())
+
+
+def test_propose__code_of_no_known_release__is_refused_unless_accepted(
+    desk: Desk, implementation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifacts, "_past_releases", lambda name: ())
+
+    refused = propose(desk, implementation)
+    accepted = propose(desk, implementation, "--accept-unknown")
+    shown = run("council", "show", desk.folder / "upgrade.json", *desk.files)
+
+    assert (refused.code, accepted.code) == (1, 0), accepted.err
+    assert "the deployed code is no known release" in joined(refused.out)
+    assert f"(no known release) -> {implementation}" in joined(shown.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--propose", "x.json"], "--propose needs --implementation ADDRESS"),
+        (["--propose", "x.json", "--implementation-only"], "--implementation-only deploys"),
+        (["--propose", "x.json", "--broadcast", "--account", "a"], "give one of them"),
+    ],
+)
+def test_propose__with_options_that_do_not_go_together__is_refused(
+    desk: Desk, arguments: list[str], words: str
+) -> None:
+    outcome = upgrade(desk, *arguments)
+
+    assert outcome.code == 2
+    assert words in joined(outcome.err)
+
+
+def test_propose__other_code__is_refused(desk: Desk) -> None:
+    sibling = to_checksum_address(implementation_of(desk.record.identity_updates))
+
+    outcome = propose(desk, sibling)
+
+    assert outcome.code == 2
+    assert "this package's GroupMessages" in outcome.err
+    assert not (desk.folder / "upgrade.json").exists()

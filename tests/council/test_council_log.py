@@ -1,0 +1,282 @@
+"""`chainkit council log`: the trail must be what was done, by a Safe and past it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainkit.calls import Call
+from chainkit.proposal import write_proposal_file
+from chainkit.safe import InnerCall, known_versions
+from localnet.accounts import COUNCIL
+from support.chain import LocalChain, dev_address
+from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, safe_desk, send_as_safe
+from support.fake_registry import node_key
+from support.trail import (
+    EVIDENCE,
+    calldata_of,
+    executed,
+    flat,
+    next_block,
+    proposed,
+    run_log,
+    safe_transaction,
+    send_execution,
+    sent,
+    to_safe,
+    trail_of,
+)
+
+HOLDER = 9
+OWNERS = [dev_address(number) for number in OWNER_NUMBERS]
+
+
+@pytest.fixture
+def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
+    add_node(local_chain)
+    with safe_desk(local_chain, tmp_path) as desk:
+        yield desk
+
+
+def add_node(chain: LocalChain, url: str = "https://node-1.example") -> None:
+    chain.add_node(dev_address(HOLDER), node_key(1).public_key, url)
+
+
+def disable(desk: Desk) -> Call:
+    return desk.call("updateHealth", 100, False)
+
+
+def pause_both(desk: Desk) -> list[Call]:
+    return [desk.call("pause", contract=name) for name in ("GroupMessages", "IdentityUpdates")]
+
+
+def signers(act: dict[str, Any]) -> list[str]:
+    return [each["address"] for each in act["signers"] if each["proved"] and each["was_owner"]]
+
+
+def functions(act: dict[str, Any]) -> list[str | None]:
+    return [each["function"] for each in act["calls"]]
+
+
+@pytest.mark.parametrize("version", known_versions())
+def test_log__proposals_executed__tells_who_signed_who_sent_and_why(
+    version: str, local_chain: LocalChain, tmp_path: Path
+) -> None:
+    add_node(local_chain)
+    folder = tmp_path / "proposals"
+    folder.mkdir()
+    with safe_desk(local_chain, tmp_path, version, threshold=3, owners=5) as desk:
+        first = next_block(desk)
+        one = desk.signed(proposed(desk, disable(desk)), [0, 2, 4])
+        transaction = executed(desk, one)
+        two = desk.signed(desk.draft(*pause_both(desk)), [1, 2, 3])
+        executed(desk, two)
+        write_proposal_file(folder / "one.json", one, is_new=True)
+        (folder / "other.json").write_text("{}")
+
+        content = trail_of(desk, first, "--proposals", folder)
+        shown = run_log(desk, "--from-block", first, "--proposals", folder)
+
+    assert content["clean"]
+    assert [each["by"] for each in content["transactions"]] == ["council", "council"]
+    earlier, later = content["transactions"]
+    assert earlier["executor"] == dev_address(PAYER)
+    assert earlier["transaction_hash"] == "0x" + transaction.hex()
+    assert earlier["block"]["number"] == first
+    assert [each["event"] for each in earlier["events"]] == ["NodeHealthUpdated"]
+    (act,), (batch,) = earlier["acts"], later["acts"]
+    assert act["hash"] == "0x" + one.hash.hex()
+    assert (act["nonce"], act["succeeded"], act["calls_found_in"]) == (0, True, "calldata")
+    assert functions(act) == ["updateHealth"]
+    assert act["calls"][0]["arguments"] == {"tokenId": "100", "isHealthy": False}
+    assert set(signers(act)) == {OWNERS[0], OWNERS[2], OWNERS[4]}
+    digest = "0x" + one.grounds.digest.hex()
+    assert act["grounds"] == {"digest": digest, "expires": one.grounds.expires}
+    assert act["reason"] == REASON
+    assert act["evidence"] == [{"name": EVIDENCE.name, "sha256": EVIDENCE.sha256}]
+    assert (batch["nonce"], functions(batch)) == (1, ["pause", "pause"])
+    assert set(signers(batch)) == {OWNERS[1], OWNERS[2], OWNERS[3]}
+    assert batch["grounds"]["digest"] == "0x" + two.grounds.digest.hex()
+    assert (batch["reason"], batch["evidence"]) == (None, None)
+    assert [each["event"] for each in later["events"]] == ["Paused", "Paused"]
+    assert len(content["proposals_not_read"]) == 1
+
+    assert shown.code == 0, shown.err
+    assert max(map(len, shown.out.splitlines())) <= 100
+    assert f"signed by       {OWNERS[2]} (owner 3)" in shown.out
+    assert "call            NodeRegistry.updateHealth(tokenId=100, isHealthy=false)" in shown.out
+    assert f"reason          {REASON}" in shown.out
+    assert f"evidence        sha256 {EVIDENCE.sha256} {EVIDENCE.name}" in shown.out
+    assert shown.out.index("nonce           0, success") < shown.out.index("nonce           1,")
+    assert "transactions    2 by the council's account" in shown.out
+
+
+def test_log__deployment_and_hand_over__are_told_apart(desk: Desk) -> None:
+    content = trail_of(desk, 0)
+
+    kinds = [each["by"] for each in content["transactions"]]
+    assert set(kinds[: kinds.index("others")]) == {"deployment"}
+    others = [each for each in content["transactions"] if each["by"] == "others"]
+    assert all(
+        each["warnings"] == [f"changed without the council's account, by {dev_address(COUNCIL)}"]
+        for each in others
+    )
+    events = [event["event"] for each in others for event in each["events"]]
+    assert events == [
+        "NodeAdded", "NodeUpdated", "OwnershipTransferStarted", "RoleGranted", "RoleGranted"
+    ]  # fmt: skip
+    safe = [each for each in content["transactions"] if each["events"][0]["event"] == "SafeSetup"]
+    assert [each["warnings"] for each in safe] == [[]]
+
+
+def test_log__changed_past_the_safe__warns_and_exits_1(desk: Desk) -> None:
+    first = next_block(desk)
+    # The administrator that the deployment named is one still.
+    pause, _ = pause_both(desk)
+    sent(desk, pause.target, pause.calldata, COUNCIL)
+
+    shown = run_log(desk, "--from-block", first)
+
+    assert shown.code == 1
+    former = dev_address(COUNCIL)
+    assert f"WARNING changed without the council's account, by {former}" in flat(shown)
+    assert "1 past the council's account" in shown.out
+    assert "warnings        1" in shown.out
+
+
+def test_log__safe_acted_without_an_execution__warns(desk: Desk) -> None:
+    first = next_block(desk)
+    call = disable(desk)
+    send_as_safe(desk, call.target, call.calldata)
+
+    (entry,) = trail_of(desk, first)["transactions"]
+
+    assert entry["warnings"] == [
+        "the Safe acted, and its owners executed nothing in this transaction"
+    ]
+
+
+def test_log__module_acted__warns_of_module_and_of_what_enabled_it(desk: Desk) -> None:
+    first, module = next_block(desk), 2
+    enabling = to_safe(desk, "enableModule(address)", dev_address(module))
+    send_execution(desk, safe_transaction(desk, enabling))
+    call = disable(desk)
+    acting = calldata_of(
+        "execTransactionFromModule(address,uint256,bytes,uint8)",
+        call.target_address, 0, call.calldata, 0,
+    )  # fmt: skip
+    sent(desk, desk.council.account, acting, module)
+
+    content = trail_of(desk, first)
+
+    enabled, acted = content["transactions"]
+    assert enabled["warnings"] == []
+    assert enabled["cautions"] == [
+        "the Safe itself is another since: look at its owners, modules and guards"
+    ]
+    assert [each["event"] for each in enabled["events"]] == ["EnabledModule"]
+    assert "no call that a council makes" in enabled["acts"][0]["calls"][0]["remark"]
+    assert acted["warnings"] == [
+        f"the Safe: module {dev_address(module)} acted for it",
+        "the Safe acted, and its owners executed nothing in this transaction",
+    ]
+    assert content["cautions"] == [f"module {dev_address(module)} acts without any owner"]
+
+
+def test_log__safe_changed_without_its_owners__warns(desk: Desk) -> None:
+    first = next_block(desk)
+    change = calldata_of("changeThreshold(uint256)", 1)
+    send_as_safe(desk, desk.council.account, change)
+
+    (entry,) = trail_of(desk, first)["transactions"]
+
+    assert entry["warnings"] == [
+        "the Safe was changed, and its owners executed nothing in this transaction"
+    ]
+    assert entry["events"][0]["words"] == "threshold set to 1"
+
+
+def test_log__holder_changes_its_address__is_ordinary_and_cannot_move_the_cursor(
+    desk: Desk,
+) -> None:
+    opened = desk.signed(desk.draft(desk.call("setHttpAddressUpdatesOpen", True)), [0, 1])
+    executed(desk, opened)
+    first = next_block(desk)
+    update = calldata_of("updateHttpAddress(uint256,string)", 100, "https://a\x1b[2J\u202e.example")
+    sent(desk, desk.record.node_registry.address, update, HOLDER)
+
+    shown = run_log(desk, "--from-block", first)
+
+    assert shown.code == 0
+    assert "1 by a node's holder" in shown.out
+    assert f"sent by         {dev_address(HOLDER)} (not in your council file)" in shown.out
+    assert r"HTTP address changed to https://a\x1b[2J\u202e.example" in shown.out
+    assert shown.out.replace("\n", "").replace("…", "").isascii()
+    assert shown.out.replace("\n", "").isprintable()
+
+
+def test_log__call_that_no_council_makes__is_shown_raw_and_marked(desk: Desk) -> None:
+    first = next_block(desk)
+    stranger = bytes(19) + b"\x77"
+    foreign = InnerCall(stranger, bytes.fromhex("deadbeef"))
+    send_execution(desk, safe_transaction(desk, InnerCall(*call_parts(disable(desk))), foreign))
+
+    content = trail_of(desk, first)
+    shown = run_log(desk, "--from-block", first)
+
+    (act,) = content["transactions"][0]["acts"]
+    assert functions(act) == ["updateHealth", None]
+    assert act["calls"][1]["target"] == "0x" + stranger.hex()
+    assert act["calls"][1]["calldata"] == "0xdeadbeef"
+    assert act["grounds"] is None
+    assert "selector 0xdeadbeef, 4 bytes: no call that a council makes" in flat(shown)
+    assert "grounds         none" in shown.out
+
+
+def test_log__from_a_later_block__counts_nonces_from_the_end(desk: Desk) -> None:
+    executed(desk, desk.signed(desk.draft(disable(desk)), [0, 1]))
+    first = next_block(desk)
+    executed(desk, desk.signed(desk.draft(desk.call("updateHealth", 100, True)), [1, 2]))
+    last = desk.endpoint.head().number
+    executed(desk, desk.signed(desk.draft(disable(desk)), [0, 2]))
+
+    content = trail_of(desk, first, "--block", last)
+
+    (entry,) = content["transactions"]
+    assert (entry["acts"][0]["nonce"], content["block"]["number"]) == (1, last)
+    assert set(signers(entry["acts"][0])) == {OWNERS[1], OWNERS[2]}
+
+
+def test_log__executed_after_it_expired__is_said(desk: Desk) -> None:
+    first = next_block(desk)
+    proposal = desk.signed(desk.draft(disable(desk), days=1), [0, 1])
+    desk.chain.anvil.request("evm_increaseTime", 86_400 + 60)
+    transaction = proposal.transaction
+    assert hasattr(transaction, "exec_calldata")
+    send_execution(desk, transaction)
+
+    (entry,) = trail_of(desk, first)["transactions"]
+
+    assert entry["cautions"] == ["executed after it had expired"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--block", 10**9], "(the head)"),
+        (["--from-block", 10**9], "where the log ends"),
+        (["--proposals", "/nowhere"], "a folder"),
+    ],
+)
+def test_log__option_that_cannot_be__exits_2(options: list[object], words: str, desk: Desk) -> None:
+    outcome = run_log(desk, *options)
+
+    assert outcome.code == 2
+    assert words in outcome.err
+
+
+def call_parts(call: Call) -> tuple[bytes, bytes]:
+    return call.target, call.calldata

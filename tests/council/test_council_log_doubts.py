@@ -1,0 +1,153 @@
+"""What hides from the trail, and what moves under it: told, or refused, never passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from eth_utils.crypto import keccak
+
+from chainkit.calls import Call
+from chainkit.errors import InconsistentAnswer, RetryableChainError
+from chainkit.proposal.trail_events import SAFE_TOPICS
+from chainkit.safe import known_versions
+from chainkit.types import BlockHeader, Log
+from localnet.accounts import COUNCIL
+from localnet.safe import npm_artifact
+from support.chain import LocalChain, dev_address
+from support.desk import Desk, safe_desk
+from support.fake_registry import node_key
+from support.trail import HidingEndpoint, executed, next_block, run_log, sent, trail_of
+
+_SUCCESS = keccak(text="ExecutionSuccess(bytes32,uint256)")
+_HEALTH = keccak(text="NodeHealthUpdated(address,uint256,bool)")
+
+
+@pytest.fixture
+def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
+    local_chain.add_node(dev_address(9), node_key(1).public_key, "https://node-1.example")
+    with safe_desk(local_chain, tmp_path) as desk:
+        yield desk
+
+
+class Forked(HidingEndpoint):
+    """Answers from another branch once several blocks are asked for: when all was read."""
+
+    def headers(self, blocks: Sequence[int | str]) -> list[BlockHeader | None]:
+        found = super().headers(blocks)
+        if len(blocks) > 1 and found[0] is not None:
+            return [replace(found[0], hash=b"\xff" * 32), *found[1:]]
+        return found
+
+
+def pause(desk: Desk) -> Call:
+    return desk.call("pause", contract="GroupMessages")
+
+
+def act(desk: Desk, call: Call) -> None:
+    executed(desk, desk.signed(desk.draft(call), [0, 1]))
+
+
+def test_read__pause_past_the_safe_is_hidden__warns_by_what_the_contract_says(desk: Desk) -> None:
+    first = next_block(desk)
+    # Within its payloads' events, an endpoint hides one of an administrator who is one still.
+    sent(desk, pause(desk).target, pause(desk).calldata, COUNCIL)
+    act(desk, desk.call("updateHealth", 100, False))
+
+    def hidden(log: Log) -> bool:
+        return log.address == desk.record.group_messages.address
+
+    assert HidingEndpoint.of(desk, hidden).trail(desk, first).is_clean
+    trail = HidingEndpoint.of(desk, hidden).trail(desk, 0)
+
+    assert "GroupMessages paused: its events lead to no, it says yes: an event is hidden, or" in (
+        " ".join(trail.alarms)
+    )
+    assert not trail.is_clean
+
+
+def test_read__registry_event_is_hidden__is_refused(desk: Desk) -> None:
+    first = next_block(desk)
+    act(desk, desk.call("updateHealth", 100, False))
+    act(desk, desk.call("setHttpAddressUpdatesOpen", True))
+    registry = desk.record.node_registry.address
+
+    def hidden(log: Log) -> bool:
+        return log.address == registry and log.topics[0] == _HEALTH
+
+    with pytest.raises(InconsistentAnswer, match="NodeHealthUpdated"):
+        HidingEndpoint.of(desk, hidden).trail(desk, first)
+
+
+def test_read__execution_is_hidden__warns_by_the_safes_nonce(desk: Desk) -> None:
+    first = next_block(desk)
+    act(desk, pause(desk))
+    act(desk, desk.call("updateHealth", 100, False))
+    hidden_block = first
+    trail = HidingEndpoint.of(
+        desk, lambda log: log.block_number == hidden_block and log.address != pause(desk).target
+    )
+
+    with pytest.raises(InconsistentAnswer, match="receipt of"):
+        trail.trail(desk, first)
+
+    found = HidingEndpoint.of(desk, lambda log: log.block_number == hidden_block).trail(desk, first)
+    assert found.alarms == (
+        "the Safe's nonce counts 2 executions in these blocks, its events 1:"
+        " some are hidden, or other code has spoken for it",
+    )
+
+
+def test_read__reorg_meanwhile__is_refused(desk: Desk) -> None:
+    first = next_block(desk)
+    act(desk, pause(desk))
+    desk.chain.mine(2)
+    changing = HidingEndpoint.of(desk, on_transaction=lambda: desk.chain.reorg(1))
+
+    with pytest.raises(RetryableChainError):
+        changing.trail(desk, first)
+
+    assert len(HidingEndpoint.of(desk).trail(desk, first).entries) == 1
+
+
+def test_read__block_is_another_at_the_end__is_refused(desk: Desk) -> None:
+    first = next_block(desk)
+    act(desk, pause(desk))
+    desk.chain.mine()
+
+    with pytest.raises(InconsistentAnswer, match=f"block {first} at .*, got 0xffff"):
+        Forked.of(desk).trail(desk, first)
+
+
+def test_log__reorg_before__tells_of_the_chain_that_is(desk: Desk) -> None:
+    first = next_block(desk)
+    act(desk, pause(desk))
+    assert len(trail_of(desk, first)["transactions"]) == 1
+
+    desk.chain.reorg(1)
+
+    content = trail_of(desk, first)
+    assert (content["transactions"], content["warnings"]) == ([], [])
+    assert "transactions    none" in run_log(desk, "--from-block", first).out
+
+
+@pytest.mark.parametrize("version", known_versions())
+def test_topics__of_the_released_contracts__are_those_that_are_asked_for(version: str) -> None:
+    released: set[bytes] = set()
+    for name in ("Safe", "SafeL2"):
+        for entry in npm_artifact(version, "", name)["abi"]:
+            types = ",".join(each["type"] for each in entry.get("inputs", []))
+            if entry["type"] == "event":
+                released.add(keccak(text=f"{entry['name']}({types})"))
+    since_1_5 = {keccak(text="ChangedModuleGuard(address)")}
+
+    assert set(SAFE_TOPICS) - released == (since_1_5 if version == "1.4.1" else set())
+    # What neither changes a Safe nor executes: ether that came, a signed message, and what an
+    # event of a module says in more words.
+    assert released - set(SAFE_TOPICS) == {
+        keccak(text="SafeReceived(address,uint256)"),
+        keccak(text="SignMsg(bytes32)"),
+        keccak(text="SafeModuleTransaction(address,address,uint256,bytes,uint8)"),
+    }

@@ -1,0 +1,269 @@
+"""`chainkit council log` where executions are hard to read, and for an account without a Safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chainkit.calls import Call
+from chainkit.proposal import sign_proposal, write_proposal_file
+from chainkit.safe import InnerCall, Operation
+from chainkit.signing import KeySigner
+from localnet.accounts import COUNCIL
+from support.chain import LocalChain, dev_address, dev_secret
+from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, safe_desk
+from support.fake_registry import node_key
+from support.trail import (
+    RELAY,
+    exec_calldata,
+    executed,
+    flat,
+    next_block,
+    proposed,
+    relayed,
+    run_log,
+    safe_transaction,
+    send_execution,
+    sent,
+    signature,
+    to_safe,
+    trail_of,
+)
+
+OWNERS = [dev_address(number) for number in OWNER_NUMBERS]
+NO_SIGNATURE = bytes(32)
+
+
+@pytest.fixture
+def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
+    add_node(local_chain)
+    with safe_desk(local_chain, tmp_path) as desk:
+        yield desk
+
+
+def add_node(chain: LocalChain) -> None:
+    chain.add_node(dev_address(9), node_key(1).public_key, "https://node-1.example")
+
+
+def disable(desk: Desk, node_id: int = 100) -> Call:
+    return desk.call("updateHealth", node_id, False)
+
+
+def inner(call: Call) -> InnerCall:
+    return InnerCall(call.target, call.calldata)
+
+
+def approved_by(owner: str) -> bytes:
+    """Return what stands for the signature of an owner who approved the hash otherwise."""
+    return bytes.fromhex(owner[2:]).rjust(32, b"\0") + NO_SIGNATURE + b"\x01"
+
+
+def test_log__relayed_execution_of_a_safe_l2__is_read_from_its_event(desk: Desk) -> None:
+    first = next_block(desk)
+    proposal = desk.signed(proposed(desk, disable(desk)), [0, 1])
+    relayed(desk, exec_calldata(safe_transaction(desk, inner(disable(desk)))))
+
+    content = trail_of(desk, first)
+
+    (entry,) = content["transactions"]
+    (act,) = entry["acts"]
+    assert content["clean"]
+    assert act["hash"] != "0x" + proposal.hash.hex()
+    assert (act["nonce"], act["calls_found_in"]) == (0, "event")
+    assert act["calls"][0]["function"] == "updateHealth"
+    assert {each["address"] for each in act["signers"]} == {OWNERS[0], OWNERS[1]}
+    assert act["cautions"] == ["executed through 0x00000000000000000000000000000000000000e1"]
+    assert RELAY.hex() == act["cautions"][0].rpartition("0x")[2]
+
+
+def test_log__relayed_execution_of_a_safe_that_tells_nothing__is_said_or_found_in_a_proposal(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    add_node(local_chain)
+    folder = tmp_path / "proposals"
+    folder.mkdir()
+    with safe_desk(local_chain, tmp_path, singleton="Safe") as desk:
+        first = next_block(desk)
+        proposal = desk.signed(proposed(desk, disable(desk)), [0, 2])
+        transaction = proposal.transaction
+        assert hasattr(transaction, "exec_calldata")
+        relayed(desk, exec_calldata(transaction, (0, 2)))
+        write_proposal_file(folder / "one.json", proposal, is_new=True)
+
+        ((unknown,),) = [each["acts"] for each in trail_of(desk, first)["transactions"]]
+        known_trail = trail_of(desk, first, "--proposals", folder)
+        shown = run_log(desk, "--from-block", first)
+
+    ((known,),) = [each["acts"] for each in known_trail["transactions"]]
+    assert unknown["hash"] == known["hash"] == "0x" + proposal.hash.hex()
+    assert (unknown["calls"], unknown["signers"], unknown["nonce"]) == ([], [], None)
+    assert "executed through 0x00000000000000000000000000000000000000e1" in flat(shown)
+    assert "the transaction does not tell its calls" in flat(shown)
+    assert (known["calls_found_in"], known["nonce"], known["reason"]) == ("proposal", 0, REASON)
+    assert {each["address"] for each in known["signers"]} == {OWNERS[0], OWNERS[2]}
+
+
+def test_log__execution_that_failed__is_no_success(desk: Desk) -> None:
+    first = next_block(desk)
+    # With gas set aside for it, a Safe keeps the nonce of what failed; else it reverts.
+    send_execution(desk, safe_transaction(desk, inner(disable(desk, 900)), safe_tx_gas=100_000))
+    executed(desk, desk.signed(desk.draft(disable(desk)), [0, 1]))
+
+    content = trail_of(desk, first)
+    shown = run_log(desk, "--from-block", first)
+
+    failed, done = (act for each in content["transactions"] for act in each["acts"])
+    assert (failed["nonce"], failed["succeeded"]) == (0, False)
+    assert failed["calls"][0]["arguments"]["tokenId"] == "900"
+    assert (done["nonce"], done["succeeded"]) == (1, True)
+    assert "nonce 0, FAILURE, it changed nothing" in flat(shown)
+    assert shown.code == 0
+
+
+def test_log__safe_delegates_to_other_code__warns(desk: Desk) -> None:
+    first = next_block(desk)
+    transaction = safe_transaction(
+        desk, InnerCall(bytes(19) + b"\x77", b"\xde\xad\xbe\xef"), operation=Operation.DELEGATECALL
+    )
+    send_execution(desk, transaction)
+
+    shown = run_log(desk, "--from-block", first)
+
+    assert shown.code == 1
+    assert "WARNING the Safe ran code that is not MultiSendCallOnly's" in flat(shown)
+    assert "selector 0xdeadbeef, 4 bytes: code that acted as the Safe itself" in flat(shown)
+
+
+def test_log__code_that_the_safe_ran_rewrote_its_nonce__warns_and_still_reads_all(
+    desk: Desk,
+) -> None:
+    first = next_block(desk)
+    executed(desk, desk.signed(desk.draft(disable(desk)), [0, 1]))
+    executed(desk, desk.signed(desk.draft(desk.call("updateHealth", 100, True)), [0, 1]))
+    # Where the Safe keeps its nonce: three executions more than there were.
+    account = "0x" + desk.council.account.hex()
+    desk.chain.anvil.request("anvil_setStorageAt", account, f"0x{5:064x}", f"0x{5:064x}")
+    desk.chain.mine()
+
+    content = trail_of(desk, first)
+
+    assert content["warnings"] == [
+        "the Safe's nonce counts 5 executions in these blocks, its events 2:"
+        " some are hidden, or other code has spoken for it"
+    ]
+    acts = [act for each in content["transactions"] for act in each["acts"]]
+    assert [act["nonce"] for act in acts] == [0, 1]
+    assert [each["warnings"] for each in content["transactions"]] == [
+        [
+            f"it has nonce {nonce}, where {nonce + 3} was counted: an execution is hidden,"
+            " or the Safe's storage was rewritten"
+        ]
+        for nonce in (0, 1)
+    ]
+
+
+def test_log__owner_approved_on_the_chain__is_a_signer_only_with_his_transaction(
+    desk: Desk,
+) -> None:
+    first = next_block(desk)
+    transaction = safe_transaction(desk, inner(disable(desk)))
+    approval = to_safe(desk, "approveHash(bytes32)", transaction.hash)
+    sent(desk, desk.council.account, approval.calldata, OWNER_NUMBERS[1])
+    kinds = {
+        OWNERS[0]: approved_by(OWNERS[0]),
+        OWNERS[1]: approved_by(OWNERS[1]),
+        # Behind the threshold a Safe looks at nothing: what stands here is the executor's claim.
+        OWNERS[2]: approved_by(OWNERS[2]),
+    }
+    packed = b"".join(kinds[owner] for owner in sorted(OWNERS[:2], key=lambda each: int(each, 16)))
+    data = transaction.exec_calldata(packed + kinds[OWNERS[2]])
+    sent(desk, desk.council.account, data, OWNER_NUMBERS[0])
+
+    approving, executing = trail_of(desk, first)["transactions"]
+
+    assert approving["events"][0]["words"] == f"{OWNERS[1]} approved 0x{transaction.hash.hex()}"
+    (act,) = executing["acts"]
+    assert {each["address"]: (each["proved"], each["remark"]) for each in act["signers"]} == {
+        OWNERS[0]: (True, "by executing it"),
+        OWNERS[1]: (True, "approved on the chain"),
+        OWNERS[2]: (False, "approved on the chain before, not seen here"),
+    }
+
+
+def test_log__owner_replaced_later__was_owner_when_he_signed(desk: Desk) -> None:
+    first = next_block(desk)
+    executed(desk, desk.signed(desk.draft(disable(desk)), [0, 1]))
+    before = "0x" + "1".rjust(40, "0")
+    swap = to_safe(
+        desk, "swapOwner(address,address,address)", before, OWNERS[0], dev_address(PAYER)
+    )
+    send_execution(desk, safe_transaction(desk, swap))
+    # Behind the threshold: signed by somebody who was owner once.
+    last = safe_transaction(desk, inner(desk.call("updateHealth", 100, True)))
+    signers = sorted((1, 2), key=lambda owner: int(OWNERS[owner], 16))
+    packed = b"".join(signature(owner, last.hash) for owner in (*signers, 0))
+    send_execution(desk, last, last.exec_calldata(packed))
+
+    content = trail_of(desk, first)
+    shown = run_log(desk, "--from-block", first)
+
+    acts = [act for each in content["transactions"] for act in each["acts"]]
+    owners = [{each["address"]: each["was_owner"] for each in act["signers"]} for act in acts]
+    assert owners == [
+        {OWNERS[0]: True, OWNERS[1]: True},
+        {OWNERS[0]: True, OWNERS[1]: True},
+        {OWNERS[1]: True, OWNERS[2]: True, OWNERS[0]: False},
+    ]
+    assert acts[1]["calls"][0]["function"] == "swapOwner"
+    assert flat(shown).count("NO OWNER THEN") == 1
+    assert shown.code == 0
+
+
+def test_log__plain_account__tells_its_calls_and_grounds(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    add_node(local_chain)
+    folder = tmp_path / "proposals"
+    folder.mkdir()
+    desk = plain_desk(local_chain, tmp_path)
+    signer = KeySigner("key", dev_secret(COUNCIL))
+    proposal = sign_proposal(proposed(desk, disable(desk)), desk.council, signer)
+    transaction = executed(desk, proposal)
+    write_proposal_file(folder / "one.json", proposal, is_new=True)
+
+    content = trail_of(desk, 0, "--proposals", folder)
+    shown = run_log(desk, "--proposals", folder)
+
+    assert content["clean"]
+    added, entry = (each for each in content["transactions"] if each["by"] == "council")
+    assert added["acts"][0]["calls"][0]["function"] == "addNode"
+    assert added["acts"][0]["grounds"] is None
+    (act,) = entry["acts"]
+    assert entry["executor"] == desk.council.address
+    assert entry["transaction_hash"] == act["hash"] == "0x" + transaction.hex()
+    assert (act["nonce"], act["signers"], act["reason"]) == (proposal.nonce, [], REASON)
+    assert act["calls"][0]["arguments"] == {"tokenId": "100", "isHealthy": False}
+    assert shown.code == 0
+    assert max(map(len, shown.out.splitlines())) <= 100
+    assert "2 by the council's account" in shown.out
+
+
+def test_log__plain_account_that_is_no_more__warns_of_its_successor(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    desk = plain_desk(local_chain, tmp_path)
+    first = next_block(desk)
+    successor = 2
+    offer = desk.call("transferOwnership", dev_address(successor))
+    sent(desk, offer.target, offer.calldata, COUNCIL)
+    sent(desk, offer.target, desk.call("acceptOwnership").calldata, successor)
+
+    offered, accepted = trail_of(desk, first)["transactions"]
+
+    assert (offered["by"], offered["warnings"]) == ("council", [])
+    assert accepted["by"] == "others"
+    assert accepted["warnings"] == [
+        f"changed without the council's account, by {dev_address(successor)}"
+    ]

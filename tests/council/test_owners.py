@@ -1,0 +1,171 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from eth_abi.abi import encode
+
+from chainkit.calls import Call
+from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.interface import shipped_interface
+from chainkit.proposal import parse_proposal, proposal_bytes, read_proposal
+from chainkit.safe import known_versions
+from chainkit.signatures import keccak256
+from support.chain import LocalChain, dev_address
+from support.command_line import Outcome, run
+from support.desk import OWNER_NUMBERS, PAYER, Desk, safe_desk
+
+NEW = dev_address(2)
+OWNERS = [dev_address(number) for number in OWNER_NUMBERS[:3]]
+
+
+@pytest.fixture
+def desk(local_chain: LocalChain, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    with safe_desk(local_chain, tmp_path, getattr(request, "param", "1.4.1")) as desk:
+        yield desk
+
+
+def draft(desk: Desk, *command: object) -> Outcome:
+    path = desk.folder / "owners.json"
+    arguments = ("--propose", path, "--reason", "another laptop", *desk.rpc, *desk.files)
+    return run("council", "owners", *command, *arguments)
+
+
+def decide(desk: Desk) -> Outcome:
+    path = desk.folder / "owners.json"
+    typed = json.loads(path.read_text())["hashes"]["safe_tx"][2:10]
+    for owner in (0, 1):
+        key = desk.owner_keystore(owner)
+        signed = run("council", "sign", path, "--owners", *desk.files, *key, typed=typed)
+        assert signed.code == 0, signed.err
+    sending = ("--owners", "--broadcast", *desk.rpc, *desk.files, *desk.keystore(PAYER))
+    return run("council", "execute", path, *sending)
+
+
+def owners_now(desk: Desk) -> tuple[set[str], int]:
+    standing = desk.standing(desk.draft(desk.call("setHttpAddressUpdatesOpen", True)))
+    return set(standing.owners), standing.threshold
+
+
+@pytest.mark.parametrize("desk", known_versions(), indirect=True)
+@pytest.mark.parametrize(
+    ("command", "owners", "threshold"),
+    [
+        (("add", NEW), {*OWNERS, NEW}, 2),
+        (("add", NEW, "--signatures", 3), {*OWNERS, NEW}, 3),
+        (("remove", OWNERS[0]), set(OWNERS[1:]), 2),
+        (("remove", OWNERS[2], "--signatures", 1), set(OWNERS[:2]), 1),
+        (("swap", OWNERS[1], NEW), {OWNERS[0], NEW, OWNERS[2]}, 2),
+        (("threshold", 3), set(OWNERS), 3),
+    ],
+    ids=lambda value: " ".join(map(str, value))[:14] if isinstance(value, tuple) else "",
+)
+def test_owners__change_signed_by_two__is_what_the_safe_says_afterwards(
+    command: tuple[object, ...], owners: set[str], threshold: int, desk: Desk
+) -> None:
+    drafted = draft(desk, *command)
+    assert drafted.code == 0, drafted.err
+    assert "THIS CHANGES THE SAFE ITSELF" in drafted.out
+
+    done = decide(desk)
+
+    assert done.code == 0, done.err
+    assert owners_now(desk) == (owners, threshold)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("add", OWNERS[0]), "none yet"),
+        (("add", NEW, "--signatures", 5), "1 to 4"),
+        (("remove", NEW), "expected one of"),
+        (("remove", OWNERS[0], "--signatures", 3), "1 to 2"),
+        (("swap", OWNERS[0], OWNERS[1]), "none yet"),
+        (("threshold", 2), "2 already"),
+        (("threshold", 4), "1 to 3"),
+        (("add", NEW[:-1] + "0"), "checksum"),
+    ],
+    ids=lambda value: " ".join(map(str, value))[:14] if isinstance(value, tuple) else "",
+)
+def test_owners__what_cannot_be_or_changes_nothing__is_refused(
+    command: tuple[object, ...], words: str, desk: Desk
+) -> None:
+    outcome = draft(desk, *command)
+
+    assert outcome.code == 2
+    assert words in outcome.err
+    assert not (desk.folder / "owners.json").exists()
+
+
+def test_owners__contract_as_new_owner__is_refused(desk: Desk) -> None:
+    outcome = draft(desk, "add", "0x" + desk.record.group_messages.address.hex())
+
+    assert outcome.code == 2
+    assert "an account with a key" in outcome.err
+
+
+@pytest.mark.parametrize("command", ["show", "sign", "status", "execute"])
+def test_owners_proposal__without_its_option__is_refused(command: str, desk: Desk) -> None:
+    draft(desk, "add", NEW)
+    rpc = desk.rpc if command in ("status", "execute") else []
+    key = desk.owner_keystore(0) if command == "sign" else []
+
+    outcome = run("council", command, desk.folder / "owners.json", *rpc, *desk.files, *key)
+
+    assert outcome.code == 2
+    assert "a change of the Safe's own owners" in outcome.err
+    assert "--owners" in outcome.err
+
+
+def test_other_proposal__with_the_owners_option__is_refused(desk: Desk) -> None:
+    proposal = desk.draft(desk.call("setHttpAddressUpdatesOpen", True))
+    path = desk.folder / "proposal.json"
+    path.write_bytes(proposal_bytes(proposal))
+
+    outcome = run("council", "show", path, "--owners", *desk.files)
+
+    assert outcome.code == 2
+    assert "--owners" in outcome.err
+
+
+def test_change_of_the_safe__slipped_into_another_proposal__is_refused(desk: Desk) -> None:
+    draft(desk, "add", NEW)
+    content = json.loads((desk.folder / "owners.json").read_text()) | {"kind": "safe"}
+    data = (json.dumps(content, indent=2, sort_keys=True) + "\n").encode()
+
+    with pytest.raises(ConfigurationError, match="target of a call"):
+        parse_proposal(data, "proposal", desk.record, desk.council)
+
+
+@pytest.mark.parametrize(
+    "signature",
+    ["enableModule(address)", "setGuard(address)", "setFallbackHandler(address)"],
+)
+def test_change_of_the_safe__that_lets_others_act__is_never_read(
+    signature: str, desk: Desk
+) -> None:
+    data = keccak256(signature.encode())[:4] + encode(["address"], [NEW])
+
+    with pytest.raises(MalformedData, match="call of Safe"):
+        Call.read_of_safe(desk.council.account, data)
+
+
+def test_change_of_the_safe__beside_other_calls__is_refused(desk: Desk) -> None:
+    add = shipped_interface("Safe").encode("addOwnerWithThreshold", NEW, 2)
+    call = Call.read_of_safe(desk.council.account, add)
+
+    with pytest.raises(ConfigurationError, match="changes of the Safe itself alone"):
+        desk.draft(call, desk.call("setHttpAddressUpdatesOpen", True))
+
+
+def test_owners_proposal__after_another_change_of_owners__is_refused(desk: Desk) -> None:
+    assert draft(desk, "add", NEW).code == 0
+    stale = read_proposal(desk.folder / "owners.json", desk.record, desk.council, changes_safe=True)
+    (desk.folder / "owners.json").unlink()
+    assert draft(desk, "threshold", 3).code == 0
+    assert decide(desk).code == 0
+
+    obstacles = "; ".join(desk.standing(desk.signed(stale, [0, 1, 2])).obstacles)
+
+    assert "nonce 0 is used already" in obstacles
+    assert "Safe signatures needed was 2, is 3" in obstacles

@@ -1,0 +1,337 @@
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainkit.safe import known_versions
+from localnet.accounts import COUNCIL
+from support.chain import LocalChain, dev_address
+from support.command_line import Outcome, run
+from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, safe_desk, send_as_safe
+from support.fake_registry import node_key
+
+CALLS = "- NodeRegistry.updateHealth: {tokenId: 100, isHealthy: false}\n"
+
+
+@pytest.fixture
+def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
+    with_node(local_chain)
+    with safe_desk(local_chain, tmp_path) as desk:
+        yield desk
+
+
+def with_node(chain: LocalChain) -> None:
+    chain.add_node(dev_address(9), node_key(1).public_key, "https://node.example")
+
+
+def propose(desk: Desk, calls: str = CALLS, *options: object) -> Outcome:
+    path = desk.folder / "calls.yaml"
+    path.write_text(calls)
+    arguments = ("--reason", REASON, *desk.rpc, *desk.files, *options)
+    return run("council", "propose", path, proposal_path(desk), *arguments)
+
+
+def proposal_path(desk: Desk) -> Path:
+    return desk.folder / "proposal.json"
+
+
+def hash_of(path: Path) -> str:
+    hashes = json.loads(path.read_text())["hashes"]
+    return hashes.get("safe_tx") or hashes["transaction"]
+
+
+def sign(desk: Desk, owner: int, path: Path | None = None) -> Outcome:
+    path = path or proposal_path(desk)
+    typed = hash_of(path)[2:10] + "\n"
+    return run("council", "sign", path, *desk.files, *desk.owner_keystore(owner), typed=typed)
+
+
+def execute(desk: Desk, *options: object) -> Outcome:
+    arguments = (*desk.rpc, *desk.files, *options)
+    return run("council", "execute", proposal_path(desk), *arguments)
+
+
+def status_on_chain(desk: Desk) -> str:
+    arguments = (*desk.rpc, "--deployment", desk.chain.record_path, "--json")
+    return str(run("registry", "show", 100, *arguments).content["status"])
+
+
+def test_whole_round__two_of_three_owners__disables_the_node(desk: Desk) -> None:
+    drafted = propose(desk)
+    assert drafted.code == 0, drafted.err
+    assert "node 100 status: enabled -> disabled" in drafted.out
+    assert "NodeRegistry nodes[100].isHealthy: true -> false" in drafted.out.replace(
+        "_nodes", "nodes"
+    )
+    assert run("council", "status", proposal_path(desk), *desk.rpc, *desk.files).code == 1
+    assert sign(desk, 0).code == 0
+    assert sign(desk, 2).code == 0
+
+    status = run("council", "status", proposal_path(desk), *desk.rpc, *desk.files)
+    dry = execute(desk)
+    assert status.code == 0, status.out + status.err
+    assert "2 of 2 needed" in status.out
+    assert dry.code == 0
+    assert "nothing was sent" in dry.out
+    assert status_on_chain(desk) == "enabled"
+    done = execute(desk, "--broadcast", *desk.keystore(PAYER))
+    again = execute(desk, "--broadcast", *desk.keystore(PAYER))
+
+    assert done.code == 0, done.err
+    assert "read back as proposed" in done.out
+    assert status_on_chain(desk) == "disabled"
+    assert again.code == 2
+    assert "nonce 0 is used already" in again.err
+
+
+def test_whole_round__plain_account__signs_the_transaction_itself(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    with_node(local_chain)
+    desk = plain_desk(local_chain, tmp_path)
+    assert propose(desk).code == 0
+    typed = hash_of(proposal_path(desk))[2:10]
+    keystore = desk.keystore(COUNCIL)
+
+    signed = run("council", "sign", proposal_path(desk), *desk.files, *keystore, typed=typed)
+    done = execute(desk, "--broadcast", "--json")
+
+    assert signed.code == 0, signed.err
+    assert done.code == 0, done.err
+    assert done.content["sent"]
+    assert status_on_chain(desk) == "disabled"
+
+
+@pytest.mark.parametrize("version", known_versions())
+def test_sign__owners_in_processes_without_a_network__is_collected_and_executed(
+    version: str, local_chain: LocalChain, tmp_path: Path
+) -> None:
+    with_node(local_chain)
+    with safe_desk(local_chain, tmp_path, version, threshold=3, owners=5) as desk:
+        both = CALLS + "- GroupMessages.pause: {}\n"
+        assert propose(desk, both).code == 0
+        copies = [tmp_path / f"from-{owner}.json" for owner in (0, 2, 4)]
+        for owner, copy in zip((0, 2, 4), copies, strict=True):
+            shutil.copy(proposal_path(desk), copy)
+            signed = sign_without_network(desk, owner, copy)
+            assert signed.returncode == 0, signed.stderr
+
+        collected = run("council", "collect", proposal_path(desk), *copies, *desk.files)
+        done = execute(desk, "--broadcast", *desk.keystore(PAYER))
+
+        assert collected.code == 0, collected.err
+        assert done.code == 0, done.err
+        assert status_on_chain(desk) == "disabled"
+
+
+def sign_without_network(desk: Desk, owner: int, copy: Path) -> "subprocess.CompletedProcess[str]":
+    program = "from chainkit.cli.main import main; main()"
+    arguments = ["council", "sign", str(copy), *desk.files, *desk.owner_keystore(owner)]
+    # A network namespace of its own: not even the loopback is up.
+    command = ["unshare", "--net", sys.executable, "-c", program, *arguments]
+    typed = hash_of(copy)[2:10] + "\n"
+    return subprocess.run(command, input=typed, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("typed", ["\n", "y\n", "yes\n", "00000000\n", "0x\n", ""])
+def test_sign__anything_but_the_hash__signs_nothing(desk: Desk, typed: str) -> None:
+    propose(desk)
+    before = proposal_path(desk).read_bytes()
+
+    outcome = run(
+        "council", "sign", proposal_path(desk), *desk.files, *desk.owner_keystore(0), typed=typed
+    )
+
+    assert outcome.code in (2, 130)
+    assert proposal_path(desk).read_bytes() == before
+
+
+def test_sign__wrong_digits_of_the_hash__signs_nothing(desk: Desk) -> None:
+    propose(desk)
+    before = proposal_path(desk).read_bytes()
+    shorter = hash_of(proposal_path(desk))[2:9]
+
+    outcome = run(
+        "council", "sign", proposal_path(desk), *desk.files, *desk.owner_keystore(0), typed=shorter
+    )
+
+    assert outcome.code == 2
+    assert proposal_path(desk).read_bytes() == before
+
+
+def test_sign__no_option__skips_the_question() -> None:
+    help_text = run("council", "sign", "--help").out
+
+    assert not {"--yes", "--force", "-y", "--no-confirm", "--hash"} & set(help_text.split())
+
+
+def test_sign__tampered_in_one_place__is_refused_and_says_where(desk: Desk) -> None:
+    propose(desk)
+    content = json.loads(proposal_path(desk).read_text())
+    content["calls"][0]["arguments"]["isHealthy"] = True
+    proposal_path(desk).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+
+    outcome = sign(desk, 0)
+
+    assert outcome.code == 2
+    assert "calls.0.arguments.isHealthy" in outcome.err
+
+
+def test_sign__elsewhere_by_the_exported_typed_data__counts(desk: Desk) -> None:
+    from eth_account import Account
+
+    from support.chain import dev_secret
+
+    propose(desk)
+    exported = desk.folder / "typed.json"
+    wrote = run("council", "sign", proposal_path(desk), *desk.files, "--export", exported)
+    typed_data = json.loads(exported.read_text())
+    signature = Account.sign_typed_data(
+        dev_secret(OWNER_NUMBERS[1]), full_message=typed_data
+    ).signature
+    typed = hash_of(proposal_path(desk))[2:10]
+    given = ("--signature", signature.hex())
+    signed = run("council", "sign", proposal_path(desk), *desk.files, *given, typed=typed)
+
+    assert wrote.code == 0
+    assert "nothing was signed" in wrote.out
+    assert signed.code == 0, signed.err
+    assert dev_address(OWNER_NUMBERS[1]) in signed.out
+
+
+def test_execute__endpoint_of_another_chain__is_refused(desk: Desk, tmp_path: Path) -> None:
+    from localnet.anvil import Anvil
+
+    propose(desk)
+    sign(desk, 0)
+    sign(desk, 1)
+
+    with Anvil("--chain-id", "77") as other:
+        arguments = ("--rpc", other.url, *desk.files, "--broadcast", *desk.keystore(PAYER))
+        outcome = run("council", "execute", proposal_path(desk), *arguments)
+
+    assert outcome.code == 2
+    assert "31337" in outcome.err and "77" in outcome.err
+
+
+def test_execute__dead_endpoint__says_which(desk: Desk) -> None:
+    propose(desk)
+
+    dead = ("--rpc", "http://127.0.0.1:9", *desk.files)
+    outcome = run("council", "status", proposal_path(desk), *dead)
+
+    assert outcome.code == 2
+    assert "127.0.0.1:9" in outcome.err
+
+
+def test_propose__registry_command__drafts_the_same_call(desk: Desk) -> None:
+    path = proposal_path(desk)
+    arguments = ("--propose", path, "--reason", REASON, *desk.rpc, *desk.files)
+
+    outcome = run("registry", "disable", 100, *arguments)
+
+    assert outcome.code == 0, outcome.err
+    (call,) = json.loads(path.read_text())["calls"]
+    assert (call["function"], call["arguments"]["tokenId"]) == ("updateHealth", "100")
+
+
+def test_propose__contracts_command_for_both_logs__is_one_proposal(desk: Desk) -> None:
+    path = proposal_path(desk)
+    arguments = ("--propose", path, "--reason", REASON, *desk.rpc, *desk.files)
+
+    outcome = run("contracts", "pause", "all", *arguments)
+
+    assert outcome.code == 0, outcome.err
+    calls = json.loads(path.read_text())["calls"]
+    assert [call["contract"] for call in calls] == ["GroupMessages", "IdentityUpdates"]
+
+
+@pytest.mark.parametrize("missing", ["--reason", "--council"])
+def test_propose__without_what_a_proposal_needs__says_what(desk: Desk, missing: str) -> None:
+    given = {"--reason": REASON, "--council": desk.folder / "council.json"}
+    del given[missing]
+    options = [item for pair in given.items() for item in pair]
+    arguments = ("--deployment", desk.chain.record_path, *desk.rpc, *options)
+
+    outcome = run("registry", "disable", 100, "--propose", proposal_path(desk), *arguments)
+
+    assert outcome.code == 2
+    assert f"missing {missing}" in outcome.err
+    assert not proposal_path(desk).exists()
+
+
+def test_show__strangers_text_in_an_argument__cannot_rewrite_the_screen(desk: Desk) -> None:
+    key = "0x" + node_key(2).public_key.hex()
+    url = "https://node.example/\\e[2K"
+    arguments = f'{{to: "{dev_address(2)}", signingKeyPub: "{key}", httpAddress: "{url}"}}'
+
+    outcome = propose(desk, f"- NodeRegistry.addNode: {arguments}\n")
+
+    assert outcome.code == 2
+    assert "\x1b" not in outcome.err + outcome.out
+
+
+def test_show__every_line__fits_100_columns_without_colour(desk: Desk) -> None:
+    key = "0x" + node_key(2).public_key.hex()
+    url = "https://" + "x" * 150 + ".example"
+    arguments = f"{{to: '{dev_address(2)}', signingKeyPub: '{key}', httpAddress: '{url}'}}"
+    assert propose(desk, f"- NodeRegistry.addNode: {arguments}\n").code == 0
+    sign(desk, 0)
+
+    for command in (["show"], ["status", *desk.rpc]):
+        outcome = run("council", command[0], proposal_path(desk), *command[1:], *desk.files)
+        assert max(map(len, outcome.out.splitlines())) <= 100
+        assert "\x1b" not in outcome.out
+
+
+def test_status__as_json__tells_what_is_in_the_way(desk: Desk) -> None:
+    propose(desk)
+
+    arguments = (*desk.rpc, *desk.files, "--json")
+    content: dict[str, Any] = run("council", "status", proposal_path(desk), *arguments).content
+
+    assert content["standing"]["executable"] is False
+    assert content["standing"]["obstacles"] == ["2 more signatures needed"]
+    assert any("isHealthy" in line for line in content["storage"])
+
+
+def test_status__module_enabled_past_the_owners__is_a_caution(desk: Desk) -> None:
+    from eth_abi.abi import encode
+
+    from chainkit.signatures import keccak256
+
+    propose(desk)
+    enable = keccak256(b"enableModule(address)")[:4] + encode(["address"], [dev_address(2)])
+    send_as_safe(desk, desk.council.account, enable)
+
+    outcome = run("council", "status", proposal_path(desk), *desk.rpc, *desk.files)
+
+    assert f"module {dev_address(2)} acts without any owner" in " ".join(outcome.out.split())
+
+
+def test_init__safe__writes_its_owners(desk: Desk, tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    arguments = (desk.council.address, "--council", path, *desk.rpc)
+
+    outcome = run("council", "init", *arguments, "--deployment", desk.chain.record_path)
+
+    assert outcome.code == 0, outcome.err
+    assert "2 of 3 owners" in outcome.out
+    content = json.loads(path.read_text())
+    assert sorted(content["names"].values()) == sorted(dev_address(n) for n in OWNER_NUMBERS[:3])
+
+
+def test_init__contract_that_is_no_safe__is_refused(desk: Desk, tmp_path: Path) -> None:
+    registry = "0x" + desk.record.node_registry.address.hex()
+    arguments = (registry, "--council", tmp_path / "mine.json", *desk.rpc)
+
+    outcome = run("council", "init", *arguments, "--deployment", desk.chain.record_path)
+
+    assert outcome.code == 2
+    assert "a Safe 1.4.1 or 1.5.0" in outcome.err
+    assert not (tmp_path / "mine.json").exists()

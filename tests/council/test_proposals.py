@@ -1,0 +1,241 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from eth_abi.abi import encode
+
+from chainkit.calls import Call
+from chainkit.contract_state import IMPLEMENTATION_SLOT
+from chainkit.errors import ConfigurationError
+from chainkit.proposal import Proposal, sign_proposal
+from chainkit.proposal.execution import execute, prepare, sign_execution
+from chainkit.safe import known_versions
+from chainkit.signatures import keccak256
+from chainkit.signing import KeySigner
+from chainkit.transactions import Receipt
+from localnet.accounts import COUNCIL
+from support.chain import LocalChain, dev_address, dev_secret
+from support.desk import OWNER_NUMBERS, PAYER, Desk, plain_desk, safe_desk, send_as_safe
+from support.fake_registry import node_key
+
+SENTINEL = "0x" + "1".rjust(40, "0")
+"""Stands before the first owner in the Safe's list."""
+
+
+@pytest.fixture
+def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
+    add_node(local_chain, 1)
+    with safe_desk(local_chain, tmp_path) as desk:
+        yield desk
+
+
+def add_node(chain: LocalChain, number: int) -> int:
+    return chain.add_node(
+        dev_address(9), node_key(number).public_key, f"https://node-{number}.example"
+    )
+
+
+def disable(desk: Desk, node_id: int = 100) -> Call:
+    return desk.call("updateHealth", node_id, False)
+
+
+def executed(desk: Desk, proposal: Proposal) -> Receipt:
+    execution = prepare(proposal, desk.standing(proposal), desk.state(), dev_address(PAYER))
+    payer = KeySigner("key", dev_secret(PAYER)) if desk.council.safe else None
+    return execute(execution, desk.endpoint, sign_execution(execution, desk.endpoint, payer))
+
+
+def is_enabled(desk: Desk, node_id: int = 100) -> bool:
+    registry, head = desk.registry(), desk.endpoint.head().reference
+    return registry.node(node_id, head).node.is_enabled
+
+
+@pytest.mark.parametrize(("owners", "threshold"), [(3, 2), (5, 3)])
+@pytest.mark.parametrize("version", known_versions())
+def test_execute__enough_owners_signed__does_what_was_proposed(
+    version: str, owners: int, threshold: int, local_chain: LocalChain, tmp_path: Path
+) -> None:
+    add_node(local_chain, 1)
+    with safe_desk(local_chain, tmp_path, version, threshold, owners) as desk:
+        proposal = desk.draft(disable(desk))
+        signed = desk.signed(proposal, range(owners)[-threshold:])
+
+        receipt = executed(desk, signed)
+
+        assert receipt.succeeded
+        assert not is_enabled(desk)
+        assert desk.standing(signed).obstacles
+
+
+def test_execute__several_calls__are_made_in_one_transaction(desk: Desk) -> None:
+    calls = [disable(desk)]
+    calls += [desk.call("pause", contract=name) for name in ("GroupMessages", "IdentityUpdates")]
+
+    receipt = executed(desk, desk.signed(desk.draft(*calls), [0, 1]))
+
+    state = desk.state()
+    assert not is_enabled(desk)
+    assert state.ask("GroupMessages", desk.record.group_messages.address, "paused")
+    assert state.ask("IdentityUpdates", desk.record.identity_updates.address, "paused")
+    assert {log.address for log in receipt.logs} >= {call.target for call in calls}
+
+
+def test_execute__plain_account__needs_no_key_once_it_is_signed(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    add_node(local_chain, 1)
+    desk = plain_desk(local_chain, tmp_path)
+    signer = KeySigner("key", dev_secret(COUNCIL))
+    signed = sign_proposal(desk.draft(disable(desk)), desk.council, signer)
+
+    executed(desk, signed)
+
+    assert not is_enabled(desk)
+
+
+def test_execute__one_signature_short__is_refused_before_anything_is_sent(desk: Desk) -> None:
+    signed = desk.signed(desk.draft(disable(desk)), [0])
+    head = desk.endpoint.head()
+
+    with pytest.raises(ConfigurationError, match="1 more signature needed"):
+        executed(desk, signed)
+
+    assert desk.endpoint.head() == head
+
+
+def test_execute__strangers_signature_among_them__is_refused(desk: Desk) -> None:
+    proposal = desk.signed(desk.draft(disable(desk)), [0, 1])
+    stranger = KeySigner("key", dev_secret(PAYER))
+    signed = sign_proposal(proposal, desk.council, stranger)
+
+    with pytest.raises(ConfigurationError, match=f"{stranger.address}, who is no owner"):
+        executed(desk, signed)
+
+
+def test_execute__second_time__is_refused(desk: Desk) -> None:
+    signed = desk.signed(desk.draft(disable(desk)), [0, 1])
+    executed(desk, signed)
+
+    with pytest.raises(ConfigurationError, match="nonce 0 is used already"):
+        executed(desk, signed)
+
+
+def test_execute__nonce_used_by_another__is_refused(desk: Desk) -> None:
+    signed = desk.signed(desk.draft(disable(desk)), [0, 1])
+    executed(desk, desk.signed(desk.draft(desk.call("setHttpAddressUpdatesOpen", True)), [1, 2]))
+
+    with pytest.raises(
+        ConfigurationError, match="nonce 0 is used already: the account's next is 1"
+    ):
+        executed(desk, signed)
+
+
+def test_execute__before_its_turn__waits(desk: Desk) -> None:
+    signed = desk.signed(desk.draft(disable(desk), nonce=1), [0, 1])
+
+    with pytest.raises(ConfigurationError, match="nonce 1 must wait"):
+        executed(desk, signed)
+
+    executed(desk, desk.signed(desk.draft(desk.call("setHttpAddressUpdatesOpen", True)), [1, 2]))
+    executed(desk, signed)
+    assert not is_enabled(desk)
+
+
+def test_execute__expired__is_refused(desk: Desk) -> None:
+    signed = desk.signed(desk.draft(disable(desk), days=1), [0, 1])
+    desk.chain.anvil.request("evm_increaseTime", 86_400 + 60)
+    desk.chain.mine()
+
+    with pytest.raises(ConfigurationError, match="it has expired"):
+        executed(desk, signed)
+
+
+def test_execute__fact_changed_since_it_was_drafted__is_refused(desk: Desk) -> None:
+    proposal = desk.draft(desk.call("transferFrom", dev_address(9), dev_address(7), 100))
+    signed = desk.signed(proposal, [0, 1])
+    other = desk.call("transferFrom", dev_address(9), dev_address(6), 100)
+    send_as_safe(desk, other.target, other.calldata)
+
+    with pytest.raises(ConfigurationError, match="node 100 holder"):
+        executed(desk, signed)
+
+
+def test_execute__implementation_changed_since__is_refused(desk: Desk) -> None:
+    signed = desk.signed(desk.draft(desk.call("pause", contract="GroupMessages")), [0, 1])
+    proxy = desk.record.group_messages
+    assert proxy.implementation is not None
+    code = desk.endpoint.code(proxy.implementation.address, desk.endpoint.head().reference)
+    # The same code elsewhere: whoever upgraded the proxy could have put any other there.
+    elsewhere = "c0de" * 10
+    anvil = desk.chain.anvil
+    anvil.request("anvil_setCode", f"0x{elsewhere}", "0x" + code.hex())
+    place = ("0x" + proxy.address.hex(), f"0x{IMPLEMENTATION_SLOT:064x}")
+    anvil.request("anvil_setStorageAt", *place, "0x" + elsewhere.rjust(64, "0"))
+    desk.chain.mine()
+
+    with pytest.raises(ConfigurationError, match="GroupMessages runs was"):
+        executed(desk, signed)
+
+
+def test_draft__what_changes_nothing__is_refused(desk: Desk) -> None:
+    with pytest.raises(ConfigurationError, match="enabled already"):
+        desk.draft(desk.call("updateHealth", 100, True))
+
+
+def test_draft__node_that_does_not_exist__is_refused(desk: Desk) -> None:
+    with pytest.raises(ConfigurationError, match="node 900"):
+        desk.draft(disable(desk, 900))
+
+
+def test_draft__by_an_account_that_owns_nothing__is_refused(desk: Desk) -> None:
+    nobody = replace(desk.council, account=bytes.fromhex(dev_address(2)[2:]), safe=None)
+
+    with pytest.raises(ConfigurationError, match="sender of updateHealth"):
+        replace(desk, council=nobody).draft(disable(desk))
+
+
+def test_draft__council_file_that_takes_the_safe_for_a_plain_account__is_refused(
+    desk: Desk,
+) -> None:
+    with pytest.raises(ConfigurationError, match="a contract"):
+        replace(desk, council=replace(desk.council, safe=None)).draft(disable(desk))
+
+
+def test_draft__council_file_with_another_multi_send__is_refused(desk: Desk) -> None:
+    assert desk.council.safe is not None
+    poisoned = replace(desk.council.safe, multi_send=desk.record.node_registry.address)
+
+    with pytest.raises(ConfigurationError, match="MultiSendCallOnly"):
+        replace(desk, council=replace(desk.council, safe=poisoned)).draft(disable(desk))
+
+
+def test_draft__nonce_that_is_used__is_refused(desk: Desk) -> None:
+    executed(desk, desk.signed(desk.draft(disable(desk)), [0, 1]))
+
+    with pytest.raises(ConfigurationError, match="nonce"):
+        desk.draft(desk.call("updateHealth", 100, True), nonce=0)
+
+
+def test_execute__owner_replaced_since_he_signed__is_refused(desk: Desk) -> None:
+    signed = desk.signed(desk.draft(disable(desk)), [0, 1])
+    first, second, _, successor, *_ = (dev_address(number) for number in OWNER_NUMBERS)
+    listed = list(desk.standing(signed).owners)
+    before = ([SENTINEL, *listed])[listed.index(second)]
+    arguments = encode(["address"] * 3, [before, second, successor])
+    data = keccak256(b"swapOwner(address,address,address)")[:4] + arguments
+    send_as_safe(desk, desk.council.account, data)
+
+    with pytest.raises(ConfigurationError, match=f"signed by {second}, who is no owner"):
+        executed(desk, signed)
+
+    assert first in desk.standing(signed).signed
+
+
+def test_execute__done_by_others_meanwhile__is_refused(desk: Desk) -> None:
+    call = desk.call("pause", contract="GroupMessages")
+    signed = desk.signed(desk.draft(call), [0, 1])
+    send_as_safe(desk, call.target, call.calldata)
+
+    with pytest.raises(ConfigurationError, match="yes already"):
+        executed(desk, signed)

@@ -1,0 +1,130 @@
+"""The registry of a Safe: what its commands propose is signed, executed and seen on the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chainkit.proposal import read_proposal
+from chainkit.proposal.execution import execute, prepare, sign_execution
+from chainkit.signing import KeySigner
+from support.chain import LocalChain, dev_address, dev_secret
+from support.command_line import Outcome
+from support.desk import PAYER, Desk, safe_desk
+from support.registry_commands import (
+    KEYS,
+    OPERATOR,
+    OTHER_OPERATOR,
+    URL,
+    add_arguments,
+    registry_command,
+    standing,
+)
+
+
+@pytest.fixture
+def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
+    local_chain.add_node(OPERATOR, KEYS[0], URL)
+    with safe_desk(local_chain, tmp_path) as desk:
+        yield desk
+
+
+def propose(desk: Desk, *arguments: object) -> Outcome:
+    path = desk.folder / "proposal.json"
+    path.unlink(missing_ok=True)
+    terms = ["--council", desk.folder / "council.json", "--reason", "a trial"]
+    return registry_command(desk.chain, *arguments, "--propose", path, *terms)
+
+
+def execute_proposal(desk: Desk) -> None:
+    proposal = read_proposal(desk.folder / "proposal.json", desk.record, desk.council)
+    signed = desk.signed(proposal, [0, 1])
+    execution = prepare(signed, desk.standing(signed), desk.state(), dev_address(PAYER))
+    payer = KeySigner("key", dev_secret(PAYER))
+    assert execute(execution, desk.endpoint, sign_execution(execution, desk.endpoint, payer))
+
+
+def desired_file(folder: Path) -> Path:
+    path = folder / "nodes.yaml"
+    nodes = [
+        (KEYS[0], OTHER_OPERATOR, URL, "disabled"),
+        (KEYS[1], OPERATOR, "https://b", "enabled"),
+    ]
+    path.write_text(
+        "nodes:\n"
+        + "".join(
+            f"  - key: 0x{key.hex()}\n    holder: {holder}\n    http_address: {url}\n"
+            f"    status: {status}\n"
+            for key, holder, url, status in nodes
+        )
+    )
+    return path
+
+
+def test_propose_plan__signed_and_executed__makes_the_chain_what_the_file_says(desk: Desk) -> None:
+    path = desired_file(desk.folder)
+    before = standing(desk.chain)
+
+    proposed = propose(desk, "plan", path, "--no-check-url")
+
+    assert proposed.code == 0, proposed.err
+    assert standing(desk.chain) == before
+    assert registry_command(desk.chain, "diff", path).code == 1
+    execute_proposal(desk)
+    assert registry_command(desk.chain, "diff", path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (add_arguments(KEYS[1], "https://b.example"), "200  enabled"),
+        (["disable", 100], "100  disabled"),
+    ],
+    ids=["add", "disable"],
+)
+def test_propose__one_call_signed_and_executed__is_seen_in_the_registry(
+    desk: Desk, arguments: list[object], shown: str
+) -> None:
+    proposed = propose(desk, *arguments)
+    assert proposed.code == 0, proposed.err
+
+    execute_proposal(desk)
+
+    assert shown in registry_command(desk.chain, "list").out
+    account = registry_command(desk.chain, "history", "--json").content["events"][-1]
+    assert account["event"] == "NodeUpdated"
+    safe = desk.council.address
+    assert f"by              {safe}" in registry_command(desk.chain, "history").out
+
+
+def test_propose_hand_over__offered_by_a_safe__is_accepted_by_an_account(
+    desk: Desk, tmp_path: Path
+) -> None:
+    assert propose(desk, "hand-over", "--to", dev_address(7)).code == 0
+    execute_proposal(desk)
+
+    accepted = registry_command(desk.chain, "accept", "--broadcast", *desk.keystore(7))
+
+    assert accepted.code == 0, accepted.err
+    assert registry_command(desk.chain, "list", "--json").content["owner"] == dev_address(7)
+
+
+def test_propose_accept__safe_is_the_pending_owner__takes_the_registry_over(
+    desk: Desk, tmp_path: Path
+) -> None:
+    propose(desk, "hand-over", "--to", dev_address(7))
+    execute_proposal(desk)
+    seven = ["--broadcast", *desk.keystore(7)]
+    registry_command(desk.chain, "accept", *seven)
+    back = registry_command(desk.chain, "hand-over", "--to", desk.council.address, *seven)
+    assert back.code == 0, back.err
+
+    proposed = propose(desk, "accept")
+
+    assert proposed.code == 0, proposed.err
+    assert "a contract)" in " ".join(proposed.out.split())
+    execute_proposal(desk)
+    owner = registry_command(desk.chain, "list", "--json").content["owner"]
+    assert owner == desk.council.address

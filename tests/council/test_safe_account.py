@@ -1,0 +1,310 @@
+"""What is read of a Safe, from the real contracts of every known release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import eth_abi
+import pytest
+from eth_utils import to_checksum_address
+
+from chainkit.contract_state import ContractState
+from chainkit.errors import ConfigurationError
+from chainkit.safe import known_contracts, known_versions
+from chainkit.safe.account import (
+    FALLBACK_HANDLER_SLOT,
+    GUARD_SLOT,
+    MODULE_GUARD_SLOT,
+    check_multi_send,
+    is_safe,
+    multi_send_address,
+    read_account,
+)
+from chainkit.signatures import keccak256
+from localnet.anvil import Anvil
+from localnet.safe import deploy_safe_contracts
+from support.chain import dev_address
+from support.safes import COUNTER, REFUSER, SafeChain, SafeOnChain, owners_of, safe_chain
+
+KNOWN = known_contracts()
+MODULE_LIST_SLOT = 1
+END_OF_LIST = 1
+
+
+@pytest.fixture(scope="module")
+def chain() -> Iterator[SafeChain]:
+    with safe_chain() as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=known_versions())
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def safe(chain: SafeChain, version: str) -> SafeOnChain:
+    return chain.safe(version, 3, 2)
+
+
+def call(signature: str, *arguments: object) -> bytes:
+    types = signature[signature.index("(") + 1 : -1].split(",")
+    return keccak256(signature.encode())[:4] + eth_abi.encode(types, arguments)
+
+
+def store(safe: SafeOnChain, slot: int, value: int) -> None:
+    """Write one of the Safe's slots, as code that it once delegated to could have."""
+    place = ("0x" + safe.address.hex(), f"0x{slot:064x}")
+    safe.chain.anvil.request("anvil_setStorageAt", *place, f"0x{value:064x}")
+
+
+def link_modules(safe: SafeOnChain, *modules: int) -> None:
+    """Write the Safe's list of modules, each of which points to the next."""
+    for module, following in pairwise(modules):
+        entry = keccak256(module.to_bytes(32) + MODULE_LIST_SLOT.to_bytes(32))
+        store(safe, int.from_bytes(entry, "big"), following)
+
+
+def set_code(chain: SafeChain, address: bytes, code: bytes) -> None:
+    chain.anvil.request("anvil_setCode", "0x" + address.hex(), "0x" + code.hex())
+
+
+@pytest.mark.parametrize("singleton", ["Safe", "SafeL2"])
+@pytest.mark.parametrize(("count", "threshold"), [(1, 1), (3, 2), (5, 3)])
+def test_read__a_safe_of_its_owners_alone__shows_all_of_it(
+    chain: SafeChain, version: str, singleton: str, count: int, threshold: int
+) -> None:
+    safe = chain.safe(version, count, threshold, singleton)
+
+    account = safe.read()
+
+    assert account.address == to_checksum_address(safe.address)
+    assert (str(account.proxy), str(account.singleton)) == (
+        f"SafeProxy {version}",
+        f"{singleton} {version}",
+    )
+    assert account.version == version
+    assert bytes.fromhex(account.singleton_address[2:]) == KNOWN[singleton, version].address
+    assert account.owners == tuple(one.address for one in owners_of(count))
+    assert (account.threshold, account.nonce) == (threshold, 0)
+    assert (account.modules, account.guard, account.module_guard) == ((), None, None)
+    assert account.known_handler is KNOWN["CompatibilityFallbackHandler", version]
+    assert account.cautions == ()
+    assert is_safe(chain.state(), safe.address)
+
+
+def test_read__at_an_earlier_block__shows_what_was_then(safe: SafeOnChain) -> None:
+    before = safe.chain.state()
+    safe.act(call("changeThreshold(uint256)", 3))
+
+    assert safe.read().threshold == 3
+    assert read_account(before, safe.address).threshold == 2
+
+
+def test_read__modules_that_the_safe_enabled__are_cautions(safe: SafeOnChain) -> None:
+    modules = [to_checksum_address(bytes(19) + bytes([last])) for last in (0xB1, 0xB2)]
+    for module in modules:
+        safe.act(call("enableModule(address)", module))
+
+    account = safe.read()
+
+    assert sorted(account.modules) == modules
+    assert sorted(account.cautions) == [f"module {one} acts without any owner" for one in modules]
+
+
+@pytest.mark.parametrize("count", [19, 20, 21, 40, 41])
+def test_read__modules_on_any_number_of_pages__shows_each_once(
+    safe: SafeOnChain, count: int
+) -> None:
+    modules = range(1000, 1000 + count)
+    link_modules(safe, END_OF_LIST, *modules, END_OF_LIST)
+
+    assert safe.read().modules == tuple(to_checksum_address(one.to_bytes(20)) for one in modules)
+
+
+@pytest.mark.parametrize("back_to", [1000, 1010, 1019], ids=["first", "middle", "itself"])
+def test_read__modules_in_a_ring__is_refused_and_ends(safe: SafeOnChain, back_to: int) -> None:
+    link_modules(safe, END_OF_LIST, *range(1000, 1020), back_to)
+
+    with pytest.raises(ConfigurationError, match="expected a list of modules that ends"):
+        safe.read()
+
+
+def test_read__guard_handler_and_module_guard__are_cautions(safe: SafeOnChain) -> None:
+    guard, module_guard, handler = (
+        to_checksum_address(bytes(19) + bytes([last])) for last in (0xA1, 0xA2, 0xA3)
+    )
+    store(safe, GUARD_SLOT, 0xA1)
+    store(safe, MODULE_GUARD_SLOT, 0xA2)
+    store(safe, FALLBACK_HANDLER_SLOT, 0xA3)
+
+    account = safe.read()
+
+    assert (account.guard, account.module_guard) == (guard, module_guard)
+    assert (account.fallback_handler, account.known_handler) == (handler, None)
+    assert account.cautions == (
+        f"guard {guard} may refuse transactions",
+        f"module guard {module_guard} may refuse those of modules",
+        f"fallback handler {handler} is of unknown code",
+    )
+
+
+def test_slots__written_by_the_safes_own_setters__are_those_that_are_read(
+    chain: SafeChain, safe: SafeOnChain
+) -> None:
+    # A guard says that it is one: this answers true to everything.
+    guard = bytes(19) + b"\xa4"
+    set_code(chain, guard, bytes.fromhex("60015f5260205ff3"))
+    safe.act(call("setGuard(address)", guard))
+    safe.act(call("setFallbackHandler(address)", COUNTER))
+    if safe.version != "1.4.1":
+        safe.act(call("setModuleGuard(address)", guard))
+
+    account = safe.read()
+
+    assert account.guard == to_checksum_address(guard)
+    assert account.module_guard == (None if safe.version == "1.4.1" else account.guard)
+    assert account.fallback_handler == to_checksum_address(COUNTER)
+
+
+def test_read__no_fallback_handler__is_no_caution(safe: SafeOnChain) -> None:
+    safe.act(call("setFallbackHandler(address)", bytes(20)))
+
+    account = safe.read()
+
+    assert (account.fallback_handler, account.known_handler, account.cautions) == (None, None, ())
+
+
+@pytest.mark.parametrize("threshold", [0, 4])
+def test_read__threshold_that_no_owners_meet__is_refused(safe: SafeOnChain, threshold: int) -> None:
+    store(safe, 4, threshold)
+
+    with pytest.raises(ConfigurationError, match=f"its 3 owners, got threshold {threshold}"):
+        safe.read()
+
+
+def test_read__proxy_of_one_release_upgraded_to_another__is_of_the_singletons(
+    chain: SafeChain,
+) -> None:
+    safe = chain.safe("1.4.1", 3, 2)
+    newer = KNOWN["SafeL2", "1.5.0"].address
+    assert newer is not None
+    store(safe, 0, int.from_bytes(newer, "big"))
+
+    account = safe.read()
+
+    assert (account.proxy.version, account.version) == ("1.4.1", "1.5.0")
+
+
+def test_read__proxy_with_one_byte_changed__is_refused_with_its_hash(safe: SafeOnChain) -> None:
+    code = bytearray(safe.chain.state().code(safe.address))
+    code[-1] ^= 1
+    set_code(safe.chain, safe.address, bytes(code))
+
+    for read in (read_account, is_safe):
+        with pytest.raises(ConfigurationError) as refused:
+            read(safe.chain.state(), safe.address)
+        assert refused.value.expected == "a Safe 1.4.1 or 1.5.0"
+        found = f"{len(code)} bytes of code, hash 0x{keccak256(bytes(code)).hex()}"
+        assert refused.value.got == found
+
+
+def test_read__proxy_that_runs_other_code__is_refused_with_its_place(safe: SafeOnChain) -> None:
+    store(safe, 0, int.from_bytes(COUNTER, "big"))
+
+    with pytest.raises(ConfigurationError, match="a Safe's proxy that runs 17 bytes") as refused:
+        safe.read()
+
+    assert str(refused.value).endswith(f"at {to_checksum_address(COUNTER)}")
+
+
+@pytest.mark.parametrize("name", ["MultiSendCallOnly", "SafeProxy"])
+def test_read__proxy_that_runs_a_known_contract_of_another_kind__is_refused(
+    safe: SafeOnChain, name: str
+) -> None:
+    code = {
+        "SafeProxy": safe.chain.state().code(safe.address),
+        "MultiSendCallOnly": safe.chain.state().code(safe.multi_send),
+    }[name]
+    set_code(safe.chain, bytes(19) + b"\xa5", code)
+    store(safe, 0, 0xA5)
+
+    with pytest.raises(ConfigurationError, match=rf"runs code of {name} {safe.version} at 0x"):
+        safe.read()
+
+
+def test_read__singleton_itself__is_no_safe(chain: SafeChain, version: str) -> None:
+    singleton = KNOWN["SafeL2", version].address
+    assert singleton is not None
+
+    with pytest.raises(ConfigurationError, match=f"got code of SafeL2 {version}"):
+        read_account(chain.state(), singleton)
+
+
+def test_is_safe__account_with_a_key__is_none(chain: SafeChain) -> None:
+    address = bytes.fromhex(dev_address(3)[2:])
+
+    assert not is_safe(chain.state(), address)
+    with pytest.raises(
+        ConfigurationError, match=r"expected a Safe 1\.4\.1 or 1\.5\.0, got no code"
+    ):
+        read_account(chain.state(), address)
+
+
+def test_is_safe__contract_that_is_none__is_refused(chain: SafeChain) -> None:
+    with pytest.raises(ConfigurationError, match="7 bytes of code, hash 0x"):
+        is_safe(chain.state(), REFUSER)
+
+
+def test_is_safe__account_that_delegates__is_refused_in_words(chain: SafeChain) -> None:
+    account = bytes(19) + b"\xa6"
+    set_code(chain, account, bytes.fromhex("ef0100") + COUNTER)
+
+    with pytest.raises(ConfigurationError) as refused:
+        is_safe(chain.state(), account)
+
+    delegate = to_checksum_address(COUNTER)
+    assert refused.value.got == f"an account that lets {delegate} act for it (EIP-7702)"
+
+
+def test_multi_send__where_the_release_stands__is_found(chain: SafeChain, version: str) -> None:
+    address = multi_send_address(chain.state(), version)
+
+    assert address == KNOWN["MultiSendCallOnly", version].address
+    assert check_multi_send(chain.state(), address) is KNOWN["MultiSendCallOnly", version]
+
+
+def test_multi_send__unknown_release__is_refused(chain: SafeChain) -> None:
+    with pytest.raises(ConfigurationError, match=r"expected 1\.4\.1 or 1\.5\.0, got 1\.3\.0"):
+        multi_send_address(chain.state(), "1.3.0")
+
+
+@pytest.mark.parametrize("address", [COUNTER, b"\xdd" * 20], ids=["other code", "no code"])
+def test_multi_send__other_code_or_none__is_refused(chain: SafeChain, address: bytes) -> None:
+    with pytest.raises(ConfigurationError, match=r"expected MultiSendCallOnly 1\.4\.1 or"):
+        check_multi_send(chain.state(), address)
+
+
+def test_multi_send__known_contract_of_another_kind__is_refused(
+    chain: SafeChain, version: str
+) -> None:
+    singleton = KNOWN["SafeL2", version].address
+    assert singleton is not None
+
+    with pytest.raises(ConfigurationError, match=f"got code of SafeL2 {version}"):
+        check_multi_send(chain.state(), singleton)
+
+
+def test_multi_send__of_a_chain_that_has_none__is_refused() -> None:
+    with Anvil() as anvil:
+        state = ContractState(anvil.endpoint, anvil.endpoint.head().reference)
+        with pytest.raises(ConfigurationError, match="got no code"):
+            multi_send_address(state, "1.4.1")
+
+
+def test_deploy__contracts_that_stand_already__is_no_success(
+    chain: SafeChain, version: str
+) -> None:
+    with pytest.raises(RuntimeError, match="expected success"):
+        deploy_safe_contracts(chain.anvil, version)

@@ -1,0 +1,253 @@
+"""`chainkit council triage` with real reports on a real chain, down to the node's disabling."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chainkit.chain import parse_log
+from chainkit.council.triage_types import Misbehavior
+from chainkit.decode import decode_payload_event
+from chainkit.envelope import sign_originator_envelope, unsigned_originator_envelope
+from chainkit.proposal import Proposal, read_proposal
+from chainkit.proposal.execution import execute, prepare, sign_execution
+from chainkit.report import sign_inconsistency_report
+from chainkit.signatures import SigningKey, keccak256
+from chainkit.signing import KeySigner
+from chainkit.types import message_sent
+from support.chain import LocalChain, dev_address, dev_secret
+from support.command_line import Outcome, run
+from support.desk import PAYER, Desk, safe_desk, send_as_safe
+from support.identities import key_of
+from support.payloads import commit
+from support.triage import AUDITOR, OTHER_AUDITOR, liveness_report, safety_report
+
+NODE_IDS = (100, 200, 300, 400, 500)
+GROUP = b"\x01" * 32
+
+
+@pytest.fixture
+def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
+    """Five nodes of five operators, and the council's Safe."""
+    for number, node_id in enumerate(NODE_IDS):
+        added = local_chain.add_node(
+            dev_address(2 + number), key_of(node_id).public_key, f"https://{node_id}.example"
+        )
+        assert added == node_id
+    with safe_desk(local_chain, tmp_path) as desk:
+        yield desk
+
+
+@pytest.fixture
+def heap(tmp_path: Path) -> Path:
+    path = tmp_path / "evidence"
+    path.mkdir()
+    return path
+
+
+def served(chain: LocalChain, node_id: int, transaction: bytes, seed: int | None = None) -> bytes:
+    """What a node serves for a transaction: with a ``seed``, another payload than the chain's."""
+    receipt = chain.endpoint.receipt(transaction)
+    assert receipt is not None
+    event = decode_payload_event(parse_log(receipt["logs"][0]))
+    if seed is not None:
+        event = event._replace(payload=commit(GROUP, seed=seed))
+    header = chain.endpoint.header(int(receipt["blockNumber"], 16))
+    unsigned = unsigned_originator_envelope(event, header.timestamp)
+    return sign_originator_envelope(unsigned, transaction, key_of(node_id))
+
+
+def report(node_id: int, envelope: bytes, key: SigningKey = AUDITOR) -> bytes:
+    return sign_inconsistency_report(node_id, [envelope], 1, key)
+
+
+def tampering(desk: Desk, node_id: int, seed: int = 1) -> bytes:
+    transaction = desk.chain.publish_message(GROUP, commit(GROUP))
+    return served(desk.chain, node_id, transaction, seed)
+
+
+def put(heap: Path, files: dict[str, bytes]) -> None:
+    for name, data in files.items():
+        path = heap / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+
+
+def triage(desk: Desk, heap: Path, *options: object) -> Outcome:
+    outcome = run("council", "triage", heap, *desk.rpc, *desk.files[:2], *options)
+    if "--json" not in options:
+        # The folder of a test has a longer name than one line holds.
+        lines = [line.replace(str(desk.folder), "") for line in outcome.out.splitlines()]
+        assert max(map(len, [*lines, ""])) <= 100
+    return outcome
+
+
+def propose(desk: Desk, heap: Path, *options: object) -> tuple[Outcome, Path]:
+    path = desk.folder / "disable.json"
+    return triage(desk, heap, "--propose", path, *desk.files[2:], *options), path
+
+
+def opened(desk: Desk, path: Path) -> Proposal:
+    return read_proposal(path, desk.record, desk.council)
+
+
+def carry_out(desk: Desk, proposal: Proposal) -> None:
+    """Let two of three owners sign, and anybody execute."""
+    signed = desk.signed(proposal, [0, 2])
+    execution = prepare(signed, desk.standing(signed), desk.state(), dev_address(PAYER))
+    payer = KeySigner("key", dev_secret(PAYER))
+    execute(execution, desk.endpoint, sign_execution(execution, desk.endpoint, payer))
+
+
+def disabled(desk: Desk) -> list[int]:
+    nodes = desk.registry().nodes(desk.endpoint.head().reference)
+    return [node.node_id for node in nodes if not node.is_enabled]
+
+
+def digests(heap: Path, *names: str) -> list[tuple[str, str]]:
+    return [
+        (Path(name).name, hashlib.sha256((heap / name).read_bytes()).hexdigest()) for name in names
+    ]
+
+
+def test_triage__safety_proof__becomes_a_proposal_that_disables_the_node(
+    desk: Desk, heap: Path
+) -> None:
+    envelope = tampering(desk, 300)
+    put(
+        heap,
+        {
+            "first.pb": report(300, envelope),
+            "more/again.bin": report(300, envelope, OTHER_AUDITOR),
+            "more/copy.pb": report(300, envelope),
+        },
+    )
+    assert triage(desk, heap).code == 1
+
+    outcome, path = propose(desk, heap)
+
+    assert outcome.code == 0, outcome.err
+    assert "   300  enabled   critical       1        0          2  disable: one" in outcome.out
+    proposal = opened(desk, path)
+    grounds = proposal.grounds
+    assert grounds.reason == "node 300: BLOCKCHAIN_INCONSISTENCY, proved by 2 reporters"
+    assert [(each.name, each.sha256) for each in grounds.evidence] == digests(
+        heap, "first.pb", "more/again.bin"
+    )
+    assert grounds.difference == ("node 300 status: enabled -> disabled",)
+    carry_out(desk, proposal)
+    assert disabled(desk) == [300]
+
+    path.unlink()
+    again, path = propose(desk, heap)
+    assert again.code == 0, again.err
+    assert "disabled already (one safety proof)" in again.out
+    assert "nothing to propose: no file was written" in again.out
+    assert not path.exists()
+
+
+def test_triage__liveness__is_proposed_once_enough_peers_tell(desk: Desk, heap: Path) -> None:
+    for peer in (100, 200):
+        for number in range(3):
+            data = liveness_report(400, key_of(peer), time_ns=number)
+            put(heap, {f"{peer}-{number}.pb": data})
+    waiting, path = propose(desk, heap)
+    assert (waiting.code, path.exists()) == (0, False)
+    assert "wait: 2 of 3 reporters" in waiting.out
+
+    put(heap, {"500.pb": liveness_report(400, key_of(500), Misbehavior.SLOW_NODE)})
+    outcome, path = propose(desk, heap, "--reason", "it is down", "--json")
+
+    assert outcome.code == 0, outcome.err
+    assert outcome.content["proposal"] == str(path)
+    assert outcome.content["nodes"][0]["reporters"] == 3
+    proposal = opened(desk, path)
+    assert proposal.grounds.reason == "it is down"
+    assert [(each.name, each.sha256) for each in proposal.grounds.evidence] == digests(
+        heap, "100-0.pb", "200-0.pb", "500.pb"
+    )
+    carry_out(desk, proposal)
+    assert disabled(desk) == [400]
+
+
+def test_triage__several_nodes__are_disabled_by_one_proposal(desk: Desk, heap: Path) -> None:
+    off = desk.call("updateHealth", 500, False)
+    send_as_safe(desk, off.target, off.calldata)
+    for node_id in (100, 300, 500):
+        put(heap, {f"{node_id}.pb": report(node_id, tampering(desk, node_id))})
+
+    outcome, path = propose(desk, heap)
+
+    assert outcome.code == 0, outcome.err
+    assert "disable         node 100, node 300\n" in outcome.out
+    proposal = opened(desk, path)
+    assert [call.arguments["tokenId"] for call in proposal.calls] == [100, 300]
+    assert len(proposal.grounds.evidence) == 2
+    carry_out(desk, proposal)
+    assert disabled(desk) == [100, 300, 500]
+
+
+def test_triage__attacks_and_honest_mistakes__disable_nobody(desk: Desk, heap: Path) -> None:
+    transaction = desk.chain.publish_message(GROUP, commit(GROUP))
+    invented = sign_originator_envelope(
+        unsigned_originator_envelope(message_sent(GROUP, commit(GROUP), 1), 1_700_000_000),
+        keccak256(b"invented"),
+        key_of(300),
+    )
+    sybils = [SigningKey(keccak256(b"sybil %d" % number)) for number in range(4)]
+    put(
+        heap,
+        {
+            "honest.pb": report(300, served(desk.chain, 300, transaction)),
+            "invented.pb": report(300, invented),
+            "of-another.pb": report(300, served(desk.chain, 200, transaction, seed=1)),
+            "itself.pb": report(300, tampering(desk, 300), key_of(300)),
+            "unregistered.pb": report(900, tampering(desk, 300)),
+            "judge.pb": safety_report(300, AUDITOR, Misbehavior.OUT_OF_ORDER, invented),
+            "garbage.bin": b"\xff\x1b[2J",
+            **{f"one-{n}.pb": liveness_report(300, key_of(100), time_ns=n) for n in range(10)},
+            **{
+                f"sybil-{number}.pb": liveness_report(300, key) for number, key in enumerate(sybils)
+            },
+            **{
+                f"client-{node_id}.pb": liveness_report(300, key_of(node_id), is_from_node=False)
+                for node_id in NODE_IDS
+            },
+        },
+    )
+
+    content = triage(desk, heap, "--json").content
+    outcome, path = propose(desk, heap)
+
+    assert (outcome.code, path.exists()) == (0, False)
+    assert content["disable"] == []
+    (node,) = content["nodes"]
+    assert (node["node_id"], node["proved"]) == (300, 0)
+    told = {each["path"]: each["reason"] for each in content["not_counted"]}
+    assert told["honest.pb"].startswith("refuted: the envelope is byte for byte")
+    assert "absence is not proof" in told["invented.pb"]
+    assert "the accused node did not sign it" in told["of-another.pb"]
+    assert "the accused reports itself" in told["itself.pb"]
+    assert told["unregistered.pb"].startswith("not proved")
+    assert "OUT_OF_ORDER cannot be checked here" in told["judge.pb"]
+    assert "is no registered node" in told["sybil-0.pb"]
+    assert "the accused reports itself" in told["client-300.pb"]
+    assert "only stored it for a client" in told["client-100.pb"]
+    assert len(told) == 7 + len(sybils) + len(NODE_IDS)
+
+
+def test_triage__endpoint_of_another_chain__could_not_be_checked(
+    desk: Desk, heap: Path, tmp_path: Path
+) -> None:
+    put(heap, {"first.pb": report(300, tampering(desk, 300))})
+    record = tmp_path / "other.json"
+    text = desk.chain.record_path.read_text()
+    record.write_text(text.replace("0x" + desk.record.genesis_hash.hex(), "0x" + "11" * 32))
+
+    outcome = run("council", "triage", heap, *desk.rpc, "--deployment", record)
+
+    assert outcome.code == 2
+    assert not outcome.out

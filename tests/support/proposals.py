@@ -1,0 +1,76 @@
+"""A council of three owners, on paper: its files, its keys, and proposals for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from eth_utils.address import to_checksum_address
+
+from chainkit.calls import Call
+from chainkit.deployment import DeployedContract, DeploymentRecord
+from chainkit.proposal import Council, Evidence, Fees, Grounds, Proposal, SafeSettings
+from chainkit.signatures import SigningKey, address_of
+from chainkit.signing import KeySigner
+
+
+def _deployed(name: str, byte: int) -> DeployedContract:
+    return DeployedContract(name, bytes([byte]) * 20, 1, bytes(32))
+
+
+RECORD = DeploymentRecord(
+    31337,
+    bytes(32),
+    _deployed("GroupMessages", 0x11),
+    _deployed("IdentityUpdates", 0x22),
+    _deployed("NodeRegistry", 0x33),
+    _deployed("OriginatorSequence", 0x44),
+    deployer=bytes(20),
+)
+SECRETS = [number.to_bytes(32, "big") for number in (1, 2, 3)]
+OWNERS = [address_of(SigningKey(secret).public_key) for secret in SECRETS]
+STRANGER = (4).to_bytes(32, "big")
+NAMES = ("alice", "bob", "carol")
+
+SAFE = Council(
+    chain_id=31337,
+    account=b"\x5a" * 20,
+    safe=SafeSettings("1.4.1", b"\x96" * 20),
+    names=dict(zip(OWNERS, NAMES, strict=True)),
+)
+PLAIN = Council(31337, bytes.fromhex(OWNERS[0][2:]), None, {})
+FEES = Fees(100_000, 2 * 10**9, 10**9)
+EXPIRES = 4_000_000_000
+
+
+def disable(node_id: int = 300) -> Call:
+    return Call.make(RECORD, "NodeRegistry", "updateHealth", node_id, False)
+
+
+def pause(contract: str = "GroupMessages") -> Call:
+    return Call.make(RECORD, contract, "pause")
+
+
+def grounds(**changes: Any) -> Grounds:
+    base = Grounds(
+        reason="node 300 served what the chain does not hold",
+        evidence=(Evidence("node-300", "ab" * 32),),
+        before={"node 300 status": "enabled"},
+        after={"node 300 status": "disabled"},
+        runs={},
+        expires=EXPIRES,
+    )
+    return replace(base, **changes)
+
+
+def proposed(*calls: Call, council: Council = SAFE, nonce: int = 0, **changes: Any) -> Proposal:
+    fees = None if council.safe else FEES
+    return Proposal.make(RECORD, council, calls or (disable(),), grounds(**changes), nonce, fees)
+
+
+def signer(number: int) -> KeySigner:
+    return KeySigner("key", SECRETS[number])
+
+
+def checksummed(address: bytes) -> str:
+    return to_checksum_address(address)

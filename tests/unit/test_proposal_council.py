@@ -1,0 +1,91 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainkit.errors import ConfigurationError
+from chainkit.proposal import AddressBook, council_content, read_council, write_council
+from support.proposals import NAMES, OWNERS, PLAIN, RECORD, SAFE
+
+ALICE = OWNERS[0]
+LOOK_ALIKE = ALICE[:6] + "0" * 32 + ALICE[-4:]
+
+
+def written(tmp_path: Path, **changes: Any) -> Path:
+    path = tmp_path / "council.json"
+    path.write_text(json.dumps(council_content(SAFE) | changes))
+    return path
+
+
+@pytest.mark.parametrize("council", [SAFE, PLAIN], ids=["safe", "plain"])
+def test_read__what_was_written__is_the_same(tmp_path: Path, council: Any) -> None:
+    path = tmp_path / "council.json"
+
+    write_council(path, council)
+
+    assert read_council(path) == council
+
+
+def test_write__over_a_file__leaves_it(tmp_path: Path) -> None:
+    path = written(tmp_path)
+
+    with pytest.raises(ConfigurationError, match="a new file"):
+        write_council(path, PLAIN)
+
+    assert read_council(path) == SAFE
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"format": 2}, "expected 1, got 2"),
+        ({"chain_id": "31337"}, "chain_id"),
+        ({"account": "0x5a"}, "40 hex digits"),
+        ({"safe": {"release": "new", "multi_send": "0x" + "96" * 20}}, "such as 1.4.1"),
+        ({"safe": {"release": "1.4.1"}}, "safe.multi_send"),
+        ({"names": {"аlice": ALICE}}, "ASCII"),
+        ({"names": {"alice\x1b[2J": ALICE}}, "ASCII"),
+        ({"names": {"alice": ALICE, "bob": ALICE}}, "one name for"),
+        ({"names": {"alice": ALICE, "Alice": OWNERS[1]}}, "more than their case"),
+        ({"names": {"alice": "0x01"}}, "names.alice"),
+    ],
+)
+def test_read__field_that_cannot_be_used__is_named(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        read_council(written(tmp_path, **changes))
+
+
+def test_read__several_faults__tells_them_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"chain_id.*account"):
+        read_council(written(tmp_path, chain_id=-1, account="x"))
+
+
+def test_described__known_addresses__have_their_names() -> None:
+    book = AddressBook(RECORD, SAFE)
+
+    assert [book.name(owner) for owner in OWNERS] == list(NAMES)
+    assert book.described(SAFE.address) == f"{SAFE.address} (the council's Safe)"
+    registry = "0x" + "33" * 20
+    assert book.described(registry) == f"{registry} (NodeRegistry)"
+
+
+def test_described__unknown_address__says_so() -> None:
+    address = "0x" + "77" * 20
+
+    assert AddressBook(RECORD, SAFE).described(address) == f"{address} (not in your council file)"
+
+
+def test_described__address_with_both_ends_of_an_owners__warns() -> None:
+    words = AddressBook(RECORD, SAFE).described(LOOK_ALIKE)
+
+    assert words == f"{LOOK_ALIKE} (NOT IN YOUR FILE, and looks like {ALICE}: alice)"
+
+
+def test_described__names_of_contracts_in_the_file__do_not_rename_the_records() -> None:
+    registry = "0x" + "33" * 20
+    poisoned = AddressBook(RECORD, SAFE.__class__(31337, SAFE.account, SAFE.safe, {registry: "x"}))
+
+    assert poisoned.name(registry) == "NodeRegistry"

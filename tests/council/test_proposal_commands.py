@@ -195,13 +195,30 @@ def test_sign__elsewhere_by_the_exported_typed_data__counts(desk: Desk) -> None:
         dev_secret(OWNER_NUMBERS[1]), full_message=typed_data
     ).signature
     typed = hash_of(proposal_path(desk))[2:10]
-    given = ("--signature", signature.hex())
+    given = ("--signature", "0x" + signature.hex())
     signed = run("council", "sign", proposal_path(desk), *desk.files, *given, typed=typed)
 
     assert wrote.code == 0
     assert "nothing was signed" in wrote.out
     assert signed.code == 0, signed.err
     assert dev_address(OWNER_NUMBERS[1]) in signed.out
+
+
+def test_verify__proposals_file__is_rebuilt_offline_and_checked_with_an_endpoint(
+    desk: Desk,
+) -> None:
+    propose(desk)
+    path = proposal_path(desk)
+
+    offline = run("council", "verify", path, *desk.files)
+    online = run("council", "verify", path, *desk.files, *desk.rpc)
+    path.write_text(path.read_text().replace('"isHealthy": false', '"isHealthy": true'))
+    tampered = run("council", "verify", path, *desk.files)
+
+    assert (offline.code, online.code, tampered.code) == (0, 1, 2)
+    assert "SafeTx hash" in offline.out
+    assert "2 more signatures needed" in online.out
+    assert "calls.0.arguments.isHealthy" in tampered.err
 
 
 def test_execute__endpoint_of_another_chain__is_refused(desk: Desk, tmp_path: Path) -> None:

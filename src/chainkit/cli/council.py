@@ -21,6 +21,7 @@ from chainkit.cli.options import (
 )
 from chainkit.cli.owners import owners
 from chainkit.cli.proposal_execution import execute_proposal, status
+from chainkit.cli.proposal_options import is_proposal, owners_option
 from chainkit.cli.proposals import collect_signatures, export, show, sign
 from chainkit.cli.proposing import propose
 from chainkit.cli.registry import block_option, open_registry
@@ -86,19 +87,35 @@ for command in (
 )
 @deployment_option
 @block_option
+@click.option(
+    "--council",
+    "council_path",
+    envvar="CHAINKIT_COUNCIL",
+    show_envvar=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Your own council file, for a proposal.",
+)
+@owners_option
 @json_option
+@click.pass_context
 def verify(
+    context: click.Context,
     evidence: Path,
     trusted_hash: bytes | None,
     rpc_url: str | None,
     deployment_path: Path,
     block_number: int | None,
+    council_path: Path | None,
+    changes_safe: bool,
     as_json: bool,
 ) -> None:
     """Check a signed report, or a bundle, that a node served what the chain does not hold.
 
     EVIDENCE is a report's file, or the folder of a bundle as `chainkit audit bundle` writes it.
-    Exits 0 if it is proved, 1 if it is not proved or refuted, 2 if it could not be checked.
+    Exits 0 if it is proved, 1 if it is not proved or refuted, 2 if it could not be checked. A
+    proposal's file is rebuilt from your own files, as `council show` does, or with an endpoint
+    `council status`.
 
     \b
     Example:
@@ -113,6 +130,21 @@ def verify(
         if trusted_hash is not None and _is_on_command_line("rpc_url"):
             raise click.UsageError("expected one of --trust and --rpc, got both")
         verdict = _verify_bundle(evidence, trusted_hash, rpc_url, deployment_path, as_json)
+    elif is_proposal(evidence):
+        if council_path is None:
+            raise click.UsageError("missing --council (or CHAINKIT_COUNCIL), for a proposal")
+        own = {
+            "proposal_path": evidence,
+            "deployment_path": deployment_path,
+            "council_path": council_path,
+            "changes_safe": changes_safe,
+            "as_json": as_json,
+        }
+        if rpc_url is None:
+            context.invoke(show, **own)
+        else:
+            context.invoke(status, rpc_url=rpc_url, no_tracing=False, **own)
+        return
     else:
         if trusted_hash is not None:
             raise click.UsageError("--trust is for bundles: a report holds nothing of the chain")

@@ -34,6 +34,15 @@ no_tracing_option = click.option(
 )
 
 
+def is_proposal(path: Path) -> bool:
+    """Tell a proposal's file, or what passes for one, from a report's, which is no text."""
+    try:
+        with path.open("rb") as file:
+            return file.read(1) == b"{"
+    except OSError:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A proposal, rebuilt from a member's own files."""

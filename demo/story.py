@@ -89,6 +89,7 @@ class Story:
             ("reconcile", "reconcile the nodes with the chain (Spark)", self._reconcile),
             ("report", "sign a misbehavior report, and verify it", self._report),
             ("disable", "triage the evidence, and disable the faulty node", self._disable),
+            ("see", "audit again: the registry's change is part of the chain", self._see),
         )
         for number, (name, title, play) in enumerate(stages, 1):
             with stage(f"[{number}/{len(stages)}] {title}", self._summary.seconds, name):
@@ -169,16 +170,8 @@ class Story:
         say(f"{len(first)} unsigned envelopes of the honest nodes compared")
 
     def _reconcile(self) -> None:
-        exports = [part for operator in self._operators for part in ("--node", operator.export)]
         out = self._folder / "audit"
-        chain = self._folder / "chain"
-        last = read_manifest(chain, "chain").to_block
-        # Everybody here asks the same node; an auditor asks another source than the export's.
-        block = Endpoint.connect(self._anvil.url).header(last)
-        # 1 is the exit code of "there are findings", which there must be.
-        trusted = "0x" + block.hash.hex()
-        arguments = ("--chain", chain, "--trust", trusted, *exports, "--out", out)
-        run(self._settings, "audit", "reconcile", *arguments, expected=(0, 1))
+        trusted, last = self._audit(out)
         found = self._findings()
         expected = {(item.code, self._faulty.node_id, item.sequence_id) for item in self._injected}
         got = {(row["code"], row["node_id"], int(row["sequence_id"])) for row in found}
@@ -192,6 +185,19 @@ class Story:
         self._summary.expect("number of findings", len(self._injected), len(found))
         for row in found:
             say(f"{row['code']}: node {row['node_id']}, sequence {row['sequence_id']}")
+
+    def _audit(self, out: Path) -> tuple[str, int]:
+        """Reconcile all nodes with the chain export; return the trusted block's hash and height."""
+        exports = [part for operator in self._operators for part in ("--node", operator.export)]
+        chain = self._folder / "chain"
+        last = read_manifest(chain, "chain").to_block
+        # Everybody here asks the same node; an auditor asks another source than the export's.
+        block = Endpoint.connect(self._anvil.url).header(last)
+        trusted = "0x" + block.hash.hex()
+        arguments = ("--chain", chain, "--trust", trusted, *exports, "--out", out)
+        # 1 is the exit code of "there are findings", which there must be.
+        run(self._settings, "audit", "reconcile", *arguments, expected=(0, 1))
+        return trusted, last
 
     def _report(self) -> None:
         altered = next((r for r in self._findings() if r["code"] == "ENVELOPE_ALTERED"), None)
@@ -229,6 +235,7 @@ class Story:
         reason = f"node {self._faulty.node_id} served what the chain does not hold"
         hash_ = self._council.decide("disable", reason, *triage)
         trail = self._council.log()
+        self._facts["proposals"] = len(trail)
         self._summary.expect("proposals in the audit trail", self._council.decided, len(trail))
         self._summary.expect("last proposal in the audit trail", hash_, trail[-1]["hash"])
         honest_ids = [operator.node_id for operator in self._honest]
@@ -237,6 +244,18 @@ class Story:
         for operator, ids in zip(self._honest, seen, strict=True):
             self._summary.expect(f"enabled nodes that {operator.name} sees", honest_ids, ids)
             say(f"{operator.name} now follows nodes {', '.join(map(str, ids))}")
+
+    def _see(self) -> None:
+        """The next audit has it from the chain, whatever anybody says."""
+        run(self._settings, "audit", "export-chain", "--out", self._folder / "chain")
+        out = self._folder / "audit-after"
+        self._audit(out)
+        nodes = json.loads((out / "summary.json").read_text())["nodes"]
+        enabled = {node["node_id"]: node["is_enabled"] for node in nodes}
+        expected = {operator.node_id: operator is not self._faulty for operator in self._operators}
+        self._facts["audit_sees_disabled"] = enabled == expected
+        self._summary.expect("enabled nodes that the audit sees", expected, enabled)
+        say(f"node {self._faulty.node_id} is disabled at the block that the audit trusts")
 
     # ------------------------------------------------------------------ their means
 

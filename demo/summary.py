@@ -48,6 +48,7 @@ class Summary:
             "injected": _counts(facts["expected_findings"]),
             "found": _counts(facts["findings"]),
             "report": "proved against the chain" if facts["report_verified"] else "NOT proved",
+            "council": f"{facts['proposals']} proposals of a Safe, two of three owners each",
             "node": "disabled, and the others see it" if facts["node_disabled"] else "NOT disabled",
             "look at": facts["html_report"],
         }

@@ -14,6 +14,8 @@ from support.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
 from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, safe_desk, send_as_safe
 from support.fake_registry import node_key
+from support.fault_proxy import Fault, FaultProxy
+from support.faults import error
 
 CALLS = "- NodeRegistry.updateHealth: {tokenId: 100, isHealthy: false}\n"
 
@@ -244,6 +246,50 @@ def test_execute__dead_endpoint__says_which(desk: Desk) -> None:
 
     assert outcome.code == 2
     assert "127.0.0.1:9" in outcome.err
+
+
+NO_TRACING = Fault(
+    "no tracing", error(-32601, "the method does not exist"), methods=frozenset({"debug_traceCall"})
+)
+
+
+@pytest.mark.parametrize("command", ["propose", "status", "execute"])
+def test_simulation__endpoint_without_tracing__says_so_and_demands_an_option(
+    command: str, desk: Desk
+) -> None:
+    calls, path = desk.folder / "calls.yaml", proposal_path(desk)
+    if command == "propose":
+        calls.write_text(CALLS)
+        arguments: tuple[object, ...] = (command, calls, path, "--reason", REASON)
+    else:
+        propose(desk)
+        sign(desk, 0)
+        sign(desk, 1)
+        arguments = (command, path)
+
+    with FaultProxy(desk.chain.url) as proxy:
+        proxy.arm(NO_TRACING)
+        rpc = ("--rpc", proxy.url, *desk.files)
+        refused = run("council", *arguments, *rpc)
+        done = run("council", *arguments, *rpc, "--no-tracing")
+
+    assert refused.code == 2
+    assert "debug_traceCall" in refused.err and "--no-tracing" in refused.err
+    assert done.code == 0, done.err
+    assert "the endpoint cannot tell what changes" in " ".join(done.out.split())
+
+
+def test_sign__same_signature_twice_in_the_file__is_refused(desk: Desk) -> None:
+    propose(desk)
+    sign(desk, 0)
+    text = proposal_path(desk).read_text()
+    line = next(line for line in text.splitlines() if dev_address(OWNER_NUMBERS[0]) in line)
+    proposal_path(desk).write_text(text.replace(line, f"{line},\n{line}"))
+
+    outcome = sign(desk, 1)
+
+    assert outcome.code == 2
+    assert "the one form of its JSON" in outcome.err
 
 
 def test_propose__registry_command__drafts_the_same_call(desk: Desk) -> None:

@@ -19,7 +19,7 @@ from localnet.deployment import PROJECT
 EXPECTED_KEYS = {
     *("messages_published", "envelopes_per_node", "quarantined", "reorg"),
     *("honest_nodes_identical", "findings", "expected_findings", "report_verified"),
-    *("bundle_verified", "node_disabled", "html_report", "seconds"),
+    *("bundle_verified", "node_disabled", "audit_sees_disabled", "html_report", "seconds", "proposals"),
 }
 MARK = "CHAINKIT_TEST_MARK"
 
@@ -126,7 +126,7 @@ def test_demo__interrupted_while_nodes_index__leaves_no_process(
     number: signal.Signals, tmp_path: Path
 ) -> None:
     demo = Demo(tmp_path / "demo")
-    demo.read_until("[3/10]")
+    demo.read_until("[3/11]")
     assert any("anvil" in command for command in demo.living_processes())
 
     demo.process.send_signal(number)

@@ -16,6 +16,7 @@ FACTS = {
     "findings": {},
     "report_verified": False,
     "node_disabled": True,
+    "proposals": 3,
     "html_report": "report.html",
 }
 

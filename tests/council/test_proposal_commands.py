@@ -1,23 +1,30 @@
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from eth_abi.abi import encode
 
-from chainkit.safe import known_versions
+from chainkit.signatures import keccak256
 from localnet.accounts import COUNCIL
+from localnet.anvil import Anvil
 from support.chain import LocalChain, dev_address
-from support.command_line import Outcome, run
+from support.command_line import run
 from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, safe_desk, send_as_safe
 from support.fake_registry import node_key
 from support.fault_proxy import Fault, FaultProxy
 from support.faults import error
-
-CALLS = "- NodeRegistry.updateHealth: {tokenId: 100, isHealthy: false}\n"
+from support.proposal_commands import (
+    CALLS,
+    execute,
+    hash_of,
+    proposal_path,
+    propose,
+    sign,
+    status_on_chain,
+    with_node,
+)
 
 
 @pytest.fixture
@@ -25,42 +32,6 @@ def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
     with_node(local_chain)
     with safe_desk(local_chain, tmp_path) as desk:
         yield desk
-
-
-def with_node(chain: LocalChain) -> None:
-    chain.add_node(dev_address(9), node_key(1).public_key, "https://node.example")
-
-
-def propose(desk: Desk, calls: str = CALLS, *options: object) -> Outcome:
-    path = desk.folder / "calls.yaml"
-    path.write_text(calls)
-    arguments = ("--reason", REASON, *desk.rpc, *desk.files, *options)
-    return run("council", "propose", path, proposal_path(desk), *arguments)
-
-
-def proposal_path(desk: Desk) -> Path:
-    return desk.folder / "proposal.json"
-
-
-def hash_of(path: Path) -> str:
-    hashes = json.loads(path.read_text())["hashes"]
-    return hashes.get("safe_tx") or hashes["transaction"]
-
-
-def sign(desk: Desk, owner: int, path: Path | None = None) -> Outcome:
-    path = path or proposal_path(desk)
-    typed = hash_of(path)[2:10] + "\n"
-    return run("council", "sign", path, *desk.files, *desk.owner_keystore(owner), typed=typed)
-
-
-def execute(desk: Desk, *options: object) -> Outcome:
-    arguments = (*desk.rpc, *desk.files, *options)
-    return run("council", "execute", proposal_path(desk), *arguments)
-
-
-def status_on_chain(desk: Desk) -> str:
-    arguments = (*desk.rpc, "--deployment", desk.chain.record_path, "--json")
-    return str(run("registry", "show", 100, *arguments).content["status"])
 
 
 def test_whole_round__two_of_three_owners__disables_the_node(desk: Desk) -> None:
@@ -109,103 +80,6 @@ def test_whole_round__plain_account__signs_the_transaction_itself(
     assert status_on_chain(desk) == "disabled"
 
 
-@pytest.mark.parametrize("version", known_versions())
-def test_sign__owners_in_processes_without_a_network__is_collected_and_executed(
-    version: str, local_chain: LocalChain, tmp_path: Path
-) -> None:
-    with_node(local_chain)
-    with safe_desk(local_chain, tmp_path, version, threshold=3, owners=5) as desk:
-        both = CALLS + "- GroupMessages.pause: {}\n"
-        assert propose(desk, both).code == 0
-        copies = [tmp_path / f"from-{owner}.json" for owner in (0, 2, 4)]
-        for owner, copy in zip((0, 2, 4), copies, strict=True):
-            shutil.copy(proposal_path(desk), copy)
-            signed = sign_without_network(desk, owner, copy)
-            assert signed.returncode == 0, signed.stderr
-
-        collected = run("council", "collect", proposal_path(desk), *copies, *desk.files)
-        done = execute(desk, "--broadcast", *desk.keystore(PAYER))
-
-        assert collected.code == 0, collected.err
-        assert done.code == 0, done.err
-        assert status_on_chain(desk) == "disabled"
-
-
-def sign_without_network(desk: Desk, owner: int, copy: Path) -> "subprocess.CompletedProcess[str]":
-    program = "from chainkit.cli.main import main; main()"
-    arguments = ["council", "sign", str(copy), *desk.files, *desk.owner_keystore(owner)]
-    # A network namespace of its own: not even the loopback is up.
-    command = ["unshare", "--net", sys.executable, "-c", program, *arguments]
-    typed = hash_of(copy)[2:10] + "\n"
-    return subprocess.run(command, input=typed, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize("typed", ["\n", "y\n", "yes\n", "00000000\n", "0x\n", ""])
-def test_sign__anything_but_the_hash__signs_nothing(desk: Desk, typed: str) -> None:
-    propose(desk)
-    before = proposal_path(desk).read_bytes()
-
-    outcome = run(
-        "council", "sign", proposal_path(desk), *desk.files, *desk.owner_keystore(0), typed=typed
-    )
-
-    assert outcome.code in (2, 130)
-    assert proposal_path(desk).read_bytes() == before
-
-
-def test_sign__wrong_digits_of_the_hash__signs_nothing(desk: Desk) -> None:
-    propose(desk)
-    before = proposal_path(desk).read_bytes()
-    shorter = hash_of(proposal_path(desk))[2:9]
-
-    outcome = run(
-        "council", "sign", proposal_path(desk), *desk.files, *desk.owner_keystore(0), typed=shorter
-    )
-
-    assert outcome.code == 2
-    assert proposal_path(desk).read_bytes() == before
-
-
-def test_sign__no_option__skips_the_question() -> None:
-    help_text = run("council", "sign", "--help").out
-
-    assert not {"--yes", "--force", "-y", "--no-confirm", "--hash"} & set(help_text.split())
-
-
-def test_sign__tampered_in_one_place__is_refused_and_says_where(desk: Desk) -> None:
-    propose(desk)
-    content = json.loads(proposal_path(desk).read_text())
-    content["calls"][0]["arguments"]["isHealthy"] = True
-    proposal_path(desk).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
-
-    outcome = sign(desk, 0)
-
-    assert outcome.code == 2
-    assert "calls.0.arguments.isHealthy" in outcome.err
-
-
-def test_sign__elsewhere_by_the_exported_typed_data__counts(desk: Desk) -> None:
-    from eth_account import Account
-
-    from support.chain import dev_secret
-
-    propose(desk)
-    exported = desk.folder / "typed.json"
-    wrote = run("council", "sign", proposal_path(desk), *desk.files, "--export", exported)
-    typed_data = json.loads(exported.read_text())
-    signature = Account.sign_typed_data(
-        dev_secret(OWNER_NUMBERS[1]), full_message=typed_data
-    ).signature
-    typed = hash_of(proposal_path(desk))[2:10]
-    given = ("--signature", "0x" + signature.hex())
-    signed = run("council", "sign", proposal_path(desk), *desk.files, *given, typed=typed)
-
-    assert wrote.code == 0
-    assert "nothing was signed" in wrote.out
-    assert signed.code == 0, signed.err
-    assert dev_address(OWNER_NUMBERS[1]) in signed.out
-
-
 def test_verify__proposals_file__is_rebuilt_offline_and_checked_with_an_endpoint(
     desk: Desk,
 ) -> None:
@@ -224,8 +98,6 @@ def test_verify__proposals_file__is_rebuilt_offline_and_checked_with_an_endpoint
 
 
 def test_execute__endpoint_of_another_chain__is_refused(desk: Desk, tmp_path: Path) -> None:
-    from localnet.anvil import Anvil
-
     propose(desk)
     sign(desk, 0)
     sign(desk, 1)
@@ -277,19 +149,6 @@ def test_simulation__endpoint_without_tracing__says_so_and_demands_an_option(
     assert "debug_traceCall" in refused.err and "--no-tracing" in refused.err
     assert done.code == 0, done.err
     assert "the endpoint cannot tell what changes" in " ".join(done.out.split())
-
-
-def test_sign__same_signature_twice_in_the_file__is_refused(desk: Desk) -> None:
-    propose(desk)
-    sign(desk, 0)
-    text = proposal_path(desk).read_text()
-    line = next(line for line in text.splitlines() if dev_address(OWNER_NUMBERS[0]) in line)
-    proposal_path(desk).write_text(text.replace(line, f"{line},\n{line}"))
-
-    outcome = sign(desk, 1)
-
-    assert outcome.code == 2
-    assert "the one form of its JSON" in outcome.err
 
 
 def test_propose__registry_command__drafts_the_same_call(desk: Desk) -> None:
@@ -364,10 +223,6 @@ def test_status__as_json__tells_what_is_in_the_way(desk: Desk) -> None:
 
 
 def test_status__module_enabled_past_the_owners__is_a_caution(desk: Desk) -> None:
-    from eth_abi.abi import encode
-
-    from chainkit.signatures import keccak256
-
     propose(desk)
     enable = keccak256(b"enableModule(address)")[:4] + encode(["address"], [dev_address(2)])
     send_as_safe(desk, desk.council.account, enable)

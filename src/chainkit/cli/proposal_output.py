@@ -21,8 +21,6 @@ _HASH_LABELS: Final = {
     "safe_tx": "SafeTx hash",
     "transaction": "transaction",
 }
-_LARGEST_ARGUMENT: Final = 200
-"""Characters of an argument that a screen shows; `--json` shows all of it."""
 
 
 def moment(seconds: int) -> str:
@@ -109,9 +107,6 @@ def standing_json(standing: Standing) -> dict[str, Any]:
 
 
 def _argument(value: Any, book: AddressBook) -> str:
+    """Write an argument whole: what an owner does not see, he does not sign for."""
     text = render(value)
-    if isinstance(value, str) and value == text:
-        return book.described(value)
-    if len(text) > _LARGEST_ARGUMENT:
-        return f"{text[:_LARGEST_ARGUMENT]}… ({len(text)} characters; --json shows all)"
-    return text
+    return book.described(value) if isinstance(value, str) and value == text else text

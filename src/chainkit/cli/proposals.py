@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,6 +72,7 @@ def show(
     type=click.Path(path_type=Path),
     help="Write the EIP-712 JSON for a signer elsewhere, and sign nothing.",
 )
+@json_option
 def sign(
     proposal_path: Path,
     deployment_path: Path,
@@ -77,12 +80,13 @@ def sign(
     changes_safe: bool,
     signature: bytes | None,
     export_path: Path | None,
+    as_json: bool,
     **options: Any,
 ) -> None:
     """Show a proposal, ask for the first digits of its hash, and sign it; no network is used.
 
     The signature is added to FILE. Before you type the digits, compare the hash with another owner,
-    or with your device. No option skips the question.
+    or with your device. No option skips the question; with --json it is asked on standard error.
 
     \b
     Example:
@@ -95,10 +99,15 @@ def sign(
     reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
     proposal = reading.proposal
     _refuse_expired(proposal)
-    echo_proposal(proposal, reading.book)
+    with redirect_stdout(sys.stderr if as_json else sys.stdout):
+        # Who is asked must see what for, a script's user too.
+        echo_proposal(proposal, reading.book)
     if export_path is not None:
         _write_new(export_path, json.dumps(typed_data(proposal), indent=2) + "\n")
-        click.echo(f"EIP-712 JSON written to {export_path}; nothing was signed")
+        if as_json:
+            echo_json(proposal_json(proposal))
+        else:
+            click.echo(f"EIP-712 JSON written to {export_path}; nothing was signed")
         return
     _confirm(proposal)
     if signature is not None:
@@ -109,6 +118,9 @@ def sign(
     if not added:
         raise ConfigurationError("signature", "one that FILE does not hold yet", "the same again")
     write_proposal_file(proposal_path, signed, is_new=False)
+    if as_json:
+        echo_json(proposal_json(signed))
+        return
     for signer in added:
         echo_fact("signed by", reading.book.described(signer))
 
@@ -153,12 +165,14 @@ def collect_signatures(
 @deployment_option
 @council_option
 @owners_option
+@json_option
 def export(
     proposal_path: Path,
     batch_path: Path,
     deployment_path: Path,
     council_path: Path,
     changes_safe: bool,
+    as_json: bool,
 ) -> None:
     """Write a Safe's proposal as a batch file of Safe's Transaction Builder; no network is used.
 
@@ -174,8 +188,12 @@ def export(
     reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
     batch = batch_file(reading.proposal, reading.council, int(time.time() * 1000))
     _write_new(batch_path, json.dumps(batch, indent=2) + "\n")
+    hash_ = "0x" + reading.proposal.hash.hex()
+    if as_json:
+        echo_json({"batch": str(batch_path), "safe_tx_hash": hash_})
+        return
     echo_fact("written to", str(batch_path))
-    echo_fact("SafeTx hash", "0x" + reading.proposal.hash.hex())
+    echo_fact("SafeTx hash", hash_)
 
 
 def _refuse_expired(proposal: Proposal) -> None:

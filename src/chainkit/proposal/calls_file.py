@@ -5,7 +5,7 @@
     - NodeRegistry.updateHealth: {tokenId: 300, isHealthy: false}
     - GroupMessages.pause: {}
 
-The file is read as text only, and each argument by its type in the package's ABI.
+Each argument is read by its type in the package's ABI.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from chainkit.calls import FUNCTIONS, Call
 from chainkit.calls.checks import check_account
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError
 from chainkit.fields import Faults
 from chainkit.interface import printable, shipped_interface
-
-LARGEST_FILE_BYTES: Final = 2**20
+from chainkit.yaml_file import read_yaml
 
 _NUMBER: Final = re.compile("[0-9]{1,78}")
 _HEX: Final = re.compile("0x([0-9a-fA-F]{2})*")
@@ -45,16 +42,7 @@ def read_calls_file(path: Path, record: DeploymentRecord) -> tuple[Call, ...]:
 
 
 def _entries(path: Path, subject: str) -> list[Any]:
-    try:
-        data = path.read_bytes()
-        if len(data) > LARGEST_FILE_BYTES:
-            raise ConfigurationError(subject, f"at most {LARGEST_FILE_BYTES} bytes", len(data))
-        content = yaml.load(data, Loader=yaml.BaseLoader)
-    except OSError as error:
-        raise ConfigurationError(subject, "a readable file", error.strerror) from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        got = printable(" ".join(str(error).split())[:200])
-        raise ConfigurationError(subject, "YAML", got) from error
+    content = read_yaml(path, subject)
     if not isinstance(content, list) or not content:
         raise ConfigurationError(subject, "a list of calls", type(content).__name__)
     return content

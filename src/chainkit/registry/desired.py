@@ -1,8 +1,6 @@
 """The set of nodes that a council wants, as a YAML file that people write.
 
-The file is read as text only: YAML itself would take ``0x04…`` for an integer and ``on`` for a
-truth. It may come from a stranger's hands, so nothing in it makes objects, and what is wrong is
-told by its path, everything at once.
+It may come from a stranger's hands: what is wrong is told by its path, everything at once.
 """
 
 from __future__ import annotations
@@ -13,16 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import yaml
-
 from chainkit.calls.checks import check_account, check_http_address, check_public_key
 from chainkit.errors import ConfigurationError
 from chainkit.fields import Faults
 from chainkit.interface import printable
 from chainkit.signatures import address_of
-
-LARGEST_FILE_BYTES: Final = 2**20
-"""Room for some thousand nodes; a file of more is none that a person wrote."""
+from chainkit.yaml_file import read_yaml
 
 Value = TypeVar("Value")
 
@@ -57,7 +51,7 @@ def read_desired_nodes(path: Path) -> tuple[DesiredNode, ...]:
     twice or cannot be used, and where two nodes have one key.
     """
     subject = desired_subject(path)
-    content = _parsed(_text(path, subject), subject)
+    content = read_yaml(path, subject)
     faults = Faults(subject)
     nodes = _nodes(content, faults)
     _note_shared_keys(nodes, faults)
@@ -68,53 +62,6 @@ def read_desired_nodes(path: Path) -> tuple[DesiredNode, ...]:
 def desired_subject(path: Path) -> str:
     """Return what errors call the file."""
     return f"desired nodes {path}"
-
-
-def _text(path: Path, subject: str) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigurationError(subject, "a readable file", error.strerror) from error
-    if len(content) > LARGEST_FILE_BYTES:
-        raise ConfigurationError(subject, f"at most {LARGEST_FILE_BYTES} bytes", "more")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(subject, "UTF-8", f"byte {error.start} that is none") from error
-
-
-class _TextLoader(yaml.BaseLoader):
-    """Makes texts, lists and mappings only, and refuses a field that is written twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            name = self.construct_object(key, deep=True)
-            if not isinstance(name, str):
-                raise _refused("a field whose name is no text", key)
-            if name in seen:
-                raise _refused(f"field {name} twice", key)
-            seen.add(name)
-        return super().construct_mapping(node, deep=deep)
-
-
-def _refused(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
-    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-
-
-def _parsed(text: str, subject: str) -> Any:
-    try:
-        # It derives from BaseLoader, which makes nothing but texts, lists and mappings.
-        return yaml.load(text, Loader=_TextLoader)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        got = printable(error.problem or "none")
-        raise ConfigurationError(subject, "YAML", got, f"line {line}") from error
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
-        raise ConfigurationError(subject, "YAML", printable(str(error))) from error
-    except RecursionError:
-        raise ConfigurationError(subject, "YAML", "lists within lists, too deep") from None
 
 
 def _nodes(content: Any, faults: Faults) -> list[DesiredNode]:

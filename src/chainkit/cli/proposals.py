@@ -204,7 +204,7 @@ def _refuse_expired(proposal: Proposal) -> None:
 
 
 def _confirm(proposal: Proposal) -> None:
-    """Ask for the hash: who presses Enter, or a script that says yes, signs nothing."""
+    """Ask for the hash: who presses Enter, or says yes to everything, signs nothing."""
     name = "SafeTx hash" if proposal.fees is None else "transaction's hash"
     question = (
         f"\nTo sign, type the first {CONFIRMED_DIGITS} digits of the {name},"

@@ -14,6 +14,8 @@ MNEMONIC: Final = "test test test test test test test test test test test junk"
 COUNCIL: Final = 1
 """Number of the account that deployments/parameters/local.json makes owner and admin."""
 
+_ITERATIONS: Final = 4096
+
 
 def development_account(number: int) -> LocalAccount:
     """Return one of the accounts that anvil funds."""
@@ -25,4 +27,6 @@ def development_account(number: int) -> LocalAccount:
 def write_council_keystore(path: Path, password: str, number: int = COUNCIL) -> None:
     """Write an account's key as a keystore, as the real council would hold its own."""
     account = development_account(number)
-    path.write_text(json.dumps(Account.encrypt(bytes(account.key), password)) + "\n")
+    # Everybody knows the key: a password that is slow to guess would only cost time.
+    keystore = Account.encrypt(bytes(account.key), password, iterations=_ITERATIONS)
+    path.write_text(json.dumps(keystore) + "\n")

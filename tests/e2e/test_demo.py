@@ -121,13 +121,17 @@ def test_demo__summary__tells_what_happened(two_demos: list[tuple[int, str, Path
 
 
 @needs_java
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("number", "stage"),
+    [(signal.SIGTERM, "[2/11]"), (signal.SIGINT, "[3/11]"), (signal.SIGKILL, "[3/11]")],
+    ids=["council decides", "nodes index", "killed while nodes index"],
+)
 @pytest.mark.timeout(300)
-def test_demo__interrupted_while_nodes_index__leaves_no_process(
-    number: signal.Signals, tmp_path: Path
+def test_demo__interrupted__leaves_no_process(
+    number: signal.Signals, stage: str, tmp_path: Path
 ) -> None:
     demo = Demo(tmp_path / "demo")
-    demo.read_until("[3/11]")
+    demo.read_until(stage)
     assert any("anvil" in command for command in demo.living_processes())
 
     demo.process.send_signal(number)

@@ -206,9 +206,10 @@ def test_deploy__endpoint_dies_half_way__is_finished_by_the_same_command(
     answers = iter([True, True, False])
 
     def die(endpoint, transaction):
+        receipt = wait(endpoint, transaction)
         if not next(answers):
             raise EndpointUnavailable("endpoint", "an answer", "none")
-        return wait(endpoint, transaction)
+        return receipt
 
     first = deployer.nonce
     with monkeypatch.context() as patch:

@@ -174,7 +174,7 @@ def test_execute__implementation_changed_since__is_refused(desk: Desk) -> None:
     anvil.request("anvil_setStorageAt", *place, "0x" + elsewhere.rjust(64, "0"))
     desk.chain.mine()
 
-    with pytest.raises(ConfigurationError, match="GroupMessages runs was"):
+    with pytest.raises(ConfigurationError, match="code of GroupMessages was"):
         executed(desk, signed)
 
 

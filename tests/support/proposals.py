@@ -7,7 +7,8 @@ from typing import Any
 
 from eth_utils.address import to_checksum_address
 
-from chainkit.calls import Call
+from chainkit.calls import Call, expected_change
+from chainkit.calls.effects import EFFECTS
 from chainkit.deployment import DeployedContract, DeploymentRecord
 from chainkit.proposal import Council, Evidence, Fees, Grounds, Proposal, SafeSettings
 from chainkit.signatures import SigningKey, address_of
@@ -51,12 +52,31 @@ def pause(contract: str = "GroupMessages") -> Call:
     return Call.make(RECORD, contract, "pause")
 
 
-def grounds(**changes: Any) -> Grounds:
+def change_threshold(threshold: int = 3) -> Call:
+    return Call.make_of_safe(SAFE.account, "changeThreshold", threshold)
+
+
+def before(call: Call) -> dict[str, str]:
+    """Return facts of a chain on which a call of this module changes something."""
+    facts = {
+        "updateHealth": lambda: {f"node {call.arguments['tokenId']} status": "enabled"},
+        "pause": lambda: {f"{call.contract} paused": "no"},
+        "changeThreshold": lambda: {
+            "Safe owners": ", ".join(sorted(OWNERS)),
+            "Safe signatures needed": "2",
+        },
+    }
+    return facts[call.function]()
+
+
+def grounds(*calls: Call, **changes: Any) -> Grounds:
+    calls = calls or (disable(),)
+    facts = {name: value for call in calls for name, value in before(call).items()}
     base = Grounds(
         reason="node 300 served what the chain does not hold",
         evidence=(Evidence("node-300", "ab" * 32),),
-        before={"node 300 status": "enabled"},
-        after={"node 300 status": "disabled"},
+        before=facts,
+        after=expected_change(EFFECTS, RECORD, calls, facts).after,
         runs={},
         expires=EXPIRES,
     )
@@ -64,8 +84,8 @@ def grounds(**changes: Any) -> Grounds:
 
 
 def proposed(*calls: Call, council: Council = SAFE, nonce: int = 0, **changes: Any) -> Proposal:
-    fees = None if council.safe else FEES
-    return Proposal.make(RECORD, council, calls or (disable(),), grounds(**changes), nonce, fees)
+    calls, fees = calls or (disable(),), None if council.safe else FEES
+    return Proposal.make(RECORD, council, calls, grounds(*calls, **changes), nonce, fees)
 
 
 def signer(number: int) -> KeySigner:

@@ -31,12 +31,14 @@ from support.proposals import (
     RECORD,
     SAFE,
     STRANGER,
+    change_threshold,
     disable,
     pause,
     proposed,
     signer,
 )
 
+STATUS = "node 300 status"
 SIGNED = sign_proposal(
     proposed(disable(), pause(), runs={"GroupMessages": "0x00"}), SAFE, signer(0)
 )
@@ -121,6 +123,48 @@ def test_parse__call_changed_with_all_that_follows__loses_its_signatures() -> No
 
     with pytest.raises(MalformedData, match="signatures"):
         parse(content)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"after": {STATUS: "enabled"}}, rf"after, {STATUS}: expected disabled, got enabled"),
+        ({"after": {STATUS: "disabled (as agreed)"}}, "expected disabled, got disabled .as agreed"),
+        ({"before": {STATUS: "disabled"}}, "one that changes something"),
+        (
+            {"before": {"node 400 status": "enabled"}, "after": {"node 400 status": "disabled"}},
+            rf"facts before: expected {STATUS}, got node 400 status",
+        ),
+        (
+            {
+                "before": {STATUS: "enabled", "NodeRegistry owner": "nobody"},
+                "after": {STATUS: "disabled", "NodeRegistry owner": "you"},
+            },
+            rf"facts before: expected {STATUS}, got NodeRegistry owner",
+        ),
+        ({"before": {}, "after": {}}, rf"facts before: expected {STATUS}, got none"),
+    ],
+    ids=["false", "ornate", "nothing", "another's", "one more", "none"],
+)
+def test_parse__promises_other_than_its_calls_do__is_refused(
+    change: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All that follows from the promise fits it, as in the file of a drafter who skips the check.
+    with monkeypatch.context() as patch:
+        patch.setattr("chainkit.proposal.proposal._check_promise", lambda *_: None)
+        content = proposal_content(proposed(**change))
+
+    with pytest.raises(ChainkitError, match=words):
+        parse(content)
+
+
+@pytest.mark.parametrize("threshold", ["0", "two", "", "2_0", "9" * 10])
+def test_parse__number_of_signatures_that_no_safe_says__is_refused(threshold: str) -> None:
+    content = proposal_content(proposed(change_threshold()))
+    content["grounds"]["before"]["Safe signatures needed"] = threshold
+
+    with pytest.raises(MalformedData, match="Safe signatures needed: expected a number"):
+        parse_proposal(page_bytes(content), "proposal", RECORD, SAFE, changes_safe=True)
 
 
 def test_parse__signature_given_to_another_owner__is_refused() -> None:

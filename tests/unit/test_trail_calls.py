@@ -35,7 +35,8 @@ def test_calls__of_a_proposal__are_its_calls_and_its_grounds(calls: Any) -> None
 
     assert tuple(each.call for each in found.calls) == calls
     assert found.trailer is not None
-    assert (found.trailer.digest, found.trailer.expires) == (grounds().digest, grounds().expires)
+    expected = grounds(*calls)
+    assert (found.trailer.digest, found.trailer.expires) == (expected.digest, expected.expires)
     assert found.alarm == ""
 
 

@@ -2,12 +2,19 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.calls import Call
 from chainkit.errors import ConfigurationError
 from chainkit.proposal import Council, write_proposal_file
 from chainkit.proposal.grounds import Trailer
 from chainkit.proposal.trail_proposals import KeptProposals, read_kept
-from support.proposals import PLAIN, RECORD, SAFE, disable, grounds, proposed
+from support.proposals import (
+    PLAIN,
+    RECORD,
+    SAFE,
+    change_threshold,
+    disable,
+    grounds,
+    proposed,
+)
 
 
 def read(folder: Path, council: Council = SAFE) -> KeptProposals:
@@ -16,7 +23,7 @@ def read(folder: Path, council: Council = SAFE) -> KeptProposals:
 
 def test_read__proposals_of_contracts_and_of_owners__are_both_kept(tmp_path: Path) -> None:
     contracts = proposed(disable())
-    owners = proposed(Call.make_of_safe(SAFE.account, "changeThreshold", 2), reason="more of us")
+    owners = proposed(change_threshold(), reason="more of us")
     write_proposal_file(tmp_path / "a.json", contracts, is_new=True)
     write_proposal_file(tmp_path / "b.json", owners, is_new=True)
 
@@ -25,7 +32,7 @@ def test_read__proposals_of_contracts_and_of_owners__are_both_kept(tmp_path: Pat
     assert kept.by_hash == {contracts.hash: contracts, owners.hash: owners}
     assert kept.unread == ()
     trailer = Trailer(0, owners.grounds.digest)
-    assert kept.grounds_of(trailer) == grounds(reason="more of us")
+    assert kept.grounds_of(trailer) == grounds(change_threshold(), reason="more of us")
     assert kept.grounds_of(Trailer(0, bytes(32))) is None
     assert kept.grounds_of(None) is None
 

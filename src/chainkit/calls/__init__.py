@@ -1,7 +1,15 @@
 """What a council does to the contracts: calls by name, and what each of them changes."""
 
 from chainkit.calls.call import FUNCTIONS, OWNER_FUNCTIONS, SAFE, Call
-from chainkit.calls.effect import Change, Effect, Facts, read_change, unmet
+from chainkit.calls.effect import (
+    Change,
+    Effect,
+    Facts,
+    difference,
+    expected_change,
+    read_change,
+    unmet,
+)
 
 __all__ = [
     "FUNCTIONS",
@@ -11,6 +19,8 @@ __all__ = [
     "Change",
     "Effect",
     "Facts",
+    "difference",
+    "expected_change",
     "read_change",
     "unmet",
 ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from chainkit.calls.call import Call
 from chainkit.deployment import DeploymentRecord
-from chainkit.errors import ConfigurationError
+from chainkit.errors import ConfigurationError, MalformedData
 
 if TYPE_CHECKING:
     from chainkit.contract_state import ContractState
@@ -41,7 +41,8 @@ class Effect(Protocol):
     def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
         """Return what the same facts must be after the call.
 
-        Raises ConfigurationError for arguments that must never be sent.
+        ``before`` may hold other calls' facts too. Raises ConfigurationError for arguments that
+        must never be sent, MalformedData for facts that no chain could have told.
         """
 
 
@@ -57,11 +58,23 @@ class Change:
     @property
     def difference(self) -> tuple[str, ...]:
         """What changes, a line each, safe to print."""
-        return tuple(
-            f"{name}: {value} -> {self.after[name]}"
-            for name, value in self.before.items()
-            if value != self.after[name]
-        )
+        return difference(self.before, self.after)
+
+
+class _Given(dict[str, str]):
+    """Facts that somebody wrote down, who may have left one out."""
+
+    def __missing__(self, name: str) -> str:
+        raise MalformedData("facts before", name, ", ".join(self) or "none")
+
+
+def difference(before: Facts, after: Facts) -> tuple[str, ...]:
+    """Return what differs between facts of the same names, a line each, safe to print."""
+    return tuple(
+        f"{name}: {value} -> {after[name]}"
+        for name, value in before.items()
+        if value != after[name]
+    )
 
 
 def read_change(
@@ -77,23 +90,38 @@ def read_change(
     set the same fact.
     """
     before: dict[str, str] = {}
-    after: dict[str, str] = {}
     for call in calls:
         effect = effects[call.function]
         allowed = effect.senders(state, call)
         if sender not in allowed:
             raise ConfigurationError(f"sender of {call.function}", " or ".join(allowed), sender)
-        found = effect.facts(state, call)
-        wanted = effect.expected(record, call, found)
-        changed = {name for name, value in found.items() if wanted[name] != value}
-        if not changed:
-            got = "; ".join(f"{name}: {value} already" for name, value in found.items())
-            raise ConfigurationError(f"call {call}", "one that changes something", got)
-        if twice := [name for name in found if name in before]:
+        before |= effect.facts(state, call)
+    return expected_change(effects, record, calls, before)
+
+
+def expected_change(
+    effects: Mapping[str, Effect],
+    record: DeploymentRecord,
+    calls: Sequence[Call],
+    before: Facts,
+) -> Change:
+    """Return what calls make of facts, without asking the chain whether these are so.
+
+    Raises ConfigurationError where a call changes nothing, or two set the same fact, and
+    MalformedData where ``before`` are not exactly the facts that the calls concern.
+    """
+    given, after = _Given(before), dict[str, str]()
+    for call in calls:
+        wanted = effects[call.function].expected(record, call, given)
+        if twice := [name for name in wanted if name in after]:
             raise ConfigurationError(f"call {call}", "a fact that no other call sets", twice[0])
-        before |= found
+        if all(given[name] == value for name, value in wanted.items()):
+            got = "; ".join(f"{name}: {value} already" for name, value in wanted.items())
+            raise ConfigurationError(f"call {call}", "one that changes something", got)
         after |= wanted
-    return Change(tuple(calls), before, after)
+    if others := [name for name in before if name not in after]:
+        raise MalformedData("facts before", ", ".join(after), ", ".join(others))
+    return Change(tuple(calls), dict(before), after)
 
 
 def unmet(effects: Mapping[str, Effect], state: ContractState, change: Change) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ from chainkit.calls.call import SAFE, Call
 from chainkit.calls.checks import check_account, check_no_contract_of_ours
 from chainkit.calls.effect import Effect, Facts
 from chainkit.deployment import DeploymentRecord
-from chainkit.errors import ConfigurationError
+from chainkit.errors import ConfigurationError, MalformedData
 
 if TYPE_CHECKING:
     from chainkit.contract_state import ContractState
@@ -22,6 +23,7 @@ LIST_END: Final = "0x0000000000000000000000000000000000000001"
 """With what the Safe's list of owners begins and ends."""
 
 _SEPARATOR: Final = ", "
+_NUMBER: Final = re.compile("[1-9][0-9]{0,8}")
 
 
 def preceding(owners: tuple[str, ...], owner: str) -> str:
@@ -55,7 +57,7 @@ class _Owners:
             owners.remove(removed)
         for added in (arguments.get(name) for name in self.added):
             owners.append(_new_owner(record, call, owners, added))
-        threshold = arguments.get("_threshold", int(before[THRESHOLD]))
+        threshold = arguments.get("_threshold", _threshold(before))
         if not 1 <= threshold <= len(owners):
             expected = f"1 to {len(owners)}, as many as there are owners"
             raise ConfigurationError("signatures needed", expected, threshold)
@@ -78,6 +80,13 @@ class _Remove(_Owners):
 class _Swap(_Owners):
     removed = ("oldOwner",)
     added = ("newOwner",)
+
+
+def _threshold(facts: Facts) -> int:
+    text = facts[THRESHOLD]
+    if not _NUMBER.fullmatch(text):
+        raise MalformedData(f"facts before, {THRESHOLD}", "a number", text)
+    return int(text)
 
 
 def _new_owner(record: DeploymentRecord, call: Call, owners: list[str], address: Any) -> str:

@@ -49,6 +49,7 @@ def echo_proposal(proposal: Proposal, book: AddressBook) -> None:
             echo_fact(f"  {name}", _argument(value, book))
     for line in grounds.difference:
         echo_fact("changes", line)
+    echo_fact("", "left of -> is what its drafter read; 'council status' asks the chain")
     if proposal.fees:
         most = proposal.fees.gas * proposal.fees.max_fee_per_gas
         echo_fact("costs", f"at most {most} wei ({proposal.fees.gas} gas)")

@@ -16,7 +16,7 @@ from chainkit.proposal.authority import read_authority
 from chainkit.proposal.council import Council
 from chainkit.proposal.grounds import Evidence, Grounds, check_reason
 from chainkit.proposal.proposal import Fees, Proposal
-from chainkit.proposal.standing import running_code_of
+from chainkit.proposal.standing import running_code
 from chainkit.transactions import draft_transaction, estimate_gas
 from chainkit.types import BlockHeader
 
@@ -64,13 +64,12 @@ def draft(
 
 
 def _grounds(state: ContractState, change: Change, head: BlockHeader, terms: Terms) -> Grounds:
-    targets = {call.contract: call.target for call in change.calls}
     return Grounds(
         reason=check_reason(terms.reason),
         evidence=terms.evidence,
         before=change.before,
         after=change.after,
-        runs=running_code_of(targets, state),
+        runs=running_code(change.calls, state),
         expires=head.timestamp + terms.days * SECONDS_PER_DAY,
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from chainkit.calls import Facts
+from chainkit.calls import Facts, difference
 from chainkit.errors import MalformedData
 from chainkit.evidence.records import Record, line_bytes
 from chainkit.types import HASH_LENGTH
@@ -25,6 +25,10 @@ TRAILER_LENGTH: Final = len(MARK) + _EXPIRY_LENGTH + HASH_LENGTH
 
 LONGEST_REASON: Final = 200
 """Characters: a reason that nobody reads to its end is none."""
+
+_FACT: Final = "(?!.*->)[ -~]{0,4096}"
+_EXPECTED_FACT: Final = "printable text of at most 4096 characters, without an arrow"
+"""What was read before stands left of an arrow on the screen, and must not bring its own."""
 
 _FIELDS: Final = ("after", "before", "evidence", "expires", "reason", "runs")
 
@@ -68,11 +72,7 @@ class Grounds:
     @property
     def difference(self) -> tuple[str, ...]:
         """What changes, a line each, safe to print."""
-        return tuple(
-            f"{name}: {value} -> {self.after[name]}"
-            for name, value in self.before.items()
-            if value != self.after[name]
-        )
+        return difference(self.before, self.after)
 
     def content(self) -> dict[str, Any]:
         """Return them as JSON holds them."""
@@ -143,4 +143,4 @@ def _facts(content: Any, subject: str) -> Mapping[str, str]:
     fields = Record(content, subject, list(content))
     for name in content:
         Record({"name": name}, subject, ["name"]).text("name")
-    return {name: fields.text(name) for name in content}
+    return {name: fields.text(name, _FACT, _EXPECTED_FACT) for name in content}

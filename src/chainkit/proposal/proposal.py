@@ -13,7 +13,8 @@ from typing import Self
 
 from eth_utils.address import to_checksum_address
 
-from chainkit.calls import SAFE, Call
+from chainkit.calls import SAFE, Call, expected_change
+from chainkit.calls.effects import EFFECTS
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.proposal.council import Council
@@ -59,8 +60,9 @@ class Proposal:
     ) -> Self:
         """Build the transaction of calls.
 
-        Raises ConfigurationError where there is none, the chains differ, a plain account is to make
-        several at once, or changes of the Safe itself stand beside others.
+        Raises ConfigurationError where there is none, the chains differ, one changes nothing, a
+        plain account is to make several at once, or changes of the Safe itself stand beside others;
+        and MalformedData where the grounds promise anything else than the calls do.
         """
         if council.chain_id != record.chain_id:
             expected = f"chain id {record.chain_id}, as the deployment record has it"
@@ -70,6 +72,7 @@ class Proposal:
         if len({call.contract == SAFE for call in calls}) > 1:
             got = "calls of contracts beside them"
             raise ConfigurationError("proposal", "changes of the Safe itself alone", got)
+        _check_promise(record, calls, grounds)
         *others, last = (InnerCall(call.target, call.calldata) for call in calls)
         inner = [*others, replace(last, calldata=last.calldata + grounds.trailer)]
         transaction: SafeTransaction | PlainTransaction
@@ -115,6 +118,15 @@ class Proposal:
         is_plain = isinstance(self.transaction, PlainTransaction)
         signer = (recover_signer if is_plain else recover_owner)(self.hash, signature)
         return replace(self, signatures={**self.signatures, signer: signature})
+
+
+def _check_promise(record: DeploymentRecord, calls: Sequence[Call], grounds: Grounds) -> None:
+    """An owner without a network reads what will change: the calls say it, not their drafter."""
+    after = expected_change(EFFECTS, record, calls, grounds.before).after
+    for name in {**after, **grounds.after}:
+        wanted, got = after.get(name, "no such fact"), grounds.after.get(name, "nothing")
+        if wanted != got:
+            raise MalformedData(f"grounds, after, {name}", wanted, got)
 
 
 def _plain(

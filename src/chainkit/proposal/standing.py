@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from eth_utils.address import to_checksum_address
 
-from chainkit.calls import Change, Facts, read_change
+from chainkit.calls import Call, Change, Facts, read_change
 from chainkit.calls.effects import EFFECTS
 from chainkit.contract_state import ContractState
 from chainkit.deployment import DeploymentRecord
@@ -46,9 +46,12 @@ class Standing:
 
 
 def read_standing(
-    proposal: Proposal, state: ContractState, record: DeploymentRecord, council: Council,
+    proposal: Proposal,
+    state: ContractState,
+    record: DeploymentRecord,
+    council: Council,
     head: BlockHeader,
-) -> Standing:  # fmt: skip
+) -> Standing:
     """Read how a proposal stands at ``head``, which is the state's block.
 
     Raises as ``read_authority`` does where the account is not the one it must be, and
@@ -62,8 +65,8 @@ def read_standing(
         *_expiry(proposal, head),
         *_nonce(proposal, authority),
         *_signatures(proposal, authority, signed),
-        *_changed("runs", proposal.grounds.runs, running_code(state, record, proposal)),
-        *(_changed("chain", proposal.grounds.before, change.before) if change else [failure]),
+        *_changed(_running(proposal.grounds.runs), _running(running_code(proposal.calls, state))),
+        *(_changed(proposal.grounds.before, change.before) if change else [failure]),
     ]
     return Standing(
         state.block,
@@ -76,13 +79,12 @@ def read_standing(
     )
 
 
-def running_code(state: ContractState, record: DeploymentRecord, proposal: Proposal) -> Facts:
-    """Return the address of the code that each proxy called runs, by the contract's name."""
-    return running_code_of({call.contract: call.target for call in proposal.calls}, state)
+def running_code(calls: Iterable[Call], state: ContractState) -> Facts:
+    """Return the address of the code that each proxy called runs, by the contract's name.
 
-
-def running_code_of(targets: dict[str, bytes], state: ContractState) -> Facts:
-    """Return it for contracts by name and address; the registry is no proxy."""
+    The registry is no proxy.
+    """
+    targets = {call.contract: call.target for call in calls}
     return {
         name: to_checksum_address(state.implementation(target))
         for name, target in sorted(targets.items())
@@ -131,9 +133,12 @@ def _signatures(proposal: Proposal, authority: Authority, signed: tuple[str, ...
         yield f"{missing} more signature{'s' * (missing > 1)} needed"
 
 
-def _changed(what: str, drafted: Facts, found: Facts) -> Iterator[str]:
+def _running(code: Facts) -> Facts:
+    return {f"code of {name}": address for name, address in code.items()}
+
+
+def _changed(drafted: Facts, found: Facts) -> Iterator[str]:
     for name in [*drafted, *(name for name in found if name not in drafted)]:
         before, now = drafted.get(name, "nothing"), found.get(name, "nothing")
         if before != now:
-            subject = f"{name} runs" if what == "runs" else name
-            yield f"changed since it was drafted: {subject} was {before}, is {now}"
+            yield f"changed since it was drafted: {name} was {before}, is {now}"

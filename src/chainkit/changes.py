@@ -160,13 +160,24 @@ def execute_change(
     receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
     place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"
     if not receipt.succeeded:
-        got = _failure(endpoint, call, plan.sender, receipt)
+        got = explain_revert(endpoint, plan.calls, plan.sender, receipt)
         raise TransactionFailed(call.function, "status 1", got, place)
     state = ContractState(endpoint, receipt.block.reference)
     if faults := unmet(effects, state, plan.change):
         expected = "; ".join(plan.change.difference)
         raise TransactionFailed(call.function, expected, "; ".join(faults), place)
     return receipt
+
+
+def explain_revert(endpoint: Endpoint, calls: Sequence[Call], sender: str, receipt: Receipt) -> str:
+    """Say why calls failed, in a contract's words, by making each again on the block before."""
+    parent = BlockReference(receipt.block.number - 1, receipt.block.parent_hash)
+    for call in calls:
+        try:
+            endpoint.call(call.target, call.calldata, parent, sender)
+        except RefusedRequest as error:
+            return f"a revert: {shipped_interface(call.contract).revert_words(error)}"
+    return "a revert, which the block before does not explain"
 
 
 def _senders(effects: Effects, state: ContractState, calls: Sequence[Call]) -> tuple[str, ...]:
@@ -182,13 +193,3 @@ def _senders(effects: Effects, state: ContractState, calls: Sequence[Call]) -> t
         )
         raise ConfigurationError("sender", "one account that may make all the calls", got)
     return common
-
-
-def _failure(endpoint: Endpoint, call: Call, sender: str, receipt: Receipt) -> str:
-    """Say why a transaction reverted, by calling it again on the block before."""
-    parent = BlockReference(receipt.block.number - 1, receipt.block.parent_hash)
-    try:
-        endpoint.call(call.target, call.calldata, parent, sender)
-    except RefusedRequest as error:
-        return f"a revert: {shipped_interface(call.contract).revert_words(error)}"
-    return "a revert, which the block before does not explain"

@@ -7,7 +7,7 @@ from eth_abi.abi import encode
 
 from chainkit.calls import Call
 from chainkit.contract_state import IMPLEMENTATION_SLOT
-from chainkit.errors import ConfigurationError
+from chainkit.errors import ConfigurationError, TransactionFailed
 from chainkit.proposal import Proposal, sign_proposal
 from chainkit.proposal.execution import execute, prepare, sign_execution
 from chainkit.safe import known_versions
@@ -239,3 +239,16 @@ def test_execute__done_by_others_meanwhile__is_refused(desk: Desk) -> None:
 
     with pytest.raises(ConfigurationError, match="yes already"):
         executed(desk, signed)
+
+
+def test_execute__reverts_once_mined__fails_in_the_contracts_words(desk: Desk) -> None:
+    call = desk.call("pause", contract="GroupMessages")
+    signed = desk.signed(desk.draft(disable(desk), call), [0, 1])
+    execution = prepare(signed, desk.standing(signed), desk.state(), dev_address(PAYER))
+    sent = sign_execution(execution, desk.endpoint, KeySigner("key", dev_secret(PAYER)))
+    send_as_safe(desk, call.target, call.calldata)
+
+    with pytest.raises(TransactionFailed, match=r"expected status 1, got a revert: EnforcedPause"):
+        execute(execution, desk.endpoint, sent)
+
+    assert is_enabled(desk)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from chainkit.calls import Change, unmet
 from chainkit.calls.effects import EFFECTS
 from chainkit.chain import Endpoint
-from chainkit.changes import sign_call, simulate_call
+from chainkit.changes import explain_revert, sign_call, simulate_call
 from chainkit.contract_state import ContractState
 from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
 from chainkit.proposal.plain import PlainTransaction
@@ -105,16 +105,18 @@ def execute(
     receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
     place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"
     state = ContractState(endpoint, receipt.block.reference)
-    _check_success(execution, receipt, place)
+    _check_success(execution, endpoint, receipt, place)
     if wrong := unmet(EFFECTS, state, execution.change):
         raise TransactionFailed("proposal", "its facts read back", "; ".join(wrong), place)
     return receipt
 
 
-def _check_success(execution: Execution, receipt: Receipt, place: str) -> None:
+def _check_success(execution: Execution, endpoint: Endpoint, receipt: Receipt, place: str) -> None:
+    proposal = execution.proposal
+    transaction = proposal.transaction
     if not receipt.succeeded:
-        raise TransactionFailed("proposal", "status 1", "a revert", place)
-    transaction = execution.proposal.transaction
+        got = explain_revert(endpoint, proposal.calls, proposal.account, receipt)
+        raise TransactionFailed("proposal", "status 1", got, place)
     if isinstance(transaction, PlainTransaction):
         return
     found = find_execution(receipt.logs, transaction.safe, transaction.hash)

@@ -139,7 +139,7 @@ gas: setup  ## measure what messages and the registry cost; writes docs/gas.*
 demo: setup  ## play the whole story on a private chain; writes build/demo
 	@python -m demo
 
-localnet: setup  ## run a private chain with the contracts, to try the commands on
+localnet: setup  ## run a private chain with the contracts and a Safe, to try the commands on
 	@python -m localnet
 
 ## ---------------------------------------------------------------- upkeep

@@ -7,25 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from eth_utils.address import to_checksum_address
-
 from demo.commands import Settings, run, run_json
 from demo.progress import say
-from localnet.accounts import development_account, write_council_keystore
+from localnet.accounts import development_account
 from localnet.anvil import Anvil
-from localnet.safe import create_safe, deploy_safe_contracts
-
-SAFE_VERSION: Final = "1.4.1"
-OWNERS: Final[dict[str, int]] = {"ann": 3, "ben": 4, "cleo": 5}
-"""Development accounts by the names that the owners have in the story."""
+from localnet.council import DEPLOYER, OWNERS, PAYER, create_council, keystore
 
 SIGNERS: Final = ("ann", "cleo")
-"""Two of the three."""
-
-_FIRST_OWNER: Final = 1
-"""Development account that a local deployment gives the contracts to."""
-_PAYER: Final = 6
-"""Development account that executes: none of the owners."""
+"""Two of the three owners."""
 
 
 class Council:
@@ -43,12 +32,8 @@ class Council:
     def take_over(self, anvil: Anvil) -> str:
         """Create the Safe and let it take the registry over; return its address."""
         self._folder.mkdir()
-        for name, number in {**OWNERS, "payer": _PAYER, "deployer": _FIRST_OWNER}.items():
-            write_council_keystore(self._keystore(name), self._password, number)
-        deploy_safe_contracts(anvil, SAFE_VERSION)
-        owners = [development_account(number).address for number in OWNERS.values()]
-        safe = to_checksum_address(create_safe(anvil, SAFE_VERSION, owners, len(SIGNERS)))
-        sending = ("--broadcast", "--keystore", self._keystore("deployer"))
+        safe = create_council(anvil, self._folder, self._password)
+        sending = ("--broadcast", "--keystore", self._keystore(DEPLOYER))
         run(self._settings, "registry", "hand-over", "--to", safe, *sending)
         run(self._settings, "council", "init", safe, "--council", self._file)
         self._name_owners()
@@ -66,7 +51,7 @@ class Council:
         hash_: str = json.loads(path.read_text())["hashes"]["safe_tx"]
         copies = [self._signed(path, hash_, owner) for owner in SIGNERS]
         run(self._settings, "council", "collect", path, *copies, "--council", self._file)
-        sending = ("--broadcast", "--keystore", self._keystore("payer"))
+        sending = ("--broadcast", "--keystore", self._keystore(PAYER))
         run(self._settings, "council", "execute", path, "--council", self._file, *sending)
         self.decided += 1
         say(f"{reason}: signed by {' and '.join(SIGNERS)}, executed")
@@ -94,7 +79,7 @@ class Council:
         self._file.write_text(json.dumps(content, indent=2) + "\n")
 
     def _keystore(self, name: str) -> Path:
-        return self._folder / f"{name}.keystore"
+        return keystore(self._folder, name)
 
 
 def desired_nodes(nodes: Sequence[dict[str, str]]) -> str:

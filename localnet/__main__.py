@@ -1,4 +1,4 @@
-"""`make localnet`: a private chain with the contracts deployed, to try the commands on."""
+"""`make localnet`: a private chain with the contracts and a Safe, to try the commands on."""
 
 from __future__ import annotations
 
@@ -9,51 +9,64 @@ from typing import Final
 
 import click
 
-from localnet.accounts import write_council_keystore
 from localnet.anvil import Anvil
+from localnet.council import DEPLOYER, PAYER, create_council, keystore
 from localnet.deployment import PROJECT, deploy
 from localnet.process import interrupt
 
 FOLDER: Final = PROJECT / "build" / "localnet"
 PASSWORD: Final = "localnet"
+_RECORD: Final = "deployment.json"
+_PASSWORD: Final = "password"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-def main() -> None:
-    """Run a private chain with the contracts deployed, until Ctrl-C.
+@click.option(
+    "--folder",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=FOLDER,
+    show_default="build/localnet",
+    help="Where its files go.",
+)
+def main(folder: Path) -> None:
+    """Run a private chain with the contracts deployed and a Safe of three owners, until Ctrl-C.
 
     It says what to export, and how to make traffic and a reorg. Each start is a new chain: what was
-    indexed of another one is of no use with it.
+    indexed, or proposed, of another one is of no use with it.
+
+    \b
+    Example:
+      python -m localnet
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    record, keystore, password = (FOLDER / name for name in _FILES)
-    record.unlink(missing_ok=True)
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _RECORD).unlink(missing_ok=True)
     try:
         with Anvil() as anvil:
-            deploy(anvil.url, record)
-            write_council_keystore(keystore, PASSWORD)
-            password.write_text(PASSWORD + "\n")
-            _explain(anvil.url, record, keystore, password)
+            deploy(anvil.url, folder / _RECORD)
+            safe = create_council(anvil, folder, PASSWORD)
+            (folder / _PASSWORD).write_text(PASSWORD + "\n")
+            _explain(anvil.url, folder, safe)
             while True:
                 time.sleep(3600)
     except KeyboardInterrupt:
         click.echo("\nstopped", err=True)
 
 
-_FILES: Final = ("deployment.json", "council.json", "password")
-
-
-def _explain(url: str, record: Path, keystore: Path, password: Path) -> None:
+def _explain(url: str, folder: Path, safe: str) -> None:
     settings = {
         "CHAINKIT_RPC": url,
-        "CHAINKIT_DEPLOYMENT": record,
-        "CHAINKIT_PASSWORD_FILE": password,
+        "CHAINKIT_DEPLOYMENT": folder / _RECORD,
+        "CHAINKIT_PASSWORD_FILE": folder / _PASSWORD,
+        "SAFE": safe,
+        "KEYS": folder,
         "APE_DATA_FOLDER": PROJECT / ".cache" / "ape",
         "SOLCX_BINARY_PATH": PROJECT / ".cache" / "solcx",
     }
-    click.echo("A private chain with the contracts deployed; Ctrl-C ends it.")
+    click.echo("A private chain with the contracts deployed, and a Safe; Ctrl-C ends it.")
     click.echo("In another terminal, in this folder:\n")
     click.echo(f'export PATH="{PROJECT}/.cache/bin:{PROJECT}/.venv/bin:$PATH"')
     for name, value in settings.items():
@@ -63,8 +76,12 @@ def _explain(url: str, record: Path, keystore: Path, password: Path) -> None:
         "ape run traffic --network $CHAINKIT_RPC --record $CHAINKIT_DEPLOYMENT --per-block 10"
     )
     click.echo("ape run reorg --network $CHAINKIT_RPC --depth 3 --drop 2")
-    click.echo("\nThe registry's owner signs with:\n")
-    click.echo(f"--broadcast --keystore {keystore}")
+    click.echo("\nWho owns the registry and administers the logs signs with:\n")
+    click.echo(f"--broadcast --keystore {keystore(Path('$KEYS'), DEPLOYER)}")
+    click.echo(
+        "\n$SAFE is a Safe of ann, ben and cleo, two of whom must sign; their keystores are in"
+    )
+    click.echo(f"$KEYS, and {PAYER}'s, who executes. docs/council.md has a rehearsal.")
 
 
 if __name__ == "__main__":

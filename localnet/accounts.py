@@ -24,8 +24,8 @@ def development_account(number: int) -> LocalAccount:
     return account
 
 
-def write_council_keystore(path: Path, password: str, number: int = COUNCIL) -> None:
-    """Write an account's key as a keystore, as the real council would hold its own."""
+def write_keystore(path: Path, password: str, number: int) -> None:
+    """Write an account's key as a keystore, as real owners hold theirs."""
     account = development_account(number)
     # Everybody knows the key: a password that is slow to guess would only cost time.
     keystore = Account.encrypt(bytes(account.key), password, iterations=_ITERATIONS)

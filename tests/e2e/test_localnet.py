@@ -1,0 +1,65 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localnet.deployment import PROJECT
+
+GUIDE = PROJECT / "docs" / "council.md"
+LAST_LINE = "docs/council.md has a rehearsal"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """What `make localnet` says to export, while it runs."""
+    command = [sys.executable, "-m", "localnet", "--folder", str(tmp_path / "localnet")]
+    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if LAST_LINE in line:
+                break
+        yield dict(re.findall(r"^export (\w+)=(.+)$", "".join(lines), re.MULTILINE))
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == 0, lines
+
+
+def rehearsal() -> list[str]:
+    """The commands of the guide's rehearsal, as its reader copies them."""
+    section = GUIDE.read_text().split("## Rehearse it first")[1]
+    return section.split("```")[1].strip().splitlines()
+
+
+def test_rehearsal__as_the_guide_has_it__hands_the_registry_over(
+    settings: dict[str, str], tmp_path: Path
+) -> None:
+    settings.pop("PATH")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {"HOME": str(tmp_path), "PATH": path, "CHAINKIT_COUNCIL": "council.json"}
+    first, *commands = rehearsal()
+    assert first == "export CHAINKIT_COUNCIL=council.json"
+    for command in commands:
+        typed = ""
+        if command.startswith("chainkit council sign"):
+            proposal = json.loads((tmp_path / command.split()[3]).read_text())
+            typed = proposal["hashes"]["safe_tx"][2:10] + "\n"
+        done = subprocess.run(
+            ["bash", "-c", command],
+            input=typed,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment | settings,
+        )
+        # The log's code is 1: it finds what the deployer did, who is not the Safe.
+        expected = 1 if command == "chainkit council log" else 0
+        assert done.returncode == expected, f"{command}\n{done.stdout}{done.stderr}"
+        last = done.stdout
+    assert "NodeRegistry.acceptOwnership" in last

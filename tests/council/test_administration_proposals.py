@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from chainkit.parameters import SEQUENCED_LOGS
 from chainkit.proposal import read_proposal, write_proposal_file
-from support.chain import LocalChain, dev_address
+from support.chain import dev_address
 from support.command_line import Outcome, run
-from support.desk import PAYER, REASON, Desk, safe_desk
+from support.desk import PAYER, REASON, Desk
 
 SUCCESSOR = dev_address(9)
-
-
-@pytest.fixture
-def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
-    with safe_desk(local_chain, tmp_path) as desk:
-        yield desk
 
 
 def propose(desk: Desk, *arguments: object) -> Outcome:

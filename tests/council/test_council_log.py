@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from chainkit.safe import InnerCall, known_versions
 from localnet.accounts import COUNCIL
 from support.chain import LocalChain, dev_address
 from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, safe_desk, send_as_safe
-from support.fake_registry import node_key
+from support.proposal_commands import with_node
 from support.trail import (
     EVIDENCE,
     calldata_of,
@@ -32,17 +31,6 @@ from support.trail import (
 
 HOLDER = 9
 OWNERS = [dev_address(number) for number in OWNER_NUMBERS]
-
-
-@pytest.fixture
-def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
-    add_node(local_chain)
-    with safe_desk(local_chain, tmp_path) as desk:
-        yield desk
-
-
-def add_node(chain: LocalChain, url: str = "https://node-1.example") -> None:
-    chain.add_node(dev_address(HOLDER), node_key(1).public_key, url)
 
 
 def disable(desk: Desk) -> Call:
@@ -65,7 +53,7 @@ def functions(act: dict[str, Any]) -> list[str | None]:
 def test_log__proposals_executed__tells_who_signed_who_sent_and_why(
     version: str, local_chain: LocalChain, tmp_path: Path
 ) -> None:
-    add_node(local_chain)
+    with_node(local_chain)
     folder = tmp_path / "proposals"
     folder.mkdir()
     with safe_desk(local_chain, tmp_path, version, threshold=3, owners=5) as desk:

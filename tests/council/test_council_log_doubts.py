@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from eth_utils.crypto import keccak
@@ -16,20 +15,11 @@ from chainkit.safe import known_versions
 from chainkit.types import BlockHeader, Log
 from localnet.accounts import COUNCIL
 from localnet.safe import npm_artifact
-from support.chain import LocalChain, dev_address
-from support.desk import Desk, safe_desk
-from support.fake_registry import node_key
+from support.desk import Desk
 from support.trail import HidingEndpoint, executed, next_block, run_log, sent, trail_of
 
 _SUCCESS = keccak(text="ExecutionSuccess(bytes32,uint256)")
 _HEALTH = keccak(text="NodeHealthUpdated(address,uint256,bool)")
-
-
-@pytest.fixture
-def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
-    local_chain.add_node(dev_address(9), node_key(1).public_key, "https://node-1.example")
-    with safe_desk(local_chain, tmp_path) as desk:
-        yield desk
 
 
 class Forked(HidingEndpoint):

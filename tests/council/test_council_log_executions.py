@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from chainkit.calls import Call
 from chainkit.proposal import sign_proposal, write_proposal_file
@@ -14,7 +11,7 @@ from chainkit.signing import KeySigner
 from localnet.accounts import COUNCIL
 from support.chain import LocalChain, dev_address, dev_secret
 from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, safe_desk
-from support.fake_registry import node_key
+from support.proposal_commands import with_node
 from support.trail import (
     RELAY,
     exec_calldata,
@@ -34,17 +31,6 @@ from support.trail import (
 
 OWNERS = [dev_address(number) for number in OWNER_NUMBERS]
 NO_SIGNATURE = bytes(32)
-
-
-@pytest.fixture
-def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
-    add_node(local_chain)
-    with safe_desk(local_chain, tmp_path) as desk:
-        yield desk
-
-
-def add_node(chain: LocalChain) -> None:
-    chain.add_node(dev_address(9), node_key(1).public_key, "https://node-1.example")
 
 
 def disable(desk: Desk, node_id: int = 100) -> Call:
@@ -81,7 +67,7 @@ def test_log__relayed_execution_of_a_safe_l2__is_read_from_its_event(desk: Desk)
 def test_log__relayed_execution_of_a_safe_that_tells_nothing__is_said_or_found_in_a_proposal(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
-    add_node(local_chain)
+    with_node(local_chain)
     folder = tmp_path / "proposals"
     folder.mkdir()
     with safe_desk(local_chain, tmp_path, singleton="Safe") as desk:
@@ -224,7 +210,7 @@ def test_log__owner_replaced_later__was_owner_when_he_signed(desk: Desk) -> None
 def test_log__plain_account__tells_its_calls_and_grounds(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
-    add_node(local_chain)
+    with_node(local_chain)
     folder = tmp_path / "proposals"
     folder.mkdir()
     desk = plain_desk(local_chain, tmp_path)

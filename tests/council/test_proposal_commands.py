@@ -1,5 +1,4 @@
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from localnet.accounts import COUNCIL
 from localnet.anvil import Anvil
 from support.chain import LocalChain, dev_address
 from support.command_line import run
-from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, safe_desk, send_as_safe
+from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, send_as_safe
 from support.fake_registry import node_key
 from support.fault_proxy import Fault, FaultProxy
 from support.faults import error
@@ -25,13 +24,6 @@ from support.proposal_commands import (
     status_on_chain,
     with_node,
 )
-
-
-@pytest.fixture
-def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
-    with_node(local_chain)
-    with safe_desk(local_chain, tmp_path) as desk:
-        yield desk
 
 
 def test_whole_round__two_of_three_owners__disables_the_node(desk: Desk) -> None:

@@ -2,7 +2,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,13 +21,6 @@ from support.proposal_commands import (
     status_on_chain,
     with_node,
 )
-
-
-@pytest.fixture
-def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
-    with_node(local_chain)
-    with safe_desk(local_chain, tmp_path) as desk:
-        yield desk
 
 
 @pytest.mark.parametrize("version", known_versions())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import eth_abi
@@ -11,7 +10,7 @@ from eth_utils import to_checksum_address
 
 from chainkit.contract_state import ContractState
 from chainkit.errors import ConfigurationError
-from chainkit.safe import known_contracts, known_versions
+from chainkit.safe import known_contracts
 from chainkit.safe.account import (
     FALLBACK_HANDLER_SLOT,
     GUARD_SLOT,
@@ -25,27 +24,11 @@ from chainkit.signatures import keccak256
 from localnet.anvil import Anvil
 from localnet.safe import deploy_safe_contracts
 from support.chain import dev_address
-from support.safes import COUNTER, REFUSER, SafeChain, SafeOnChain, owners_of, safe_chain
+from support.safes import COUNTER, REFUSER, SafeChain, SafeOnChain, owners_of
 
 KNOWN = known_contracts()
 MODULE_LIST_SLOT = 1
 END_OF_LIST = 1
-
-
-@pytest.fixture(scope="module")
-def chain() -> Iterator[SafeChain]:
-    with safe_chain() as running:
-        yield running
-
-
-@pytest.fixture(scope="module", params=known_versions())
-def version(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def safe(chain: SafeChain, version: str) -> SafeOnChain:
-    return chain.safe(version, 3, 2)
 
 
 def call(signature: str, *arguments: object) -> bytes:
@@ -73,9 +56,9 @@ def set_code(chain: SafeChain, address: bytes, code: bytes) -> None:
 @pytest.mark.parametrize("singleton", ["Safe", "SafeL2"])
 @pytest.mark.parametrize(("count", "threshold"), [(1, 1), (3, 2), (5, 3)])
 def test_read__a_safe_of_its_owners_alone__shows_all_of_it(
-    chain: SafeChain, version: str, singleton: str, count: int, threshold: int
+    safe_chain: SafeChain, version: str, singleton: str, count: int, threshold: int
 ) -> None:
-    safe = chain.safe(version, count, threshold, singleton)
+    safe = safe_chain.safe(version, count, threshold, singleton)
 
     account = safe.read()
 
@@ -91,7 +74,7 @@ def test_read__a_safe_of_its_owners_alone__shows_all_of_it(
     assert (account.modules, account.guard, account.module_guard) == ((), None, None)
     assert account.known_handler is KNOWN["CompatibilityFallbackHandler", version]
     assert account.cautions == ()
-    assert is_safe(chain.state(), safe.address)
+    assert is_safe(safe_chain.state(), safe.address)
 
 
 def test_read__at_an_earlier_block__shows_what_was_then(safe: SafeOnChain) -> None:
@@ -151,11 +134,11 @@ def test_read__guard_handler_and_module_guard__are_cautions(safe: SafeOnChain) -
 
 
 def test_slots__written_by_the_safes_own_setters__are_those_that_are_read(
-    chain: SafeChain, safe: SafeOnChain
+    safe_chain: SafeChain, safe: SafeOnChain
 ) -> None:
     # A guard says that it is one: this answers true to everything.
     guard = bytes(19) + b"\xa4"
-    set_code(chain, guard, bytes.fromhex("60015f5260205ff3"))
+    set_code(safe_chain, guard, bytes.fromhex("60015f5260205ff3"))
     safe.act(call("setGuard(address)", guard))
     safe.act(call("setFallbackHandler(address)", COUNTER))
     if safe.version != "1.4.1":
@@ -185,9 +168,9 @@ def test_read__threshold_that_no_owners_meet__is_refused(safe: SafeOnChain, thre
 
 
 def test_read__proxy_of_one_release_upgraded_to_another__is_of_the_singletons(
-    chain: SafeChain,
+    safe_chain: SafeChain,
 ) -> None:
-    safe = chain.safe("1.4.1", 3, 2)
+    safe = safe_chain.safe("1.4.1", 3, 2)
     newer = KNOWN["SafeL2", "1.5.0"].address
     assert newer is not None
     store(safe, 0, int.from_bytes(newer, "big"))
@@ -234,66 +217,68 @@ def test_read__proxy_that_runs_a_known_contract_of_another_kind__is_refused(
         safe.read()
 
 
-def test_read__singleton_itself__is_no_safe(chain: SafeChain, version: str) -> None:
+def test_read__singleton_itself__is_no_safe(safe_chain: SafeChain, version: str) -> None:
     singleton = KNOWN["SafeL2", version].address
     assert singleton is not None
 
     with pytest.raises(ConfigurationError, match=f"got code of SafeL2 {version}"):
-        read_account(chain.state(), singleton)
+        read_account(safe_chain.state(), singleton)
 
 
-def test_is_safe__account_with_a_key__is_none(chain: SafeChain) -> None:
+def test_is_safe__account_with_a_key__is_none(safe_chain: SafeChain) -> None:
     address = bytes.fromhex(dev_address(3)[2:])
 
-    assert not is_safe(chain.state(), address)
+    assert not is_safe(safe_chain.state(), address)
     with pytest.raises(
         ConfigurationError, match=r"expected a Safe 1\.4\.1 or 1\.5\.0, got no code"
     ):
-        read_account(chain.state(), address)
+        read_account(safe_chain.state(), address)
 
 
-def test_is_safe__contract_that_is_none__is_refused(chain: SafeChain) -> None:
+def test_is_safe__contract_that_is_none__is_refused(safe_chain: SafeChain) -> None:
     with pytest.raises(ConfigurationError, match="7 bytes of code, hash 0x"):
-        is_safe(chain.state(), REFUSER)
+        is_safe(safe_chain.state(), REFUSER)
 
 
-def test_is_safe__account_that_delegates__is_refused_in_words(chain: SafeChain) -> None:
+def test_is_safe__account_that_delegates__is_refused_in_words(safe_chain: SafeChain) -> None:
     account = bytes(19) + b"\xa6"
-    set_code(chain, account, bytes.fromhex("ef0100") + COUNTER)
+    set_code(safe_chain, account, bytes.fromhex("ef0100") + COUNTER)
 
     with pytest.raises(ConfigurationError) as refused:
-        is_safe(chain.state(), account)
+        is_safe(safe_chain.state(), account)
 
     delegate = to_checksum_address(COUNTER)
     assert refused.value.got == f"an account that lets {delegate} act for it (EIP-7702)"
 
 
-def test_multi_send__where_the_release_stands__is_found(chain: SafeChain, version: str) -> None:
-    address = multi_send_address(chain.state(), version)
+def test_multi_send__where_the_release_stands__is_found(
+    safe_chain: SafeChain, version: str
+) -> None:
+    address = multi_send_address(safe_chain.state(), version)
 
     assert address == KNOWN["MultiSendCallOnly", version].address
-    assert check_multi_send(chain.state(), address) is KNOWN["MultiSendCallOnly", version]
+    assert check_multi_send(safe_chain.state(), address) is KNOWN["MultiSendCallOnly", version]
 
 
-def test_multi_send__unknown_release__is_refused(chain: SafeChain) -> None:
+def test_multi_send__unknown_release__is_refused(safe_chain: SafeChain) -> None:
     with pytest.raises(ConfigurationError, match=r"expected 1\.4\.1 or 1\.5\.0, got 1\.3\.0"):
-        multi_send_address(chain.state(), "1.3.0")
+        multi_send_address(safe_chain.state(), "1.3.0")
 
 
 @pytest.mark.parametrize("address", [COUNTER, b"\xdd" * 20], ids=["other code", "no code"])
-def test_multi_send__other_code_or_none__is_refused(chain: SafeChain, address: bytes) -> None:
+def test_multi_send__other_code_or_none__is_refused(safe_chain: SafeChain, address: bytes) -> None:
     with pytest.raises(ConfigurationError, match=r"expected MultiSendCallOnly 1\.4\.1 or"):
-        check_multi_send(chain.state(), address)
+        check_multi_send(safe_chain.state(), address)
 
 
 def test_multi_send__known_contract_of_another_kind__is_refused(
-    chain: SafeChain, version: str
+    safe_chain: SafeChain, version: str
 ) -> None:
     singleton = KNOWN["SafeL2", version].address
     assert singleton is not None
 
     with pytest.raises(ConfigurationError, match=f"got code of SafeL2 {version}"):
-        check_multi_send(chain.state(), singleton)
+        check_multi_send(safe_chain.state(), singleton)
 
 
 def test_multi_send__of_a_chain_that_has_none__is_refused() -> None:
@@ -304,7 +289,7 @@ def test_multi_send__of_a_chain_that_has_none__is_refused() -> None:
 
 
 def test_deploy__contracts_that_stand_already__is_no_success(
-    chain: SafeChain, version: str
+    safe_chain: SafeChain, version: str
 ) -> None:
     with pytest.raises(RuntimeError, match="expected success"):
-        deploy_safe_contracts(chain.anvil, version)
+        deploy_safe_contracts(safe_chain.anvil, version)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -16,7 +15,6 @@ from chainkit.safe import (
     SafeTransaction,
     check_signatures,
     find_execution,
-    known_versions,
     pack,
     parse_exec_calldata,
     unpack,
@@ -32,7 +30,6 @@ from support.safes import (
     SafeOnChain,
     joined,
     owner,
-    safe_chain,
     second_form,
     transactions,
 )
@@ -45,25 +42,9 @@ STRANGER = owner(99)
 
 
 @pytest.fixture(scope="module")
-def chain() -> Iterator[SafeChain]:
-    with safe_chain() as running:
-        yield running
-
-
-@pytest.fixture(scope="module", params=known_versions())
-def version(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def safe(chain: SafeChain, version: str) -> SafeOnChain:
-    return chain.safe(version, 3, 2)
-
-
-@pytest.fixture(scope="module")
-def asked_safe(chain: SafeChain, version: str) -> SafeOnChain:
+def asked_safe(safe_chain: SafeChain, version: str) -> SafeOnChain:
     """One for questions alone."""
-    return chain.safe(version, 3, 2)
+    return safe_chain.safe(version, 3, 2)
 
 
 def signatures_of(transaction: SafeTransaction, *owners: Owner) -> list[tuple[str, bytes]]:
@@ -98,10 +79,10 @@ def test_domain_hash__of_a_safe__equals_the_contracts_domain_separator(
 @pytest.mark.parametrize(("count", "threshold"), [(3, 2), (5, 3)])
 @pytest.mark.parametrize("calls", [1, 3])
 def test_execute__signed_by_as_many_as_needed__calls_and_says_success(
-    chain: SafeChain, version: str, singleton: str, count: int, threshold: int, calls: int
+    safe_chain: SafeChain, version: str, singleton: str, count: int, threshold: int, calls: int
 ) -> None:
-    safe = chain.safe(version, count, threshold, singleton)
-    before, *_ = chain.counted()
+    safe = safe_chain.safe(version, count, threshold, singleton)
+    before, *_ = safe_chain.counted()
     transaction = safe.transaction(*[COUNT] * calls)
     # The last owners, and each in another kind of signature.
     signers = safe.owners[-threshold:]
@@ -117,10 +98,10 @@ def test_execute__signed_by_as_many_as_needed__calls_and_says_success(
     assert receipt.succeeded
     assert find_execution(receipt.logs, safe.address, transaction.hash) == "success"
     # Only a delegatecall of MultiSendCallOnly leaves the Safe as the sender of each.
-    assert chain.counted() == (before + calls, "0x" + safe.address.hex(), COUNT.calldata)
+    assert safe_chain.counted() == (before + calls, "0x" + safe.address.hex(), COUNT.calldata)
     assert safe.read().nonce == transaction.nonce + 1
 
-    execution = parse_exec_calldata(fetch_input(chain.endpoint, receipt.transaction_hash))
+    execution = parse_exec_calldata(fetch_input(safe_chain.endpoint, receipt.transaction_hash))
     executed = execution.of(chain_id=CHAIN_ID, safe=safe.address, nonce=transaction.nonce)
     assert executed == transaction
     assert executed.inner_calls(safe.multi_send) == (COUNT,) * calls
@@ -283,10 +264,10 @@ def test_execute__too_few__is_refused_by_the_contract_and_counted_by_ours(
 
 
 def test_execute__hash_approved_by_the_sender__is_refused_by_ours_though_the_contract_takes_it(
-    chain: SafeChain, version: str
+    safe_chain: SafeChain, version: str
 ) -> None:
     # V 1 needs no signature where an owner sends it himself: nothing that can be shown to others.
-    safe = chain.safe(version, 1, 1)
+    safe = safe_chain.safe(version, 1, 1)
     transaction = safe.transaction(COUNT)
     address = bytes.fromhex(safe.owners[0].address[2:])
     keyless = bytes(12) + address + bytes(32) + b"\x01"

@@ -294,7 +294,7 @@ def test_collect__copies_signed_apart__holds_all_signatures() -> None:
     proposal = proposed()
     copies = [sign_proposal(proposal, SAFE, signer(number)) for number in range(3)]
 
-    found = collect(proposal, copies)
+    found = collect(proposal, SAFE, copies)
 
     assert set(found.signatures) == set(OWNERS)
 
@@ -303,7 +303,7 @@ def test_collect__another_proposal__is_refused() -> None:
     other = sign_proposal(proposed(nonce=1), SAFE, signer(0))
 
     with pytest.raises(MalformedData, match="copy"):
-        collect(proposed(), [other])
+        collect(proposed(), SAFE, [other])
 
 
 def test_write__new_one_over_a_file__leaves_it(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_read__no_file_and_one_too_large__say_so(tmp_path: Path) -> None:
 
 def test_signing__without_a_network__loads_nothing_that_could_open_one() -> None:
     program = (
-        "import sys, chainkit.proposal, chainkit.cli.proposals\n"
+        "import sys, chainkit.proposal, chainkit.cli.council\n"
         "print([name for name in ('web3', 'requests', 'chainkit.chain') if name in sys.modules])"
     )
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Callable, Sequence
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from chainkit.cli.facts import echo_fact
+from chainkit.cli.facts import echo_fact, shown_to_people
 from chainkit.cli.options import (
+    Option,
     deployment_option,
     echo_json,
     hex0x,
@@ -20,9 +18,10 @@ from chainkit.cli.options import (
     open_chain,
     reference_as_json,
     rpc_option,
+    several,
 )
 from chainkit.cli.proposing import propose_option, write_proposal
-from chainkit.cli.sending import NOT_SENT, broadcast_option, timeout_option
+from chainkit.cli.sending import NOT_SENT, broadcast_option, sent_json, timeout_option
 from chainkit.cli.signers import SignerOptions, signer_options
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError
@@ -44,12 +43,12 @@ NOT_PROPOSED: Final = "nothing was sent; the sender is a contract: add --propose
 SEVERAL: Final = "nothing was sent; add --propose FILE to draft one proposal of all calls"
 
 
-def change_options(whose: str) -> Callable[[Any], Any]:
+def change_options(whose: str) -> Option:
     """Return a decorator that adds the options which ``change`` takes.
 
     ``whose`` key signs, in words: ``the registry's owner``.
     """
-    options = (
+    return several(
         rpc_option,
         deployment_option,
         propose_option,
@@ -58,7 +57,6 @@ def change_options(whose: str) -> Callable[[Any], Any]:
         timeout_option,
         json_option,
     )
-    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
 def change(
@@ -94,7 +92,7 @@ def change(
         _check_sendable(plan, whose)
     if broadcast or not (as_json or propose_path):
         # A proposal shows itself. A script is shown the same as people, once something is sent.
-        with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
+        with shown_to_people(as_json):
             echo_plan(plan, record, whose)
     if propose_path is not None:
         write_proposal(
@@ -139,17 +137,6 @@ def plan_json(plan: Plan, record: DeploymentRecord) -> dict[str, Any]:
     }
 
 
-def sent_json(receipt: Receipt | None) -> dict[str, Any]:
-    """Return what became of a transaction, for a script."""
-    if receipt is None:
-        return {"sent": False}
-    return {
-        "sent": True,
-        "transaction_hash": hex0x(receipt.transaction_hash),
-        "mined_in": reference_as_json(receipt.block.reference),
-    }
-
-
 def _check_options(broadcast: bool, propose_path: Path | None, signing: SignerOptions) -> None:
     if broadcast and propose_path is not None:
         raise click.UsageError("--broadcast sends and --propose drafts: give one of them")
@@ -189,7 +176,7 @@ def _send(
 
     plan = plan_again(effects, endpoint, record, shown, signer.address)
     signed = sign_change(endpoint, record, plan, signer)
-    with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
+    with shown_to_people(as_json):
         echo_fact("sending", hex0x(signed.hash))
     return execute_change(effects, endpoint, plan, signed, timeout_seconds)
 

@@ -13,7 +13,13 @@ from chainkit.chain import Endpoint
 from chainkit.cli.administration import COMMANDS
 from chainkit.cli.command import CompleteGroup
 from chainkit.cli.facts import echo_fact
-from chainkit.cli.options import deployment_option, echo_json, hex0x, json_option, rpc_option
+from chainkit.cli.options import (
+    deployment_option,
+    echo_json,
+    json_option,
+    reference_as_json,
+    rpc_option,
+)
 from chainkit.cli.upgrade import upgrade
 from chainkit.comparison import Comparison
 from chainkit.deployment import read_deployment_record
@@ -130,7 +136,7 @@ def _verification_json(
 ) -> dict[str, Any]:
     return {
         "chain_id": chain_id,
-        "block": {"number": block.number, "hash": hex0x(block.hash)},
+        "block": reference_as_json(block),
         "verified": all(comparison.holds for comparison in found),
         "comparisons": [
             {

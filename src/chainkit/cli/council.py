@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,29 +17,26 @@ from chainkit.cli.options import (
     block_hash,
     deployment_option,
     echo_json,
+    is_on_command_line,
     json_option,
     open_chain,
+    rpc_option_for,
 )
 from chainkit.cli.owners import owners
 from chainkit.cli.proposal_execution import execute_proposal, status
-from chainkit.cli.proposal_options import is_proposal, owners_option
+from chainkit.cli.proposal_options import council_option_for, is_proposal, owners_option
 from chainkit.cli.proposals import collect_signatures, export, show, sign
 from chainkit.cli.proposing import propose
-from chainkit.cli.registry import block_option, open_registry
+from chainkit.cli.registry_options import block_option, open_registry
 from chainkit.cli.triage import triage
-from chainkit.council import (
-    BundleVerdict,
-    Verdict,
-    verify_bundle,
-    verify_bundle_with_endpoint,
-    verify_report,
-)
-from chainkit.council.bundle import PASSES
 from chainkit.deployment import read_deployment_record
 from chainkit.errors import ConfigurationError, MalformedData
-from chainkit.evidence.bundle import Bundle
-from chainkit.evidence.folder import read_bundle
+from chainkit.evidence.verdict import Verdict
 from chainkit.report import parse_inconsistency_report
+
+if TYPE_CHECKING:
+    from chainkit.council import BundleVerdict
+    from chainkit.evidence.bundle import Bundle
 
 
 @click.group(cls=CompleteGroup)
@@ -77,25 +75,10 @@ for command in (
     callback=block_hash,
     help="Hash of a bundle's last block, from a source that you trust: no endpoint is asked.",
 )
-@click.option(
-    "--rpc",
-    "rpc_url",
-    envvar="CHAINKIT_RPC",
-    show_envvar=True,
-    metavar="URL",
-    help="JSON-RPC endpoint of the chain, for a report, or for a bundle without --trust.",
-)
+@rpc_option_for("JSON-RPC endpoint of the chain, for a report, or for a bundle without --trust.")
 @deployment_option
 @block_option
-@click.option(
-    "--council",
-    "council_path",
-    envvar="CHAINKIT_COUNCIL",
-    show_envvar=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Your own council file, for a proposal.",
-)
+@council_option_for("Your own council file, for a proposal.")
 @owners_option
 @json_option
 @click.pass_context
@@ -127,7 +110,7 @@ def verify(
     if evidence.is_dir():
         if block_number is not None:
             raise click.UsageError("--block is for reports: a bundle ends in a block of its own")
-        if trusted_hash is not None and _is_on_command_line("rpc_url"):
+        if trusted_hash is not None and is_on_command_line("rpc_url"):
             raise click.UsageError("expected one of --trust and --rpc, got both")
         verdict = _verify_bundle(evidence, trusted_hash, rpc_url, deployment_path, as_json)
     elif is_proposal(evidence):
@@ -153,14 +136,12 @@ def verify(
         sys.exit(1)
 
 
-def _is_on_command_line(parameter: str) -> bool:
-    source = click.get_current_context().get_parameter_source(parameter)
-    return source is click.core.ParameterSource.COMMANDLINE
-
-
 def _verify_report(
     path: Path, rpc_url: str | None, deployment_path: Path, block_number: int | None, as_json: bool
 ) -> Verdict:
+    # Not at the top, here and below: web3 comes with it, and an owner who signs has no network.
+    from chainkit.council import verify_report
+
     if rpc_url is None:
         raise click.UsageError("missing --rpc (or CHAINKIT_RPC)")
     data = _read(path)
@@ -191,6 +172,8 @@ def _verify_bundle(
     deployment_path: Path,
     as_json: bool,
 ) -> Verdict:
+    from chainkit.evidence.folder import read_bundle
+
     if trusted_hash is None and rpc_url is None:
         raise click.UsageError("missing --trust, or --rpc (or CHAINKIT_RPC)")
     bundle = read_bundle(path)
@@ -209,6 +192,9 @@ def _bundle_verdict(
     rpc_url: str | None,
     deployment_path: Path,
 ) -> BundleVerdict:
+    from chainkit.council import verify_bundle, verify_bundle_with_endpoint
+    from chainkit.council.bundle import PASSES
+
     size = PASSES * sum(file.bytes for file in bundle.files.values())
     if trusted_hash is not None or rpc_url is None:
         record = read_deployment_record(deployment_path)

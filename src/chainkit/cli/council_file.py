@@ -9,20 +9,12 @@ import click
 from chainkit.cli.command import CompleteCommand
 from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import deployment_option, echo_json, json_option, open_chain, rpc_option
+from chainkit.cli.proposal_options import council_option_for
 
 
 @click.command("init", cls=CompleteCommand)
 @click.argument("account", metavar="ADDRESS")
-@click.option(
-    "--council",
-    "council_path",
-    envvar="CHAINKIT_COUNCIL",
-    show_envvar=True,
-    required=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The file to write; it must not exist.",
-)
+@council_option_for("The file to write; it must not exist.", required=True)
 @rpc_option
 @deployment_option
 @json_option

@@ -11,7 +11,14 @@ import click
 from chainkit.cli.bar import progress_bar
 from chainkit.cli.command import CompleteCommand
 from chainkit.cli.council_log_output import echo_trail, trail_json
-from chainkit.cli.options import deployment_option, echo_json, json_option, open_chain, rpc_option
+from chainkit.cli.options import (
+    deployment_option,
+    echo_json,
+    height_option,
+    json_option,
+    open_chain,
+    rpc_option,
+)
 from chainkit.cli.proposal_options import council_option
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError
@@ -26,20 +33,12 @@ if TYPE_CHECKING:
 @rpc_option
 @deployment_option
 @council_option
-@click.option(
+@height_option(
     "--from-block",
     "first_block",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Height to begin at; the first contract's block where it is not given.",
+    "Height to begin at; the first contract's block where it is not given.",
 )
-@click.option(
-    "--block",
-    "last_block",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Height to end at; the newest block where it is not given.",
-)
+@height_option("--block", "last_block", "Height to end at; the newest block where it is not given.")
 @click.option(
     "--proposals",
     "proposals_path",

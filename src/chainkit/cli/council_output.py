@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import hex0x, reference_as_json
-from chainkit.council import (
-    BundleVerdict,
-    EnvelopeVerdict,
-    FindingVerdict,
-    ReportVerdict,
-    Step,
-    Verdict,
-)
+from chainkit.evidence.verdict import Verdict
+
+if TYPE_CHECKING:
+    from chainkit.council import (
+        BundleVerdict,
+        EnvelopeVerdict,
+        FindingVerdict,
+        ReportVerdict,
+        Step,
+    )
 
 _MOST_FINDINGS: Final = 20
 """Findings that are told one by one to people; --json tells all."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
-from typing import Final
+from contextlib import redirect_stdout
+from typing import Final, TextIO
 
 import click
 
@@ -21,3 +23,8 @@ def echo_fact(name: str, value: str) -> None:
     click.echo(f"{name:<{LABEL_WIDTH - 1}} {first}".rstrip())
     for line in rest:
         click.echo(" " * LABEL_WIDTH + line)
+
+
+def shown_to_people(as_json: bool) -> redirect_stdout[TextIO]:
+    """Return a context that prints on standard error where standard output is a script's."""
+    return redirect_stdout(sys.stderr if as_json else sys.stdout)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -14,45 +16,80 @@ from chainkit.types import BlockHeader, BlockReference
 if TYPE_CHECKING:
     from chainkit.chain import Endpoint
 
-rpc_option = click.option(
-    "--rpc",
-    "rpc_url",
-    envvar="CHAINKIT_RPC",
-    show_envvar=True,
-    required=True,
-    metavar="URL",
-    help="JSON-RPC endpoint of the chain.",
-)
-deployment_option = click.option(
+Option: TypeAlias = Callable[[Any], Any]
+"""A decorator that adds an option, or several, to a command."""
+
+
+def several(*options: Option) -> Option:
+    """Return a decorator that adds options, which the help lists in this order."""
+    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+def rpc_option_for(purpose: str, *, required: bool = False) -> Option:
+    """Return the option that names an endpoint; ``purpose`` is its help."""
+    return click.option(
+        "--rpc",
+        "rpc_url",
+        envvar="CHAINKIT_RPC",
+        show_envvar=True,
+        required=required,
+        metavar="URL",
+        help=purpose,
+    )
+
+
+def file_option(
+    flag: str, parameter: str, variable: str, purpose: str, *, required: bool = False
+) -> Option:
+    """Return an option that names a file, as an environment variable may too."""
+    return click.option(
+        flag,
+        parameter,
+        envvar=variable,
+        show_envvar=True,
+        required=required,
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help=purpose,
+    )
+
+
+def height_option(flag: str, parameter: str, purpose: str) -> Option:
+    """Return an option that names a block by its height."""
+    return click.option(flag, parameter, type=click.IntRange(min=0), metavar="N", help=purpose)
+
+
+def keystore_option_for(purpose: str, *, required: bool = False) -> Option:
+    """Return the option that names a keystore; ``purpose`` is its help."""
+    return file_option(
+        "--keystore", "keystore_path", "CHAINKIT_KEYSTORE", purpose, required=required
+    )
+
+
+rpc_option = rpc_option_for("JSON-RPC endpoint of the chain.", required=True)
+deployment_option = file_option(
     "--deployment",
     "deployment_path",
-    envvar="CHAINKIT_DEPLOYMENT",
-    show_envvar=True,
+    "CHAINKIT_DEPLOYMENT",
+    "Deployment record of the contracts.",
     required=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Deployment record of the contracts.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a script.")
-keystore_option = click.option(
-    "--keystore",
-    "keystore_path",
-    envvar="CHAINKIT_KEYSTORE",
-    show_envvar=True,
-    required=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Encrypted key (keystore v3), as `chainkit key new` writes it.",
+keystore_option = keystore_option_for(
+    "Encrypted key (keystore v3), as `chainkit key new` writes it.", required=True
 )
-password_option = click.option(
+password_option = file_option(
     "--password-file",
     "password_path",
-    envvar="CHAINKIT_PASSWORD_FILE",
-    show_envvar=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="File with the keystore's password; asked for where it is not given.",
+    "CHAINKIT_PASSWORD_FILE",
+    "File with the keystore's password; asked for where it is not given.",
 )
+
+
+def is_on_command_line(parameter: str) -> bool:
+    """Tell a value of the running command that was typed from one of the environment."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is click.core.ParameterSource.COMMANDLINE
 
 
 def open_chain(

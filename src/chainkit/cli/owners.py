@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from chainkit.cli.command import CompleteGroup
-from chainkit.cli.options import deployment_option, echo_json, json_option, open_chain, rpc_option
+from chainkit.cli.options import (
+    deployment_option,
+    echo_json,
+    json_option,
+    open_chain,
+    rpc_option,
+    several,
+)
 from chainkit.cli.proposing import terms_options, write_proposal
 from chainkit.errors import ConfigurationError
 
@@ -25,7 +31,7 @@ _threshold = click.option(
     metavar="N",
     help="Owners that must sign from then on; as many as now where it is not given.",
 )
-_OPTIONS = (
+_options = several(
     rpc_option,
     deployment_option,
     click.option(
@@ -39,10 +45,6 @@ _OPTIONS = (
     terms_options,
     json_option,
 )
-
-
-def _options(command: Callable[..., None]) -> Callable[..., None]:
-    return reduce(lambda inner, option: option(inner), reversed(_OPTIONS), command)
 
 
 @click.group(cls=CompleteGroup)
@@ -69,11 +71,12 @@ def add(owner: str, threshold: int | None, **options: Any) -> None:
         --propose add.json --reason "a fourth member" --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json --council council.json
     """
-
-    def make(safe: _Safe) -> Call:
-        return safe.call("addOwnerWithThreshold", safe.new(owner), threshold or safe.threshold)
-
-    _propose(make, **options)
+    _propose(
+        lambda safe: safe.call(
+            "addOwnerWithThreshold", safe.new(owner), threshold or safe.threshold
+        ),
+        **options,
+    )
 
 
 @owners.command("remove")
@@ -89,12 +92,10 @@ def remove(owner: str, threshold: int | None, **options: Any) -> None:
         --propose remove.json --reason "left the council" --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json --council council.json
     """
-
-    def make(safe: _Safe) -> Call:
-        known = safe.known(owner)
-        return safe.call("removeOwner", safe.before(known), known, threshold or safe.threshold)
-
-    _propose(make, **options)
+    _propose(
+        lambda safe: safe.call("removeOwner", *safe.linked(owner), threshold or safe.threshold),
+        **options,
+    )
 
 
 @owners.command("swap")
@@ -110,12 +111,9 @@ def swap(owner: str, successor: str, **options: Any) -> None:
         0x976EA74026E726554dB657fA54763abd0C3a0aa9 --propose swap.json --reason "new laptop" \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json --council council.json
     """
-
-    def make(safe: _Safe) -> Call:
-        known = safe.known(owner)
-        return safe.call("swapOwner", safe.before(known), known, safe.new(successor))
-
-    _propose(make, **options)
+    _propose(
+        lambda safe: safe.call("swapOwner", *safe.linked(owner), safe.new(successor)), **options
+    )
 
 
 @owners.command("threshold")
@@ -149,10 +147,13 @@ class _Safe:
 
         return Call.make_of_safe(self._address, function, *arguments)
 
-    def known(self, text: str) -> str:
+    def linked(self, text: str) -> tuple[str, str]:
+        """Return what stands before an owner in the Safe's list, and the owner."""
         from chainkit.calls.checks import check_account
+        from chainkit.calls.owner_effects import preceding
 
-        return check_account(text, "owner")
+        owner = check_account(text, "owner")
+        return preceding(self._owners, owner), owner
 
     def new(self, text: str) -> str:
         from chainkit.calls.checks import check_account
@@ -162,11 +163,6 @@ class _Safe:
             # Its signatures would be another kind, which this package does not take.
             raise ConfigurationError("new owner", "an account with a key", f"the contract {owner}")
         return owner
-
-    def before(self, owner: str) -> str:
-        from chainkit.calls.owner_effects import preceding
-
-        return preceding(self._owners, owner)
 
 
 def _propose(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,20 +11,18 @@ import click
 from chainkit.cli.command import CompleteCommand
 from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import (
-    deployment_option,
     echo_json,
     hex0x,
     json_option,
     open_chain,
-    reference_as_json,
     rpc_option,
+    several,
 )
 from chainkit.cli.proposal_options import (
     Reading,
-    council_option,
     no_tracing_option,
-    owners_option,
     proposal_argument,
+    reading_options,
 )
 from chainkit.cli.proposal_output import (
     echo_proposal,
@@ -35,7 +31,7 @@ from chainkit.cli.proposal_output import (
     proposal_json,
     standing_json,
 )
-from chainkit.cli.sending import NOT_SENT, broadcast_option, timeout_option
+from chainkit.cli.sending import NOT_SENT, broadcast_option, sent_json, timeout_option
 from chainkit.cli.signers import SignerOptions, signer_options
 from chainkit.errors import NoTracing
 
@@ -43,26 +39,16 @@ if TYPE_CHECKING:
     from chainkit.contract_state import ContractState
     from chainkit.proposal.execution import Execution
     from chainkit.proposal.standing import Standing
+    from chainkit.signing import Signer
     from chainkit.transactions import Receipt
 
 NO_TRACING: Final = "not shown: the endpoint cannot tell what changes, and --no-tracing was given"
 
-_READING: Final = (
-    proposal_argument,
-    rpc_option,
-    deployment_option,
-    council_option,
-    owners_option,
-    no_tracing_option,
-)
-
-
-def _reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    return reduce(lambda inner, option: option(inner), reversed(_READING), command)
+_standing_options = several(proposal_argument, rpc_option, reading_options, no_tracing_option)
 
 
 @click.command("status", cls=CompleteCommand)
-@_reading_options
+@_standing_options
 @json_option
 def status(
     proposal_path: Path,
@@ -96,7 +82,7 @@ def status(
 
 
 @click.command("execute", cls=CompleteCommand)
-@_reading_options
+@_standing_options
 @broadcast_option
 @signer_options("the account that pays for the transaction")
 @timeout_option
@@ -145,7 +131,7 @@ def execute_proposal(
     receipt = _send(execution, state, payer, timeout_seconds, as_json) if broadcast else None
     if as_json:
         content = _content(reading, standing, slots) | {"gas": execution.gas}
-        echo_json(content | _sent(receipt))
+        echo_json(content | sent_json(receipt))
     elif receipt is None:
         echo_fact("gas", f"{execution.gas:,} (estimated)")
         click.echo(NOT_SENT)
@@ -183,7 +169,7 @@ def simulated(reading: Reading, state: ContractState, no_tracing: bool) -> tuple
 def _send(
     execution: Execution,
     state: ContractState,
-    payer: Any,
+    payer: Signer | None,
     timeout_seconds: float,
     as_json: bool,
 ) -> Receipt:
@@ -204,13 +190,3 @@ def _echo(reading: Reading, standing: Standing, slots: tuple[str, ...]) -> None:
 def _content(reading: Reading, standing: Standing, slots: tuple[str, ...]) -> dict[str, Any]:
     content = proposal_json(reading.proposal)
     return content | {"standing": standing_json(standing), "storage": list(slots)}
-
-
-def _sent(receipt: Receipt | None) -> dict[str, Any]:
-    if receipt is None:
-        return {"sent": False}
-    return {
-        "sent": True,
-        "transaction_hash": hex0x(receipt.transaction_hash),
-        "mined_in": reference_as_json(receipt.block.reference),
-    }

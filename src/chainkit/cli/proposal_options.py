@@ -7,18 +7,18 @@ from pathlib import Path
 
 import click
 
+from chainkit.cli.options import Option, deployment_option, file_option, several
 from chainkit.deployment import DeploymentRecord, read_deployment_record
 from chainkit.proposal import AddressBook, Council, Proposal, read_council, read_proposal
 
-council_option = click.option(
-    "--council",
-    "council_path",
-    envvar="CHAINKIT_COUNCIL",
-    show_envvar=True,
-    required=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Your own council file, as `chainkit council init` writes it.",
+
+def council_option_for(purpose: str, *, required: bool = False) -> Option:
+    """Return the option that names a council file; ``purpose`` is its help."""
+    return file_option("--council", "council_path", "CHAINKIT_COUNCIL", purpose, required=required)
+
+
+council_option = council_option_for(
+    "Your own council file, as `chainkit council init` writes it.", required=True
 )
 proposal_argument = click.argument("proposal_path", metavar="FILE", type=click.Path(path_type=Path))
 owners_option = click.option(
@@ -27,6 +27,9 @@ owners_option = click.option(
     is_flag=True,
     help="FILE changes the Safe's own owners, as `chainkit council owners` drafts it.",
 )
+reading_options = several(deployment_option, council_option, owners_option)
+"""Decorator: what ``Reading.open`` takes beside the proposal."""
+
 no_tracing_option = click.option(
     "--no-tracing",
     is_flag=True,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from chainkit.cli.facts import echo_fact
-from chainkit.cli.options import hex0x
+from chainkit.cli.options import hex0x, reference_as_json
 from chainkit.interface import printable, render
 from chainkit.proposal import AddressBook, Proposal, hashes, proposal_content
 
@@ -62,11 +62,11 @@ def echo_hashes(proposal: Proposal) -> None:
         echo_fact(_HASH_LABELS[name], hex0x(value))
 
 
-def echo_signers(proposal: Proposal, book: AddressBook) -> None:
-    """Print who has signed, by what the file alone shows."""
-    for signer in proposal.signatures:
+def echo_signers(signers: Collection[str], book: AddressBook) -> None:
+    """Print who has signed, by what the signatures alone show; only the chain knows the owners."""
+    for signer in signers:
         echo_fact("signed by", book.described(signer))
-    if not proposal.signatures:
+    if not signers:
         echo_fact("signed by", "nobody yet")
 
 
@@ -97,7 +97,7 @@ def proposal_json(proposal: Proposal) -> dict[str, Any]:
 def standing_json(standing: Standing) -> dict[str, Any]:
     """Return what the chain says of a proposal as scripts read it."""
     return {
-        "block": {"number": standing.block.number, "hash": hex0x(standing.block.hash)},
+        "block": reference_as_json(standing.block),
         "owners": list(standing.owners),
         "threshold": standing.threshold,
         "signed": list(standing.signed),

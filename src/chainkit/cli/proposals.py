@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from contextlib import redirect_stdout
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from chainkit.cli.command import CompleteCommand
-from chainkit.cli.facts import echo_fact
-from chainkit.cli.options import deployment_option, echo_json, json_option
-from chainkit.cli.proposal_options import Reading, council_option, owners_option, proposal_argument
+from chainkit.cli.facts import echo_fact, shown_to_people
+from chainkit.cli.options import echo_json, json_option
+from chainkit.cli.proposal_options import Reading, proposal_argument, reading_options
 from chainkit.cli.proposal_output import echo_proposal, echo_signers, moment, proposal_json
 from chainkit.cli.signers import SignerOptions, signature_option, signer_options
 from chainkit.errors import ConfigurationError
 from chainkit.proposal import (
+    AddressBook,
     Proposal,
+    add_signature,
     collect,
     read_proposal,
     sign_proposal,
@@ -33,9 +34,7 @@ CONFIRMED_DIGITS: Final = 8
 
 @click.command("show", cls=CompleteCommand)
 @proposal_argument
-@deployment_option
-@council_option
-@owners_option
+@reading_options
 @json_option
 def show(
     proposal_path: Path,
@@ -55,14 +54,12 @@ def show(
         echo_json(proposal_json(reading.proposal))
         return
     echo_proposal(reading.proposal, reading.book)
-    echo_signers(reading.proposal, reading.book)
+    echo_signers(reading.proposal.signatures, reading.book)
 
 
 @click.command("sign", cls=CompleteCommand)
 @proposal_argument
-@deployment_option
-@council_option
-@owners_option
+@reading_options
 @signer_options("an owner")
 @signature_option
 @click.option(
@@ -99,7 +96,7 @@ def sign(
     reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
     proposal = reading.proposal
     _refuse_expired(proposal)
-    with redirect_stdout(sys.stderr if as_json else sys.stdout):
+    with shown_to_people(as_json):
         # Who is asked must see what for, a script's user too.
         echo_proposal(proposal, reading.book)
     if export_path is not None:
@@ -111,18 +108,12 @@ def sign(
         return
     _confirm(proposal)
     if signature is not None:
-        signed = proposal.signed(signature)
+        signed = add_signature(proposal, reading.council, signature)
     else:
         signed = sign_proposal(proposal, reading.council, signing.open(reading.council.chain_id))
-    added = signed.signatures.keys() - proposal.signatures.keys()
-    if not added:
-        raise ConfigurationError("signature", "one that FILE does not hold yet", "the same again")
     write_proposal_file(proposal_path, signed, is_new=False)
-    if as_json:
-        echo_json(proposal_json(signed))
-        return
-    for signer in added:
-        echo_fact("signed by", reading.book.described(signer))
+    added = signed.signatures.keys() - proposal.signatures.keys()
+    _end(signed, added, reading.book, as_json)
 
 
 @click.command("collect", cls=CompleteCommand)
@@ -130,9 +121,7 @@ def sign(
 @click.argument(
     "copies", metavar="COPY...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@deployment_option
-@council_option
-@owners_option
+@reading_options
 @json_option
 def collect_signatures(
     proposal_path: Path,
@@ -151,20 +140,15 @@ def collect_signatures(
     """
     reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
     others = [read_proposal(copy, reading.record, reading.council, changes_safe) for copy in copies]
-    collected = collect(reading.proposal, others)
+    collected = collect(reading.proposal, reading.council, others)
     write_proposal_file(proposal_path, collected, is_new=False)
-    if as_json:
-        echo_json(proposal_json(collected))
-    else:
-        echo_signers(collected, reading.book)
+    _end(collected, collected.signatures, reading.book, as_json)
 
 
 @click.command("export", cls=CompleteCommand)
 @proposal_argument
 @click.argument("batch_path", metavar="BATCH", type=click.Path(path_type=Path))
-@deployment_option
-@council_option
-@owners_option
+@reading_options
 @json_option
 def export(
     proposal_path: Path,
@@ -201,6 +185,13 @@ def _refuse_expired(proposal: Proposal) -> None:
     if now > proposal.grounds.expires:
         got = f"one that expired {moment(proposal.grounds.expires)}"
         raise ConfigurationError("proposal", f"one that may be signed on {moment(now)}", got)
+
+
+def _end(proposal: Proposal, signers: Collection[str], book: AddressBook, as_json: bool) -> None:
+    with shown_to_people(as_json):
+        echo_signers(signers, book)
+    if as_json:
+        echo_json(proposal_json(proposal))
 
 
 def _confirm(proposal: Proposal) -> None:

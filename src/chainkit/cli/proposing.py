@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import deployment_option, echo_json, json_option, open_chain, rpc_option
-from chainkit.cli.proposal_options import Reading, no_tracing_option
+from chainkit.cli.options import (
+    deployment_option,
+    echo_json,
+    json_option,
+    open_chain,
+    rpc_option,
+    several,
+)
+from chainkit.cli.proposal_options import Reading, council_option_for, no_tracing_option
 from chainkit.cli.proposal_output import echo_proposal, echo_slots
 from chainkit.errors import ConfigurationError
 from chainkit.proposal import Evidence, read_council, write_proposal_file
@@ -26,16 +32,8 @@ DEFAULT_DAYS: Final = 7
 LONGEST_DAYS: Final = 90
 """A proposal that lies longer is about a chain that nobody remembers."""
 
-_TERMS: Final = (
-    click.option(
-        "--council",
-        "council_path",
-        envvar="CHAINKIT_COUNCIL",
-        show_envvar=True,
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Your own council file, for --propose.",
-    ),
+terms_options = several(
+    council_option_for("Your own council file, for --propose."),
     click.option("--reason", metavar="TEXT", help="Why, in one line, for --propose."),
     click.option(
         "--evidence",
@@ -63,25 +61,17 @@ _TERMS: Final = (
     no_tracing_option,
 )
 
-
-def _several(options: Sequence[Any]) -> Callable[[Any], Any]:
-    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
-
-
-terms_options = _several(_TERMS)
 """Decorator: the options of ``write_proposal`` beside the file's name."""
 
-propose_option = _several(
-    (
-        click.option(
-            "--propose",
-            "propose_path",
-            metavar="FILE",
-            type=click.Path(path_type=Path),
-            help="Write a proposal for the council's owners to sign; nothing is sent.",
-        ),
-        terms_options,
-    )
+propose_option = several(
+    click.option(
+        "--propose",
+        "propose_path",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Write a proposal for the council's owners to sign; nothing is sent.",
+    ),
+    terms_options,
 )
 """Decorator: ``--propose FILE`` with the options that go with it."""
 

@@ -8,10 +8,7 @@ from chainkit.cli.command import CompleteGroup
 from chainkit.cli.registry_changes import CHANGES
 from chainkit.cli.registry_desired import diff, plan
 from chainkit.cli.registry_history import history
-from chainkit.cli.registry_options import block_option, open_registry
 from chainkit.cli.registry_reading import list_nodes, show
-
-__all__ = ["block_option", "open_registry", "registry"]
 
 
 @click.group(cls=CompleteGroup)

@@ -15,6 +15,7 @@ from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import (
     deployment_option,
     echo_json,
+    height_option,
     hex0x,
     json_option,
     reference_as_json,
@@ -37,12 +38,10 @@ if TYPE_CHECKING:
 @click.argument("node_id", type=NODE_ID, required=False)
 @rpc_option
 @deployment_option
-@click.option(
+@height_option(
     "--from-block",
     "first_block",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Height to begin at; the registry's first block where it is not given.",
+    "Height to begin at; the registry's first block where it is not given.",
 )
 @block_option
 @json_option

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from chainkit.cli.facts import echo_fact
-from chainkit.cli.options import hex0x, open_chain, reference_as_json
+from chainkit.cli.options import height_option, hex0x, open_chain, reference_as_json
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import address_of, is_valid_public_key
@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 NODE_ID: Final = click.IntRange(1, 2**256 - 1)
 """What the registry's uint256 holds."""
 
-block_option = click.option(
-    "--block",
-    "block_number",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Height to read at; the newest block where it is not given.",
+block_option = height_option(
+    "--block", "block_number", "Height to read at; the newest block where it is not given."
 )
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
 
-from chainkit.cli.options import password_option
+from chainkit.cli.options import Option, keystore_option_for, password_option, several
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import SIGNATURE_LENGTH
 
@@ -33,21 +31,13 @@ def _descriptor(
     return number
 
 
-def signer_options(whose: str) -> Callable[[Any], Any]:
+def signer_options(whose: str) -> Option:
     """Return a decorator that adds the options for ``SignerOptions``; none of them is required.
 
     ``whose`` key it is, in words, such as ``an owner``.
     """
-    options = (
-        click.option(
-            "--keystore",
-            "keystore_path",
-            envvar="CHAINKIT_KEYSTORE",
-            show_envvar=True,
-            metavar="FILE",
-            type=click.Path(path_type=Path),
-            help=f"Sign with the encrypted key (keystore v3) of {whose}.",
-        ),
+    return several(
+        keystore_option_for(f"Sign with the encrypted key (keystore v3) of {whose}."),
         password_option,
         click.option(
             "--password-fd",
@@ -64,7 +54,6 @@ def signer_options(whose: str) -> Callable[[Any], Any]:
             help="Sign with an account of Ape: a keyfile, or a hardware wallet by a plugin.",
         ),
     )
-    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
 @dataclass(frozen=True, slots=True)

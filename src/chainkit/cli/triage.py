@@ -13,7 +13,15 @@ import click
 
 from chainkit.cli.bar import progress_bar
 from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import block_hash, deployment_option, echo_json, json_option, open_chain
+from chainkit.cli.options import (
+    block_hash,
+    deployment_option,
+    echo_json,
+    is_on_command_line,
+    json_option,
+    open_chain,
+    rpc_option_for,
+)
 from chainkit.cli.proposing import propose_option, write_proposal
 from chainkit.deployment import DeploymentRecord, read_deployment_record
 from chainkit.errors import ConfigurationError
@@ -50,13 +58,8 @@ def _block_hashes(
     help="Hash of bundles' last block, from a source that you trust, instead of --rpc; "
     "may be given again.",
 )
-@click.option(
-    "--rpc",
-    "rpc_url",
-    envvar="CHAINKIT_RPC",
-    show_envvar=True,
-    metavar="URL",
-    help="JSON-RPC endpoint of the chain, for reports, for nodes' status, and for --propose.",
+@rpc_option_for(
+    "JSON-RPC endpoint of the chain, for reports, for nodes' status, and for --propose."
 )
 @deployment_option
 @click.option(
@@ -122,8 +125,7 @@ def _chosen_endpoint(rpc_url: str | None, trusted: frozenset[bytes]) -> str | No
         if rpc_url is None:
             raise click.UsageError("missing --trust, or --rpc (or CHAINKIT_RPC)")
         return rpc_url
-    source = click.get_current_context().get_parameter_source("rpc_url")
-    if source is click.core.ParameterSource.COMMANDLINE:
+    if is_on_command_line("rpc_url"):
         raise click.UsageError("expected one of --trust and --rpc, got both")
     return None
 

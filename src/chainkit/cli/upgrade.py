@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +14,7 @@ from chainkit.calls.checks import check_account
 from chainkit.chain import Endpoint
 from chainkit.cli.administration import ADMINISTRATOR
 from chainkit.cli.command import CompleteCommand
-from chainkit.cli.facts import echo_fact
+from chainkit.cli.facts import echo_fact, shown_to_people
 from chainkit.cli.options import (
     deployment_option,
     echo_json,
@@ -25,6 +22,7 @@ from chainkit.cli.options import (
     json_option,
     open_chain,
     rpc_option,
+    several,
 )
 from chainkit.cli.proposing import propose_option, write_proposal
 from chainkit.cli.sending import NOT_SENT, broadcast_option, timeout_option
@@ -49,7 +47,7 @@ from chainkit.upgrade import (
     plan_upgrade,
 )
 
-_UPGRADE_OPTIONS: Final = (
+_upgrade_options = several(
     click.option(
         "--implementation",
         metavar="ADDRESS",
@@ -75,10 +73,6 @@ _UPGRADE_OPTIONS: Final = (
 )
 
 _UNSENT: Final = "nothing was sent; the administrator is a contract"
-
-
-def _upgrade_options(command: Callable[..., None]) -> Callable[..., None]:
-    return reduce(lambda inner, option: option(inner), reversed(_UPGRADE_OPTIONS), command)
 
 
 @click.command("upgrade", cls=CompleteCommand, short_help="Upgrade a log to this package's code.")
@@ -157,7 +151,7 @@ def _check_options(
 
 def _show(plan: UpgradePlan, record: DeploymentRecord, as_json: bool) -> None:
     """Print a plan for people; on standard error where standard output is a script's."""
-    with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
+    with shown_to_people(as_json):
         echo_plan(plan, record.chain_id)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from eth_utils.address import to_checksum_address
 
 from chainkit.cli.facts import echo_fact
-from chainkit.cli.options import hex0x
+from chainkit.cli.options import hex0x, reference_as_json
 from chainkit.comparison import code_words
 from chainkit.upgrade import UpgradePlan
 
@@ -66,7 +66,7 @@ def plan_json(plan: UpgradePlan, chain_id: int) -> dict[str, Any]:
     """Return the same for a script."""
     return {
         "chain_id": chain_id,
-        "block": {"number": plan.block.number, "hash": hex0x(plan.block.hash)},
+        "block": reference_as_json(plan.block),
         "contract": plan.name,
         "proxy": to_checksum_address(plan.proxy),
         "deployed": {

@@ -26,7 +26,7 @@ from chainkit.proposal.file import (
 from chainkit.proposal.grounds import Evidence, Grounds, split_trailer
 from chainkit.proposal.plain import PlainTransaction
 from chainkit.proposal.proposal import Fees, Proposal
-from chainkit.proposal.signing import collect, sign_proposal, typed_data
+from chainkit.proposal.signing import add_signature, collect, sign_proposal, typed_data
 
 __all__ = [
     "AddressBook",
@@ -37,6 +37,7 @@ __all__ = [
     "PlainTransaction",
     "Proposal",
     "SafeSettings",
+    "add_signature",
     "collect",
     "council_content",
     "hashes",

@@ -1,0 +1,201 @@
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from eth_account import Account
+
+from chainkit import transactions
+from chainkit.cli.sending import TIMEOUT_SECONDS
+from chainkit.proposal import Council, Proposal, write_council, write_proposal_file
+from chainkit.signatures import SigningKey, address_of
+from support.command_line import Outcome, run, write_keystore
+from support.proposals import OWNERS, PLAIN, RECORD, SAFE, SECRETS, STRANGER, proposed
+
+STRANGER_ADDRESS = address_of(SigningKey(STRANGER).public_key)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A member's own files, and a proposal; there is no chain."""
+
+    folder: Path
+    proposal: Proposal
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "proposal.json"
+
+    @property
+    def files(self) -> list[str]:
+        deployment, council = self.folder / "deployment.json", self.folder / "council.json"
+        return ["--deployment", str(deployment), "--council", str(council)]
+
+    def keystore(self, secret: bytes) -> list[str]:
+        folder = self.folder / address_of(SigningKey(secret).public_key)
+        folder.mkdir()
+        return write_keystore(folder, secret)
+
+    def sign(self, *options: str) -> Outcome:
+        typed = self.proposal.hash.hex()[:8] + "\n"
+        return run("council", "sign", self.path, *self.files, *options, typed=typed)
+
+    def copy_signed(self, secret: bytes, name: str) -> Path:
+        path = self.folder / name
+        signature = Account.unsafe_sign_hash(self.proposal.hash, secret).signature
+        write_proposal_file(path, self.proposal.signed(signature), is_new=True)
+        return path
+
+
+def paper(folder: Path, council: Council = SAFE) -> Paper:
+    contracts = {}
+    for contract in RECORD.contracts:
+        content = {
+            "address": "0x" + contract.address.hex(),
+            "block": contract.block,
+            "transaction": "0x" + contract.transaction.hex(),
+        }
+        is_proxy = contract in RECORD.sequenced_logs
+        contracts[contract.name] = content | ({"implementation": content} if is_proxy else {})
+    record = {
+        "format": 1,
+        "chain_id": RECORD.chain_id,
+        "genesis_hash": "0x" + RECORD.genesis_hash.hex(),
+        "deployer": "0x" + RECORD.deployer.hex(),
+        "contracts": contracts,
+    }
+    (folder / "deployment.json").write_text(json.dumps(record))
+    write_council(folder / "council.json", council)
+    proposal = proposed(council=council)
+    write_proposal_file(folder / "proposal.json", proposal, is_new=True)
+    return Paper(folder, proposal)
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# ------------------------------------------------------------------ no network
+
+
+@pytest.mark.parametrize("command", ["show", "sign", "collect", "export"])
+def test_run__without_a_network__loads_nothing_that_could_open_one(
+    tmp_path: Path, command: str
+) -> None:
+    desk = paper(tmp_path)
+    more = {
+        "show": [],
+        "sign": desk.keystore(SECRETS[0]),
+        "collect": [str(desk.copy_signed(SECRETS[1], "from-bob.json"))],
+        "export": [str(tmp_path / "batch.json")],
+    }
+    arguments = ["council", command, str(desk.path), *more[command], *desk.files]
+    program = f"""
+import sys
+from chainkit.cli.main import main
+sys.argv = ["chainkit", *{arguments!r}]
+try:
+    main()
+except SystemExit as ended:
+    loaded = [name for name in ("web3", "requests", "chainkit.chain") if name in sys.modules]
+    print(ended.code, loaded)
+"""
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=desk.proposal.hash.hex()[:8] + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout.splitlines()[-1] == "0 []", done.stderr
+
+
+def test_wait__as_the_command_line_does__is_what_the_package_does() -> None:
+    assert TIMEOUT_SECONDS == transactions.RECEIPT_TIMEOUT_SECONDS
+
+
+# ------------------------------------------------------------------ who is named
+
+
+@pytest.mark.parametrize("is_made_elsewhere", [False, True])
+def test_sign__somebody_whom_the_council_file_does_not_name__is_refused(
+    tmp_path: Path, is_made_elsewhere: bool
+) -> None:
+    desk = paper(tmp_path)
+    before = desk.path.read_bytes()
+    if is_made_elsewhere:
+        signature = Account.unsafe_sign_hash(desk.proposal.hash, STRANGER).signature
+        given = ["--signature", "0x" + signature.hex()]
+    else:
+        given = desk.keystore(STRANGER)
+
+    outcome = desk.sign(*given)
+
+    assert outcome.code == 2
+    assert f"your council file names, got {STRANGER_ADDRESS}" in in_one_line(outcome.err)
+    assert desk.path.read_bytes() == before
+
+
+def test_sign__signature_of_another_proposal__is_refused(tmp_path: Path) -> None:
+    desk = paper(tmp_path)
+    signature = Account.unsafe_sign_hash(b"\x07" * 32, SECRETS[0]).signature
+
+    outcome = desk.sign("--signature", "0x" + signature.hex())
+
+    assert outcome.code == 2
+    assert "an owner whom your council file names" in in_one_line(outcome.err)
+
+
+def test_collect__copy_signed_by_somebody_not_in_the_council_file__is_refused(
+    tmp_path: Path,
+) -> None:
+    desk = paper(tmp_path)
+    before = desk.path.read_bytes()
+    bob = desk.copy_signed(SECRETS[1], "from-bob.json")
+    stranger = desk.copy_signed(STRANGER, "from-nobody.json")
+
+    of_both = run("council", "collect", desk.path, bob, stranger, *desk.files)
+
+    assert of_both.code == 2
+    assert f"your council file names, got {STRANGER_ADDRESS}" in in_one_line(of_both.err)
+    assert desk.path.read_bytes() == before
+    assert run("council", "collect", desk.path, bob, *desk.files).code == 0
+
+
+def test_sign__plain_account_by_somebody_elses_signature__is_refused(tmp_path: Path) -> None:
+    desk = paper(tmp_path, PLAIN)
+    before = desk.path.read_bytes()
+    signature = Account.unsafe_sign_hash(desk.proposal.hash, STRANGER).signature
+
+    outcome = desk.sign("--signature", "0x" + signature.hex())
+
+    assert outcome.code == 2
+    assert f"expected the account {OWNERS[0]}, got {STRANGER_ADDRESS}" in outcome.err
+    assert desk.path.read_bytes() == before
+
+
+def test_collect__plain_account_with_somebody_elses_signature__is_refused(tmp_path: Path) -> None:
+    desk = paper(tmp_path, PLAIN)
+    before, copy = desk.path.read_bytes(), tmp_path / "copy.json"
+    signature = Account.unsafe_sign_hash(desk.proposal.hash, STRANGER).signature
+    write_proposal_file(copy, desk.proposal.signed(signature), is_new=True)
+
+    outcome = run("council", "collect", desk.path, copy, *desk.files)
+
+    assert outcome.code == 2
+    assert f"expected the account {OWNERS[0]}, got {STRANGER_ADDRESS}" in outcome.err
+    assert desk.path.read_bytes() == before
+
+
+def test_sign__plain_account_by_its_own_signature__counts(tmp_path: Path) -> None:
+    desk = paper(tmp_path, PLAIN)
+    signature = Account.unsafe_sign_hash(desk.proposal.hash, SECRETS[0]).signature
+
+    outcome = desk.sign("--signature", "0x" + signature.hex())
+
+    assert outcome.code == 0, outcome.err
+    assert f"signed by       {OWNERS[0]}" in outcome.out

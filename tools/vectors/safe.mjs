@@ -59,19 +59,26 @@ function packed(list) {
   return concat(list.toSorted(byAddress).map(({ signature }) => signature));
 }
 
+// No value, and no gas that the Safe repays.
+const PLAIN = {
+  value: "0",
+  operation: 0,
+  safeTxGas: "0",
+  baseGas: "0",
+  gasPrice: "0",
+  gasToken: NOBODY,
+  refundReceiver: NOBODY,
+};
+
+export function safeTxHash(chainId, safe, fields) {
+  const message = { ...PLAIN, ...fields };
+  return TypedDataEncoder.hash({ chainId, verifyingContract: safe }, TYPES, message);
+}
+
 function transactionCase(name, chainId, safe, fields) {
-  const message = {
-    value: "0",
-    operation: 0,
-    safeTxGas: "0",
-    baseGas: "0",
-    gasPrice: "0",
-    gasToken: NOBODY,
-    refundReceiver: NOBODY,
-    ...fields,
-  };
+  const message = { ...PLAIN, ...fields };
   const domain = { chainId, verifyingContract: safe };
-  const hash = TypedDataEncoder.hash(domain, TYPES, message);
+  const hash = safeTxHash(chainId, safe, fields);
   const list = signatures(hash);
   return {
     name,
@@ -91,7 +98,7 @@ function transactionCase(name, chainId, safe, fields) {
   };
 }
 
-function batchCase(name, calls) {
+export function batch(calls) {
   const transactions = concat(
     calls.map(({ target, calldata }) =>
       solidityPacked(
@@ -100,10 +107,14 @@ function batchCase(name, calls) {
       ),
     ),
   );
-  return { name, calls, calldata: MULTI_SEND.encodeFunctionData("multiSend", [transactions]) };
+  return MULTI_SEND.encodeFunctionData("multiSend", [transactions]);
 }
 
-function address(label) {
+function batchCase(name, calls) {
+  return { name, calls, calldata: batch(calls) };
+}
+
+export function address(label) {
   return getAddress(testBytes(label, 20));
 }
 

@@ -19,6 +19,39 @@ interface Vm {
         address emitter;
     }
 
+    struct ChainInfo {
+        uint256 forkId;
+        uint256 chainId;
+    }
+
+    struct StorageAccess {
+        address account;
+        bytes32 slot;
+        bool isWrite;
+        bytes32 previousValue;
+        bytes32 newValue;
+        bool reverted;
+    }
+
+    /// @dev One call, or another touch of an account, with what it read and wrote.
+    struct AccountAccess {
+        ChainInfo chainInfo;
+        uint8 kind;
+        address account;
+        address accessor;
+        bool initialized;
+        uint256 oldBalance;
+        uint256 newBalance;
+        bytes deployedCode;
+        uint256 value;
+        bytes data;
+        bool reverted;
+        StorageAccess[] storageAccesses;
+        uint64 depth;
+        uint64 oldNonce;
+        uint64 newNonce;
+    }
+
     /* CALLER AND STATE */
 
     function prank(address sender) external;
@@ -27,6 +60,12 @@ interface Vm {
     function label(address account, string calldata name) external;
     function store(address target, bytes32 slot, bytes32 value) external;
     function load(address target, bytes32 slot) external view returns (bytes32 value);
+    function etch(address target, bytes calldata code) external;
+    function chainId(uint256 chainId) external;
+    function snapshotState() external returns (uint256 snapshot);
+    function revertToState(uint256 snapshot) external returns (bool success);
+    function startStateDiffRecording() external;
+    function stopAndReturnStateDiff() external returns (AccountAccess[] memory accesses);
     function getNonce(address account) external view returns (uint64 nonce);
     function computeCreateAddress(address deployer, uint256 nonce)
         external
@@ -82,6 +121,14 @@ interface Vm {
         external
         pure
         returns (bytes32 value);
+    function parseJsonAddress(string calldata json, string calldata key)
+        external
+        pure
+        returns (address value);
+    function parseJsonBytes(string calldata json, string calldata key)
+        external
+        pure
+        returns (bytes memory value);
 
     /* TEXT */
 

@@ -76,7 +76,11 @@ def test_propose__then_sign_and_execute__runs_this_packages_code(
 
     shown = run("council", "show", path, *desk.files)
 
-    assert f"-> {implementation} (release {releases(NAME)[0].version})" in joined(shown.out)
+    assert f"-> {implementation} (not in your council file)" in joined(shown.out)
+    assert f"nobody looked at the code at {implementation}" in joined(shown.out)
+    asked = run("council", "status", path, *desk.rpc, *desk.files)
+    release = releases(NAME)[0].version
+    assert f"at {implementation} is {NAME} of release {release}" in joined(asked.out)
     assert "GroupMessages.upgradeToAndCall" in shown.out
     proposal = desk.signed(read(desk), (0, 1))
     write_proposal_file(path, proposal, is_new=False)

@@ -1,7 +1,5 @@
-import json
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -9,73 +7,10 @@ from eth_account import Account
 
 from chainkit import transactions
 from chainkit.cli.sending import TIMEOUT_SECONDS
-from chainkit.proposal import Council, Proposal, write_council, write_proposal_file
-from chainkit.signatures import SigningKey, address_of
-from support.command_line import Outcome, run, write_keystore
-from support.proposals import OWNERS, PLAIN, RECORD, SAFE, SECRETS, STRANGER, proposed
-
-STRANGER_ADDRESS = address_of(SigningKey(STRANGER).public_key)
-
-
-@dataclass(frozen=True)
-class Paper:
-    """A member's own files, and a proposal; there is no chain."""
-
-    folder: Path
-    proposal: Proposal
-
-    @property
-    def path(self) -> Path:
-        return self.folder / "proposal.json"
-
-    @property
-    def files(self) -> list[str]:
-        deployment, council = self.folder / "deployment.json", self.folder / "council.json"
-        return ["--deployment", str(deployment), "--council", str(council)]
-
-    def keystore(self, secret: bytes) -> list[str]:
-        folder = self.folder / address_of(SigningKey(secret).public_key)
-        folder.mkdir()
-        return write_keystore(folder, secret)
-
-    def sign(self, *options: str) -> Outcome:
-        typed = self.proposal.hash.hex()[:8] + "\n"
-        return run("council", "sign", self.path, *self.files, *options, typed=typed)
-
-    def copy_signed(self, secret: bytes, name: str) -> Path:
-        path = self.folder / name
-        signature = Account.unsafe_sign_hash(self.proposal.hash, secret).signature
-        write_proposal_file(path, self.proposal.signed(signature), is_new=True)
-        return path
-
-
-def paper(folder: Path, council: Council = SAFE) -> Paper:
-    contracts = {}
-    for contract in RECORD.contracts:
-        content = {
-            "address": "0x" + contract.address.hex(),
-            "block": contract.block,
-            "transaction": "0x" + contract.transaction.hex(),
-        }
-        is_proxy = contract in RECORD.sequenced_logs
-        contracts[contract.name] = content | ({"implementation": content} if is_proxy else {})
-    record = {
-        "format": 1,
-        "chain_id": RECORD.chain_id,
-        "genesis_hash": "0x" + RECORD.genesis_hash.hex(),
-        "deployer": "0x" + RECORD.deployer.hex(),
-        "contracts": contracts,
-    }
-    (folder / "deployment.json").write_text(json.dumps(record))
-    write_council(folder / "council.json", council)
-    proposal = proposed(council=council)
-    write_proposal_file(folder / "proposal.json", proposal, is_new=True)
-    return Paper(folder, proposal)
-
-
-def in_one_line(text: str) -> str:
-    return " ".join(text.split())
-
+from chainkit.proposal import write_proposal_file
+from support.command_line import run
+from support.offline import STRANGER_ADDRESS, in_one_line, paper
+from support.proposals import OWNERS, PLAIN, SECRETS, STRANGER
 
 # ------------------------------------------------------------------ no network
 
@@ -105,7 +40,7 @@ except SystemExit as ended:
 
     done = subprocess.run(
         [sys.executable, "-c", program],
-        input=desk.proposal.hash.hex()[:8] + "\n",
+        input=desk.proposal.hash.hex()[:16] + "\n",
         capture_output=True,
         text=True,
         check=False,
@@ -174,7 +109,7 @@ def test_sign__plain_account_by_somebody_elses_signature__is_refused(tmp_path: P
     outcome = desk.sign("--signature", "0x" + signature.hex())
 
     assert outcome.code == 2
-    assert f"expected the account {OWNERS[0]}, got {STRANGER_ADDRESS}" in outcome.err
+    assert f"expected the account {OWNERS[0]}, got {STRANGER_ADDRESS}" in in_one_line(outcome.err)
     assert desk.path.read_bytes() == before
 
 
@@ -187,7 +122,7 @@ def test_collect__plain_account_with_somebody_elses_signature__is_refused(tmp_pa
     outcome = run("council", "collect", desk.path, copy, *desk.files)
 
     assert outcome.code == 2
-    assert f"expected the account {OWNERS[0]}, got {STRANGER_ADDRESS}" in outcome.err
+    assert f"expected the account {OWNERS[0]}, got {STRANGER_ADDRESS}" in in_one_line(outcome.err)
     assert desk.path.read_bytes() == before
 
 

@@ -33,7 +33,7 @@ def draft(desk: Desk, *command: object) -> Outcome:
 
 def decide(desk: Desk) -> Outcome:
     path = desk.folder / "owners.json"
-    typed = json.loads(path.read_text())["hashes"]["safe_tx"][2:10]
+    typed = json.loads(path.read_text())["hashes"]["safe_tx"][2:18]
     for owner in (0, 1):
         key = desk.owner_keystore(owner)
         signed = run("council", "sign", path, "--owners", *desk.files, *key, typed=typed)
@@ -66,6 +66,8 @@ def test_owners__change_signed_by_two__is_what_the_safe_says_afterwards(
     drafted = draft(desk, *command)
     assert drafted.code == 0, drafted.err
     assert "THIS CHANGES THE SAFE ITSELF" in drafted.out
+    path = desk.folder / "owners.json"
+    assert drafted.out.endswith(f"next: chainkit council sign --owners {path}\n")
 
     done = decide(desk)
 

@@ -50,7 +50,7 @@ def sign_without_network(desk: Desk, owner: int, copy: Path) -> "subprocess.Comp
     arguments = ["council", "sign", str(copy), *desk.files, *desk.owner_keystore(owner)]
     # A network namespace of its own: not even the loopback is up.
     command = ["unshare", "--net", sys.executable, "-c", program, *arguments]
-    typed = hash_of(copy)[2:10] + "\n"
+    typed = hash_of(copy)[2:18] + "\n"
     return subprocess.run(command, input=typed, capture_output=True, text=True, check=False)
 
 
@@ -85,7 +85,7 @@ def test_sign__as_json__shows_all_on_standard_error_and_asks(desk: Desk) -> None
     path, key = proposal_path(desk), desk.owner_keystore(0)
 
     refused = run("council", "sign", path, *desk.files, *key, "--json", typed="\n")
-    signed = run("council", "sign", path, *desk.files, *key, "--json", typed=hash_of(path)[2:10])
+    signed = run("council", "sign", path, *desk.files, *key, "--json", typed=hash_of(path)[2:18])
 
     assert refused.code == 2
     assert signed.code == 0, signed.err
@@ -119,7 +119,7 @@ def test_sign__elsewhere_by_the_exported_typed_data__counts(desk: Desk) -> None:
     signature = Account.sign_typed_data(
         dev_secret(OWNER_NUMBERS[1]), full_message=typed_data
     ).signature
-    typed = hash_of(proposal_path(desk))[2:10]
+    typed = hash_of(proposal_path(desk))[2:18]
     given = ("--signature", "0x" + signature.hex())
     signed = run("council", "sign", proposal_path(desk), *desk.files, *given, typed=typed)
 

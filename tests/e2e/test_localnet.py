@@ -49,7 +49,7 @@ def test_rehearsal__as_the_guide_has_it__hands_the_registry_over(
         typed = ""
         if command.startswith("chainkit council sign"):
             proposal = json.loads((tmp_path / command.split()[3]).read_text())
-            typed = proposal["hashes"]["safe_tx"][2:10] + "\n"
+            typed = proposal["hashes"]["safe_tx"][2:18] + "\n"
         done = subprocess.run(
             ["bash", "-c", command],
             input=typed,

@@ -35,7 +35,7 @@ def hash_of(path: Path) -> str:
 
 def sign(desk: Desk, owner: int, path: Path | None = None) -> Outcome:
     path = path or proposal_path(desk)
-    typed = hash_of(path)[2:10] + "\n"
+    typed = hash_of(path)[2:18] + "\n"
     return run("council", "sign", path, *desk.files, *desk.owner_keystore(owner), typed=typed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,9 @@ from eth_utils.address import to_checksum_address
 from chainkit.calls import Call, expected_change
 from chainkit.calls.effects import EFFECTS
 from chainkit.deployment import DeployedContract, DeploymentRecord
+from chainkit.parameters import SEQUENCED_LOGS
 from chainkit.proposal import Council, Evidence, Fees, Grounds, Proposal, SafeSettings
+from chainkit.safe import known_contracts
 from chainkit.signatures import SigningKey, address_of
 from chainkit.signing import KeySigner
 
@@ -33,10 +36,13 @@ OWNERS = [address_of(SigningKey(secret).public_key) for secret in SECRETS]
 STRANGER = (4).to_bytes(32, "big")
 NAMES = ("alice", "bob", "carol")
 
+MULTI_SEND = known_contracts()["MultiSendCallOnly", "1.4.1"].address
+assert MULTI_SEND is not None
+
 SAFE = Council(
     chain_id=31337,
     account=b"\x5a" * 20,
-    safe=SafeSettings("1.4.1", b"\x96" * 20),
+    safe=SafeSettings("1.4.1", MULTI_SEND),
     names=dict(zip(OWNERS, NAMES, strict=True)),
 )
 PLAIN = Council(31337, bytes.fromhex(OWNERS[0][2:]), None, {})
@@ -77,10 +83,14 @@ def grounds(*calls: Call, **changes: Any) -> Grounds:
         evidence=(Evidence("node-300", "ab" * 32),),
         before=facts,
         after=expected_change(EFFECTS, RECORD, calls, facts).after,
-        runs={},
+        runs={name: checksummed(b"\x55" * 20) for name in _proxies(calls)},
         expires=EXPIRES,
     )
     return replace(base, **changes)
+
+
+def _proxies(calls: Sequence[Call]) -> list[str]:
+    return sorted({call.contract for call in calls}.intersection(SEQUENCED_LOGS))
 
 
 def proposed(*calls: Call, council: Council = SAFE, nonce: int = 0, **changes: Any) -> Proposal:

@@ -1,5 +1,6 @@
 import copy
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -39,9 +40,7 @@ from support.proposals import (
 )
 
 STATUS = "node 300 status"
-SIGNED = sign_proposal(
-    proposed(disable(), pause(), runs={"GroupMessages": "0x00"}), SAFE, signer(0)
-)
+SIGNED = sign_proposal(proposed(disable(), pause()), SAFE, signer(0))
 PLAIN_SIGNED = sign_proposal(proposed(council=PLAIN), PLAIN, signer(0))
 
 
@@ -118,7 +117,7 @@ def test_parse__names_of_arguments_swapped__says_which() -> None:
 
 
 def test_parse__call_changed_with_all_that_follows__loses_its_signatures() -> None:
-    other = proposed(disable(400), pause(), runs={"GroupMessages": "0x00"})
+    other = proposed(disable(400), pause())
     content = proposal_content(other) | {"signatures": proposal_content(SIGNED)["signatures"]}
 
     with pytest.raises(MalformedData, match="signatures"):
@@ -323,8 +322,53 @@ def test_read__no_file_and_one_too_large__say_so(tmp_path: Path) -> None:
         read_proposal(path, RECORD, SAFE)
 
     path.write_bytes(b" " * (2**22 + 1))
-    with pytest.raises(MalformedData, match="at most"):
+    with pytest.raises(ConfigurationError, match="at most"):
         read_proposal(path, RECORD, SAFE)
+
+
+def test_read__pipe_that_nobody_writes_to__is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "proposal.json"
+    os.mkfifo(path)
+
+    with pytest.raises(ConfigurationError, match="got a pipe or a device"):
+        read_proposal(path, RECORD, SAFE)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_write__link_in_the_files_place__writes_through_none(tmp_path: Path, is_new: bool) -> None:
+    path, mine = tmp_path / "proposal.json", tmp_path / "council.json"
+    mine.write_text("mine")
+    path.symlink_to(mine)
+
+    with pytest.raises(ConfigurationError, match="proposal"):
+        write_proposal_file(path, proposed(), is_new)
+
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_write__link_where_a_draft_would_go__is_left(tmp_path: Path, is_new: bool) -> None:
+    path, mine = tmp_path / "proposal.json", tmp_path / "council.json"
+    mine.write_text("mine")
+    path.with_name(".proposal.json.draft").symlink_to(mine)
+    if not is_new:
+        write_proposal_file(path, proposed(nonce=1), is_new=True)
+
+    write_proposal_file(path, proposed(), is_new)
+
+    assert (mine.read_text(), path.is_symlink()) == ("mine", False)
+    assert read_proposal(path, RECORD, SAFE) == proposed()
+
+
+def test_write__over_a_read_only_file__leaves_it(tmp_path: Path) -> None:
+    path = tmp_path / "proposal.json"
+    write_proposal_file(path, proposed(), is_new=True)
+    path.chmod(0o444)
+
+    with pytest.raises(ConfigurationError, match="read-only"):
+        write_proposal_file(path, proposed(nonce=1), is_new=False)
+
+    assert read_proposal(path, RECORD, SAFE) == proposed()
 
 
 def test_signing__without_a_network__loads_nothing_that_could_open_one() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from eth_utils.address import to_checksum_address
 
 from chainkit.artifacts import Release, identify_release, releases
+from chainkit.calls import forms
 from chainkit.calls.call import Call
 from chainkit.calls.checks import check_account, check_no_contract_of_ours
 from chainkit.calls.effect import Effect, Facts
@@ -23,12 +24,18 @@ from chainkit.storage_layout import compare_storage
 if TYPE_CHECKING:
     from chainkit.contract_state import ContractState
 
-_ADMINISTRATOR_ROLE: Final = bytes(32)
+ADMINISTRATOR_ROLE: Final = bytes(32)
 """DEFAULT_ADMIN_ROLE, the only one that the contracts use."""
+
+
+_RUNNING: Final = r"0x[0-9a-fA-F]{40} \((no known release|release [0-9]+\.[0-9]+\.[0-9]+[a-z, ]*)\)"
 
 
 class _ByAdministrator:
     """What any administrator may do, and nobody else."""
+
+    def role(self, call: Call) -> str:
+        return f"an administrator of {call.contract}"
 
     def senders(self, state: ContractState, call: Call) -> tuple[str, ...]:
         found = state.administrators(call.contract, call.target)
@@ -47,7 +54,9 @@ class _SetPause(_ByAdministrator):
         return {_name(call, "paused"): "yes" if paused else "no"}
 
     def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
-        return {_name(call, "paused"): "yes" if call.function == "pause" else "no"}
+        name = _name(call, "paused")
+        forms.choice(before, name, "yes", "no")
+        return {name: "yes" if call.function == "pause" else "no"}
 
 
 class _SetRole(_ByAdministrator):
@@ -55,21 +64,21 @@ class _SetRole(_ByAdministrator):
 
     def facts(self, state: ContractState, call: Call) -> Facts:
         found = state.administrators(call.contract, call.target)
-        return {_name(call, "administrators"): ", ".join(found)}
+        return {_name(call, "administrators"): forms.SEPARATOR.join(sorted(found))}
 
     def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
         name, account = _name(call, "administrators"), call.arguments["account"]
-        if call.arguments["role"] != _ADMINISTRATOR_ROLE:
+        if call.arguments["role"] != ADMINISTRATOR_ROLE:
             got = f"0x{call.arguments['role'].hex()}"
             raise ConfigurationError("role", "that of the administrators, all zeros", got)
-        found = set(before[name].split(", "))
+        found = set(forms.addresses(before, name))
         if call.function == "grantRole":
             check_account(account, "new administrator")
             check_no_contract_of_ours(record, account, "new administrator")
-            return {name: ", ".join(sorted(found | {account}))}
+            return {name: forms.SEPARATOR.join(sorted(found | {account}))}
         if found == {account}:
             raise ConfigurationError(name, "one that remains", f"only {account}")
-        return {name: ", ".join(sorted(found - {account}))}
+        return {name: forms.SEPARATOR.join(sorted(found - {account}))}
 
 
 class _SetBounds(_ByAdministrator):
@@ -87,14 +96,17 @@ class _SetBounds(_ByAdministrator):
         if bounds.minimum > bounds.maximum:
             expected = f"at most the greatest, {bounds.maximum} bytes"
             raise ConfigurationError("least payload", expected, bounds.minimum)
-        return {_name(call, "payload bounds"): str(bounds)}
+        name = _name(call, "payload bounds")
+        forms.matching(before, name, "[0-9]{1,10} to [0-9]{1,10} bytes", "N to M bytes")
+        return {name: str(bounds)}
 
 
 class _Upgrade(_ByAdministrator):
     """The log runs this package's code, from an address that holds exactly it.
 
-    The fact names the code that runs now: a signature is for the step from there, so a proposal
-    whose log was upgraded since no longer says what would happen.
+    The fact tells whose code runs now, by looking at it. Of the new one it has the address alone:
+    what nobody has looked at is not called this package's. A proposal whose log was upgraded since
+    says no more what happens.
     """
 
     def facts(self, state: ContractState, call: Call) -> Facts:
@@ -107,8 +119,9 @@ class _Upgrade(_ByAdministrator):
         current = state.implementation(call.target)
         release = identify_release(name, state.code(current))
         _check_storage(name, release)
+        words = "" if current == proposed else f" {_release_words(release)}"
         return {
-            _name(call, "implementation"): _running(to_checksum_address(current), release),
+            _name(call, "implementation"): to_checksum_address(current) + words,
             _name(call, "sequence"): to_checksum_address(sequence),
         }
 
@@ -120,11 +133,12 @@ class _Upgrade(_ByAdministrator):
         name = _name(call, "sequence")
         if before[name] != sequence:
             raise ConfigurationError(name, f"{sequence}, the record's", before[name])
-        implementation, own = _name(call, "implementation"), releases(call.contract)[0]
-        if before[implementation].endswith(_release_words(own)):
+        implementation = _name(call, "implementation")
+        running = forms.matching(before, implementation, _RUNNING, "an address and its release")
+        if running.endswith(_release_words(releases(call.contract)[0])):
             expected = "another than this package's code"
-            raise ConfigurationError(implementation, expected, before[implementation])
-        return {implementation: _running(call.arguments["newImplementation"], own), name: sequence}
+            raise ConfigurationError(implementation, expected, running)
+        return {implementation: call.arguments["newImplementation"], name: sequence}
 
 
 LOG_EFFECTS: Final[Mapping[str, Effect]] = {
@@ -140,10 +154,6 @@ LOG_EFFECTS: Final[Mapping[str, Effect]] = {
 
 def _name(call: Call, what: str) -> str:
     return f"{call.contract} {what}"
-
-
-def _running(address: str, release: Release | None) -> str:
-    return f"{address} {_release_words(release)}"
 
 
 def _release_words(release: Release | None) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from eth_utils.address import to_checksum_address
 
+from chainkit.calls import forms
 from chainkit.calls.call import SAFE, Call
 from chainkit.calls.checks import check_account, check_no_contract_of_ours
 from chainkit.calls.effect import Effect, Facts
 from chainkit.deployment import DeploymentRecord
-from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from chainkit.contract_state import ContractState
@@ -22,9 +22,6 @@ THRESHOLD: Final = "Safe signatures needed"
 LIST_END: Final = "0x0000000000000000000000000000000000000001"
 """With what the Safe's list of owners begins and ends."""
 
-_SEPARATOR: Final = ", "
-_NUMBER: Final = re.compile("[1-9][0-9]{0,8}")
-
 
 def preceding(owners: tuple[str, ...], owner: str) -> str:
     """Return whom the Safe's list has before an owner, which its functions ask for.
@@ -32,12 +29,15 @@ def preceding(owners: tuple[str, ...], owner: str) -> str:
     ``owners`` are as the Safe lists them. Raises ConfigurationError for one who is no owner.
     """
     if owner not in owners:
-        raise ConfigurationError("owner", f"one of {_SEPARATOR.join(owners)}", owner)
+        raise ConfigurationError("owner", f"one of {forms.SEPARATOR.join(owners)}", owner)
     return (LIST_END, *owners)[owners.index(owner)]
 
 
 class _Owners:
     """What a function makes of owners and threshold, as the Safe alone may ask for."""
+
+    def role(self, call: Call) -> str:
+        return "the Safe itself"
 
     def senders(self, state: ContractState, call: Call) -> tuple[str, ...]:
         return (call.target_address,)
@@ -46,10 +46,10 @@ class _Owners:
         owners = map(to_checksum_address, state.ask(SAFE, call.target, "getOwners"))
         threshold = state.ask(SAFE, call.target, "getThreshold")
         # The Safe's own order is how it was built; people look for who is there.
-        return {OWNERS: _SEPARATOR.join(sorted(owners)), THRESHOLD: str(threshold)}
+        return {OWNERS: forms.SEPARATOR.join(sorted(owners)), THRESHOLD: str(threshold)}
 
     def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
-        owners = before[OWNERS].split(_SEPARATOR)
+        owners = forms.addresses(before, OWNERS)
         arguments = call.arguments
         for removed in (arguments.get(name) for name in self.removed):
             if removed not in owners:
@@ -57,11 +57,11 @@ class _Owners:
             owners.remove(removed)
         for added in (arguments.get(name) for name in self.added):
             owners.append(_new_owner(record, call, owners, added))
-        threshold = arguments.get("_threshold", _threshold(before))
+        threshold = arguments.get("_threshold", forms.number(before, THRESHOLD))
         if not 1 <= threshold <= len(owners):
             expected = f"1 to {len(owners)}, as many as there are owners"
             raise ConfigurationError("signatures needed", expected, threshold)
-        return {OWNERS: _SEPARATOR.join(sorted(owners)), THRESHOLD: str(threshold)}
+        return {OWNERS: forms.SEPARATOR.join(sorted(owners)), THRESHOLD: str(threshold)}
 
     removed: tuple[str, ...] = ()
     """Arguments that name an owner who goes."""
@@ -80,13 +80,6 @@ class _Remove(_Owners):
 class _Swap(_Owners):
     removed = ("oldOwner",)
     added = ("newOwner",)
-
-
-def _threshold(facts: Facts) -> int:
-    text = facts[THRESHOLD]
-    if not _NUMBER.fullmatch(text):
-        raise MalformedData(f"facts before, {THRESHOLD}", "a number", text)
-    return int(text)
 
 
 def _new_owner(record: DeploymentRecord, call: Call, owners: list[str], address: Any) -> str:

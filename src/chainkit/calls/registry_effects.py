@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from eth_utils.address import to_checksum_address
 
+from chainkit.calls import forms
 from chainkit.calls.call import Call
 from chainkit.calls.checks import (
     NO_ACCOUNT,
@@ -46,8 +47,14 @@ def status_name(is_enabled: bool) -> str:
     return "enabled" if is_enabled else "disabled"
 
 
+_STATUSES: Final = (status_name(True), status_name(False))
+
+
 class _ByOwner:
     """What only the registry's owner may do."""
+
+    def role(self, call: Call) -> str:
+        return f"the owner of {call.contract}"
 
     def senders(self, state: ContractState, call: Call) -> tuple[str, ...]:
         return (_owner(state, call),)
@@ -74,10 +81,12 @@ class _AddNode(_ByOwner):
         check_no_contract_of_ours(record, holder, "holder of the new node")
         check_http_address(call.arguments["httpAddress"])
         names = _new_node_names(address_of(call.arguments["signingKeyPub"]))
-        status = before[names[0]]
+        status = forms.choice(before, names[0], NONE, *_STATUSES)
         if status != NONE:
             got = f"the key of a node that is {status}"
             raise ConfigurationError("public key", "one never registered", got)
+        for name in names:
+            forms.choice(before, name, NONE)
         values = (status_name(True), holder, printable(call.arguments["httpAddress"]))
         return dict(zip(names, values, strict=True))
 
@@ -91,7 +100,9 @@ class _SetStatus(_ByOwner):
         return {status_fact(node_id): status_name(is_enabled)}
 
     def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
-        return {status_fact(call.arguments["tokenId"]): status_name(call.arguments["isHealthy"])}
+        name = status_fact(call.arguments["tokenId"])
+        forms.choice(before, name, *_STATUSES)
+        return {name: status_name(call.arguments["isHealthy"])}
 
 
 class _Transfer(_ByOwner):
@@ -107,7 +118,7 @@ class _Transfer(_ByOwner):
         name = holder_fact(call.arguments["tokenId"])
         holder = check_account(call.arguments["to"], f"new {name}")
         check_no_contract_of_ours(record, holder, f"new {name}")
-        if call.arguments["from"] != before[name]:
+        if call.arguments["from"] != forms.address(before, name):
             expected = f"{before[name]}, as `from`"
             raise ConfigurationError(name, expected, call.arguments["from"])
         return {name: holder}
@@ -120,6 +131,7 @@ class _OpenUpdates(_ByOwner):
         return {ADDRESS_UPDATES: _open_or_closed(_ask(state, call, "httpAddressUpdatesOpen"))}
 
     def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
+        forms.choice(before, ADDRESS_UPDATES, *map(_open_or_closed, (True, False)))
         return {ADDRESS_UPDATES: _open_or_closed(call.arguments["open"])}
 
 
@@ -132,13 +144,18 @@ class _OfferOwnership(_ByOwner):
     def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
         new_owner = call.arguments["newOwner"]
         check_no_contract_of_ours(record, new_owner, "new owner")
-        if new_owner == before[OWNER]:
+        owner = forms.address(before, OWNER)
+        forms.address_or_none(before, PENDING_OWNER)
+        if new_owner == owner:
             raise ConfigurationError("new owner", "another account", f"the owner {new_owner}")
-        return {OWNER: before[OWNER], PENDING_OWNER: _account_or_none(new_owner)}
+        return {OWNER: owner, PENDING_OWNER: _account_or_none(new_owner)}
 
 
 class _AcceptOwnership:
     """The account that ownership was offered to takes it."""
+
+    def role(self, call: Call) -> str:
+        return f"the account that {call.contract} is offered to"
 
     def senders(self, state: ContractState, call: Call) -> tuple[str, ...]:
         pending = to_checksum_address(_ask(state, call, "pendingOwner"))
@@ -150,7 +167,8 @@ class _AcceptOwnership:
         return _ownership(state, call)
 
     def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
-        return {OWNER: before[PENDING_OWNER], PENDING_OWNER: NONE}
+        forms.address(before, OWNER)
+        return {OWNER: forms.address(before, PENDING_OWNER), PENDING_OWNER: NONE}
 
 
 REGISTRY_EFFECTS: Final[Mapping[str, Effect]] = {
@@ -191,7 +209,7 @@ def _node(state: ContractState, call: Call, function: str, node_id: int) -> Any:
     """Ask about a node. Raises ConfigurationError if there is none of the id."""
     found = _asked(state, call, "ERC721NonexistentToken", function, node_id)
     if found is None:
-        got = f"none at {state.block}"
+        got = f"none at block {state.block}"
         raise ConfigurationError(f"node {node_id}", "a registered node", got)
     return found
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from eth_utils.address import to_checksum_address
+
+from chainkit.artifacts import releases
+from chainkit.calls.log_effects import ADMINISTRATOR_ROLE
 from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import hex0x, reference_as_json
 from chainkit.interface import printable, render
 from chainkit.proposal import AddressBook, Proposal, hashes, proposal_content
+from chainkit.safe import SafeTransaction
 
 if TYPE_CHECKING:
     from chainkit.proposal.standing import Standing
 
+_UPGRADE: Final = "upgradeToAndCall"
+_ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
 _HASH_LABELS: Final = {
     "grounds": "grounds",
     "domain": "domain hash",
@@ -38,22 +46,39 @@ def echo_proposal(proposal: Proposal, book: AddressBook) -> None:
     echo_fact("chain id", f"{content['chain_id']}, nonce {proposal.nonce}")
     if proposal.changes_safe:
         echo_fact("", "THIS CHANGES THE SAFE ITSELF: who owns it, or how many must sign")
-    echo_fact("reason", printable(grounds.reason))
-    echo_fact("expires", moment(grounds.expires))
-    for evidence in grounds.evidence:
-        echo_fact("evidence", f"sha256 {evidence.sha256} {printable(evidence.name)}")
     for number, call in enumerate(proposal.calls, start=1):
         label = "call" if len(proposal.calls) == 1 else f"call {number} of {len(proposal.calls)}"
-        echo_fact(label, f"{call.contract}.{call.function}")
+        echo_fact(label, f"{call.contract}.{call.function} at {call.target_address}")
         for name, value in call.arguments.items():
-            echo_fact(f"  {name}", _argument(value, book))
-    for line in grounds.difference:
-        echo_fact("changes", line)
-    echo_fact("", "left of -> is what its drafter read; 'council status' asks the chain")
+            echo_fact(f"  {name}", _argument(name, value, book))
+    if isinstance(proposal.transaction, SafeTransaction) and len(proposal.calls) > 1:
+        through = to_checksum_address(proposal.transaction.to)
+        echo_fact("through", f"a delegatecall of {book.described(through)}")
+    for name, value in grounds.after.items():
+        echo_fact("changes", _change(name, grounds.before[name], value, book))
+    for contract, address in grounds.runs.items():
+        echo_fact("while", f"{contract} runs the code at {address}")
+    echo_fact("reason", printable(grounds.reason))
+    for evidence in grounds.evidence:
+        echo_fact("evidence", f"sha256 {evidence.sha256} {printable(evidence.name)}")
+    echo_fact("expires", moment(grounds.expires))
     if proposal.fees:
         most = proposal.fees.gas * proposal.fees.max_fee_per_gas
         echo_fact("costs", f"at most {most} wei ({proposal.fees.gas} gas)")
     echo_hashes(proposal)
+
+
+def echo_unasked(proposal: Proposal) -> None:
+    """Print what nobody can know of a proposal without the chain."""
+    echo_fact(
+        "not checked",
+        "reason, evidence and the state before, with what follows from it, are its drafter's "
+        "words; 'chainkit council status' asks the chain",
+    )
+    for call in proposal.calls:
+        if call.function == _UPGRADE:
+            code = call.arguments["newImplementation"]
+            echo_fact("", f"nobody looked at the code at {code}: 'status' compares it")
 
 
 def echo_hashes(proposal: Proposal) -> None:
@@ -79,6 +104,11 @@ def echo_standing(standing: Standing, book: AddressBook) -> None:
         echo_fact(f"  {word}", book.described(owner))
     for caution in standing.cautions:
         echo_fact("caution", caution)
+    for call in standing.change.calls if standing.change else ():
+        if call.function == _UPGRADE:
+            release = releases(call.contract)[0].version
+            code = call.arguments["newImplementation"]
+            echo_fact("code", f"at {code} is {call.contract} of release {release}")
     for obstacle in standing.obstacles:
         echo_fact("in the way", obstacle)
 
@@ -107,7 +137,15 @@ def standing_json(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _argument(value: Any, book: AddressBook) -> str:
+def _argument(name: str, value: Any, book: AddressBook) -> str:
     """Write an argument whole: what an owner does not see, he does not sign for."""
+    if name == "role" and value == ADMINISTRATOR_ROLE:
+        return "DEFAULT_ADMIN_ROLE"
     text = render(value)
     return book.described(value) if isinstance(value, str) and value == text else text
+
+
+def _change(name: str, before: str, after: str, book: AddressBook) -> str:
+    # A fact that a call sets is shown though it stays: that it was so before is not known yet.
+    words = f"{before} -> {after}" if before != after else f"{after}, as before"
+    return f"{name}: {_ADDRESS.sub(lambda found: book.described(found[0]), words)}"

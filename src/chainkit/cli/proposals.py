@@ -14,13 +14,23 @@ from chainkit.cli.command import CompleteCommand
 from chainkit.cli.facts import echo_fact, shown_to_people
 from chainkit.cli.options import echo_json, json_option
 from chainkit.cli.proposal_options import Reading, proposal_argument, reading_options
-from chainkit.cli.proposal_output import echo_proposal, echo_signers, moment, proposal_json
+from chainkit.cli.proposal_output import (
+    echo_proposal,
+    echo_signers,
+    echo_unasked,
+    moment,
+    proposal_json,
+)
 from chainkit.cli.signers import SignerOptions, signature_option, signer_options
 from chainkit.errors import ConfigurationError
+from chainkit.files import write_new
 from chainkit.proposal import (
+    LONGEST_DAYS,
+    SECONDS_PER_DAY,
     AddressBook,
     Proposal,
     add_signature,
+    check_signer,
     collect,
     read_proposal,
     sign_proposal,
@@ -28,8 +38,12 @@ from chainkit.proposal import (
     write_proposal_file,
 )
 
-CONFIRMED_DIGITS: Final = 8
-"""Hex digits of the hash that a signer types: four bytes cannot be met by chance or by Enter."""
+CONFIRMED_DIGITS: Final = 16
+"""Hex digits of the hash that a signer types, so that nobody signs by Enter.
+
+They show that he looked, not that the hash is right: a drafter can make two proposals whose hashes
+begin alike, and only all 64 digits tell them apart.
+"""
 
 
 @click.command("show", cls=CompleteCommand)
@@ -54,6 +68,7 @@ def show(
         echo_json(proposal_json(reading.proposal))
         return
     echo_proposal(reading.proposal, reading.book)
+    echo_unasked(reading.proposal)
     echo_signers(reading.proposal.signatures, reading.book)
 
 
@@ -82,8 +97,9 @@ def sign(
 ) -> None:
     """Show a proposal, ask for the first digits of its hash, and sign it; no network is used.
 
-    The signature is added to FILE. Before you type the digits, compare the hash with another owner,
-    or with your device. No option skips the question; with --json it is asked on standard error.
+    The signature is added to FILE. Before you type the digits, compare the whole hash with another
+    owner, or with your device: who drafts can make two proposals whose hashes begin alike. No
+    option skips the question; with --json it is asked on standard error.
 
     \b
     Example:
@@ -92,13 +108,16 @@ def sign(
     """
     signing = SignerOptions.take(options)
     if signature is None and export_path is None:
-        signing.require("council sign")
+        signing.require("council sign", "--signature HEX|FILE", "--export FILE")
     reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
     proposal = reading.proposal
-    _refuse_expired(proposal)
+    _check_expiry(proposal)
+    for signer in proposal.signatures:
+        check_signer(signer, reading.council)
     with shown_to_people(as_json):
         # Who is asked must see what for, a script's user too.
         echo_proposal(proposal, reading.book)
+        echo_unasked(proposal)
     if export_path is not None:
         _write_new(export_path, json.dumps(typed_data(proposal), indent=2) + "\n")
         if as_json:
@@ -111,8 +130,11 @@ def sign(
         signed = add_signature(proposal, reading.council, signature)
     else:
         signed = sign_proposal(proposal, reading.council, signing.open(reading.council.chain_id))
-    write_proposal_file(proposal_path, signed, is_new=False)
     added = signed.signatures.keys() - proposal.signatures.keys()
+    # Another owner may have signed the same file while this one was asked.
+    latest = read_proposal(proposal_path, reading.record, reading.council, changes_safe)
+    signed = collect(latest, reading.council, [signed])
+    write_proposal_file(proposal_path, signed, is_new=False)
     _end(signed, added, reading.book, as_json)
 
 
@@ -180,11 +202,14 @@ def export(
     echo_fact("SafeTx hash", hash_)
 
 
-def _refuse_expired(proposal: Proposal) -> None:
-    now = int(time.time())
-    if now > proposal.grounds.expires:
-        got = f"one that expired {moment(proposal.grounds.expires)}"
+def _check_expiry(proposal: Proposal) -> None:
+    now, expires = int(time.time()), proposal.grounds.expires
+    if now > expires:
+        got = f"one that expired {moment(expires)}"
         raise ConfigurationError("proposal", f"one that may be signed on {moment(now)}", got)
+    if expires > now + (LONGEST_DAYS + 1) * SECONDS_PER_DAY:
+        expected = f"one that expires within {LONGEST_DAYS} days of {moment(now)}"
+        raise ConfigurationError("proposal", expected, f"one that expires {moment(expires)}")
 
 
 def _end(proposal: Proposal, signers: Collection[str], book: AddressBook, as_json: bool) -> None:
@@ -198,17 +223,14 @@ def _confirm(proposal: Proposal) -> None:
     """Ask for the hash: who presses Enter, or says yes to everything, signs nothing."""
     name = "SafeTx hash" if proposal.fees is None else "transaction's hash"
     question = (
-        f"\nTo sign, type the first {CONFIRMED_DIGITS} digits of the {name},"
-        "\nas another owner or your device shows it"
+        f"\nCompare all 64 digits of the {name} with another owner or your device."
+        f"\nTo sign, type the first {CONFIRMED_DIGITS} of them: "
     )
-    typed = click.prompt(question, default="", show_default=False, err=True).strip().lower()
-    if typed.removeprefix("0x") != proposal.hash.hex()[:CONFIRMED_DIGITS]:
+    # With the blank in the question: click itself writes it to standard output.
+    typed = click.prompt(question, default="", show_default=False, prompt_suffix="", err=True)
+    if typed.strip().lower().removeprefix("0x") != proposal.hash.hex()[:CONFIRMED_DIGITS]:
         raise ConfigurationError(name, f"its first {CONFIRMED_DIGITS} digits", "others")
 
 
 def _write_new(path: Path, text: str) -> None:
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise ConfigurationError(f"file {path}", "a new file", error.strerror) from error
+    write_new(path, text.encode(), f"file {path}")

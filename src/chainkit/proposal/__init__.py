@@ -23,12 +23,26 @@ from chainkit.proposal.file import (
     read_proposal,
     write_proposal_file,
 )
-from chainkit.proposal.grounds import Evidence, Grounds, split_trailer
+from chainkit.proposal.grounds import (
+    LONGEST_DAYS,
+    SECONDS_PER_DAY,
+    Evidence,
+    Grounds,
+    split_trailer,
+)
 from chainkit.proposal.plain import PlainTransaction
 from chainkit.proposal.proposal import Fees, Proposal
-from chainkit.proposal.signing import add_signature, collect, sign_proposal, typed_data
+from chainkit.proposal.signing import (
+    add_signature,
+    check_signer,
+    collect,
+    sign_proposal,
+    typed_data,
+)
 
 __all__ = [
+    "LONGEST_DAYS",
+    "SECONDS_PER_DAY",
     "AddressBook",
     "Council",
     "Evidence",
@@ -38,6 +52,7 @@ __all__ = [
     "Proposal",
     "SafeSettings",
     "add_signature",
+    "check_signer",
     "collect",
     "council_content",
     "hashes",

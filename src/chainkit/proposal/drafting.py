@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from chainkit.calls import Call, Change, read_change
 from chainkit.calls.effects import EFFECTS
@@ -14,13 +13,11 @@ from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError
 from chainkit.proposal.authority import read_authority
 from chainkit.proposal.council import Council
-from chainkit.proposal.grounds import Evidence, Grounds, check_reason
+from chainkit.proposal.grounds import SECONDS_PER_DAY, Evidence, Grounds, check_reason
 from chainkit.proposal.proposal import Fees, Proposal
 from chainkit.proposal.standing import running_code
 from chainkit.transactions import draft_transaction, estimate_gas
 from chainkit.types import BlockHeader
-
-SECONDS_PER_DAY: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,21 @@ MARK: Final = b"XIP-49/1"
 _EXPIRY_LENGTH: Final = 8
 TRAILER_LENGTH: Final = len(MARK) + _EXPIRY_LENGTH + HASH_LENGTH
 
+MOST_EVIDENCE: Final = 20
+"""Pieces of evidence of one proposal."""
+
+_NAME: Final = "[ -~]{1,100}"
+_EXPECTED_NAME: Final = "1 to 100 printable characters"
+
+LONGEST_DAYS: Final = 90
+"""From its draft until a proposal expires, at most."""
+SECONDS_PER_DAY: Final = 86_400
+
 LONGEST_REASON: Final = 200
 """Characters: a reason that nobody reads to its end is none."""
 
-_FACT: Final = "(?!.*->)[ -~]{0,4096}"
-_EXPECTED_FACT: Final = "printable text of at most 4096 characters, without an arrow"
-"""What was read before stands left of an arrow on the screen, and must not bring its own."""
+_FACT: Final = "[ -~]{0,4096}"
+_EXPECTED_FACT: Final = "printable text of at most 4096 characters"
 
 _FIELDS: Final = ("after", "before", "evidence", "expires", "reason", "runs")
 
@@ -90,10 +99,15 @@ class Grounds:
         """Read what ``content`` returned. Raises MalformedData that names the field."""
         fields = Record(content, subject, _FIELDS)
         evidence = [each.record("value", "name", "sha256") for each in fields.elements("evidence")]
+        if len(evidence) > MOST_EVIDENCE:
+            raise MalformedData(f"{subject}, evidence", f"at most {MOST_EVIDENCE}", len(evidence))
         grounds = cls(
             reason=check_reason(fields.text("reason")),
             evidence=tuple(
-                Evidence(each.text("name"), each.text("sha256", "[0-9a-f]{64}", "64 hex digits"))
+                Evidence(
+                    each.text("name", _NAME, _EXPECTED_NAME),
+                    each.text("sha256", "[0-9a-f]{64}", "64 hex digits"),
+                )
                 for each in evidence
             ),
             before=_facts(content["before"], f"{subject}, before"),

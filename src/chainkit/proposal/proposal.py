@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Final, Self
 
-from eth_utils.address import to_checksum_address
+from eth_utils.address import is_checksum_address, to_checksum_address
 
 from chainkit.calls import SAFE, Call, expected_change
 from chainkit.calls.effects import EFFECTS
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.parameters import SEQUENCED_LOGS
 from chainkit.proposal.council import Council
 from chainkit.proposal.grounds import Grounds
 from chainkit.proposal.plain import PlainTransaction
 from chainkit.safe import InnerCall, SafeTransaction, recover_owner
 from chainkit.signing import recover_signer
+
+
+MOST_CALLS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,9 @@ class Proposal:
             raise ConfigurationError("council file", expected, council.chain_id)
         if not calls:
             raise ConfigurationError("proposal", "at least one call", "none")
+        if len(calls) > MOST_CALLS:
+            expected = f"at most {MOST_CALLS} calls, which a person can read"
+            raise ConfigurationError("proposal", expected, f"{len(calls)} calls")
         if len({call.contract == SAFE for call in calls}) > 1:
             got = "calls of contracts beside them"
             raise ConfigurationError("proposal", "changes of the Safe itself alone", got)
@@ -127,6 +134,12 @@ def _check_promise(record: DeploymentRecord, calls: Sequence[Call], grounds: Gro
         wanted, got = after.get(name, "no such fact"), grounds.after.get(name, "nothing")
         if wanted != got:
             raise MalformedData(f"grounds, after, {name}", wanted, got)
+    proxies = {call.contract for call in calls}.intersection(SEQUENCED_LOGS)
+    for name in {*proxies, *grounds.runs}:
+        runs = grounds.runs.get(name, "nothing")
+        if name not in proxies or not is_checksum_address(runs):
+            expected = f"the address that each of {', '.join(sorted(proxies)) or 'no proxy'} runs"
+            raise MalformedData("grounds, runs", expected, f"{name}: {runs}")
 
 
 def _plain(

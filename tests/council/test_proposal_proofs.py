@@ -1,0 +1,163 @@
+"""What must be true before a proposal is drafted or sent, and after: each check alone holds it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from eth_account import Account
+
+from chainkit.errors import ConfigurationError, TransactionFailed, UndecodedState
+from chainkit.proposal import Proposal, SafeSettings, execution, standing
+from chainkit.proposal.simulation import simulate_proposal
+from chainkit.safe import InnerCall, known_contracts
+from chainkit.signing import KeySigner
+from chainkit.transactions import Receipt, SignedTransaction
+from support.chain import dev_address, dev_secret
+from support.command_line import run
+from support.desk import PAYER, Desk
+from support.offline import in_one_line, paper
+from support.proposals import SECRETS, proposed
+from support.trail import exec_calldata, safe_transaction
+
+
+def disabling(desk: Desk) -> Proposal:
+    call = desk.call("updateHealth", 100, False)
+    return desk.signed(desk.draft(call), [0, 1])
+
+
+def execute(desk: Desk, proposal: Proposal) -> Receipt:
+    stands = desk.standing(proposal)
+    prepared = execution.prepare(proposal, stands, desk.state(), dev_address(PAYER))
+    payer = KeySigner("key", dev_secret(PAYER))
+    signed = execution.sign_execution(prepared, desk.endpoint, payer)
+    return execution.execute(prepared, desk.endpoint, signed)
+
+
+def cheap(desk: Desk, data: bytes) -> bytes:
+    """Sign a transaction to the Safe that a block has after all that pay more."""
+    nonce = int(desk.chain.anvil.request("eth_getTransactionCount", dev_address(9), "latest"), 16)
+    fields = {"to": desk.council.account, "data": data, "gas": 1_000_000, "nonce": nonce}
+    fees = {"maxFeePerGas": 10**9, "maxPriorityFeePerGas": 0}
+    transaction = fields | fees | {"chainId": desk.record.chain_id}
+    return bytes(Account.sign_transaction(transaction, dev_secret(9)).raw_transaction)
+
+
+def with_receipt(monkeypatch: pytest.MonkeyPatch, change: Callable[[Receipt], Receipt]) -> None:
+    """Let the endpoint tell another receipt than the chain has."""
+    wait = execution.wait_for_receipt
+
+    def wait_and_change(*arguments: object) -> Receipt:
+        return change(wait(*arguments))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(execution, "wait_for_receipt", wait_and_change)
+
+
+def test_execute__receipt_without_the_safes_event__is_no_success(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_events(receipt: Receipt) -> Receipt:
+        safe = desk.council.account
+        return replace(receipt, logs=tuple(log for log in receipt.logs if log.address != safe))
+
+    with_receipt(monkeypatch, without_events)
+
+    with pytest.raises(TransactionFailed, match="ExecutionSuccess of 0x"):
+        execute(desk, disabling(desk))
+
+
+def test_execute__receipt_with_the_event_of_another_hash__is_no_success(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_another(receipt: Receipt) -> Receipt:
+        logs = (
+            log._replace(topics=(log.topics[0], b"\x07" * 32))
+            if log.address == desk.council.account and len(log.topics) == 2
+            else log
+            for log in receipt.logs
+        )
+        return replace(receipt, logs=tuple(logs))
+
+    with_receipt(monkeypatch, of_another)
+
+    with pytest.raises(TransactionFailed, match="ExecutionSuccess of 0x"):
+        execute(desk, disabling(desk))
+
+
+def test_execute__undone_in_the_same_block__is_no_success(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proposal = disabling(desk)
+    undo = desk.call("updateHealth", 100, True)
+    later = safe_transaction(desk, InnerCall(undo.target, undo.calldata), nonce=proposal.nonce + 1)
+    send = execution.send_transaction
+
+    def send_and_undo(endpoint: object, signed: SignedTransaction) -> None:
+        desk.chain.pause_mining()
+        send(desk.endpoint, signed)
+        desk.chain.send_raw(cheap(desk, exec_calldata(later)))
+        desk.chain.mine()
+
+    monkeypatch.setattr(execution, "send_transaction", send_and_undo)
+
+    with pytest.raises(TransactionFailed, match="node 100 status: expected disabled, got enabled"):
+        execute(desk, proposal)
+
+
+def test_simulate__contract_runs_code_that_nobody_knows__is_undecoded(desk: Desk) -> None:
+    implementation = desk.record.group_messages.implementation
+    assert implementation is not None
+    proposal = desk.draft(desk.call("pause", contract="GroupMessages"))
+    code = desk.endpoint.code(implementation.address, desk.endpoint.head().reference)
+    place = "0x" + implementation.address.hex()
+    desk.chain.anvil.request("anvil_setCode", place, "0x" + code.hex() + "00")
+    desk.chain.mine()
+
+    with pytest.raises(UndecodedState):
+        simulate_proposal(proposal, desk.state(), desk.record, desk.council)
+
+
+def test_sign__proposal_that_has_expired__is_refused(tmp_path: Path) -> None:
+    desk = paper(tmp_path, proposal=proposed(expires=int(time.time()) - 60))
+
+    outcome = desk.sign(*desk.keystore(SECRETS[0]))
+
+    assert outcome.code == 2
+    assert "got one that expired" in in_one_line(outcome.err)
+    assert "To sign" not in outcome.err
+
+
+def test_stand__safe_of_another_release_than_the_council_files__is_refused(desk: Desk) -> None:
+    multi_send = known_contracts()["MultiSendCallOnly", "1.5.0"].address
+    assert multi_send is not None
+    newer = replace(desk.council, safe=SafeSettings("1.5.0", multi_send))
+
+    with pytest.raises(ConfigurationError, match=r"1\.5\.0.*1\.4\.1"):
+        replace(desk, council=newer).standing(disabling(desk))
+
+
+def test_stand__safe_computes_another_hash__is_refused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "hash_by_contract", lambda *_: b"\x07" * 32)
+
+    with pytest.raises(ConfigurationError, match="SafeTx hash by"):
+        desk.standing(disabling(desk))
+
+
+def test_propose__slot_that_has_no_name__writes_no_file(desk: Desk) -> None:
+    implementation = desk.record.group_messages.implementation
+    assert implementation is not None
+    code = desk.endpoint.code(implementation.address, desk.endpoint.head().reference)
+    place = "0x" + implementation.address.hex()
+    desk.chain.anvil.request("anvil_setCode", place, "0x" + code.hex() + "00")
+    path = desk.folder / "pause.json"
+
+    outcome = run(
+        *("contracts", "pause", "GroupMessages", "--propose", path, "--reason", "a drill"),
+        *(*desk.rpc, *desk.files),
+    )
+
+    assert outcome.code == 2, outcome.out
+    assert not path.exists()

@@ -110,7 +110,8 @@ contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q $(PARALLEL)
 
 integration: setup  ## real anvil, databases and Spark
-	$(PYTEST) tests/jobs tests/indexer tests/e2e tests/council tests/verification -q -rs $(PARALLEL)
+	@# The demos take longest: begun first, they end long before the rest does.
+	$(PYTEST) tests/e2e tests/jobs tests/indexer tests/council tests/verification -q -rs $(PARALLEL)
 	python -m tools.gas_study --check
 
 fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its seed

@@ -22,6 +22,8 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # The heap is small, and no core is free for a collector that works beside the tests.
+        "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC",
     }
     level = logging.getLogger().level
     with spark_session("local[2]", settings) as session:

@@ -6,15 +6,17 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from chainkit.errors import ChainkitError, ConfigurationError, StoreError
 from chainkit_jobs.cluster import check_master, explain_workers
 from chainkit_jobs.environment import needed_distributions, pack_environment
+from chainkit_jobs.proof import prove_chain
 from chainkit_jobs.session import require_java
+from chainkit_jobs.sources import read_export
 from support.audit_exports import honest, write_scene
 from support.spark_cluster import (
     SPARK_HOME,
@@ -61,6 +63,9 @@ except ChainkitError as error:
     report["error"] = str(error)
 Path(sys.argv[2]).write_text(json.dumps(report))
 """
+
+# Each process has a deadline of its own; the first test starts most of them.
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -156,29 +161,26 @@ def test_reconcile__submitted_to_a_standalone_cluster__gives_the_same_bytes(
     assert "spark.local.dir" not in settings
 
 
-def about_workers(process_of: Any, chain: Path, tmp_path: Path) -> dict[str, Any]:
-    program, report = tmp_path / "about.py", tmp_path / "about.json"
-    program.write_text(ABOUT_WORKERS)
-    # One is lost in it.
-    copy = shutil.copytree(chain, tmp_path / "chain")
-    code, said = ended(process_of(program, copy, report))
-    assert code == 0, said
-    content: dict[str, Any] = json.loads(report.read_text())
-    return content
+def proof_here(spark: SparkSession, chain: Path) -> str:
+    export = read_export(chain, "chain")
+    trusted = bytes.fromhex(export.manifest.to_block_hash.removeprefix("0x"))
+    return repr(prove_chain(spark, export, trusted))
 
 
 def test_workers__submitted__run_the_shipped_python_and_prove_alike(
-    scene: list[str], cluster: Cluster, environment: Path, tmp_path: Path
+    scene: list[str], cluster: Cluster, environment: Path, spark: SparkSession, tmp_path: Path
 ) -> None:
     driver = Driver(tmp_path / "driver")
+    program, told = tmp_path / "about.py", tmp_path / "about.json"
+    program.write_text(ABOUT_WORKERS)
     chain = Path(scene[scene.index("--chain") + 1])
+    # The program removes it.
+    copy = shutil.copytree(chain, tmp_path / "chain")
 
-    report = about_workers(
-        lambda *arguments: driver.submitted(cluster.master_url, environment, *arguments),
-        chain,
-        tmp_path,
-    )
+    code, said = ended(driver.submitted(cluster.master_url, environment, program, copy, told))
 
+    assert code == 0, said
+    report = json.loads(told.read_text())
     assert len(report["workers"]) == 2
     for prefix, own, arrow, is_without_ape in report["workers"]:
         assert Path(prefix).name == "environment"
@@ -188,11 +190,9 @@ def test_workers__submitted__run_the_shipped_python_and_prove_alike(
         assert is_without_ape
     assert report["error"].startswith(
         "workers: expected every folder at the same path on all workers (shared storage), got none "
-        f"at file://{tmp_path / 'chain'}/"
+        f"at file://{copy}/"
     )
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    assert report["proof"] == about_workers(Driver(alone / "driver").plain, chain, alone)["proof"]
+    assert report["proof"] == proof_here(spark, chain)
 
 
 def test_reconcile__a_worker_lost_midway__gives_the_same_bytes(

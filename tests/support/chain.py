@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -134,7 +136,22 @@ class Deployment:
 
 @pytest.fixture(scope="session")
 def local_deployment(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
-    path = tmp_path_factory.mktemp("deployment") / "record.json"
+    """What one worker of a run deploys, for all of them: its compiler takes longest."""
+    base = tmp_path_factory.getbasetemp()
+    # Each worker has its own folder in that of the run; without workers, the folder is the run's.
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    path = folder / "local-deployment.json"
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            partial = path.with_suffix(".partial")
+            partial.write_text(json.dumps(asdict(_deployed(tmp_path_factory.mktemp("deployment")))))
+            partial.rename(path)
+    return Deployment(**json.loads(path.read_text()))
+
+
+def _deployed(folder: Path) -> Deployment:
+    path = folder / "record.json"
     with Anvil() as anvil:
         deploy(anvil.url, path)
         read_deployment_record(path)

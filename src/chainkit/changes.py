@@ -15,6 +15,7 @@ from chainkit.chain import Endpoint
 from chainkit.contract_state import ContractState
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import AccessRefused, ConfigurationError, RefusedRequest, TransactionFailed
+from chainkit.ether import MAX_COST
 from chainkit.interface import shipped_interface
 from chainkit.signatures import keccak256
 from chainkit.signing import Signer, sign_transaction
@@ -118,11 +119,16 @@ def plan_again(
 
 
 def sign_change(
-    endpoint: Endpoint, record: DeploymentRecord, plan: Plan, signer: Signer
+    endpoint: Endpoint,
+    record: DeploymentRecord,
+    plan: Plan,
+    signer: Signer,
+    max_cost: int = MAX_COST,
 ) -> SignedTransaction:
-    """Sign a plan of one call, which was made for the signer's account."""
+    """Sign a plan of one call, which was made for the signer's account. Raises as ``sign_call``."""
     ((call,), (gas,)) = plan.calls, plan.gas
-    return sign_call(endpoint, signer, record.chain_id, call.target, call.calldata, gas)
+    to, data = call.target, call.calldata
+    return sign_call(endpoint, signer, record.chain_id, to, data, gas, max_cost)
 
 
 def sign_call(
@@ -132,13 +138,14 @@ def sign_call(
     to: bytes | None,
     calldata: bytes,
     gas: int,
+    max_cost: int = MAX_COST,
 ) -> SignedTransaction:
     """Sign a call without value with the signer's next nonce, and prove that this was signed.
 
-    ``to`` is None to deploy a contract; ``gas`` is the estimate. Raises as ``draft_transaction``,
-    and InvalidSignature where the signer signed anything else.
+    ``to`` is None to deploy a contract; ``gas`` is the estimate, ``max_cost`` wei. Raises as
+    ``draft_transaction``, and InvalidSignature where the signer signed anything else.
     """
-    fields = draft_transaction(endpoint, signer.address, chain_id, to, calldata, gas)
+    fields = draft_transaction(endpoint, signer.address, chain_id, to, calldata, gas, max_cost)
     raw = sign_transaction(signer, fields)
     return SignedTransaction(raw, keccak256(raw))
 

@@ -18,6 +18,7 @@ from eth_utils.address import to_checksum_address
 
 from chainkit.errors import ConfigurationError
 from chainkit.fields import Fields, read_json
+from chainkit.files import replace_file
 from chainkit.parameters import SEQUENCED_LOGS, Parameters, PayloadBounds
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
 
@@ -117,17 +118,13 @@ def read_deployment_record(path: Path) -> DeploymentRecord:
 def replace_implementation(path: Path, name: str, implementation: DeployedContract) -> None:
     """Write into a record what a proxy runs since its upgrade, in one step; the rest stays.
 
-    Raises ConfigurationError where the file is no record, or cannot be written.
+    Raises ConfigurationError where the file is no record, is a link, or cannot be written.
     """
     content = read_json(path, record_subject(path))
     parse_deployment_record(content, record_subject(path))
     content["contracts"][name]["implementation"] = implementation_content(implementation)
-    draft = path.with_name(f"{path.name}.upgraded")
-    try:
-        draft.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        raise ConfigurationError(record_subject(path), "a writable file", error.strerror) from error
+    text = json.dumps(content, indent=2, sort_keys=True) + "\n"
+    replace_file(path, text.encode(), record_subject(path))
 
 
 def implementation_content(implementation: DeployedContract) -> dict[str, Any]:

@@ -6,23 +6,75 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from chainkit.errors import ConfigurationError
+from chainkit.files import read_regular
 
 Value = TypeVar("Value")
 Default = TypeVar("Default")
 Arguments = ParamSpec("Arguments")
 
+LARGEST_JSON: Final = 2**26
+"""Bytes of a file."""
+DEEPEST_JSON: Final = 32
+"""Lists and objects within each other; no file of this package has a third of them."""
+MOST_FAULTS: Final = 20
+"""Faults that one error tells: nobody mends more of them at once."""
+_SHOWN: Final = 200
+"""Characters of a wrong value that an error repeats."""
+
 
 def read_json(path: Path, subject: str) -> Any:
-    """Return the JSON of a file. Raises ConfigurationError about ``subject`` if there is none."""
+    """Return the JSON of a regular file, which has no field of an object twice.
+
+    Raises ConfigurationError about ``subject`` if there is none.
+    """
+    data = read_regular(path, subject, LARGEST_JSON)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigurationError(subject, "a readable file", error.strerror) from error
+        content = json.loads(data.decode("utf-8"), object_pairs_hook=_object)
+    except _FieldTwice as error:
+        got = f"{error.name[:_SHOWN]!a} twice"
+        raise ConfigurationError(subject, "fields that stand there once", got) from None
+    except RecursionError:
+        raise _too_deep(subject) from None
     except ValueError as error:
         raise ConfigurationError(subject, "JSON", error) from error
+    _check_depth(content, subject)
+    return content
+
+
+class _FieldTwice(Exception):
+    """A reader sees one of two equal names, and a program takes the other."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _FieldTwice(name)
+        found[name] = value
+    return found
+
+
+def _check_depth(content: Any, subject: str) -> None:
+    """Keep values shallow enough for whatever is done with them, such as their repr in an error."""
+    level = [content] if isinstance(content, dict | list) else []
+    for _ in range(DEEPEST_JSON):
+        lists = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [inner for each in lists for inner in each if isinstance(inner, dict | list)]
+        if not level:
+            return
+    raise _too_deep(subject)
+
+
+def _too_deep(subject: str) -> ConfigurationError:
+    expected = f"JSON of up to {DEEPEST_JSON} lists and objects within each other"
+    return ConfigurationError(subject, expected, "more")
 
 
 class Fields:
@@ -46,7 +98,9 @@ class Fields:
 
     def path(self, name: str) -> str:
         """Return where a field stands within the whole record."""
-        return f"{self._path}.{name}" if self._path else name
+        # The name may be the file's own, and a terminal shows where it stands.
+        shown = _cut(ascii(name)[1:-1])
+        return f"{self._path}.{shown}" if self._path else shown
 
     def names(self) -> list[str]:
         """Return the names of all fields, in the order of the file."""
@@ -78,7 +132,7 @@ class Fields:
         is_integer = isinstance(value, int) and not isinstance(value, bool)
         if not is_integer or value < 0 or (maximum is not None and value > maximum):
             expected = "an integer from 0" + ("" if maximum is None else f" to {maximum}")
-            raise ConfigurationError(self._subject, expected, repr(value), path)
+            raise ConfigurationError(self._subject, expected, _shown(value), path)
         return int(value)
 
     def bytes(self, name: str, length: int) -> bytes:
@@ -86,7 +140,7 @@ class Fields:
         expected = f"0x and {2 * length} hex digits"
         value, path = self._get(name, expected)
         if not isinstance(value, str) or not re.fullmatch(f"0x[0-9a-fA-F]{{{2 * length}}}", value):
-            raise ConfigurationError(self._subject, expected, repr(value), path)
+            raise ConfigurationError(self._subject, expected, _shown(value), path)
         return bytes.fromhex(value[2:])
 
     def matching(self, name: str, pattern: re.Pattern[str], expected: str) -> re.Match[str]:
@@ -94,7 +148,7 @@ class Fields:
         value, path = self._get(name, expected)
         match = pattern.fullmatch(value) if isinstance(value, str) else None
         if match is None:
-            raise ConfigurationError(self._subject, expected, repr(value), path)
+            raise ConfigurationError(self._subject, expected, _shown(value), path)
         return match
 
 
@@ -121,19 +175,37 @@ class Faults:
         try:
             return read(*arguments, **options)
         except ConfigurationError as error:
-            self._errors.append(error)
+            self._note(error)
             return otherwise
 
     def add(self, expected: object, got: object, path: str) -> None:
         """Note a fault that no reading shows, such as two fields that contradict each other."""
-        self._errors.append(ConfigurationError(self.subject, expected, got, path))
+        self._note(ConfigurationError(self.subject, expected, got, path))
+
+    def _note(self, error: ConfigurationError) -> None:
+        got, place = _cut(str(error.got)), _cut(error.place)
+        self._errors.append(ConfigurationError(error.subject, error.expected, got, place))
 
     def raise_all(self) -> None:
-        """Raise ConfigurationError with all that was noted, or return where nothing was."""
+        """Raise ConfigurationError with what was noted, or return where nothing was.
+
+        Of more than MOST_FAULTS it tells the first ones, and how many the others are.
+        """
         if len(self._errors) == 1:
             raise self._errors[0]
-        if self._errors:
-            expected = "; ".join(f"{error.place} {error.expected}" for error in self._errors)
-            got = "; ".join(f"{error.place} {error.got}" for error in self._errors)
-            place = ", ".join(error.place for error in self._errors)
-            raise ConfigurationError(self.subject, expected, got, place)
+        if not self._errors:
+            return
+        told, others = self._errors[:MOST_FAULTS], len(self._errors) - MOST_FAULTS
+        expected = "; ".join(f"{error.place} {error.expected}" for error in told)
+        got = "; ".join(f"{error.place} {error.got}" for error in told)
+        place = ", ".join(error.place for error in told)
+        more = f", and {others} more" if others > 0 else ""
+        raise ConfigurationError(self.subject, expected, got, place + more)
+
+
+def _shown(value: Any) -> str:
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -80,9 +80,14 @@ class ContractInterface:
         return dict(zip(names, _types(entry["inputs"]), strict=True))
 
     def encode(self, function: str, *arguments: Any) -> bytes:
-        """Return the calldata of a call."""
-        entry = self._functions[function]
-        return self.selector(function) + _CODEC.encode(_types(entry["inputs"]), arguments)
+        """Return the calldata of a call. Raises MalformedData for text that is no UTF-8."""
+        types = _types(self._functions[function]["inputs"])
+        try:
+            return self.selector(function) + _CODEC.encode(types, arguments)
+        except UnicodeEncodeError as error:
+            # What decodes tolerantly keeps such bytes, which have no text to be encoded from.
+            subject = f"arguments of {function}"
+            raise MalformedData(subject, "text in UTF-8", "text that is no UTF-8") from error
 
     def arguments(self, function: str, calldata: bytes) -> dict[str, Any]:
         """Return the arguments by name that calldata of a function holds.

@@ -9,14 +9,20 @@ from typing import Any, Final
 from chainkit.chain import Endpoint, parse_bytes, parse_integer, parse_log
 from chainkit.errors import (
     ChainError,
+    ConfigurationError,
     RefusedRequest,
     RetryableChainError,
     TransactionFailed,
 )
+from chainkit.ether import MAX_COST, ether_words
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockHeader, BlockReference, Log
 
 RECEIPT_TIMEOUT_SECONDS: Final = 120.0
 """How long a sent transaction is waited for."""
+
+_BASE_FEES_PER_TIP: Final = 3
+_USUAL_TIP: Final = 100 * 10**9
+"""Wei per gas: up to here a tip is believed, however low the base fee is."""
 
 _POLL_SECONDS: Final = 0.25
 
@@ -110,16 +116,26 @@ def transaction_count(endpoint: Endpoint, sender: str) -> int:
 
 
 def draft_transaction(
-    endpoint: Endpoint, sender: str, chain_id: int, to: bytes | None, calldata: bytes, gas: int
+    endpoint: Endpoint,
+    sender: str,
+    chain_id: int,
+    to: bytes | None,
+    calldata: bytes,
+    gas: int,
+    max_cost: int = MAX_COST,
 ) -> dict[str, Any]:
     """Return an EIP-1559 call for a signer, by Ethereum's names; ``to`` and ``data`` are bytes.
 
     It has the sender's next nonce and today's fees, and ``to`` only unless that is None. ``gas`` is
     the estimate; a quarter is added. Raises RefusedRequest where transactions of the sender still
-    wait: a new one would replace one of them, or hang behind it.
+    wait: a new one would replace one of them, or hang behind it; and where the endpoint asks for a
+    tip that no chain takes. Raises ConfigurationError where it could cost more than ``max_cost``
+    wei.
     """
     nonce = next_nonce(endpoint, sender)
     tip, maximum = _fees(endpoint)
+    gas += gas // 4
+    check_cost(gas * maximum, max_cost)
     return {
         "type": 2,
         "chainId": chain_id,
@@ -127,10 +143,21 @@ def draft_transaction(
         **({} if to is None else {"to": to}),
         "value": 0,
         "data": calldata,
-        "gas": gas + gas // 4,
+        "gas": gas,
         "maxPriorityFeePerGas": tip,
         "maxFeePerGas": maximum,
     }
+
+
+def check_cost(cost: int, max_cost: int) -> None:
+    """Raise ConfigurationError where what a transaction could cost is above a limit, in wei.
+
+    Gas and fees are the endpoint's word, and one that builds blocks earns what it asks for.
+    """
+    if cost > max_cost:
+        expected = f"at most {ether_words(max_cost)}"
+        place = "--max-cost ETHER allows more"
+        raise ConfigurationError("cost of the transaction", expected, ether_words(cost), place)
 
 
 def send_transaction(endpoint: Endpoint, signed: SignedTransaction) -> None:
@@ -187,6 +214,11 @@ def _fees(endpoint: Endpoint) -> tuple[int, int]:
     tip = _quantity(endpoint, "eth_maxPriorityFeePerGas")
     history = endpoint.request("eth_feeHistory", "0x1", "latest", [])
     base = endpoint.parsed("eth_feeHistory", _next_base_fee, history)
+    most = max(_BASE_FEES_PER_TIP * base, _USUAL_TIP)
+    if tip > most:
+        # The base fee is burnt; the tip is what whoever builds the block, and names it, is paid.
+        expected = f"at most {most:,} wei per gas, at a base fee of {base:,}"
+        raise RefusedRequest("tip that the endpoint asks for", expected, f"{tip:,}")
     return tip, 2 * base + tip
 
 

@@ -7,6 +7,7 @@ written by the old code must mean the same to the new one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from chainkit.changes import sign_call
 from chainkit.contract_state import INITIALIZABLE_SLOT, ContractState
 from chainkit.deployment import DeployedContract, DeploymentRecord
 from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
+from chainkit.ether import MAX_COST
 from chainkit.implementation import (
     check_implementation,
     implementation_code,
@@ -37,6 +39,7 @@ from chainkit.storage_layout import StorageChange, compare_storage
 from chainkit.transactions import (
     RECEIPT_TIMEOUT_SECONDS,
     Receipt,
+    SignedTransaction,
     estimate_gas,
     send_transaction,
     wait_for_receipt,
@@ -48,6 +51,9 @@ from chainkit.upgrade_simulation import (
     simulate_upgrade,
     upgrade_calldata,
 )
+
+Announce = Callable[[SignedTransaction], None]
+"""Tells a person of a transaction that is about to be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +200,20 @@ def deploy_implementation(
     name: str,
     signer: Signer,
     timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS,
+    max_cost: int = MAX_COST,
+    announce: Announce = lambda _: None,
 ) -> DeployedContract:
     """Deploy this package's implementation for a log; any account can, it gets no power by it.
 
-    Raises TransactionFailed where it reverted or is not mined in time, or other code stands there.
+    ``announce`` is told of what is about to be sent. Raises ConfigurationError where it could cost
+    more than ``max_cost`` wei, and TransactionFailed where it reverted or is not mined in time, or
+    other code stands there.
     """
     sequence = to_checksum_address(record.originator_sequence.address)
     data = creation_code(name) + encode(["address"], [sequence])
     gas = estimate_gas(endpoint, None, data, signer.address, endpoint.head().reference)
-    signed = sign_call(endpoint, signer, record.chain_id, None, data, gas)
+    signed = sign_call(endpoint, signer, record.chain_id, None, data, gas, max_cost)
+    announce(signed)
     send_transaction(endpoint, signed)
     receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
     if not receipt.succeeded:
@@ -224,15 +235,21 @@ def execute_upgrade(
     plan: UpgradePlan,
     signer: Signer,
     timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS,
+    max_cost: int = MAX_COST,
+    announce: Announce = lambda _: None,
 ) -> Receipt:
     """Send a plan's upgrade and prove from the chain that it changed the code and nothing else.
 
-    Raises TransactionFailed where the transaction reverted or is not mined in time, where the proxy
-    runs another implementation afterwards, or where what an upgrade must leave is another.
+    ``announce`` is told of what is about to be sent. Raises ConfigurationError where it could cost
+    more than ``max_cost`` wei, and TransactionFailed where the transaction reverted or is not mined
+    in time, where the proxy runs another implementation afterwards, or where what an upgrade must
+    leave is another.
     """
     check_administrator(plan, signer)
     assert plan.implementation and plan.calldata and plan.gas, "an implementation is deployed"
-    signed = sign_call(endpoint, signer, record.chain_id, plan.proxy, plan.calldata, plan.gas)
+    to, data, gas = plan.proxy, plan.calldata, plan.gas
+    signed = sign_call(endpoint, signer, record.chain_id, to, data, gas, max_cost)
+    announce(signed)
     send_transaction(endpoint, signed)
     receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
     place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"

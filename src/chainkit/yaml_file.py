@@ -12,10 +12,13 @@ from typing import Any, Final
 import yaml
 
 from chainkit.errors import ConfigurationError
+from chainkit.files import read_regular
 from chainkit.interface import printable
 
 LARGEST_FILE_BYTES: Final = 2**20
 """Room for some thousand entries; a file of more is none that a person wrote."""
+_SHOWN: Final = 200
+"""Characters that an error repeats: a name in the file may be as long as the file."""
 
 
 def read_yaml(path: Path, subject: str) -> Any:
@@ -30,10 +33,10 @@ def read_yaml(path: Path, subject: str) -> Any:
         return yaml.load(text, Loader=_TextLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        got = printable(error.problem or "none")
+        got = printable((error.problem or "none")[:_SHOWN])
         raise ConfigurationError(subject, "YAML", got, f"line {line}") from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        raise ConfigurationError(subject, "YAML", printable(str(error))) from error
+        raise ConfigurationError(subject, "YAML", printable(str(error)[:_SHOWN])) from error
     except RecursionError:
         raise ConfigurationError(subject, "YAML", "lists within lists, too deep") from None
 
@@ -60,13 +63,7 @@ class _TextLoader(yaml.BaseLoader):
 
 
 def _text(path: Path, subject: str) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigurationError(subject, "a readable file", error.strerror) from error
-    if len(content) > LARGEST_FILE_BYTES:
-        raise ConfigurationError(subject, f"at most {LARGEST_FILE_BYTES} bytes", "more")
+    content = read_regular(path, subject, LARGEST_FILE_BYTES)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

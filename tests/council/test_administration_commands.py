@@ -165,11 +165,11 @@ def test_dry_run__of_one_log__shows_it_and_sends_nothing(
     assert traces(local_chain) == before
 
 
-def test_dry_run__of_both_logs__is_two_calls_for_one_proposal(local_chain: LocalChain) -> None:
+def test_dry_run__of_both_logs__is_two_calls_one_by_one(local_chain: LocalChain) -> None:
     told = contracts(local_chain, "pause", "all")
     content = contracts(local_chain, "pause", "all", "--json").content
 
-    assert told.out.endswith("add --propose FILE to draft one proposal of all calls\n")
+    assert told.out.endswith("makes one call at a time: draft or send each by itself\n")
     assert [call["contract"] for call in content["calls"]] == [NAME, "IdentityUpdates"]
     assert content["difference"] == [
         "GroupMessages paused: no -> yes",
@@ -245,7 +245,7 @@ def test_broadcast__both_logs__is_refused_before_a_password_is_asked(
     outcome = contracts(local_chain, "pause", "all", *administrator)
 
     assert outcome.code == 2
-    assert "expected one call, got 2 calls: use --propose FILE" in outcome.err
+    assert "got 2 calls: an account with a key makes one call at a time" in outcome.err
     assert traces(local_chain) == before
 
 

@@ -82,7 +82,8 @@ def test_propose__by_a_safe_that_is_no_administrator__writes_nothing(desk: Desk)
     refused = propose(desk, "pause", "GroupMessages")
 
     assert refused.code == 2
-    assert f"sender of pause: expected {dev_address(1)}, got {safe_of(desk)}" in refused.err
+    administrator = f"an administrator of GroupMessages ({dev_address(1)})"
+    assert f"expected {administrator}, got {safe_of(desk)}, which has no such role" in refused.err
     assert not (desk.folder / "proposal.json").exists()
 
 

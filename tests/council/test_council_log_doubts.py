@@ -19,6 +19,8 @@ from support.desk import Desk
 from support.trail import HidingEndpoint, executed, next_block, run_log, sent, trail_of
 
 _SUCCESS = keccak(text="ExecutionSuccess(bytes32,uint256)")
+_NONCE_SLOT = 5
+"""Where a Safe keeps its nonce."""
 _HEALTH = keccak(text="NodeHealthUpdated(address,uint256,bool)")
 
 
@@ -88,6 +90,20 @@ def test_read__execution_is_hidden__warns_by_the_safes_nonce(desk: Desk) -> None
         "the Safe's nonce counts 2 executions in these blocks, its events 1:"
         " some are hidden, or other code has spoken for it",
     )
+
+
+def test_log__nonce_rewritten_beyond_any__warns_and_ends(desk: Desk) -> None:
+    first = next_block(desk)
+    act(desk, pause(desk))
+    place = ("0x" + desk.council.account.hex(), f"0x{_NONCE_SLOT:064x}")
+    desk.chain.anvil.request("anvil_setStorageAt", *place, f"0x{2**255:064x}")
+    desk.chain.mine()
+
+    content = trail_of(desk, first)
+
+    (entry,) = content["transactions"]
+    assert entry["acts"][0]["nonce"] == 0
+    assert any(f"the Safe's nonce is {2**255}" in warning for warning in content["warnings"])
 
 
 def test_read__reorg_meanwhile__is_refused(desk: Desk) -> None:

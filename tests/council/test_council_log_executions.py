@@ -11,6 +11,7 @@ from chainkit.signing import KeySigner
 from localnet.accounts import COUNCIL
 from support.chain import LocalChain, dev_address, dev_secret
 from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, safe_desk
+from support.hostile_text import add_node_without_utf_8
 from support.proposal_commands import with_node
 from support.trail import (
     RELAY,
@@ -148,6 +149,36 @@ def test_log__code_that_the_safe_ran_rewrote_its_nonce__warns_and_still_reads_al
         ]
         for nonce in (0, 1)
     ]
+
+
+def test_log__text_that_is_no_utf_8__is_told_and_stops_nothing(desk: Desk) -> None:
+    first = next_block(desk)
+    data = add_node_without_utf_8()
+    send_execution(desk, safe_transaction(desk, InnerCall(desk.record.node_registry.address, data)))
+
+    content = trail_of(desk, first)
+
+    ((call,),) = [act["calls"] for entry in content["transactions"] for act in entry["acts"]]
+    assert (call["function"], call["calldata"]) == (None, "0x" + data.hex())
+    assert call["remark"].endswith("text that is no UTF-8")
+    assert r"https://node.example/\udcff" in flat(run_log(desk, "--from-block", first))
+
+
+def test_log__trailer_of_an_honest_proposal_behind_another_call__lends_no_reason(
+    desk: Desk, tmp_path: Path
+) -> None:
+    first = next_block(desk)
+    honest = proposed(desk, disable(desk))
+    write_proposal_file(tmp_path / "honest.json", honest, is_new=True)
+    take_over = desk.call("transferOwnership", dev_address(2))
+    data = take_over.calldata + honest.grounds.trailer
+    send_execution(desk, safe_transaction(desk, InnerCall(take_over.target, data)))
+
+    outcome = run_log(desk, "--from-block", first, "--proposals", tmp_path)
+
+    assert "NodeRegistry.transferOwnership" in outcome.out
+    assert REASON not in flat(outcome)
+    assert "it bears the grounds of another proposal" in flat(outcome)
 
 
 def test_log__owner_approved_on_the_chain__is_a_signer_only_with_his_transaction(

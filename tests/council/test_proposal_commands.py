@@ -60,7 +60,7 @@ def test_whole_round__plain_account__signs_the_transaction_itself(
     with_node(local_chain)
     desk = plain_desk(local_chain, tmp_path)
     assert propose(desk).code == 0
-    typed = hash_of(proposal_path(desk))[2:10]
+    typed = hash_of(proposal_path(desk))[2:18]
     keystore = desk.keystore(COUNCIL)
 
     signed = run("council", "sign", proposal_path(desk), *desk.files, *keystore, typed=typed)
@@ -222,6 +222,20 @@ def test_status__module_enabled_past_the_owners__is_a_caution(desk: Desk) -> Non
     outcome = run("council", "status", proposal_path(desk), *desk.rpc, *desk.files)
 
     assert f"module {dev_address(2)} acts without any owner" in " ".join(outcome.out.split())
+
+
+def test_propose__module_enabled__is_a_caution_there_too(desk: Desk) -> None:
+    enable = keccak256(b"enableModule(address)")[:4] + encode(["address"], [dev_address(2)])
+    send_as_safe(desk, desk.council.account, enable)
+    words = f"module {dev_address(2)} acts without any owner"
+
+    shown = propose(desk)
+    proposal_path(desk).unlink()
+    for_a_script = propose(desk, CALLS, "--json")
+
+    assert words in " ".join(shown.out.split())
+    assert words in " ".join(for_a_script.err.split())
+    assert for_a_script.content == {"proposal": str(proposal_path(desk))}
 
 
 def test_init__safe__writes_its_owners(desk: Desk, tmp_path: Path) -> None:

@@ -113,7 +113,8 @@ def test_execute__nonce_used_by_another__is_refused(desk: Desk) -> None:
     executed(desk, desk.signed(desk.draft(desk.call("setHttpAddressUpdatesOpen", True)), [1, 2]))
 
     with pytest.raises(
-        ConfigurationError, match="nonce 0 is used already: the account's next is 1"
+        ConfigurationError,
+        match="nonce 0 is used already: another transaction was executed in block",
     ):
         executed(desk, signed)
 

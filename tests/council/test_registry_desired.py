@@ -108,7 +108,7 @@ def test_plan__everything_at_once__is_shown_in_order_and_not_sent(
     assert "warning: node 200 is enabled and not in the file" in outcome.err
     assert [call["function"] for call in as_json["calls"]] == functions
     assert (sent.code, as_json["sent"]) == (2, False)
-    assert "3 calls: use --propose FILE" in sent.err
+    assert "3 calls: an account with a key makes one call at a time" in sent.err
     assert standing(chain) == before
 
 

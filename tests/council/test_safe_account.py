@@ -53,6 +53,10 @@ def set_code(chain: SafeChain, address: bytes, code: bytes) -> None:
     chain.anvil.request("anvil_setCode", "0x" + address.hex(), "0x" + code.hex())
 
 
+def safe_of_a_stranger(safe: SafeOnChain) -> bytes:
+    return safe.chain.safe(safe.version, 1, 1).address
+
+
 @pytest.mark.parametrize("singleton", ["Safe", "SafeL2"])
 @pytest.mark.parametrize(("count", "threshold"), [(1, 1), (3, 2), (5, 3)])
 def test_read__a_safe_of_its_owners_alone__shows_all_of_it(
@@ -129,7 +133,7 @@ def test_read__guard_handler_and_module_guard__are_cautions(safe: SafeOnChain) -
     assert account.cautions == (
         f"guard {guard} may refuse transactions",
         f"module guard {module_guard} may refuse those of modules",
-        f"fallback handler {handler} is of unknown code",
+        f"fallback handler {handler} has no known handler's code",
     )
 
 
@@ -149,6 +153,21 @@ def test_slots__written_by_the_safes_own_setters__are_those_that_are_read(
     assert account.guard == to_checksum_address(guard)
     assert account.module_guard == (None if safe.version == "1.4.1" else account.guard)
     assert account.fallback_handler == to_checksum_address(COUNTER)
+
+
+@pytest.mark.parametrize("name", ["SafeProxy", "SafeL2", "MultiSendCallOnly"])
+def test_read__fallback_handler_is_a_known_contract_of_another_kind__is_a_caution(
+    safe: SafeOnChain, name: str
+) -> None:
+    # Anybody's Safe answers for this one what its owner wants, also about signatures.
+    known = KNOWN[name, safe.version].address or safe_of_a_stranger(safe)
+    store(safe, FALLBACK_HANDLER_SLOT, int.from_bytes(known, "big"))
+
+    account = safe.read()
+
+    handler = to_checksum_address(known)
+    assert (account.fallback_handler, account.known_handler) == (handler, None)
+    assert account.cautions == (f"fallback handler {handler} has no known handler's code",)
 
 
 def test_read__no_fallback_handler__is_no_caution(safe: SafeOnChain) -> None:

@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from chainkit import __version__
-from chainkit.cli.main import SECTIONS, chainkit, main
-from chainkit.errors import ChainkitError, ConfigurationError
+from chainkit.cli.main import SECTIONS, chainkit
 
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
 HEAVY = ["ape", "pyarrow", "pyspark", "sqlalchemy"]
@@ -185,39 +184,6 @@ def test_run__command_whose_packages_are_missing__names_the_extra(
     assert f"pip install 'chainkit[{extra}]'" in result.output
 
 
-@pytest.mark.parametrize("error", [ChainkitError, ConfigurationError])
-def test_run__expected_error__is_one_sentence_on_stderr_and_exits_2(
-    error: type[ChainkitError],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def fail(**_: object) -> None:
-        raise error("chain id", 31337, 1, "endpoint")
-
-    monkeypatch.setattr("chainkit.cli.main.chainkit", fail)
-
-    with pytest.raises(SystemExit) as exit_:
-        main()
-
-    assert exit_.value.code == 2
-    assert capsys.readouterr() == ("", "error: chain id: expected 31337, got 1 (endpoint)\n")
-
-
-def test_run__unexpected_error__keeps_its_traceback_and_exits_2(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(**_: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr("chainkit.cli.main.chainkit", fail)
-
-    with pytest.raises(SystemExit) as exit_:
-        main()
-
-    assert exit_.value.code == 2
-    assert "ZeroDivisionError" in capsys.readouterr().err
-
-
 # ------------------------------------------------------------------ a light start
 
 
@@ -302,18 +268,3 @@ def test_run__output_that_is_full__is_one_sentence_and_exits_2() -> None:
 
     assert done.returncode == 2
     assert done.stderr == "error: output: No space left on device\n"
-
-
-def test_run__interrupted__exits_130(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt(**_: object) -> None:
-        raise click.Abort
-
-    monkeypatch.setattr("chainkit.cli.main.chainkit", interrupt)
-
-    with pytest.raises(SystemExit) as exit_:
-        main()
-
-    assert exit_.value.code == 130
-    assert capsys.readouterr().err == "error: interrupted\n"

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from eth_utils.address import to_checksum_address
 
 from chainkit.cli.administration import COMMANDS
 from support.bundles import record_content
@@ -80,7 +81,7 @@ def test_run__options_that_do_not_go_together__opens_no_chain(
         (["pause", "OriginatorSequence"], "is not one of"),
         (["grant-admin", NAME], "missing ADDRESS"),
         (["grant-admin", NAME, ACCOUNT.lower()[:-1]], "expected 0x and 40 hex digits"),
-        (["grant-admin", NAME, ACCOUNT[:-1] + "9"], "the checksum of 0x"),
+        (["grant-admin", NAME, ACCOUNT[:-1] + "9"], "its own checksum (EIP-55) matches, got 0x"),
         # The letter is Cyrillic.
         (["grant-admin", NAME, ACCOUNT.replace("c", "\u0441")], "\\u0441"),
         (["revoke-admin", NAME, "0x" + "0" * 40], "the zero address"),
@@ -97,6 +98,64 @@ def test_run__argument_that_cannot_be__opens_no_chain(
     assert outcome.code == 2
     assert words in " ".join(outcome.err.split())
     assert outcome.out == ""
+
+
+TERMS = {
+    "--reason": ["--reason", "a trial"],
+    "--evidence": ["--evidence", "report.bin"],
+    "--expires-in": ["--expires-in", "7"],
+    "--nonce": ["--nonce", "0"],
+}
+
+
+@pytest.mark.parametrize(
+    "end", [[], ["--broadcast", "--keystore", "key.json"]], ids=["dry", "sent"]
+)
+@pytest.mark.parametrize("term", TERMS)
+def test_run__terms_of_a_proposal_where_none_is_written__are_refused(
+    record: Path, term: str, end: list[str]
+) -> None:
+    outcome = contracts(record, "pause", NAME, *TERMS[term], *end)
+
+    assert outcome.code == 2
+    assert f"Error: {term}: only with --propose FILE\n" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["registry", "disable", "100"],
+        ["registry", "plan", "nodes.yaml"],
+        ["contracts", "upgrade", NAME],
+        ["council", "triage", "reports"],
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_run__two_terms_where_no_proposal_is_written__are_both_named_by_every_command(
+    record: Path, command: list[str]
+) -> None:
+    place = ("--rpc", "http://127.0.0.1:1", "--deployment", record)
+    outcome = run(*command, *TERMS["--reason"], *TERMS["--nonce"], *place)
+
+    assert outcome.code == 2
+    assert "Error: --reason and --nonce: only with --propose FILE\n" in outcome.err
+
+
+def test_run__terms_of_a_proposal_with_one__opens_the_chain(record: Path) -> None:
+    terms = [word for words in TERMS.values() for word in words]
+
+    outcome = contracts(record, "pause", NAME, "--propose", "new.json", *terms)
+
+    assert "A test tried to use socket" in outcome.err
+
+
+def test_run__mistyped_address__is_not_told_the_checksum_of_its_digits(record: Path) -> None:
+    mistyped = ACCOUNT[:-1] + "9"
+
+    outcome = contracts(record, "grant-admin", NAME, mistyped)
+
+    assert mistyped in outcome.err
+    assert to_checksum_address(mistyped) not in outcome.err
 
 
 def test_run__dry__does_open_the_chain(record: Path) -> None:

@@ -1,5 +1,6 @@
 import copy
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -308,6 +309,28 @@ def test_replace_implementation__of_one_proxy__leaves_all_else(tmp_path: Path) -
     }
     assert json.loads(path.read_text()) == expected
     assert [file.name for file in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_replace_implementation__link_in_the_records_place__writes_through_none(
+    tmp_path: Path,
+) -> None:
+    mine, path = tmp_path / "mine.json", tmp_path / "record.json"
+    mine.write_text(json.dumps(RECORD))
+    path.symlink_to(mine)
+    upgraded = DeployedContract("GroupMessages", b"\x77" * 20, 99, b"\x78" * 32)
+
+    with pytest.raises(ConfigurationError, match="got a link"):
+        replace_implementation(path, "GroupMessages", upgraded)
+
+    assert json.loads(mine.read_text()) == RECORD
+
+
+def test_read__pipe_that_nobody_writes_to__is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    os.mkfifo(path)
+
+    with pytest.raises(ConfigurationError, match="got a pipe or a device"):
+        read_deployment_record(path)
 
 
 def test_replace_implementation__file_is_no_record__is_left_as_it_is(tmp_path: Path) -> None:

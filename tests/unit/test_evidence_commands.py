@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -274,3 +275,20 @@ def test_verify__nothing_of_that_name__is_told_before_anything_else(
 
     assert outcome.code == 2
     assert "tpyo: expected a report or a bundle's folder, got none" in outcome.err
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_verify__no_regular_file__is_refused_at_once(
+    scene: BundleScene, tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "report.bin"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    options = ("--rpc", "http://127.0.0.1:1", "--deployment", scene.record_path)
+
+    outcome = run("council", "verify", path, *options)
+
+    assert outcome.code == 2
+    assert "got a pipe or a device" in outcome.err

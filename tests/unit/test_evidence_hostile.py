@@ -148,5 +148,5 @@ def test_verify_bundle__no_regular_file__is_refused_at_once(
     elif kind == "folder":
         path.mkdir()
 
-    with pytest.raises(ConfigurationError, match="bundle file"):
+    with pytest.raises(ConfigurationError, match="evidence file"):
         proved(scene)

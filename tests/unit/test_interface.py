@@ -29,6 +29,12 @@ def test_encode__a_call__equals_selector_and_arguments() -> None:
     assert "0x" + REGISTRY.encode("updateHealth", 100, True).hex() == expected
 
 
+@pytest.mark.parametrize("text", ["https://a.example/\udcff", "\ud800"], ids=["a byte", "half"])
+def test_encode__text_that_is_no_utf_8__is_refused(text: str) -> None:
+    with pytest.raises(MalformedData, match="arguments of addNode: expected text in UTF-8"):
+        REGISTRY.encode("addNode", HOLDER, b"\x04key", text)
+
+
 def test_arguments__calldata_of_add_node__are_named() -> None:
     calldata = REGISTRY.encode("addNode", HOLDER, b"\x04key", "https://a.example")
 

@@ -220,11 +220,13 @@ def test_run__wrong_password__prints_the_sentence_and_exits_2(
     said = capsys.readouterr()
     assert exit_.value.code == 2
     assert said.out == ""
-    assert said.err == (
+    assert " ".join(said.err.split()) == (
         f"error: keystore {keystore}: expected a keystore v3 and its password, "
-        "got another password or another format\n"
+        "got another password or another format"
     )
 
+
+SCRYPT = {"dklen": 32, "n": 2, "p": 1, "r": 8, "salt": "00" * 16}
 
 FOREIGN_KEYSTORES = {
     "empty": {},
@@ -241,6 +243,11 @@ FOREIGN_KEYSTORES = {
     "no rounds": with_derivation(c=0),
     "length is text": with_derivation(dklen="32"),
     "salt is a number": with_derivation(salt=7),
+    "length without end": with_derivation(dklen=2**40),
+    "rounds without end": with_derivation(c=2**70),
+    "scrypt of no blocks": with_crypto(kdf="scrypt", kdfparams=SCRYPT | {"r": 0}),
+    "scrypt of endless blocks": with_crypto(kdf="scrypt", kdfparams=SCRYPT | {"r": 2**70}),
+    "scrypt without end": with_crypto(kdf="scrypt", kdfparams=SCRYPT | {"n": 2**62}),
 }
 
 
@@ -260,8 +267,10 @@ def test_load_secret__foreign_keystore__is_refused_without_a_cause(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "expected JSON, got other text"),
-        (b"\xff", "expected JSON, got other text"),
+        (b"", "expected JSON, got"),
+        (b"\xff", "expected JSON, got"),
+        (100_000 * b"[", "within each other, got more"),
+        (b'{"crypto": {}, "crypto": {}}', "got 'crypto' twice"),
         (b"[]", "expected an object, got list"),
         (b'"text"', "expected an object, got str"),
     ],

@@ -83,6 +83,15 @@ def test_read__entry_that_cannot_be_used__is_named(text: str, words: str, tmp_pa
         read(tmp_path, text)
 
 
+def test_read__half_a_character__is_no_text(tmp_path: Path) -> None:
+    arguments = f'{{to: {OWNERS[0]}, signingKeyPub: {KEY}, httpAddress: "\\ud800"}}'
+
+    with pytest.raises(
+        ConfigurationError, match=r"expected text, got \\ud800 \(\[0\]\.httpAddress\)"
+    ):
+        read(tmp_path, f"- NodeRegistry.addNode: {arguments}\n")
+
+
 def test_read__several_faults__are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"\[0\].*\[2\]"):
         read(tmp_path, "- a\n- GroupMessages.pause: {}\n- b\n")

@@ -64,7 +64,8 @@ def test_node__known_and_unknown__is_shown_or_refused() -> None:
     fake = FakeRegistry()
 
     assert fake.registry().node(200, block()) == RegisteredNode(fake.nodes[1], HOLDER)
-    with pytest.raises(ConfigurationError, match=r"node 250: expected a registered node, got none"):
+    words = "node 250: expected a registered node, got none at block"
+    with pytest.raises(ConfigurationError, match=words):
         fake.registry().node(250, block())
 
 

@@ -1,5 +1,6 @@
 """The file of desired nodes: what people and others may write into it."""
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def test_read__no_nodes__is_empty(path: Path) -> None:
         ({"key": ""}, "nodes[0].key", "0x and 130 hex digits"),
         ({"key": "0x" + KEYS[0][:-1].hex() + "00"}, "nodes[0].key", "a point of secp256k1"),
         ({"key": "[]"}, "nodes[0].key", "expected a value, got a list"),
-        ({"holder": HOLDER[:-1] + "9"}, "nodes[0].holder", "the checksum of 0x"),
+        ({"holder": HOLDER[:-1] + "9"}, "nodes[0].holder", "its own checksum"),
         ({"holder": "0x" + 40 * "0"}, "nodes[0].holder", "the zero address"),
         ({"holder": "node.eth"}, "nodes[0].holder", '0x and 40 hex digits, got "node.eth"'),
         ({"http_address": "node.example"}, "nodes[0].http_address", "http:// or https://"),
@@ -173,9 +174,35 @@ def test_read__many_aliases__take_no_more_than_the_file(path: Path) -> None:
     assert (error.got, error.place) == ("an alias, which no such file needs", "line 2")
 
 
-def test_read__file_without_end__is_not_read_to_it() -> None:
-    with pytest.raises(ConfigurationError, match="at most 1048576 bytes, got more"):
-        read_desired_nodes(Path("/dev/zero"))
+def test_read__device_without_end_and_pipe_that_nobody_writes_to__are_refused(path: Path) -> None:
+    os.mkfifo(path)
+
+    for each in (path, Path("/dev/zero")):
+        with pytest.raises(ConfigurationError, match="got a pipe or a device"):
+            read_desired_nodes(each)
+
+
+def test_read__thousands_of_faults__make_an_error_that_ends(path: Path) -> None:
+    error = refusal(path, "nodes:\n" + 2000 * "  - {}\n")
+
+    assert "nodes[0].key" in error.place
+    assert error.place.endswith("and 7980 more")
+    assert len(str(error)) < 10_000
+
+
+def test_read__name_of_a_field_as_long_as_the_file__makes_a_short_error(path: Path) -> None:
+    error = refusal(path, f"nodes:\n{entry()}    ? {300_000 * 'z'}\n    : x\n")
+
+    assert "an unknown field" in str(error)
+    assert len(str(error)) < 2000
+
+
+@pytest.mark.parametrize("field", ["key", "holder", "http_address", "status"])
+def test_read__long_value_of_a_field__makes_a_short_error(path: Path, field: str) -> None:
+    error = refusal(path, "nodes:\n" + entry(**{field: 300_000 * "z"}))
+
+    assert error.place == f"nodes[0].{field}"
+    assert len(str(error)) < 2000
 
 
 WORDS = (

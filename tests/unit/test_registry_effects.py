@@ -1,5 +1,6 @@
 """What each call of the registry changes, who may make it, and what must never be sent."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -152,7 +153,8 @@ def test_call__of_what_is_so_already__is_refused(
     [("updateHealth", (150, True)), ("transferFrom", (HOLDER, SUCCESSOR, 150))],
 )
 def test_call__of_an_unknown_node__is_refused(function: str, arguments: tuple[object, ...]) -> None:
-    with pytest.raises(ConfigurationError, match="node 150: expected a registered node, got none"):
+    words = "node 150: expected a registered node, got none at block"
+    with pytest.raises(ConfigurationError, match=words):
         change(FakeRegistry(), call(function, *arguments))
 
 
@@ -268,5 +270,9 @@ def test_call__by_anyone_but_who_may__is_refused(function: str, sender: str) -> 
     if sender == allowed:
         assert change(fake, made, sender=sender).difference
         return
-    with pytest.raises(ConfigurationError, match=f"sender of {function}: expected {allowed}, got"):
+    role = "the account that NodeRegistry is offered to"
+    if allowed == OWNER_ADDRESS:
+        role = "the owner of NodeRegistry"
+    words = f"sender of {function}: expected {role} ({allowed}), got {sender}, which has no such"
+    with pytest.raises(ConfigurationError, match=re.escape(words)):
         change(fake, made, sender=sender)

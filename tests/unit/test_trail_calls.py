@@ -3,10 +3,12 @@ from typing import Any
 
 import pytest
 
+from chainkit.calls import Call
 from chainkit.interface import shipped_interface
 from chainkit.proposal import Proposal
 from chainkit.proposal.trail_calls import Calls, calls_of
 from chainkit.safe import InnerCall, Operation, SafeTransaction, known_contracts
+from support.hostile_text import add_node_without_utf_8
 from support.proposals import PLAIN, RECORD, SAFE, disable, grounds, pause, proposed
 
 STRANGER = b"\x77" * 20
@@ -110,6 +112,43 @@ def test_calls__bytes_behind_the_arguments_that_are_no_trailer__are_not_passed_o
 
     assert raw.call is None
     assert "encoded otherwise" in raw.remark
+
+
+def test_calls__text_that_is_no_utf_8__is_raw() -> None:
+    registry = RECORD.node_registry.address
+
+    (raw,) = read(safe_call(InnerCall(registry, add_node_without_utf_8()))).calls
+
+    assert (raw.call, raw.data) == (None, add_node_without_utf_8())
+    assert raw.remark == "no call that a council makes: text that is no UTF-8"
+
+
+def test_calls__two_trailers__are_no_call_of_a_council() -> None:
+    call, trailer = disable(), grounds().trailer
+
+    (raw,) = read(safe_call(InnerCall(call.target, call.calldata + trailer + trailer))).calls
+
+    assert raw.call is None
+
+
+def test_calls__trailer_in_a_call_that_is_not_the_last__is_no_call_of_a_council() -> None:
+    first, last = disable(), pause()
+    data = first.calldata + grounds().trailer
+
+    found = read(safe_call(InnerCall(first.target, data), InnerCall(last.target, last.calldata)))
+
+    assert [each.call for each in found.calls] == [None, last]
+    assert found.trailer is None
+
+
+def test_calls__arguments_that_end_like_a_trailer__are_never_another_call() -> None:
+    # 16 + 48 bytes fill two words: the argument's own end looks like a trailer.
+    data = bytes(16) + grounds().trailer
+    call = Call.make(RECORD, "GroupMessages", "upgradeToAndCall", "0x" + "66" * 20, data)
+
+    (raw,) = read(safe_call(InnerCall(call.target, call.calldata))).calls
+
+    assert raw.call is None
 
 
 def test_calls__of_the_safe_itself__are_read_as_such() -> None:

@@ -2,14 +2,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import eth_abi
+import pytest
 from eth_utils.address import to_checksum_address
 
+from chainkit.calls import Call
 from chainkit.proposal import Proposal, sign_proposal
 from chainkit.proposal.trail_events import SAFE as SAFE_NAME
 from chainkit.proposal.trail_events import TrailEvent, of_log
 from chainkit.proposal.trail_executions import Act, SafeHistory, Sent, read_executions, safe_history
 from chainkit.proposal.trail_proposals import KeptProposals
-from chainkit.safe import SafeTransaction, pack
+from chainkit.safe import InnerCall, SafeTransaction, pack
 from chainkit.signatures import keccak256
 from chainkit.types import Log
 from support.proposals import OWNERS, RECORD, SAFE, disable, pause, proposed, signer
@@ -52,6 +54,18 @@ def calldata(proposal: Proposal) -> bytes:
     assert isinstance(proposal.transaction, SafeTransaction)
     return proposal.transaction.exec_calldata(
         pack(proposal.hash, list(proposal.signatures.values()))
+    )
+
+
+def borrowed(target: bytes, data: bytes, proposal: Proposal) -> SafeTransaction:
+    """Return a call of anything with the trailer of a proposal."""
+    assert SAFE.safe is not None
+    return SafeTransaction.of_calls(
+        chain_id=SAFE.chain_id,
+        safe=SAFE.account,
+        nonce=4,
+        calls=[InnerCall(target, data + proposal.grounds.trailer)],
+        multi_send=SAFE.safe.multi_send,
     )
 
 
@@ -145,6 +159,49 @@ def test_read__hash_told_twice__alarms() -> None:
     _, second = read(calldata(proposal), 2 * [execution(proposal.hash)], nonce=1)
 
     assert any("says it twice" in alarm for alarm in second.alarms)
+
+
+@pytest.mark.parametrize("nonce", [2**40, 2**255])
+def test_read__nonce_that_foreign_code_made_endless__still_ends(nonce: int) -> None:
+    proposal = signed(4, disable())
+    events = [execution(proposal.hash), execution(b"\xee" * 32)]
+
+    known, unknown = read(calldata(proposal), events, nonce)
+
+    assert (known.nonce, known.source) == (4, "calldata")
+    assert known.alarms[0].startswith("it has nonce 4, where one of")
+    assert unknown.source is None
+
+
+def test_read__nonce_that_was_counted_beyond_any__is_found() -> None:
+    proposal = signed(2**40, disable())
+
+    (act,) = read(calldata(proposal), [execution(proposal.hash)], nonce=2**40 + 1)
+
+    assert (act.nonce, act.alarms) == (2**40, ())
+
+
+def test_read__trailer_of_an_honest_proposal_behind_another_call__lends_no_reason() -> None:
+    honest = signed(3, disable())
+    kept = KeptProposals({honest.hash: honest}, {honest.grounds.digest: honest.grounds})
+    take_over = Call.make(RECORD, "NodeRegistry", "transferOwnership", "0x" + "66" * 20)
+    other = borrowed(take_over.target, take_over.calldata, honest)
+
+    (act,) = read(other.exec_calldata(b""), [execution(other.hash)], nonce=5, kept=kept)
+
+    assert [each.call for each in act.calls] == [take_over]
+    assert act.trailer is not None
+    assert act.grounds is None
+    assert any("grounds of another proposal" in caution for caution in act.cautions)
+
+
+def test_read__same_calls_at_another_nonce__have_their_grounds() -> None:
+    proposal, again = signed(3, disable()), signed(4, disable())
+    kept = KeptProposals({proposal.hash: proposal}, {proposal.grounds.digest: proposal.grounds})
+
+    (act,) = read(calldata(again), [execution(again.hash)], nonce=5, kept=kept)
+
+    assert (act.grounds, act.cautions) == (proposal.grounds, ())
 
 
 def test_read__failure__did_not_succeed() -> None:

@@ -1,18 +1,27 @@
+import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from chainkit.calls import Call
 from chainkit.errors import ConfigurationError
-from chainkit.proposal import Council, write_proposal_file
+from chainkit.evidence.records import page_bytes
+from chainkit.proposal import Council, Proposal, proposal_content, write_proposal_file
 from chainkit.proposal.grounds import Trailer
+from chainkit.proposal.trail_calls import Calls, TrailCall
 from chainkit.proposal.trail_proposals import KeptProposals, read_kept
+from support.hostile_text import add_node_without_utf_8
 from support.proposals import (
+    EXPIRES,
     PLAIN,
     RECORD,
     SAFE,
     change_threshold,
     disable,
     grounds,
+    pause,
     proposed,
 )
 
@@ -31,10 +40,95 @@ def test_read__proposals_of_contracts_and_of_owners__are_both_kept(tmp_path: Pat
 
     assert kept.by_hash == {contracts.hash: contracts, owners.hash: owners}
     assert kept.unread == ()
-    trailer = Trailer(0, owners.grounds.digest)
-    assert kept.grounds_of(trailer) == grounds(change_threshold(), reason="more of us")
-    assert kept.grounds_of(Trailer(0, bytes(32))) is None
-    assert kept.grounds_of(None) is None
+    expected = grounds(change_threshold(), reason="more of us")
+    assert kept.grounds_of(RECORD, called(change_threshold(), proposal=owners)) == (expected, "")
+
+
+def kept_of(proposal: Proposal) -> KeptProposals:
+    return KeptProposals({proposal.hash: proposal}, {proposal.grounds.digest: proposal.grounds})
+
+
+def called(*calls: Call, proposal: Proposal, **changes: Any) -> Calls:
+    """Return calls as an account made them, with a proposal's trailer behind the last."""
+    made = tuple(TrailCall(call.target, call.calldata, 0, call, "") for call in calls)
+    trailer = Trailer(proposal.grounds.expires, proposal.grounds.digest)
+    return replace(Calls(made, trailer), **changes)
+
+
+def test_grounds__no_trailer_or_one_that_no_file_has__are_none() -> None:
+    kept, found = kept_of(proposed()), called(disable(), proposal=proposed())
+
+    for trailer in (None, Trailer(EXPIRES, bytes(32))):
+        assert kept.grounds_of(RECORD, replace(found, trailer=trailer)) == (None, "")
+
+
+def test_grounds__of_several_calls__are_theirs() -> None:
+    proposal = proposed(disable(), pause())
+
+    found = called(disable(), pause(), proposal=proposal)
+
+    assert kept_of(proposal).grounds_of(RECORD, found) == (proposal.grounds, "")
+
+
+UNKNOWN = TrailCall(b"\x99" * 20, b"\x12\x34\x56\x78", 0, None, "no call that a council makes")
+TAKE_OVER = Call.make(RECORD, "NodeRegistry", "transferOwnership", "0x" + "66" * 20)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        called(TAKE_OVER, proposal=proposed()),
+        called(disable(400), proposal=proposed()),
+        called(disable(), TAKE_OVER, proposal=proposed()),
+        called(disable(), pause(), proposal=proposed()),
+        called(proposal=proposed()),
+        called(proposal=proposed(), calls=(UNKNOWN,)),
+        called(proposal=proposed(), calls=(*called(disable(), proposal=proposed()).calls, UNKNOWN)),
+        called(
+            disable(),
+            proposal=proposed(),
+            trailer=Trailer(EXPIRES + 1, proposed().grounds.digest),
+        ),
+    ],
+    ids=[
+        "another call",
+        "another node",
+        "a call beside it",
+        "a change beside it",
+        "no call",
+        "no known call",
+        "an unknown call beside it",
+        "a later expiry",
+    ],
+)
+def test_grounds__borrowed_from_another_proposal__are_not_lent(found: Calls) -> None:
+    grounds, caution = kept_of(proposed()).grounds_of(RECORD, found)
+
+    assert grounds is None
+    assert caution.startswith("it bears the grounds of another proposal")
+
+
+def test_read__text_that_is_no_utf_8__does_not_stop_the_others(tmp_path: Path) -> None:
+    content = proposal_content(proposed())
+    content["calls"][0]["calldata"] = "0x" + add_node_without_utf_8().hex()
+    (tmp_path / "a.json").write_bytes(page_bytes(content))
+    write_proposal_file(tmp_path / "b.json", proposed(), is_new=True)
+
+    kept = read(tmp_path)
+
+    assert list(kept.by_hash) == [proposed().hash]
+    assert "expected text in UTF-8" in kept.unread[0]
+
+
+def test_read__pipe_and_endless_device__do_not_stop_the_others(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.json")
+    (tmp_path / "b.json").symlink_to("/dev/zero")
+    write_proposal_file(tmp_path / "c.json", proposed(), is_new=True)
+
+    kept = read(tmp_path)
+
+    assert list(kept.by_hash) == [proposed().hash]
+    assert len(kept.unread) == 2
 
 
 def test_read__files_that_are_none__do_not_stop_the_others(tmp_path: Path) -> None:

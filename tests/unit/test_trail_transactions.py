@@ -6,11 +6,12 @@ import eth_abi
 import pytest
 from eth_utils.address import to_checksum_address
 
+from chainkit.calls import Call
 from chainkit.errors import InconsistentAnswer
 from chainkit.proposal import Council, sign_proposal
 from chainkit.proposal.trail_events import SAFE as SAFE_NAME
 from chainkit.proposal.trail_events import TrailEvent, of_log
-from chainkit.proposal.trail_executions import safe_history
+from chainkit.proposal.trail_executions import Act, safe_history
 from chainkit.proposal.trail_proposals import KeptProposals
 from chainkit.proposal.trail_transactions import Entry, EntryReader
 from chainkit.safe import SafeTransaction, pack
@@ -98,6 +99,7 @@ def read(
     sender: bytes = PAYER,
     record: Any = RECORD,
     doctored: Any = lambda answers: answers,
+    kept: KeptProposals | None = None,
 ) -> Entry:
     given = numbered(logs)
     names = {LOG.address: LOG.name, SAFE.account: SAFE_NAME}
@@ -105,7 +107,7 @@ def read(
     of_safe = [event for event in events if event.contract == SAFE_NAME]
     endpoint = FakeProvider(doctored(answers(given, to, data, sender))).endpoint()
     history = safe_history(of_safe, OWNERS, 1)
-    reader = EntryReader(endpoint, record, council, history, KeptProposals())
+    reader = EntryReader(endpoint, record, council, history, kept or KeptProposals())
     return reader.read(HASH, events)
 
 
@@ -206,6 +208,24 @@ def test_read__plain_account__acts_by_what_it_sent() -> None:
     assert own(PAYER).alarms == (
         "the council's account acted, and did not send this transaction itself",
     )
+
+
+def test_read__plain_account_that_borrowed_a_trailer__is_lent_no_reason() -> None:
+    honest = proposed(council=PLAIN)
+    kept = KeptProposals({honest.hash: honest}, {honest.grounds.digest: honest.grounds})
+
+    def act_of(call: Call) -> Act:
+        data = call.calldata + honest.grounds.trailer
+        made = paused(PLAIN.address)
+        (act,) = read(
+            made, council=PLAIN, to=call.target, data=data, sender=PLAIN.account, kept=kept
+        ).acts
+        return act
+
+    own, borrowed = act_of(disable()), act_of(disable(400))
+    assert (own.grounds, own.cautions) == (honest.grounds, ())
+    assert borrowed.grounds is None
+    assert borrowed.cautions[0].startswith("it bears the grounds of another proposal")
 
 
 def _receipt(**changes: Any) -> Any:

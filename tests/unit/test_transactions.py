@@ -9,20 +9,24 @@ from hexbytes import HexBytes
 
 from chainkit.changes import sign_call
 from chainkit.errors import (
+    ConfigurationError,
     EndpointUnavailable,
     InconsistentAnswer,
     RefusedRequest,
     TransactionFailed,
 )
 from chainkit.signatures import keccak256
-from chainkit.signing import KeySigner
+from chainkit.signing import KeySigner, transaction_cost
 from chainkit.transactions import (
     SignedTransaction,
+    draft_transaction,
+    estimate_gas,
     fetch_input,
     fetch_receipt,
     send_transaction,
     wait_for_receipt,
 )
+from chainkit.types import BlockReference
 from support.fake_endpoint import FakeProvider, RpcError
 from support.fake_registry import HEAD, OWNER_ADDRESS, FakeRegistry, block_hash
 
@@ -30,6 +34,9 @@ HASH = keccak256(b"transaction")
 OTHER_HASH = keccak256(b"another")
 SIGNER = KeySigner("keystore", bytes(31) + b"\x01")
 SIGNED = SignedTransaction(b"\x02raw", HASH)
+GWEI = 10**9
+TARGET = b"\x11" * 20
+BLOCK = BlockReference(7, block_hash(7))
 KNOWN = {"hash": "0x" + HASH.hex(), "input": "0xabcd"}
 
 
@@ -70,6 +77,16 @@ def signing_answers(**changes: Any) -> dict[str, Any]:
         "eth_feeHistory": {"baseFeePerGas": [hex(7 * 10**9), hex(8 * 10**9)]},
         **changes,
     }
+
+
+def base_fee(wei: int) -> dict[str, Any]:
+    return {"baseFeePerGas": [hex(wei)]}
+
+
+def draft(max_cost: int = 10**18, **answers: Any) -> dict[str, Any]:
+    """Draft a call of 50,000 gas."""
+    endpoint = provider(**signing_answers(**answers)).endpoint()
+    return draft_transaction(endpoint, OWNER_ADDRESS, 31337, TARGET, b"", 40_000, max_cost)
 
 
 def test_fetch_receipt__canonical__has_block_and_called_contract() -> None:
@@ -125,6 +142,50 @@ def test_sign__call__has_chain_nonce_and_fees_and_is_the_owners() -> None:
     assert (fields["chainId"], fields["nonce"], fields["gas"]) == (31337, 5, 50_000)
     assert (fields["maxPriorityFeePerGas"], fields["maxFeePerGas"]) == (10**9, 17 * 10**9)
     assert (fields["to"], fields["data"], fields["value"]) == (b"\x11" * 20, b"\x01", 0)
+    assert transaction_cost(signed.raw) == 50_000 * 17 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("base", "tip"),
+    [(0, 100 * GWEI), (33 * GWEI, 100 * GWEI), (200 * GWEI, 600 * GWEI)],
+    ids=["no base fee", "usual tip", "crowded chain"],
+)
+def test_draft__tip_above_what_chains_take__is_refused(base: int, tip: int) -> None:
+    fees = draft(eth_feeHistory=base_fee(base), eth_maxPriorityFeePerGas=hex(tip))
+
+    assert (fees["maxPriorityFeePerGas"], fees["maxFeePerGas"]) == (tip, 2 * base + tip)
+    with pytest.raises(RefusedRequest, match=f"tip .*: expected at most {tip:,} .*{tip + 1:,}"):
+        draft(eth_feeHistory=base_fee(base), eth_maxPriorityFeePerGas=hex(tip + 1))
+
+
+def test_draft__cost_above_the_limit__is_refused_in_ether_and_in_wei() -> None:
+    cost = 50_000 * 17 * GWEI
+
+    assert draft(max_cost=cost)["gas"] == 50_000
+    with pytest.raises(ConfigurationError) as refused:
+        draft(max_cost=cost - 1)
+
+    assert refused.value.expected == "at most 0.000849999999999999 ether (849,999,999,999,999 wei)"
+    assert refused.value.got == "0.00085 ether (850,000,000,000,000 wei)"
+    assert "--max-cost" in refused.value.place
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"eth_feeHistory": {"baseFeePerGas": [hex(10**15)]}},
+        {"eth_estimateGas": hex(10**9)},
+    ],
+    ids=["base fee", "gas"],
+)
+def test_draft__endpoint_that_names_any_figure__costs_no_more_than_the_usual_limit(
+    answers: dict[str, Any],
+) -> None:
+    endpoint = provider(**signing_answers(**{"eth_estimateGas": "0x9c40"} | answers)).endpoint()
+    gas = estimate_gas(endpoint, TARGET, b"", OWNER_ADDRESS, BLOCK)
+
+    with pytest.raises(ConfigurationError, match=r"at most 0\.1 ether \(100,000,000"):
+        sign_call(endpoint, SIGNER, 31337, TARGET, b"", gas)
 
 
 def test_sign__sender_has_waiting_transactions__is_refused() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from chainkit.cli.command import CompleteCommand
+from chainkit.cli.facts import echo_error
 from chainkit.cli.options import echo_json, json_option
 from chainkit_jobs.cli.options import (
     EXIT_FINDINGS,
@@ -109,7 +110,7 @@ def reconcile_command(
         _echo_summary(summary, out)
     if summary["set_aside"]:
         for sentence in summary["set_aside"]:
-            click.echo(f"error: {sentence}", err=True)
+            echo_error(sentence)
         sys.exit(EXIT_NOT_COMPARED)
     least = Severity(fail_on).rank
     if any(Severity(severity).rank <= least for severity in summary["severities"]):

@@ -30,7 +30,9 @@ def check_account(address: str, subject: str = "owner") -> str:
     checksummed = to_checksum_address(address)
     # Digits all in one case carry no checksum.
     if address not in (checksummed, address.lower(), "0x" + address[2:].upper()):
-        raise ConfigurationError(subject, f"the checksum of {checksummed}", address)
+        # The right checksum of these digits is not told: they may be the wrong ones.
+        expected = "an address that its own checksum (EIP-55) matches"
+        raise ConfigurationError(subject, expected, f"{address}: copy it from its source again")
     if checksummed == NO_ACCOUNT:
         raise ConfigurationError(subject, "an account", "the zero address")
     return checksummed

@@ -28,6 +28,9 @@ NONE: Final = "(none)"
 class Effect(Protocol):
     """How one function changes its contract; without state of its own."""
 
+    def role(self, call: Call) -> str:
+        """Return who may make the call, in words: ``the owner of NodeRegistry``."""
+
     def senders(self, state: ContractState, call: Call) -> tuple[str, ...]:
         """Return the checksummed addresses that may make the call at the block."""
 
@@ -94,7 +97,9 @@ def read_change(
         effect = effects[call.function]
         allowed = effect.senders(state, call)
         if sender not in allowed:
-            raise ConfigurationError(f"sender of {call.function}", " or ".join(allowed), sender)
+            expected = f"{effect.role(call)} ({' or '.join(allowed)})"
+            got = f"{sender}, which has no such role"
+            raise ConfigurationError(f"sender of {call.function}", expected, got)
         before |= effect.facts(state, call)
     return expected_change(effects, record, calls, before)
 

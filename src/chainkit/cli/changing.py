@@ -21,7 +21,14 @@ from chainkit.cli.options import (
     several,
 )
 from chainkit.cli.proposing import propose_option, write_proposal
-from chainkit.cli.sending import NOT_SENT, broadcast_option, sent_json, timeout_option
+from chainkit.cli.sending import (
+    NOT_SENT,
+    broadcast_option,
+    echo_sending,
+    max_cost_option,
+    sent_json,
+    timeout_option,
+)
 from chainkit.cli.signers import SignerOptions, signer_options
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
     from chainkit.changes import Effects, Plan
     from chainkit.contract_state import ContractState
     from chainkit.signing import Signer
-    from chainkit.transactions import Receipt
+    from chainkit.transactions import Receipt, SignedTransaction
 
     MakeCalls = Callable[[ContractState, DeploymentRecord], Sequence[Call]]
     """Builds the calls, from what the chain says at the block that the plan is read at."""
@@ -41,6 +48,7 @@ if TYPE_CHECKING:
 
 NOT_PROPOSED: Final = "nothing was sent; the sender is a contract: add --propose FILE to draft it"
 SEVERAL: Final = "nothing was sent; add --propose FILE to draft one proposal of all calls"
+ONE_BY_ONE: Final = "an account with a key makes one call at a time: draft or send each by itself"
 
 
 def change_options(whose: str) -> Option:
@@ -54,6 +62,7 @@ def change_options(whose: str) -> Option:
         propose_option,
         broadcast_option,
         signer_options(whose),
+        max_cost_option,
         timeout_option,
         json_option,
     )
@@ -68,6 +77,7 @@ def change(
     deployment_path: Path,
     broadcast: bool,
     propose_path: Path | None,
+    max_cost: int,
     timeout_seconds: float,
     as_json: bool,
     tell: Tell = lambda _: {},
@@ -82,7 +92,7 @@ def change(
     """
     signing = SignerOptions.take(options)
     _check_options(broadcast, propose_path, signing)
-    from chainkit.changes import plan_change
+    from chainkit.changes import execute_change, plan_change
     from chainkit.contract_state import ContractState
 
     endpoint, record, head = open_chain(rpc_url, deployment_path)
@@ -96,12 +106,21 @@ def change(
             echo_plan(plan, record, whose)
     if propose_path is not None:
         write_proposal(
-            endpoint, record, plan.block, plan.calls, propose_path, is_quiet=as_json, **options
+            endpoint,
+            record,
+            plan.block,
+            plan.calls,
+            propose_path,
+            max_cost=max_cost,
+            is_quiet=as_json,
+            **options,
         )
     receipt = None
     if broadcast:
         signer = _open_signer(plan, record, whose, signing)
-        receipt = _send(effects, endpoint, record, plan, signer, timeout_seconds, as_json)
+        signed, plan = _sign(effects, endpoint, record, plan, signer, max_cost)
+        echo_sending(signed, as_json)
+        receipt = execute_change(effects, endpoint, plan, signed, timeout_seconds)
     if as_json:
         proposed = {"proposal": propose_path and str(propose_path)}
         told = tell(receipt) if receipt else {}
@@ -146,11 +165,16 @@ def _check_options(broadcast: bool, propose_path: Path | None, signing: SignerOp
 
 def _check_sendable(plan: Plan, whose: str) -> None:
     if len(plan.calls) > 1:
-        got = f"{len(plan.calls)} calls: use --propose FILE"
+        got = f"{len(plan.calls)} calls: {'use --propose FILE' if _has_safe(plan) else ONE_BY_ONE}"
         raise ConfigurationError("--broadcast", "one call", got)
     if not plan.accounts:
         got = f"{' and '.join(plan.senders)}, a contract: use --propose FILE"
         raise ConfigurationError("--broadcast", f"{whose} to have a key", got)
+
+
+def _has_safe(plan: Plan) -> bool:
+    """Tell whether a contract may make the calls: only a Safe's proposal holds several."""
+    return len(plan.accounts) < len(plan.senders)
 
 
 def _open_signer(
@@ -163,22 +187,18 @@ def _open_signer(
     return signer
 
 
-def _send(
+def _sign(
     effects: Effects,
     endpoint: Endpoint,
     record: DeploymentRecord,
     shown: Plan,
     signer: Signer,
-    timeout_seconds: float,
-    as_json: bool,
-) -> Receipt:
-    from chainkit.changes import execute_change, plan_again, sign_change
+    max_cost: int,
+) -> tuple[SignedTransaction, Plan]:
+    from chainkit.changes import plan_again, sign_change
 
     plan = plan_again(effects, endpoint, record, shown, signer.address)
-    signed = sign_change(endpoint, record, plan, signer)
-    with shown_to_people(as_json):
-        echo_fact("sending", hex0x(signed.hash))
-    return execute_change(effects, endpoint, plan, signed, timeout_seconds)
+    return sign_change(endpoint, record, plan, signer, max_cost), plan
 
 
 def _echo_call(call: Call, gas: int) -> None:
@@ -206,7 +226,7 @@ def _echo_end(plan: Plan, receipt: Receipt | None, tell: Tell) -> None:
             echo_fact(name.replace("_", " "), str(value))
         echo_fact("done", f"in block {receipt.block.reference}, and read back as planned")
     elif len(plan.calls) > 1:
-        click.echo(SEVERAL)
+        click.echo(SEVERAL if _has_safe(plan) else f"nothing was sent; {ONE_BY_ONE}")
     else:
         click.echo(NOT_SENT if plan.accounts else NOT_PROPOSED)
 

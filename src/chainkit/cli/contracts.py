@@ -83,7 +83,7 @@ def verify(
     if as_json:
         echo_json(_verification_json(found, block, record.chain_id))
     else:
-        _echo_verdict(found, block)
+        _echo_verdict(found, block, show_all)
     if not all(comparison.holds for comparison in found):
         sys.exit(1)
 
@@ -112,12 +112,14 @@ def _echo_comparison(comparison: Comparison) -> None:
         echo_fact("  got", comparison.got)
 
 
-def _echo_verdict(found: Sequence[Comparison], block: BlockReference) -> None:
+def _echo_verdict(found: Sequence[Comparison], block: BlockReference, show_all: bool) -> None:
     differences = [comparison for comparison in found if not comparison.holds]
     told = sum(not comparison.is_compared for comparison in found)
     echo_fact("block", str(block))
     if differences:
-        count = f"differences: {len(differences)}"
+        count = (
+            f"differences: {len(differences)}" if show_all else "first difference; --all goes on"
+        )
         names = "; ".join(difference.subject for difference in differences)
         echo_fact("verdict", f"not what this package expects ({count}): {names}")
     else:

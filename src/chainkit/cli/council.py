@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from chainkit.cli.command import CompleteGroup
 from chainkit.cli.council_file import init
 from chainkit.cli.council_log import log
 from chainkit.cli.council_output import bundle_json, echo_bundle, echo_report, report_json
+from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import (
     block_hash,
     deployment_option,
@@ -32,6 +34,7 @@ from chainkit.cli.triage import triage
 from chainkit.deployment import read_deployment_record
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.evidence.verdict import Verdict
+from chainkit.files import read_regular
 from chainkit.report import parse_inconsistency_report
 
 if TYPE_CHECKING:
@@ -141,28 +144,24 @@ def _verify_report(
 ) -> Verdict:
     # Not at the top, here and below: web3 comes with it, and an owner who signs has no network.
     from chainkit.council import verify_report
+    from chainkit.council.triage_checks import LARGEST_REPORT
 
     if rpc_url is None:
         raise click.UsageError("missing --rpc (or CHAINKIT_RPC)")
-    data = _read(path)
+    data = read_regular(path, f"report {path}", LARGEST_REPORT)
     try:
         parse_inconsistency_report(data)
     except MalformedData as error:
         raise MalformedData(f"report {path}", error.expected, error.got) from error
     registry, record, block = open_registry(rpc_url, deployment_path, block_number)
     result = verify_report(data, registry.endpoint, record, block)
+    digest = hashlib.sha256(data).hexdigest()
     if as_json:
-        echo_json(report_json(result))
+        echo_json(report_json(result) | {"evidence_sha256": digest})
     else:
         echo_report(result)
+        echo_fact("evidence", f"sha256 {digest}")
     return result.verdict
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"report {path}", "a readable file", error.strerror) from error
 
 
 def _verify_bundle(
@@ -172,16 +171,19 @@ def _verify_bundle(
     deployment_path: Path,
     as_json: bool,
 ) -> Verdict:
+    from chainkit.evidence.bundle import bundle_bytes
     from chainkit.evidence.folder import read_bundle
 
     if trusted_hash is None and rpc_url is None:
         raise click.UsageError("missing --trust, or --rpc (or CHAINKIT_RPC)")
     bundle = read_bundle(path)
     result = _bundle_verdict(path, bundle, trusted_hash, rpc_url, deployment_path)
+    digest = hashlib.sha256(bundle_bytes(bundle)).hexdigest()
     if as_json:
-        echo_json(bundle_json(result))
+        echo_json(bundle_json(result) | {"evidence_sha256": digest})
     else:
         echo_bundle(result)
+        echo_fact("evidence", f"sha256 {digest}")
     return result.verdict
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,12 @@ from chainkit.cli.command import CompleteCommand
 from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import deployment_option, echo_json, json_option, open_chain, rpc_option
 from chainkit.cli.proposal_options import council_option_for
+
+if TYPE_CHECKING:
+    from chainkit.contract_state import ContractState
+    from chainkit.deployment import DeploymentRecord
+    from chainkit.proposal import Council
+    from chainkit.proposal.authority import Authority
 
 
 @click.command("init", cls=CompleteCommand)
@@ -40,9 +48,10 @@ def init(
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     state = ContractState(endpoint, head.reference)
     council, authority = council_of(state, record.chain_id, address)
+    cautions = (*authority.cautions, *_doubts(state, record, council, authority))
     write_council(council_path, council)
     if as_json:
-        echo_json(council_content(council) | {"cautions": list(authority.cautions)})
+        echo_json(council_content(council) | {"cautions": list(cautions)})
         return
     book = AddressBook(record, council)
     kind = f"Safe {council.safe.release}" if council.safe else "an account with a key"
@@ -53,6 +62,20 @@ def init(
         echo_fact("signatures", f"{authority.threshold} of {len(authority.owners)} owners")
     for owner in authority.owners if council.safe else ():
         echo_fact("", book.described(owner))
-    for caution in authority.cautions:
+    for caution in cautions:
         echo_fact("caution", caution)
     click.echo(f"written to {council_path}; compare the addresses, then name the owners in it")
+
+
+def _doubts(
+    state: ContractState, record: DeploymentRecord, council: Council, authority: Authority
+) -> Iterator[str]:
+    """Tell what speaks for a mistyped address, or one of another chain."""
+    from chainkit.proposal.roles import has_role
+
+    again = "compare it with its source again"
+    if council.safe is None and authority.nonce == 0:
+        yield f"this account has no code and has never acted on chain {record.chain_id}: {again}"
+    if not has_role(state, record, council.address):
+        words = "neither owns the registry, nor is offered it, nor administers a log"
+        yield f"this account {words}: {again}, or hand over to it first"

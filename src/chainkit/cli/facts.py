@@ -15,6 +15,8 @@ LABEL_WIDTH: Final = 16
 LINE_WIDTH: Final = 100
 """Columns that any terminal is taken to have."""
 
+_INDENTATION: Final = "  "
+
 
 def echo_fact(name: str, value: str) -> None:
     """Print a name and what it is, wrapped to fit 100 columns."""
@@ -23,6 +25,31 @@ def echo_fact(name: str, value: str) -> None:
     click.echo(f"{name:<{LABEL_WIDTH - 1}} {first}".rstrip())
     for line in rest:
         click.echo(" " * LABEL_WIDTH + line)
+
+
+def folded(line: str) -> str:
+    """Return a line with what does not fit 100 columns below it, indented; no word is cut."""
+    if len(line) <= LINE_WIDTH:
+        return line
+    lines = textwrap.wrap(
+        line,
+        LINE_WIDTH,
+        subsequent_indent=_INDENTATION,
+        # Hashes, addresses and paths are copied from errors.
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines)
+
+
+def echo_error(sentence: str) -> None:
+    """Print an error on standard error, folded; nothing in it can rewrite the screen."""
+    # Endpoints and contracts choose parts of an error.
+    shown = "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in sentence
+    )
+    click.echo(folded(f"error: {shown}"), err=True)
 
 
 def shown_to_people(as_json: bool) -> redirect_stdout[TextIO]:

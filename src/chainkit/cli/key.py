@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from eth_account import Account
@@ -14,7 +14,14 @@ from eth_account import Account
 from chainkit.cli.command import CompleteGroup
 from chainkit.cli.options import echo_json, hex0x, json_option, keystore_option, password_option
 from chainkit.errors import ConfigurationError
+from chainkit.fields import read_json
 from chainkit.signatures import SigningKey, address_of
+
+_FOREIGN_KEYSTORE: Final = (
+    *(ValueError, TypeError, KeyError, AttributeError, AssertionError, NotImplementedError),
+    *(ArithmeticError, MemoryError),
+)
+"""What numbers and texts that no keystore holds make of its decryption."""
 
 
 def load_secret(
@@ -32,7 +39,7 @@ def load_secret(
         password = _password_from(password_descriptor)
     try:
         return bytes(Account.decrypt(keystore, password))
-    except (ValueError, TypeError, KeyError, AttributeError, AssertionError, NotImplementedError):
+    except _FOREIGN_KEYSTORE:
         # `from None`: nothing of the password or of the key belongs into a traceback.
         raise ConfigurationError(
             f"keystore {keystore_path}",
@@ -113,12 +120,7 @@ def _write_keystore(path: Path, content: str) -> None:
 
 
 def _read_keystore(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text())
-    except OSError as error:
-        raise ConfigurationError(f"keystore {path}", "a readable file", error.strerror) from error
-    except ValueError as error:
-        raise ConfigurationError(f"keystore {path}", "JSON", "other text") from error
+    content = read_json(path, f"keystore {path}")
     if not isinstance(content, dict):
         raise ConfigurationError(f"keystore {path}", "an object", type(content).__name__)
     return content

@@ -8,6 +8,7 @@ a fault of ours, with its traceback); 130 interrupted; 141 nobody reads the outp
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -16,6 +17,7 @@ from typing import Final, NoReturn
 import click
 
 from chainkit import __version__
+from chainkit.cli.facts import echo_error, folded
 from chainkit.errors import ChainkitError
 
 SECTIONS: Final = {
@@ -102,11 +104,13 @@ def main() -> NoReturn:
         # Not click's own way: it ends an interruption with 1, which here means "the answer is no".
         code = chainkit(standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        _show(error)
         _end(COULD_NOT)
     except ChainkitError as error:
         _end(COULD_NOT, str(error))
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        if _is_at_a_question(error):
+            click.echo(err=True)
         _end(INTERRUPTED, "interrupted")
     except BrokenPipeError:
         _drop_output()
@@ -121,6 +125,19 @@ def main() -> NoReturn:
     _end(code if isinstance(code, int) else 0)
 
 
+def _show(error: click.ClickException) -> None:
+    """Print what click would, folded."""
+    shown = io.StringIO()
+    error.show(shown)
+    for line in shown.getvalue().splitlines():
+        click.echo(folded(line), err=True)
+
+
+def _is_at_a_question(error: BaseException) -> bool:
+    """Tell whether the cursor still stands behind a question: click ends its line elsewhere."""
+    return error.__cause__ is None and isinstance(error.__context__, (KeyboardInterrupt, EOFError))
+
+
 def _drop_output() -> None:
     """Send what is still buffered nowhere: it would fail once more at the interpreter's end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -128,13 +145,5 @@ def _drop_output() -> None:
 
 def _end(code: int, sentence: str = "") -> NoReturn:
     if sentence:
-        click.echo(f"error: {_without_control_characters(sentence)}", err=True)
+        echo_error(sentence)
     sys.exit(code)
-
-
-def _without_control_characters(text: str) -> str:
-    """Escape what could rewrite the screen: endpoints and contracts choose parts of an error."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,6 @@ from chainkit.cli.command import CompleteCommand
 from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import (
     echo_json,
-    hex0x,
     json_option,
     open_chain,
     rpc_option,
@@ -31,16 +31,20 @@ from chainkit.cli.proposal_output import (
     proposal_json,
     standing_json,
 )
-from chainkit.cli.sending import NOT_SENT, broadcast_option, sent_json, timeout_option
+from chainkit.cli.sending import (
+    NOT_SENT,
+    broadcast_option,
+    echo_sending,
+    max_cost_option,
+    sent_json,
+    timeout_option,
+)
 from chainkit.cli.signers import SignerOptions, signer_options
-from chainkit.errors import NoTracing
+from chainkit.errors import ConfigurationError, NoTracing
 
 if TYPE_CHECKING:
     from chainkit.contract_state import ContractState
-    from chainkit.proposal.execution import Execution
     from chainkit.proposal.standing import Standing
-    from chainkit.signing import Signer
-    from chainkit.transactions import Receipt
 
 NO_TRACING: Final = "not shown: the endpoint cannot tell what changes, and --no-tracing was given"
 
@@ -70,7 +74,8 @@ def status(
     """
     reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
     state, standing = _stand(reading, rpc_url, deployment_path)
-    slots = () if standing.change is None else simulated(reading, state, no_tracing)
+    is_past = standing.change is None or standing.is_nonce_used
+    slots = () if is_past else simulated(reading, state, no_tracing)
     if as_json:
         echo_json(_content(reading, standing, slots))
     else:
@@ -85,6 +90,7 @@ def status(
 @_standing_options
 @broadcast_option
 @signer_options("the account that pays for the transaction")
+@max_cost_option
 @timeout_option
 @json_option
 def execute_proposal(
@@ -95,6 +101,7 @@ def execute_proposal(
     changes_safe: bool,
     no_tracing: bool,
     broadcast: bool,
+    max_cost: int,
     timeout_seconds: float,
     as_json: bool,
     **options: Any,
@@ -109,7 +116,7 @@ def execute_proposal(
       chainkit council execute disable-300.json --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json --council council.json --broadcast --keystore payer.json
     """
-    from chainkit.proposal.execution import prepare, require_executable
+    from chainkit.proposal.execution import execute, prepare, require_executable, sign_execution
 
     signing = SignerOptions.take(options)
     reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
@@ -124,11 +131,18 @@ def execute_proposal(
     slots = simulated(reading, state, no_tracing)
     if not as_json:
         echo_slots(slots)
+    stand_again = partial(_stand_again, reading, rpc_url, deployment_path, no_tracing, slots)
     payer = signing.open(reading.record.chain_id) if needs_payer else None
-    execution = prepare(
-        reading.proposal, standing, state, payer.address if payer else standing.owners[0]
-    )
-    receipt = _send(execution, state, payer, timeout_seconds, as_json) if broadcast else None
+    if payer:
+        state, standing = stand_again()
+    executor = payer.address if payer else standing.owners[0]
+    execution = prepare(reading.proposal, standing, state, executor)
+    receipt = None
+    if broadcast:
+        signed = sign_execution(execution, state.endpoint, payer, max_cost)
+        stand_again()
+        echo_sending(signed, as_json)
+        receipt = execute(execution, state.endpoint, signed, timeout_seconds)
     if as_json:
         content = _content(reading, standing, slots) | {"gas": execution.gas}
         echo_json(content | sent_json(receipt))
@@ -166,19 +180,28 @@ def simulated(reading: Reading, state: ContractState, no_tracing: bool) -> tuple
         raise NoTracing(error.subject, error.expected, error.got, place) from error
 
 
-def _send(
-    execution: Execution,
-    state: ContractState,
-    payer: Signer | None,
-    timeout_seconds: float,
-    as_json: bool,
-) -> Receipt:
-    from chainkit.proposal.execution import execute, sign_execution
+def _stand_again(
+    reading: Reading,
+    rpc_url: str,
+    deployment_path: Path,
+    no_tracing: bool,
+    shown: tuple[str, ...],
+) -> tuple[ContractState, Standing]:
+    """Read how a proposal stands after a person typed a password, or looked at a wallet.
 
-    signed = sign_execution(execution, state.endpoint, payer)
-    if not as_json:
-        echo_fact("sending", hex0x(signed.hash))
-    return execute(execution, state.endpoint, signed, timeout_seconds)
+    The chain went on meanwhile: raises ConfigurationError unless the proposal can be executed at
+    the newest block, and changes there what was shown.
+    """
+    from chainkit.proposal.execution import require_executable
+
+    state, standing = _stand(reading, rpc_url, deployment_path)
+    require_executable(standing)
+    slots = simulated(reading, state, no_tracing)
+    if slots != shown:
+        expected, got = ("; ".join(lines) for lines in (shown, slots))
+        place = f"block {state.block}"
+        raise ConfigurationError("storage that changes", f"as shown: {expected}", got, place)
+    return state, standing
 
 
 def _echo(reading: Reading, standing: Standing, slots: tuple[str, ...]) -> None:

@@ -9,6 +9,8 @@ import click
 
 from chainkit.cli.options import Option, deployment_option, file_option, several
 from chainkit.deployment import DeploymentRecord, read_deployment_record
+from chainkit.errors import ConfigurationError
+from chainkit.files import open_regular
 from chainkit.proposal import AddressBook, Council, Proposal, read_council, read_proposal
 
 
@@ -40,9 +42,9 @@ no_tracing_option = click.option(
 def is_proposal(path: Path) -> bool:
     """Tell a proposal's file, or what passes for one, from a report's, which is no text."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path, f"evidence {path}") as file:
             return file.read(1) == b"{"
-    except OSError:
+    except (ConfigurationError, OSError):
         return False
 
 

@@ -13,6 +13,7 @@ from chainkit.artifacts import releases
 from chainkit.calls.log_effects import ADMINISTRATOR_ROLE
 from chainkit.cli.facts import echo_fact
 from chainkit.cli.options import hex0x, reference_as_json
+from chainkit.ether import ether_words
 from chainkit.interface import printable, render
 from chainkit.proposal import AddressBook, Proposal, hashes, proposal_content
 from chainkit.safe import SafeTransaction
@@ -64,7 +65,7 @@ def echo_proposal(proposal: Proposal, book: AddressBook) -> None:
     echo_fact("expires", moment(grounds.expires))
     if proposal.fees:
         most = proposal.fees.gas * proposal.fees.max_fee_per_gas
-        echo_fact("costs", f"at most {most} wei ({proposal.fees.gas} gas)")
+        echo_fact("costs", f"at most {ether_words(most)} for {proposal.fees.gas:,} gas")
     echo_hashes(proposal)
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from chainkit.cli.command import CompleteCommand
+from chainkit.cli.facts import echo_fact, shown_to_people
 from chainkit.cli.options import (
     deployment_option,
     echo_json,
+    is_on_command_line,
     json_option,
     open_chain,
     rpc_option,
@@ -19,8 +22,10 @@ from chainkit.cli.options import (
 )
 from chainkit.cli.proposal_options import Reading, council_option_for, no_tracing_option
 from chainkit.cli.proposal_output import echo_proposal, echo_slots
-from chainkit.errors import ConfigurationError
-from chainkit.proposal import Evidence, read_council, write_proposal_file
+from chainkit.cli.sending import max_cost_option
+from chainkit.ether import MAX_COST
+from chainkit.proposal import LONGEST_DAYS, Evidence, read_council, write_proposal_file
+from chainkit.proposal.grounds import MOST_EVIDENCE
 
 if TYPE_CHECKING:
     from chainkit.calls import Call
@@ -29,8 +34,11 @@ if TYPE_CHECKING:
     from chainkit.types import BlockReference
 
 DEFAULT_DAYS: Final = 7
-LONGEST_DAYS: Final = 90
-"""A proposal that lies longer is about a chain that nobody remembers."""
+LONGEST_NAME: Final = 100
+"""Characters of evidence's name that a proposal holds."""
+
+_TERMS: Final = ("reason", "evidence_paths", "days", "nonce")
+"""Parameters of ``terms_options`` that nothing but a proposal has a use for."""
 
 terms_options = several(
     council_option_for("Your own council file, for --propose."),
@@ -60,8 +68,26 @@ terms_options = several(
     ),
     no_tracing_option,
 )
-
 """Decorator: the options of ``write_proposal`` beside the file's name."""
+
+
+def _refuse_terms_alone(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: a command of ``--propose`` that refuses the terms of no proposal."""
+
+    @wraps(command)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        parameters = click.get_current_context().command.params
+        given = [
+            each.opts[0]
+            for each in parameters
+            if each.name in _TERMS and is_on_command_line(each.name)
+        ]
+        if given and options["propose_path"] is None:
+            raise click.UsageError(f"{' and '.join(given)}: only with --propose FILE")
+        return command(*arguments, **options)
+
+    return checked
+
 
 propose_option = several(
     click.option(
@@ -72,8 +98,9 @@ propose_option = several(
         help="Write a proposal for the council's owners to sign; nothing is sent.",
     ),
     terms_options,
+    _refuse_terms_alone,
 )
-"""Decorator: ``--propose FILE`` with the options that go with it."""
+"""Decorator: ``--propose FILE`` with the options that go with it, and only with it."""
 
 
 def write_proposal(
@@ -89,6 +116,7 @@ def write_proposal(
     days: int,
     nonce: int | None,
     no_tracing: bool,
+    max_cost: int = MAX_COST,
     is_quiet: bool = False,
 ) -> None:
     """Draft a proposal of calls at a block, simulate it, show it and write its file.
@@ -103,19 +131,33 @@ def write_proposal(
     assert council_path is not None and reason is not None
     from chainkit.cli.proposal_execution import simulated
     from chainkit.contract_state import ContractState
+    from chainkit.proposal.authority import read_authority
     from chainkit.proposal.drafting import Terms, draft
 
     council = read_council(council_path)
-    terms = Terms(reason, tuple(evidence_of(each) for each in evidence_paths), days, nonce)
+    terms = Terms(reason, _evidence(evidence_paths), days, nonce, max_cost)
     state = ContractState(endpoint, block)
     proposal = draft(state, record, council, endpoint.header(block.number), calls, terms)
     reading = Reading(proposal, record, council)
     slots = simulated(reading, state, no_tracing)
+    cautions = read_authority(state, council).cautions
     write_proposal_file(path, proposal, is_new=True)
+    with shown_to_people(is_quiet):
+        # A script's user too learns who else acts for the account.
+        for caution in cautions:
+            echo_fact("caution", caution)
     if not is_quiet:
         echo_proposal(proposal, reading.book)
         echo_slots(slots)
-        click.echo(f"written to {path}; nothing was sent; next: chainkit council sign {path}")
+        option = " --owners" if proposal.changes_safe else ""
+        next_command = f"chainkit council sign{option} {path}"
+        click.echo(f"written to {path}; nothing was sent; next: {next_command}")
+
+
+def _evidence(paths: Sequence[Path]) -> tuple[Evidence, ...]:
+    if len(paths) > MOST_EVIDENCE:
+        raise click.UsageError(f"a proposal names up to {MOST_EVIDENCE} pieces of --evidence")
+    return tuple(map(evidence_of, paths))
 
 
 def evidence_of(path: Path) -> Evidence:
@@ -125,24 +167,27 @@ def evidence_of(path: Path) -> Evidence:
     """
     import hashlib
 
+    from chainkit.council.triage_checks import LARGEST_REPORT
     from chainkit.council.triage_reports import parse_report
-    from chainkit.evidence.bundle import BUNDLE_NAME
-    from chainkit.evidence.folder import read_bundle
+    from chainkit.evidence.bundle import BUNDLE_NAME, parse_bundle
+    from chainkit.evidence.folder import LARGEST_PAGE
+    from chainkit.evidence.safe_files import read_small
 
-    try:
-        if path.is_dir():
-            # Its own page pins every other file of a bundle.
-            read_bundle(path)
-            data = (path / BUNDLE_NAME).read_bytes()
-        else:
-            data = path.read_bytes()
-            parse_report(data)
-    except OSError as error:
-        subject = f"evidence {path}"
-        raise ConfigurationError(
-            subject, "a report or a bundle's folder", error.strerror
-        ) from error
-    return Evidence(ascii(path.name)[1:-1], hashlib.sha256(data).hexdigest())
+    # Each is read once: what is hashed must be what was parsed, whoever writes to the folder.
+    if path.is_dir() and not path.is_symlink():
+        # Its own page pins every other file of a bundle.
+        data = read_small(path / BUNDLE_NAME, LARGEST_PAGE)
+        parse_bundle(data)
+    else:
+        data = read_small(path, LARGEST_REPORT)
+        parse_report(data)
+    return Evidence(_evidence_name(path), hashlib.sha256(data).hexdigest())
+
+
+def _evidence_name(path: Path) -> str:
+    """Return what a proposal calls evidence: a stranger chose the name, and how long it is."""
+    name = ascii(path.absolute().name)[1:-1]
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
 
 
 @click.command("propose", cls=CompleteCommand)
@@ -151,6 +196,7 @@ def evidence_of(path: Path) -> Evidence:
 @rpc_option
 @deployment_option
 @terms_options
+@max_cost_option
 @json_option
 def propose(
     calls_path: Path,

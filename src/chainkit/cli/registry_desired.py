@@ -102,7 +102,7 @@ def plan(desired_path: Path, check_url: bool, **options: Any) -> None:
         found = calls_towards(record, difference)
         _warn(difference, check_url)
         if not found:
-            got = f"all {len(desired)} nodes as they are at {state.block}"
+            got = f"all {len(desired)} nodes as they are at block {state.block}"
             raise ConfigurationError(f"plan of {desired_path}", "something that differs", got)
         return found
 

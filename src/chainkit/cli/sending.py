@@ -6,15 +6,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from chainkit.cli.facts import echo_fact, shown_to_people
 from chainkit.cli.options import hex0x, reference_as_json
+from chainkit.errors import MalformedData
+from chainkit.ether import MAX_COST, ether_text, ether_words, parse_ether
 
 if TYPE_CHECKING:
-    from chainkit.transactions import Receipt
+    from chainkit.transactions import Receipt, SignedTransaction
 
 NOT_SENT: Final = "nothing was sent; add --broadcast --keystore FILE to send"
 
 TIMEOUT_SECONDS: Final = 120.0
 """``chainkit.transactions.RECEIPT_TIMEOUT_SECONDS``, which web3 would come with."""
+
+
+def _wei(_context: click.Context, _parameter: click.Parameter, text: str) -> int:
+    try:
+        return parse_ether(text)
+    except MalformedData as error:
+        raise click.BadParameter(f"expected {error.expected}, got {error.got}") from error
+
 
 broadcast_option = click.option(
     "--broadcast", is_flag=True, help="Sign and send; without it nothing is sent."
@@ -28,6 +39,24 @@ timeout_option = click.option(
     metavar="SECONDS",
     help="How long to wait until a transaction is mined.",
 )
+max_cost_option = click.option(
+    "--max-cost",
+    "max_cost",
+    default=ether_text(MAX_COST),
+    show_default=True,
+    metavar="ETHER",
+    callback=_wei,
+    help="Send or draft no transaction whose gas could cost more.",
+)
+
+
+def echo_sending(signed: SignedTransaction, as_json: bool) -> None:
+    """Print what is about to be sent; on standard error where standard output is a script's."""
+    from chainkit.signing import transaction_cost
+
+    with shown_to_people(as_json):
+        echo_fact("costs", f"at most {ether_words(transaction_cost(signed.raw))}")
+        echo_fact("sending", hex0x(signed.hash))
 
 
 def sent_json(receipt: Receipt | None) -> dict[str, Any]:

@@ -82,11 +82,15 @@ class SignerOptions:
         }
         return tuple(name for name, is_named in named.items() if is_named)
 
-    def require(self, option: str) -> None:
-        """Raise UsageError unless exactly one signer is named, for ``option`` that needs one."""
+    def require(self, option: str, *instead: str) -> None:
+        """Raise UsageError unless exactly one signer is named, for ``option`` that needs one.
+
+        ``instead`` are other options that would do.
+        """
         named = self.named
         if not named:
-            raise click.UsageError(f"{option} needs --keystore FILE or --account ALIAS")
+            *first, last = "--keystore FILE", "--account ALIAS", *instead
+            raise click.UsageError(f"{option} needs {', '.join(first)} or {last}")
         if len(named) > 1:
             raise click.UsageError(f"{option} needs one signer, got {' and '.join(named)}")
         if self.password_path is not None and self.password_descriptor is not None:

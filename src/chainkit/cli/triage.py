@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,7 @@ from chainkit.cli.options import (
 from chainkit.cli.proposing import propose_option, write_proposal
 from chainkit.deployment import DeploymentRecord, read_deployment_record
 from chainkit.errors import ConfigurationError
+from chainkit.proposal.grounds import MOST_EVIDENCE
 
 if TYPE_CHECKING:
     from chainkit.council.triage_checks import Witness
@@ -205,18 +207,24 @@ def _propose(
         [Call.make(record, "NodeRegistry", "updateHealth", each.node_id, False) for each in nodes],
         path,
         reason=reason or default_reason(nodes),
-        evidence_paths=[*_grounds(directory, nodes), *evidence_paths],
+        evidence_paths=[*_grounds(directory, nodes, len(evidence_paths)), *evidence_paths],
         is_quiet=is_quiet,
         **terms,
     )
     return True
 
 
-def _grounds(directory: Path, nodes: Sequence[RankedNode]) -> list[Path]:
+def _grounds(directory: Path, nodes: Sequence[RankedNode], others: int) -> list[Path]:
+    """Return the pieces that a proposal has room for beside ``others``, some of each node first."""
     # Absolute: a bundle is named after its folder, also where that is the current one.
     root = Path(os.path.abspath(directory))
-    sources = dict.fromkeys(source for node in nodes for source in node.grounds)
-    return [root / source for source in sources]
+    turns = zip_longest(*(node.grounds for node in nodes))
+    sources = list(dict.fromkeys(source for turn in turns for source in turn if source is not None))
+    named = sources[: max(MOST_EVIDENCE - others, 0)]
+    if len(named) < len(sources):
+        words = f"the proposal names {len(named)} of {len(sources)} pieces of evidence"
+        click.echo(f"warning: {words}, as many as one can", err=True)
+    return [root / source for source in named]
 
 
 def _exit_code(ranking: Ranking, is_proposed: bool) -> int:

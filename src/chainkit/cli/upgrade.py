@@ -25,7 +25,13 @@ from chainkit.cli.options import (
     several,
 )
 from chainkit.cli.proposing import propose_option, write_proposal
-from chainkit.cli.sending import NOT_SENT, broadcast_option, timeout_option
+from chainkit.cli.sending import (
+    NOT_SENT,
+    broadcast_option,
+    echo_sending,
+    max_cost_option,
+    timeout_option,
+)
 from chainkit.cli.signers import SignerOptions, signer_options
 from chainkit.cli.upgrade_plan import echo_plan, plan_json
 from chainkit.comparison import code_words
@@ -38,7 +44,7 @@ from chainkit.deployment import (
 )
 from chainkit.parameters import SEQUENCED_LOGS
 from chainkit.signing import Signer
-from chainkit.transactions import Receipt
+from chainkit.transactions import Receipt, SignedTransaction
 from chainkit.upgrade import (
     UpgradePlan,
     check_administrator,
@@ -68,6 +74,7 @@ _upgrade_options = several(
         help="Deploy the new code, which any account may, and leave the upgrade to a multisig.",
     ),
     signer_options(ADMINISTRATOR),
+    max_cost_option,
     timeout_option,
     json_option,
 )
@@ -87,6 +94,7 @@ def upgrade(
     propose_path: Path | None,
     broadcast: bool,
     implementation_only: bool,
+    max_cost: int,
     timeout_seconds: float,
     as_json: bool,
     **options: Any,
@@ -117,15 +125,23 @@ def upgrade(
         _show(plan, record, as_json)
     if broadcast and not refusal:
         signer = signing.open(record.chain_id)
+        limits = (timeout_seconds, max_cost)
         sending = _Sending(
-            endpoint, record, deployment_path, signer, timeout_seconds, accept_unknown, as_json
+            endpoint, record, deployment_path, signer, limits, accept_unknown, as_json
         )
         sending.send(plan, implementation_only)
         return
     if propose_path and not refusal:
         call = Call.read(record, plan.proxy, plan.calldata or b"")
         write_proposal(
-            endpoint, record, plan.block, [call], propose_path, is_quiet=as_json, **options
+            endpoint,
+            record,
+            plan.block,
+            [call],
+            propose_path,
+            max_cost=max_cost,
+            is_quiet=as_json,
+            **options,
         )
     hint = _hint(endpoint, plan) if propose_path is None else ""
     _echo_unsent(plan, record, refusal, hint, propose_path, as_json)
@@ -211,7 +227,8 @@ class _Sending:
     record: DeploymentRecord
     record_path: Path
     signer: Signer
-    timeout_seconds: float
+    limits: tuple[float, int]
+    """Seconds to wait for each transaction, and wei that each may cost."""
     accept_unknown: bool
     as_json: bool
 
@@ -227,7 +244,7 @@ class _Sending:
             refusal = _refusal(plan, self.accept_unknown) or _change(shown, plan)
         if not refusal and not implementation_only:
             receipt = execute_upgrade(
-                self.endpoint, self.record, plan, self.signer, self.timeout_seconds
+                self.endpoint, self.record, plan, self.signer, *self.limits, self._announce
             )
         self._end(plan, deployed, receipt, refusal)
         if deployed and receipt:
@@ -238,13 +255,16 @@ class _Sending:
 
     def _deploy(self, name: str) -> DeployedContract:
         deployed = deploy_implementation(
-            self.endpoint, self.record, name, self.signer, self.timeout_seconds
+            self.endpoint, self.record, name, self.signer, *self.limits, self._announce
         )
         # On standard error: whatever fails from here on, its address must not be lost.
         content = implementation_content(deployed)
         text = f"{content['address']}, block {content['block']}, {content['transaction']}"
         click.echo(f"deployed the implementation of {name}: {text}", err=True)
         return deployed
+
+    def _announce(self, signed: SignedTransaction) -> None:
+        echo_sending(signed, self.as_json)
 
     def _end(
         self,

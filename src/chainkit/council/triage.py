@@ -111,7 +111,9 @@ def _objection(claim: Claim, roll: Roll | None) -> str | None:
     if not claim.misbehavior.is_liveness:
         return None
     if not claim.is_from_node:
-        return "liveness, and its signer only stored it for a client: peers are counted (XIP-49 3.2.7)"
+        return (
+            "liveness, and its signer only stored it for a client: peers are counted (XIP-49 3.2.7)"
+        )
     if roll is None or _reporter(claim.reporter, roll).node is None:
         return "liveness, and its signer is no registered node: peers are counted (XIP-49 3.2.7)"
     return None

@@ -26,7 +26,7 @@ from chainkit.evidence.inclusion import TransactionProof, parse_proof, proved_tr
 from chainkit.evidence.safe_files import check_file, lines_of, open_file, read_small
 from chainkit.types import BlockReference, Node
 
-_LARGEST_PAGE: Final = 2**26
+LARGEST_PAGE: Final = 2**26
 """Bytes of ``bundle.json``, which grows only with what persons did to the registry."""
 
 
@@ -35,7 +35,7 @@ def read_bundle(directory: Path) -> Bundle:
 
     Raises ConfigurationError where the folder holds none, MalformedData where it is none.
     """
-    return parse_bundle(read_small(directory / BUNDLE_NAME, _LARGEST_PAGE))
+    return parse_bundle(read_small(directory / BUNDLE_NAME, LARGEST_PAGE))
 
 
 def check_files(directory: Path, bundle: Bundle, advance: Advance = lambda read: None) -> None:

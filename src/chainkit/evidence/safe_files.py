@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.errors import MalformedData
+from chainkit.files import open_regular
 
 LONGEST_LINE: Final = 2**28
 """Bytes of a line: envelope, transaction and receipt of the largest block fit many times."""
@@ -22,24 +22,15 @@ def open_file(path: Path) -> BinaryIO:
 
     Raises ConfigurationError for anything else.
     """
-    subject = f"bundle file {path}"
-    try:
-        # Not blocking: a pipe that nobody writes to would keep the reader waiting.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        raise ConfigurationError(subject, "a readable file, no link", error.strerror) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise ConfigurationError(subject, "a regular file", "another kind of file")
-    return os.fdopen(descriptor, "rb")
+    return open_regular(path, f"evidence file {path}", follows_link=False)
 
 
 def read_small(path: Path, most: int) -> bytes:
-    """Return a file of up to ``most`` bytes. Raises MalformedData for a longer one."""
+    """Return a file of up to ``most`` bytes; raises MalformedData for a longer one."""
     with open_file(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise MalformedData(f"bundle file {path}", f"up to {most} bytes", "more")
+        raise MalformedData(f"evidence file {path}", f"up to {most} bytes", "more")
     return data
 
 

@@ -74,7 +74,7 @@ def _value(kind: str, text: Any, subject: str, place: str) -> Any:
     readers: Mapping[str, tuple[Callable[[str], Any], str]] = {
         "address": (lambda value: check_account(value, place), "an address"),
         "bool": (_TRUTH.__getitem__, "true or false"),
-        "string": (str, "text"),
+        "string": (_text, "text"),
     }
     read, expected = readers.get(kind, (None, ""))
     if kind.startswith("uint"):
@@ -88,6 +88,11 @@ def _value(kind: str, text: Any, subject: str, place: str) -> Any:
     except (KeyError, ValueError):
         got = printable(str(text)[:80])
         raise ConfigurationError(subject, expected, got, place) from None
+
+
+def _text(text: str) -> str:
+    text.encode()  # YAML's escapes can make half a character, which no call holds
+    return text
 
 
 def _integer(bits: int) -> Callable[[str], int]:

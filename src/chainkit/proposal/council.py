@@ -10,14 +10,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from eth_utils.address import to_checksum_address
 
+from chainkit.calls import FUNCTIONS, SAFE
 from chainkit.deployment import DeploymentRecord
-from chainkit.errors import ConfigurationError
 from chainkit.fields import Faults, Fields, read_json
+from chainkit.files import write_new
+from chainkit.safe import known_contracts, known_versions
+from chainkit.safe.releases import MULTI_SEND
 from chainkit.types import ADDRESS_LENGTH
 
 COUNCIL_FORMAT: Final = 1
@@ -25,6 +29,9 @@ COUNCIL_FORMAT: Final = 1
 _SHOWN_DIGITS: Final = 4
 """Hex digits at both ends by which people recognize an address, and by which they are deceived."""
 _NAME: Final = re.compile("[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
+_SAFE_ACCOUNT: Final = "the council's Safe"
+_PLAIN_ACCOUNT: Final = "the council's account"
+_UNKNOWN: Final = "not in your council file"
 _EXPECTED_NAME: Final = "1 to 40 letters, digits, spaces, dots, dashes, underscores (ASCII)"
 
 
@@ -33,9 +40,9 @@ class SafeSettings:
     """What is known of the council's Safe without asking the chain."""
 
     release: str
-    """Version of its contracts, such as 1.4.1."""
+    """Version of its contracts, such as 1.4.1: one of the known ones, where a file says it."""
     multi_send: bytes
-    """20 bytes: the MultiSendCallOnly through which it makes several calls at once."""
+    """20 bytes: the release's MultiSendCallOnly, through which it makes several calls at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +78,8 @@ def council_content(council: Council) -> dict[str, Any]:
 
 def write_council(path: Path, council: Council) -> None:
     """Write a council's file. Raises ConfigurationError where there is one, or it cannot be."""
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(json.dumps(council_content(council), indent=2) + "\n")
-    except OSError as error:
-        raise ConfigurationError(_subject(path), "a new file", error.strerror) from error
+    text = json.dumps(council_content(council), indent=2) + "\n"
+    write_new(path, text.encode(), _subject(path))
 
 
 def read_council(path: Path) -> Council:
@@ -100,10 +104,9 @@ class AddressBook:
     def __init__(self, record: DeploymentRecord, council: Council) -> None:
         """Take names of both; the record's and the account's are not the council file's to say."""
         self._names = dict(council.names)
-        kind = "Safe" if council.safe else "account"
-        self._names[council.address] = f"the council's {kind}"
+        self._names[council.address] = _SAFE_ACCOUNT if council.safe else _PLAIN_ACCOUNT
         if council.safe:
-            self._names[to_checksum_address(council.safe.multi_send)] = "MultiSendCallOnly"
+            self._names[to_checksum_address(council.safe.multi_send)] = MULTI_SEND
         for contract in record.contracts:
             self._names[to_checksum_address(contract.address)] = contract.name
 
@@ -118,7 +121,7 @@ class AddressBook:
             return f"{address} ({name})"
         for known in self.look_alikes(address):
             return f"{address} (NOT IN YOUR FILE, and looks like {known}: {self._names[known]})"
-        return f"{address} (not in your council file)"
+        return f"{address} ({_UNKNOWN})"
 
     def look_alikes(self, address: str) -> Iterator[str]:
         """Yield known addresses that begin and end as this one, which is none of them."""
@@ -136,10 +139,18 @@ def _safe(fields: Fields, faults: Faults) -> SafeSettings | None:
     inner = faults.read(None, fields.inner, "safe")
     if inner is None:
         return None
-    pattern = re.compile(r"\d+\.\d+\.\d+")
-    release = faults.read(None, inner.matching, "release", pattern, "a version such as 1.4.1")
+    pattern = re.compile("|".join(map(re.escape, known_versions())))
+    expected = f"a known release: {' or '.join(known_versions())}"
+    release = faults.read(None, inner.matching, "release", pattern, expected)
     multi_send = faults.read(b"", inner.bytes, "multi_send", ADDRESS_LENGTH)
-    return SafeSettings(release[0] if release else "", multi_send)
+    if release is None or not multi_send:
+        return None
+    # Several calls make the Safe run its code: any other address would be anybody's.
+    known = known_contracts()[MULTI_SEND, release[0]]
+    if multi_send != known.address:
+        got = to_checksum_address(multi_send)
+        faults.add(f"that of {known}", got, inner.path("multi_send"))
+    return SafeSettings(release[0], multi_send)
 
 
 def _names(fields: Fields, faults: Faults) -> dict[str, str]:
@@ -151,6 +162,8 @@ def _names(fields: Fields, faults: Faults) -> dict[str, str]:
         if not _NAME.fullmatch(name):
             # Letters of other scripts could make one name pass for another.
             faults.add(_EXPECTED_NAME, ascii(name), inner.path(name))
+        elif _folded(name) in _taken_names():
+            faults.add("a name that the contracts do not have", name, inner.path(name))
         elif address in names:
             faults.add(f"one name for {address}", f"{names[address]} and {name}", "names")
         elif name.casefold() in {other.casefold() for other in names.values()}:
@@ -158,6 +171,19 @@ def _names(fields: Fields, faults: Faults) -> dict[str, str]:
         else:
             names[address] = name
     return names
+
+
+def _folded(name: str) -> str:
+    """Return what is left of a name for who reads it quickly."""
+    return re.sub("[^a-z0-9]", "", name.lower())
+
+
+@cache
+def _taken_names() -> frozenset[str]:
+    """Return what an address book calls others than a file's owners, folded."""
+    of_safe = (name for name, _ in known_contracts())
+    own = (SAFE, _SAFE_ACCOUNT, _PLAIN_ACCOUNT, _UNKNOWN)
+    return frozenset(map(_folded, (*FUNCTIONS, "OriginatorSequence", *of_safe, *own)))
 
 
 def _subject(path: Path) -> str:

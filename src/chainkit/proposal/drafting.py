@@ -11,6 +11,7 @@ from chainkit.changes import simulate_call
 from chainkit.contract_state import ContractState
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError
+from chainkit.ether import MAX_COST
 from chainkit.proposal.authority import read_authority
 from chainkit.proposal.council import Council
 from chainkit.proposal.grounds import SECONDS_PER_DAY, Evidence, Grounds, check_reason
@@ -30,6 +31,8 @@ class Terms:
     """Until it expires, from the block that it is drafted at."""
     nonce: int | None
     """None for the account's next one."""
+    max_cost: int = MAX_COST
+    """Wei: the most that the gas of a plain account's transaction may cost."""
 
 
 def draft(
@@ -43,7 +46,8 @@ def draft(
     """Draft a proposal of calls, all read at ``head``, which is the state's block.
 
     Raises ConfigurationError where the account may not make a call, or it changes nothing, and
-    RefusedRequest in the contract's words where the simulation of a call reverts.
+    RefusedRequest in the contract's words where the simulation of a call reverts. A plain account's
+    is refused as ``draft_transaction`` does, too.
     """
     authority = read_authority(state, council)
     change = read_change(EFFECTS, state, record, council.address, calls)
@@ -56,7 +60,7 @@ def draft(
     grounds = _grounds(state, change, head, terms)
     fees = None
     if council.safe is None:
-        fees = _fees(state, council, calls, grounds)
+        fees = _fees(state, council, calls, grounds, terms.max_cost)
     return Proposal.make(record, council, calls, grounds, nonce, fees)
 
 
@@ -76,11 +80,13 @@ def _fees(
     council: Council,
     calls: Sequence[Call],
     grounds: Grounds,
+    max_cost: int,
 ) -> Fees | None:
     if len(calls) != 1:
         return None  # Proposal.make says why that cannot be
     (call,) = calls
     endpoint, data = state.endpoint, call.calldata + grounds.trailer
-    gas = estimate_gas(endpoint, call.target, data, council.address, state.block)
-    fields = draft_transaction(endpoint, council.address, council.chain_id, call.target, data, gas)
+    account, chain_id = council.address, council.chain_id
+    gas = estimate_gas(endpoint, call.target, data, account, state.block)
+    fields = draft_transaction(endpoint, account, chain_id, call.target, data, gas, max_cost)
     return Fees(fields["gas"], fields["maxFeePerGas"], fields["maxPriorityFeePerGas"])

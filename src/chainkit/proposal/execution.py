@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chainkit.calls import Change, unmet
+from chainkit.calls import Change, Facts, unmet
 from chainkit.calls.effects import EFFECTS
 from chainkit.chain import Endpoint
 from chainkit.changes import explain_revert, sign_call, simulate_call
 from chainkit.contract_state import ContractState
 from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
+from chainkit.ether import MAX_COST
+from chainkit.proposal.nonce_use import find_nonce_use, is_nonce_used
 from chainkit.proposal.plain import PlainTransaction
 from chainkit.proposal.proposal import Proposal
-from chainkit.proposal.standing import Standing
-from chainkit.safe import find_execution, pack
+from chainkit.proposal.standing import Standing, running_code
+from chainkit.safe import SafeTransaction, find_execution, pack
 from chainkit.signatures import keccak256
-from chainkit.signing import Signer
+from chainkit.signing import Signer, transaction_cost
 from chainkit.transactions import (
     RECEIPT_TIMEOUT_SECONDS,
     Receipt,
     SignedTransaction,
+    check_cost,
     estimate_gas,
     send_transaction,
     wait_for_receipt,
@@ -72,21 +75,23 @@ def prepare(
 
 
 def sign_execution(
-    execution: Execution, endpoint: Endpoint, payer: Signer | None
+    execution: Execution, endpoint: Endpoint, payer: Signer | None, max_cost: int = MAX_COST
 ) -> SignedTransaction:
     """Sign the transaction that is sent; a plain account's was signed by its owner before.
 
-    Raises ConfigurationError where nobody pays for a Safe's transaction.
+    Raises ConfigurationError where nobody pays for a Safe's transaction, or it could cost more than
+    ``max_cost`` wei.
     """
     transaction = execution.proposal.transaction
     if isinstance(transaction, PlainTransaction):
         (signature,) = execution.proposal.signatures.values()
         raw = transaction.raw(signature)
+        check_cost(transaction_cost(raw), max_cost)
         return SignedTransaction(raw, keccak256(raw))
     if payer is None:
         raise ConfigurationError("payer", "an account that pays for the transaction", "none")
-    to, data = execution.to, execution.data
-    return sign_call(endpoint, payer, transaction.chain_id, to, data, execution.gas)
+    to, data, gas = execution.to, execution.data, execution.gas
+    return sign_call(endpoint, payer, transaction.chain_id, to, data, gas, max_cost)
 
 
 def execute(
@@ -98,24 +103,45 @@ def execute(
     """Send the transaction and prove that it did what the proposal says.
 
     A Safe's did if the Safe emitted ExecutionSuccess with the proposal's hash, a plain account's if
-    its receipt has status 1; and the facts read back at the receipt's block are the ones that the
-    proposal names. Raises TransactionFailed where any of this is missing.
+    its receipt has status 1; and at the receipt's block the proxies run the code that the proposal
+    names, which then answers with the facts that it names. Raises TransactionFailed where any of
+    this is missing.
     """
     send_transaction(endpoint, signed)
     receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
     place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"
     state = ContractState(endpoint, receipt.block.reference)
-    _check_success(execution, endpoint, receipt, place)
+    _check_success(execution, state, receipt, place)
+    _check_code(execution.proposal, state, place)
     if wrong := unmet(EFFECTS, state, execution.change):
         raise TransactionFailed("proposal", "its facts read back", "; ".join(wrong), place)
     return receipt
 
 
-def _check_success(execution: Execution, endpoint: Endpoint, receipt: Receipt, place: str) -> None:
-    proposal = execution.proposal
-    transaction = proposal.transaction
+def code_afterwards(proposal: Proposal) -> Facts:
+    """Return the address of the code that each proxy called must run once it was executed."""
+    upgraded = {
+        call.contract: call.arguments["newImplementation"]
+        for call in proposal.calls
+        if call.function == "upgradeToAndCall"
+    }
+    return {**proposal.grounds.runs, **upgraded}
+
+
+def _check_code(proposal: Proposal, state: ContractState, place: str) -> None:
+    """Other code could have done anything, and answers what it likes when it is asked."""
+    found = running_code(proposal.calls, state)
+    for contract, expected in code_afterwards(proposal).items():
+        if (got := found.get(contract, "none")) != expected:
+            raise TransactionFailed(f"code of {contract}", expected, got, place)
+
+
+def _check_success(
+    execution: Execution, state: ContractState, receipt: Receipt, place: str
+) -> None:
+    transaction = execution.proposal.transaction
     if not receipt.succeeded:
-        got = explain_revert(endpoint, proposal.calls, proposal.account, receipt)
+        got = _why_reverted(execution.proposal, state, receipt)
         raise TransactionFailed("proposal", "status 1", got, place)
     if isinstance(transaction, PlainTransaction):
         return
@@ -123,3 +149,11 @@ def _check_success(execution: Execution, endpoint: Endpoint, receipt: Receipt, p
     if found != "success":
         expected = f"the Safe's ExecutionSuccess of 0x{transaction.hash.hex()}"
         raise TransactionFailed("proposal", expected, found or "no such event", place)
+
+
+def _why_reverted(proposal: Proposal, state: ContractState, receipt: Receipt) -> str:
+    """Say that another transaction was first, or what the contracts say of the calls."""
+    transaction = proposal.transaction
+    if isinstance(transaction, SafeTransaction) and is_nonce_used(transaction, state):
+        return f"nonce {transaction.nonce} used before: {find_nonce_use(proposal, state)}"
+    return explain_revert(state.endpoint, proposal.calls, proposal.account, receipt)

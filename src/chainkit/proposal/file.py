@@ -6,7 +6,6 @@ account). All else, down to the names of arguments and the hashes, is made again
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +14,7 @@ from chainkit.calls import Call
 from chainkit.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError, InvalidSignature, MalformedData
 from chainkit.evidence.records import Record, check_form, page_bytes, parse_object, short
+from chainkit.files import read_regular, replace_file, write_new
 from chainkit.proposal.council import Council
 from chainkit.proposal.grounds import Grounds
 from chainkit.proposal.plain import PlainTransaction
@@ -129,30 +129,18 @@ def read_proposal(
 ) -> Proposal:
     """Read a proposal's file; raises as ``parse_proposal`` does."""
     subject = f"proposal {path}"
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise ConfigurationError(subject, "a readable file", error.strerror) from error
-    if len(data) > _LARGEST:
-        raise MalformedData(subject, f"at most {_LARGEST} bytes", "more")
+    data = read_regular(path, subject, _LARGEST)
     return parse_proposal(data, subject, record, council, changes_safe)
 
 
 def write_proposal_file(path: Path, proposal: Proposal, is_new: bool) -> None:
-    """Write a proposal in one step, over an earlier state of it unless ``is_new``.
+    """Write a proposal: a new file, or in one step over an earlier state of it.
 
-    Raises ConfigurationError where it cannot be written, or a new one would replace a file.
+    Raises ConfigurationError where it cannot be written, a new one would replace a file, or what is
+    to be written over is a link or read-only.
     """
-    subject = f"proposal {path}"
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        if is_new and os.path.lexists(path):
-            raise ConfigurationError(subject, "a file that does not exist", "one")
-        draft.write_bytes(proposal_bytes(proposal))
-        draft.replace(path)
-    except OSError as error:
-        raise ConfigurationError(subject, "a writable file", error.strerror) from error
+    write = write_new if is_new else replace_file
+    write(path, proposal_bytes(proposal), f"proposal {path}")
 
 
 def argument_content(value: Any) -> Any:

@@ -24,7 +24,6 @@ from chainkit.proposal.plain import PlainTransaction
 from chainkit.safe import InnerCall, SafeTransaction, recover_owner
 from chainkit.signing import recover_signer
 
-
 MOST_CALLS: Final = 50
 
 

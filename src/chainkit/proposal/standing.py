@@ -15,6 +15,7 @@ from chainkit.errors import ConfigurationError, RefusedRequest
 from chainkit.parameters import SEQUENCED_LOGS
 from chainkit.proposal.authority import Authority, read_authority
 from chainkit.proposal.council import Council
+from chainkit.proposal.nonce_use import find_nonce_use
 from chainkit.proposal.plain import PlainTransaction
 from chainkit.proposal.proposal import Proposal
 from chainkit.safe.account import hash_by_contract
@@ -38,6 +39,8 @@ class Standing:
     """What it changes at this block; None where it cannot be made there."""
     obstacles: tuple[str, ...]
     """Why it cannot be executed now, a sentence each, safe to print."""
+    is_nonce_used: bool
+    """Whether it can never be executed any more: it was, or another transaction was."""
 
     @property
     def is_executable(self) -> bool:
@@ -63,7 +66,7 @@ def read_standing(
     signed = tuple(owner for owner in authority.owners if owner in proposal.signatures)
     obstacles = [
         *_expiry(proposal, head),
-        *_nonce(proposal, authority),
+        *_nonce(proposal, authority, state),
         *_signatures(proposal, authority, signed),
         *_changed(_running(proposal.grounds.runs), _running(running_code(proposal.calls, state))),
         *(_changed(proposal.grounds.before, change.before) if change else [failure]),
@@ -76,6 +79,7 @@ def read_standing(
         authority.cautions,
         change,
         tuple(obstacles),
+        proposal.nonce < authority.nonce,
     )
 
 
@@ -117,9 +121,9 @@ def _expiry(proposal: Proposal, head: BlockHeader) -> Iterator[str]:
         yield "it has expired"
 
 
-def _nonce(proposal: Proposal, authority: Authority) -> Iterator[str]:
+def _nonce(proposal: Proposal, authority: Authority, state: ContractState) -> Iterator[str]:
     if proposal.nonce < authority.nonce:
-        yield f"nonce {proposal.nonce} is used already: the account's next is {authority.nonce}"
+        yield f"nonce {proposal.nonce} is used already: {find_nonce_use(proposal, state)}"
     elif proposal.nonce > authority.nonce:
         yield f"nonce {proposal.nonce} must wait: the account's next is {authority.nonce}"
 

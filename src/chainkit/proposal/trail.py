@@ -34,7 +34,7 @@ from chainkit.proposal.trail_events import (
     of_log,
     of_registry,
 )
-from chainkit.proposal.trail_executions import SafeHistory, safe_history
+from chainkit.proposal.trail_executions import MOST_NONCES, SafeHistory, safe_history
 from chainkit.proposal.trail_proposals import KeptProposals
 from chainkit.proposal.trail_transactions import Entry, EntryReader
 from chainkit.registry import Registry, read_history, telling
@@ -177,6 +177,11 @@ def _nonce_before(endpoint: Endpoint, council: Council, first: int) -> int | Non
 
 
 def _hidden(history: SafeHistory, before: int | None) -> Iterator[str]:
+    if history.nonce > MOST_NONCES:
+        yield (
+            f"the Safe's nonce is {history.nonce}, which no owners count up to: other code has"
+            " rewritten it, or the endpoint invents it; executions may be without their calls here"
+        )
     found = sum(map(len, history.nonces.values()))
     counted = found if before is None else history.nonce - before
     if found != counted:

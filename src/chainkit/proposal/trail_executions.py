@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, Literal
 
 from eth_utils.address import to_checksum_address
@@ -42,7 +43,7 @@ class Act:
     signers: tuple[Signer, ...]
     trailer: Trailer | None
     grounds: Grounds | None
-    """Of a kept proposal, whose digest the trailer bears."""
+    """Of a kept proposal, whose digest the trailer bears, and which makes these very calls."""
     cautions: tuple[str, ...] = ()
     """What a reader must know, a line each, safe to print."""
     alarms: tuple[str, ...] = ()
@@ -85,6 +86,9 @@ class _Candidate:
     caller: str | None
     """Checksummed address of the account that called the Safe; None where it is not known."""
 
+
+MOST_NONCES: Final = 10_000
+"""Executions of a council's Safe: a nonce beyond is none that its owners counted up to."""
 
 _NO_DATA: Final = "the transaction does not tell its calls; a proposal's file would (--proposals)"
 
@@ -196,6 +200,7 @@ def _act(
         return Act(hash_, None, succeeded, None, (), (), None, None)
     transaction, signatures, source, caller = found
     calls = calls_of(record, council, transaction)
+    grounds, caution = kept.grounds_of(record, calls)
     owners = history.owners[event.transaction_hash]
     signers, fault = signers_of(hash_, signatures, owners, history.approvals, caller)
     alarms = [calls.alarm] if calls.alarm else []
@@ -212,8 +217,8 @@ def _act(
         calls=calls.calls,
         signers=signers,
         trailer=calls.trailer,
-        grounds=kept.grounds_of(calls.trailer),
-        cautions=tuple(_cautions(transaction, fault)),
+        grounds=grounds,
+        cautions=tuple(each for each in (caution, *_cautions(transaction, fault)) if each),
         alarms=tuple(alarms),
     )
 
@@ -228,10 +233,11 @@ def _found(
 ) -> tuple[SafeTransaction, bytes, Source, str | None] | None:
     """Return what hashes to it, with its signatures, where it was found, and who called the Safe.
 
-    The counted nonces first, then all that the Safe ever had.
+    The counted nonces first, then those that the Safe ever had, of the first MOST_NONCES.
     """
     # A Safe that other code has spoken for may say more than its nonce counts.
-    for nonce in [*(each for each in counted if each >= 0), *range(history.nonce)]:
+    possible = (each for each in counted if each >= 0)
+    for nonce in chain(possible, range(min(history.nonce, MOST_NONCES))):
         for each in candidates:
             transaction = each.execution.of(
                 chain_id=council.chain_id, safe=council.account, nonce=nonce

@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from chainkit.calls import expected_change
+from chainkit.calls.effects import EFFECTS
 from chainkit.deployment import DeploymentRecord
-from chainkit.errors import ChainkitError, ConfigurationError
+from chainkit.errors import ChainkitError, ConfigurationError, MalformedData
 from chainkit.interface import printable
 from chainkit.proposal.council import Council
 from chainkit.proposal.file import read_proposal
-from chainkit.proposal.grounds import Grounds, Trailer
+from chainkit.proposal.grounds import Grounds
 from chainkit.proposal.proposal import Proposal
+from chainkit.proposal.trail_calls import Calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +33,30 @@ class KeptProposals:
     unread: tuple[str, ...] = ()
     """Files that are none, a line each, safe to print."""
 
-    def grounds_of(self, trailer: Trailer | None) -> Grounds | None:
-        """Return the grounds that a trailer names, None where no file holds them."""
-        return None if trailer is None else self.grounds.get(trailer.digest)
+    def grounds_of(self, record: DeploymentRecord, found: Calls) -> tuple[Grounds | None, str]:
+        """Return the grounds of what an account called, and what is wrong with them or empty.
+
+        None where no file holds those that the trailer names. Whoever signs chooses the trailer,
+        and may take an honest proposal's: its grounds are given only where they speak of these
+        calls.
+        """
+        if found.trailer is None or found.trailer.digest not in self.grounds:
+            return None, ""
+        grounds = self.grounds[found.trailer.digest]
+        if found.trailer.expires == grounds.expires and _speak_of(grounds, record, found):
+            return grounds, ""
+        return None, "it bears the grounds of another proposal: they say nothing of these calls"
+
+
+def _speak_of(grounds: Grounds, record: DeploymentRecord, found: Calls) -> bool:
+    calls = [each.call for each in found.calls if each.call is not None]
+    if len(calls) < len(found.calls):
+        return False
+    try:
+        change = expected_change(EFFECTS, record, calls, grounds.before)
+    except (ConfigurationError, MalformedData):
+        return False
+    return dict(change.after) == dict(grounds.after)
 
 
 def read_kept(folder: Path, record: DeploymentRecord, council: Council) -> KeptProposals:

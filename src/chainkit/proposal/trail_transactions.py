@@ -130,6 +130,7 @@ class EntryReader:
         if sent.sender != council.account or sent.to is None:
             return ()
         calls = plain_calls(record, council, sent.to, sent.value, sent.data)
+        grounds, caution = kept.grounds_of(record, calls)
         act = Act(
             hash=receipt.transaction_hash,
             nonce=sent.nonce,
@@ -138,7 +139,8 @@ class EntryReader:
             calls=calls.calls,
             signers=(),
             trailer=calls.trailer,
-            grounds=kept.grounds_of(calls.trailer),
+            grounds=grounds,
+            cautions=(caution,) if caution else (),
         )
         return (act,)
 

@@ -94,7 +94,8 @@ class Registry:
         """Return a node and its holder. Raises ConfigurationError if there is no such node."""
         found = self.find_node(node_id, block)
         if found is None:
-            raise ConfigurationError(f"node {node_id}", "a registered node", f"none at {block}")
+            got = f"none at block {block}"
+            raise ConfigurationError(f"node {node_id}", "a registered node", got)
         return found
 
     def find_node_of_key(self, key_address: str, block: BlockReference) -> RegisteredNode | None:

@@ -15,6 +15,7 @@ from eth_utils.address import to_checksum_address
 from chainkit.contract_state import ContractState
 from chainkit.errors import ConfigurationError
 from chainkit.safe.releases import (
+    HANDLERS,
     MULTI_SEND,
     PROXY,
     SINGLETONS,
@@ -68,7 +69,7 @@ class SafeAccount:
     fallback_handler: str | None
     """Answers the calls that the Safe itself does not know, such as about signatures."""
     known_handler: KnownContract | None
-    """What the fallback handler is, None if its code is not known."""
+    """What the fallback handler is, None if its code is not known for one."""
 
     @property
     def version(self) -> str:
@@ -84,7 +85,7 @@ class SafeAccount:
         if self.module_guard is not None:
             found.append(f"module guard {self.module_guard} may refuse those of modules")
         if self.fallback_handler is not None and self.known_handler is None:
-            found.append(f"fallback handler {self.fallback_handler} is of unknown code")
+            found.append(f"fallback handler {self.fallback_handler} has no known handler's code")
         return tuple(found)
 
 
@@ -127,7 +128,7 @@ def read_account(state: ContractState, address: bytes) -> SafeAccount:
         guard=_checksummed(_address_in(state, address, GUARD_SLOT)),
         module_guard=_checksummed(_address_in(state, address, MODULE_GUARD_SLOT)),
         fallback_handler=_checksummed(handler),
-        known_handler=None if handler is None else identify(state.code(handler)),
+        known_handler=None if handler is None else _known_handler(state, handler),
     )
 
 
@@ -206,6 +207,12 @@ def _address_in(state: ContractState, account: bytes, slot: int) -> bytes | None
     """Return the 20-byte address in a slot, None if it is zero."""
     found = state.word(account, slot).to_bytes(32, "big")[-ADDRESS_LENGTH:]
     return found if any(found) else None
+
+
+def _known_handler(state: ContractState, handler: bytes) -> KnownContract | None:
+    known = identify(state.code(handler))
+    # Another Safe is known code as well, and answers what its owners want.
+    return known if known and known.name in HANDLERS else None
 
 
 def _checksummed(address: bytes | None) -> str | None:

@@ -16,6 +16,12 @@ SINGLETONS: Final = ("Safe", "SafeL2")
 
 PROXY: Final = "SafeProxy"
 MULTI_SEND: Final = "MultiSendCallOnly"
+HANDLERS: Final = (
+    "CompatibilityFallbackHandler",
+    "ExtensibleFallbackHandler",
+    "TokenCallbackHandler",
+)
+"""Code that is made to answer for a Safe what the Safe itself does not know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from chainkit.signing.environment import (
     has_environment_key,
     take_environment_key,
 )
+from chainkit.signing.hashes import transaction_cost
 from chainkit.signing.key import KeySigner
 from chainkit.signing.signer import Signer, recover_signer, sign_transaction, sign_typed_data
 
@@ -19,4 +20,5 @@ __all__ = [
     "sign_transaction",
     "sign_typed_data",
     "take_environment_key",
+    "transaction_cost",
 ]

@@ -30,6 +30,7 @@ _FIELDS: Final = (
 _UNSIGNED: Final = len(_FIELDS) + 1
 """The fields and the access list, which is always empty."""
 _WORD: Final = 32
+_SUBJECT: Final = "signed transaction"
 
 _NO_TYPED_DATA: Final = (
     ValueError,
@@ -77,19 +78,31 @@ def decode_transaction(raw: bytes) -> tuple[bytes, bytes]:
 
     Raises InvalidSignature where the bytes are no such envelope.
     """
-    subject, expected = "signed transaction", "an EIP-1559 envelope"
-    try:
-        items = rlp.decode(raw[1:])
-    except RLPException as error:
-        raise InvalidSignature(subject, expected, f"{len(raw)} other bytes") from error
-    if raw[:1] != _TYPE or not isinstance(items, list) or len(items) != _UNSIGNED + 3:
-        raise InvalidSignature(subject, expected, f"{len(raw)} other bytes")
+    items = _items(raw)
     v, r, s = items[_UNSIGNED:]
     if v not in (b"", b"\x01") or max(len(r), len(s)) > _WORD:
-        raise InvalidSignature(subject, "a signature in it", "other bytes")
+        raise InvalidSignature(_SUBJECT, "a signature in it", "other bytes")
     signature = r.rjust(_WORD, b"\0") + s.rjust(_WORD, b"\0") + bytes([27 + _integer(v)])
     assert len(signature) == SIGNATURE_LENGTH
     return keccak256(_TYPE + rlp.encode(items[:_UNSIGNED])), signature
+
+
+def transaction_cost(raw: bytes) -> int:
+    """Return the most wei that the gas of an envelope's transaction may cost; errors as above."""
+    items = _items(raw)
+    return _integer(items[_FIELDS.index("gas")]) * _integer(items[_FIELDS.index("maxFeePerGas")])
+
+
+def _items(raw: bytes) -> list[Any]:
+    """Return an envelope's fields, access list and signature."""
+    expected, got = "an EIP-1559 envelope", f"{len(raw)} other bytes"
+    try:
+        items = rlp.decode(raw[1:])
+    except RLPException as error:
+        raise InvalidSignature(_SUBJECT, expected, got) from error
+    if raw[:1] != _TYPE or not isinstance(items, list) or len(items) != _UNSIGNED + 3:
+        raise InvalidSignature(_SUBJECT, expected, got)
+    return items
 
 
 def _unsigned(fields: Mapping[str, Any]) -> list[Any]:

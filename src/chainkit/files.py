@@ -1,0 +1,119 @@
+"""Files in a folder that others may write to: nothing they lay there is waited for, or followed.
+
+A pipe in a file's place would keep its reader for ever, and a link would lead what is written into
+another file of its writer.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from chainkit.errors import ConfigurationError
+
+_NEW_FILE_MODE: Final = 0o666
+"""Before the umask, as of any file."""
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+
+
+def open_regular(path: Path, subject: str, follows_link: bool = True) -> BinaryIO:
+    """Open a regular file for reading, never a folder, a pipe or a device.
+
+    Raises ConfigurationError about ``subject`` for anything else.
+    """
+    expected = "a readable file" if follows_link else "a readable file, no link"
+    try:
+        # Not blocking: a pipe that nobody writes to would keep the reader waiting.
+        flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follows_link else os.O_NOFOLLOW)
+        descriptor = os.open(path, flags)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(subject, expected, _reason(error)) from error
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    got = os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else "a pipe or a device"
+    raise ConfigurationError(subject, expected, got)
+
+
+def read_regular(path: Path, subject: str, most: int) -> bytes:
+    """Return the content of a regular file of up to ``most`` bytes.
+
+    Raises ConfigurationError about ``subject`` for anything else.
+    """
+    with open_regular(path, subject) as file:
+        try:
+            data = file.read(most + 1)
+        except OSError as error:
+            raise ConfigurationError(subject, "a readable file", _reason(error)) from error
+    if len(data) > most:
+        raise ConfigurationError(subject, f"at most {most} bytes", "more")
+    return data
+
+
+def write_new(path: Path, data: bytes, subject: str) -> None:
+    """Write a file where there is none, not even a link that leads nowhere.
+
+    Raises ConfigurationError about ``subject`` where there is one, or it cannot be written.
+    """
+    try:
+        _write(path, data, _NEW_FILE_MODE)
+    except FileExistsError as error:
+        raise ConfigurationError(subject, "a file that does not exist", "one") from error
+    except FileNotFoundError as error:
+        expected = "a folder that takes new files"
+        raise ConfigurationError(subject, expected, path.parent) from error
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(subject, "a writable file", _reason(error)) from error
+
+
+def replace_file(path: Path, data: bytes, subject: str) -> None:
+    """Write a file in one step over an earlier state of it, whose permissions it keeps.
+
+    Raises ConfigurationError about ``subject`` where it is a link or no file, is read-only, or
+    cannot be written.
+    """
+    try:
+        found = path.lstat().st_mode
+        _check_replaceable(found, subject)
+        # Nobody can lay anything in the place of a name that he cannot guess.
+        draft = path.with_name(f".{secrets.token_hex(16)}.draft")
+        _write(draft, data, 0o600, mode=stat.S_IMODE(found))
+        try:
+            draft.replace(path)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ConfigurationError(subject, "a writable file", _reason(error)) from error
+
+
+def _check_replaceable(found: int, subject: str) -> None:
+    if not stat.S_ISREG(found):
+        got = "a link" if stat.S_ISLNK(found) else "another kind of file"
+        raise ConfigurationError(subject, "a regular file to write over", got)
+    if not found & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigurationError(subject, "a writable file", "a read-only one")
+
+
+def _write(path: Path, data: bytes, created: int, mode: int | None = None) -> None:
+    """Create a file whole, or leave none; ``mode`` are the permissions that it is to have."""
+    descriptor = os.open(path, _NEW, created)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            # A medium without permissions refuses to set them, also to what they are.
+            if mode is not None and stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+                os.fchmod(descriptor, mode)
+            file.write(data)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _reason(error: OSError | ValueError) -> str:
+    # A path with a NUL is no OSError.
+    return error.strerror or type(error).__name__ if isinstance(error, OSError) else str(error)

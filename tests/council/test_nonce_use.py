@@ -1,0 +1,176 @@
+"""What is told of a proposal whose nonce is used: executed by whom, or replaced by another."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainkit.chain import Endpoint
+from chainkit.contract_state import ContractState
+from chainkit.errors import RefusedRequest, TransactionFailed
+from chainkit.proposal import Proposal, sign_proposal
+from chainkit.proposal.execution import execute, prepare, sign_execution
+from chainkit.proposal.nonce_use import NonceUse, find_nonce_use
+from chainkit.safe import SafeTransaction
+from chainkit.signing import KeySigner
+from chainkit.types import BlockReference
+from localnet.accounts import COUNCIL
+from support.chain import LocalChain, dev_address, dev_secret
+from support.desk import PAYER, Desk, plain_desk
+from support.proposal_commands import with_node
+from support.trail import exec_calldata, executed, safe_transaction, to_safe
+
+
+def pause(desk: Desk) -> Proposal:
+    return desk.signed(desk.draft(desk.call("pause", contract="GroupMessages")), [0, 1])
+
+
+def another(desk: Desk, nonce: int | None = None) -> Proposal:
+    call = desk.call("setHttpAddressUpdatesOpen", True)
+    return desk.signed(desk.draft(call, nonce=nonce), [1, 2])
+
+
+def executed_by(desk: Desk, proposal: Proposal, sender: int) -> bytes:
+    assert isinstance(proposal.transaction, SafeTransaction)
+    return desk.chain.send(desk.council.account, exec_calldata(proposal.transaction), sender)
+
+
+def block_of(desk: Desk, transaction: bytes) -> BlockReference:
+    receipt = desk.endpoint.receipt(transaction)
+    assert receipt is not None
+    return desk.endpoint.header(int(receipt["blockNumber"], 16)).reference
+
+
+@pytest.mark.parametrize("later", [0, 1, 2, 40])
+def test_find__executed_some_blocks_ago__tells_block_and_transaction(
+    desk: Desk, later: int
+) -> None:
+    proposal = pause(desk)
+    transaction = executed(desk, proposal)
+    desk.chain.mine(later)
+
+    use = find_nonce_use(proposal, desk.state())
+
+    block = block_of(desk, transaction)
+    assert use == NonceUse("success", block, transaction)
+    words = f"this proposal was executed in block {block} by transaction 0x{transaction.hex()}"
+    assert desk.standing(proposal).obstacles[0] == f"nonce 0 is used already: {words}"
+
+
+def test_find__two_executions_in_one_block__each_has_its_own(desk: Desk) -> None:
+    first, second = pause(desk), another(desk, nonce=1)
+    desk.chain.pause_mining()
+    hashes = [executed_by(desk, proposal, PAYER) for proposal in (first, second)]
+    desk.chain.resume_mining()
+    desk.chain.mine()
+
+    uses = [find_nonce_use(proposal, desk.state()) for proposal in (first, second)]
+
+    assert [use.transaction_hash for use in uses] == hashes
+    assert uses[0].block == uses[1].block
+
+
+def test_find__another_was_executed__says_so_and_points_to_the_log(desk: Desk) -> None:
+    proposal = pause(desk)
+    transaction = executed(desk, another(desk))
+    desk.chain.mine(5)
+
+    standing = desk.standing(proposal)
+
+    words = f"another transaction was executed in block {block_of(desk, transaction)}"
+    assert standing.is_nonce_used
+    assert words in standing.obstacles[0]
+    assert "'chainkit council log' shows which" in standing.obstacles[0]
+
+
+class Forgetful(Endpoint):
+    """Keeps the state of its newest block only."""
+
+    def request(self, method: str, *params: Any) -> Any:
+        head = "0x" + self.head_hash.hex()
+        if method == "eth_getStorageAt" and params[2]["blockHash"] != head:
+            raise RefusedRequest("eth_getStorageAt", "a result", "missing trie node")
+        return super().request(method, *params)
+
+    head_hash: bytes
+
+
+def test_find__endpoint_keeps_no_old_state__points_to_the_log(desk: Desk) -> None:
+    proposal = pause(desk)
+    executed(desk, proposal)
+    endpoint = Forgetful.connect(desk.chain.url)
+    head = desk.endpoint.head().reference
+    endpoint.head_hash = head.hash
+
+    use = find_nonce_use(proposal, ContractState(endpoint, head))
+
+    assert use == NonceUse(None, None, None)
+    assert str(use) == "'chainkit council log' shows by what"
+
+
+def test_find__plain_account__asks_for_the_signed_transaction(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    with_node(local_chain)
+    desk = plain_desk(local_chain, tmp_path)
+    unsigned = desk.draft(desk.call("updateHealth", 100, False))
+    proposal = sign_proposal(unsigned, desk.council, KeySigner("key", dev_secret(COUNCIL)))
+
+    transaction = executed(desk, proposal)
+
+    block = block_of(desk, transaction)
+    assert find_nonce_use(proposal, desk.state()) == NonceUse("success", block, transaction)
+    # Unsigned, it has no hash that the chain could know.
+    assert find_nonce_use(unsigned, desk.state()) == NonceUse(None, None, None)
+
+
+def test_find__plain_account_used_its_nonce_for_another__points_to_the_log(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    with_node(local_chain)
+    desk = plain_desk(local_chain, tmp_path)
+    signer = KeySigner("key", dev_secret(COUNCIL))
+    draft = desk.draft(desk.call("updateHealth", 100, False))
+    proposal = sign_proposal(draft, desk.council, signer)
+    other = desk.draft(desk.call("setHttpAddressUpdatesOpen", True))
+    executed(desk, sign_proposal(other, desk.council, signer))
+
+    (obstacle,) = desk.standing(proposal).obstacles
+
+    assert (
+        obstacle == f"nonce {proposal.nonce} is used already: 'chainkit council log' shows by what"
+    )
+
+
+def test_execute__somebody_else_executed_it_first__says_that_it_is_done(desk: Desk) -> None:
+    proposal = pause(desk)
+    execution = prepare(proposal, desk.standing(proposal), desk.state(), dev_address(PAYER))
+    payer = KeySigner("key", dev_secret(PAYER))
+    signed = sign_execution(execution, desk.endpoint, payer)
+    first = executed_by(desk, proposal, PAYER + 1)
+
+    with pytest.raises(TransactionFailed) as failed:
+        execute(execution, desk.endpoint, signed)
+
+    words = f"this proposal was executed in block {block_of(desk, first)} by transaction"
+    assert failed.value.got == f"nonce 0 used before: {words} 0x{first.hex()}"
+
+
+def test_execute__somebody_executed_another_first__says_that_it_is_not_done(desk: Desk) -> None:
+    proposal = pause(desk)
+    execution = prepare(proposal, desk.standing(proposal), desk.state(), dev_address(PAYER))
+    signed = sign_execution(execution, desk.endpoint, KeySigner("key", dev_secret(PAYER)))
+    executed_by(desk, another(desk), PAYER + 1)
+
+    with pytest.raises(TransactionFailed, match="nonce 0 used before: another transaction was"):
+        execute(execution, desk.endpoint, signed)
+
+
+def test_find__safe_transaction_of_the_same_nonce_that_failed__is_another(desk: Desk) -> None:
+    proposal = pause(desk)
+    inner = to_safe(desk, "enableModule(address)", "0x" + "0" * 40)
+    # With gas of its own, the Safe goes on although what it calls reverts.
+    failing = safe_transaction(desk, inner, safe_tx_gas=50_000)
+    desk.chain.send(desk.council.account, exec_calldata(failing), PAYER)
+
+    assert find_nonce_use(proposal, desk.state()).outcome is None

@@ -1,0 +1,326 @@
+"""What is looked at between a person's word and the sending of a proposal, and afterwards."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eth_account.typed_transactions import TypedTransaction
+from hexbytes import HexBytes
+
+from chainkit.cli.signers import SignerOptions
+from chainkit.contract_state import IMPLEMENTATION_SLOT
+from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
+from chainkit.proposal import Proposal, sign_proposal
+from chainkit.proposal.execution import (
+    code_afterwards,
+    execute,
+    prepare,
+    sign_execution,
+)
+from chainkit.signing import KeySigner
+from chainkit.transactions import transaction_count
+from localnet.accounts import COUNCIL
+from support.chain import LocalChain, dev_address, dev_secret
+from support.command_line import Outcome, run
+from support.desk import PAYER, REASON, Desk, plain_desk
+from support.fault_proxy import Fault, FaultProxy
+from support.faults import result_changed
+from support.proposal_commands import execute as execute_command
+from support.proposal_commands import proposal_path, propose, sign, with_node
+from support.trail import executed
+
+PAUSE = "- GroupMessages.pause: {}\n"
+ELSEWHERE = "c0de" * 10
+"""Where the same code stands once more: whoever upgrades a proxy could put any other there."""
+
+
+def other_code(desk: Desk) -> None:
+    """Let GroupMessages run code at another address."""
+    proxy = desk.record.group_messages
+    assert proxy.implementation is not None
+    code = desk.endpoint.code(proxy.implementation.address, desk.endpoint.head().reference)
+    desk.chain.anvil.request("anvil_setCode", f"0x{ELSEWHERE}", "0x" + code.hex())
+    place = ("0x" + proxy.address.hex(), f"0x{IMPLEMENTATION_SLOT:064x}")
+    desk.chain.anvil.request("anvil_setStorageAt", *place, "0x" + ELSEWHERE.rjust(64, "0"))
+    desk.chain.mine()
+
+
+def much_later(desk: Desk) -> None:
+    desk.chain.anvil.request("evm_increaseTime", 8 * 86_400)
+    desk.chain.mine()
+
+
+def another_executed(desk: Desk) -> None:
+    call = desk.call("setHttpAddressUpdatesOpen", True)
+    executed(desk, desk.signed(desk.draft(call), [1, 2]))
+
+
+def ready(desk: Desk) -> None:
+    """Leave the proposal's file with enough signatures."""
+    assert propose(desk, PAUSE).code == 0
+    assert (sign(desk, 0).code, sign(desk, 1).code) == (0, 0)
+
+
+def is_paused(desk: Desk) -> bool:
+    answer = desk.state().ask("GroupMessages", desk.record.group_messages.address, "paused")
+    return bool(answer)
+
+
+def broadcast(desk: Desk, *options: object) -> Outcome:
+    return execute_command(desk, "--broadcast", *desk.keystore(PAYER), *options)
+
+
+def count(desk: Desk) -> int:
+    """How many transactions the payer has sent."""
+    return transaction_count(desk.endpoint, dev_address(PAYER))
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "words"),
+    [
+        (other_code, "code of GroupMessages was"),
+        (much_later, "it has expired"),
+        (another_executed, "nonce 0 is used already"),
+    ],
+)
+@pytest.mark.parametrize("prompt", [(SignerOptions, "open"), (KeySigner, "sign_transaction")])
+def test_execute__chain_goes_on_while_the_payer_is_asked__is_refused(
+    desk: Desk,
+    monkeypatch: pytest.MonkeyPatch,
+    prompt: tuple[type, str],
+    meanwhile: Callable[[Desk], None],
+    words: str,
+) -> None:
+    ready(desk)
+    answered = getattr(*prompt)
+
+    def slow(*arguments: Any) -> Any:
+        meanwhile(desk)
+        monkeypatch.setattr(*prompt, answered)
+        return answered(*arguments)
+
+    monkeypatch.setattr(*prompt, slow)
+    before = count(desk)
+
+    outcome = broadcast(desk)
+
+    assert outcome.code == 2, outcome.out
+    assert words in outcome.err
+    assert "sending" not in outcome.out
+    assert count(desk) - before == (meanwhile is another_executed)
+    assert not is_paused(desk)
+
+
+def test_execute__storage_changes_otherwise_than_shown__is_refused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready(desk)
+    simulate, shown = "chainkit.cli.proposal_execution.simulated", iter([("a: 1 -> 2",)])
+    monkeypatch.setattr(simulate, lambda *_: next(shown, ("a: 1 -> 3",)))
+
+    outcome = broadcast(desk)
+
+    assert outcome.code == 2
+    assert "expected as shown: a: 1 -> 2, got a: 1 -> 3" in outcome.err
+    assert not is_paused(desk)
+
+
+def prepared(desk: Desk, proposal: Proposal) -> Any:
+    return prepare(proposal, desk.standing(proposal), desk.state(), dev_address(PAYER))
+
+
+def test_execute__proxy_runs_other_code_once_it_is_mined__is_no_success(desk: Desk) -> None:
+    proposal = desk.signed(desk.draft(desk.call("pause", contract="GroupMessages")), [0, 1])
+    execution = prepared(desk, proposal)
+    signed = sign_execution(execution, desk.endpoint, KeySigner("key", dev_secret(PAYER)))
+    other_code(desk)
+
+    with pytest.raises(TransactionFailed, match="code of GroupMessages: expected 0x"):
+        execute(execution, desk.endpoint, signed)
+
+    # What the other code answers is not what proves it.
+    assert is_paused(desk)
+
+
+def test_code_afterwards__proxy_that_is_upgraded__is_the_new_one(desk: Desk) -> None:
+    pause = desk.draft(desk.call("pause", contract="GroupMessages"))
+    runs = pause.grounds.runs["GroupMessages"]
+    new = dev_address(9)
+    upgrade = desk.call("upgradeToAndCall", new, b"", contract="IdentityUpdates")
+    both = Proposal((*pause.calls, upgrade), pause.grounds, pause.transaction, None)
+
+    assert code_afterwards(pause) == {"GroupMessages": runs}
+    assert code_afterwards(both) == {"GroupMessages": runs, "IdentityUpdates": new}
+
+
+# ------------------------------------------------------------------ what it may cost
+
+
+def tip(wei: int) -> Fault:
+    return Fault(
+        "tip",
+        result_changed(lambda *_: hex(wei)),
+        methods=frozenset({"eth_maxPriorityFeePerGas"}),
+    )
+
+
+def test_execute__endpoint_asks_for_all_the_payer_has__is_refused(desk: Desk) -> None:
+    ready(desk)
+    before = count(desk)
+
+    with FaultProxy(desk.chain.url) as proxy:
+        proxy.arm(tip(10**15))
+        options = ("--broadcast", *desk.keystore(PAYER), "--rpc", proxy.url, *desk.files)
+        outcome = run("council", "execute", proposal_path(desk), *options)
+
+    assert outcome.code == 2, outcome.out
+    assert "tip that the endpoint asks for: expected at most 100,000,000,000 wei" in outcome.err
+    assert count(desk) == before
+
+
+def test_execute__dearer_than_the_limit__is_refused_until_it_is_raised(desk: Desk) -> None:
+    ready(desk)
+    before = count(desk)
+
+    refused = broadcast(desk, "--max-cost", "0.000000000000000001")
+    assert refused.code == 2
+    assert "expected at most 0.000000000000000001 ether (1 wei)" in refused.err
+    assert count(desk) == before
+    done = broadcast(desk, "--max-cost", "0.2")
+
+    assert done.code == 0, done.err
+    costs = next(line for line in done.out.splitlines() if line.startswith("costs "))
+    assert "at most 0." in costs and costs.endswith(" wei)")
+    assert done.out.index(costs) < done.out.index("sending ")
+
+
+def test_execute__for_a_script__tells_the_cost_on_standard_error(desk: Desk) -> None:
+    ready(desk)
+
+    outcome = broadcast(desk, "--json")
+
+    assert outcome.content["sent"]
+    assert "costs           at most 0." in outcome.err
+
+
+@pytest.mark.parametrize("text", ["-1", "1e3", "0,1", "1 ether"])
+def test_execute__limit_that_is_no_decimal_number__is_refused(desk: Desk, text: str) -> None:
+    outcome = broadcast(desk, "--max-cost", text)
+
+    assert outcome.code == 2
+    assert "--max-cost" in outcome.err and "a decimal number such as 0.1" in outcome.err
+
+
+def test_registry__dearer_than_the_limit__is_refused(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    with_node(local_chain)
+    desk = plain_desk(local_chain, tmp_path)
+    files = ("--deployment", local_chain.record_path, *desk.rpc)
+    options = ("--broadcast", *desk.keystore(COUNCIL), *files)
+
+    refused = run("registry", "disable", 100, *options, "--max-cost", "0.000001")
+    done = run("registry", "disable", 100, *options)
+
+    assert refused.code == 2
+    assert "cost of the transaction: expected at most 0.000001 ether" in refused.err
+    assert done.code == 0, done.err
+    assert done.out.index("costs           at most 0.") < done.out.index("sending ")
+
+
+def test_propose__plain_accounts_transaction_is_dearer_than_the_limit__is_refused(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    with_node(local_chain)
+    desk = plain_desk(local_chain, tmp_path)
+    own = ("--propose", proposal_path(desk), "--reason", REASON, *desk.files, *desk.rpc)
+    limit = ("--max-cost", "0.000001")
+
+    drafts = [propose(desk, PAUSE, *limit), run("registry", "disable", 100, *own, *limit)]
+
+    for refused in drafts:
+        assert refused.code == 2
+        assert "cost of the transaction" in refused.err
+    assert not proposal_path(desk).exists()
+    assert propose(desk, PAUSE).code == 0
+
+
+def test_execute__plain_account_that_signed_for_more_than_the_limit__is_refused(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    with_node(local_chain)
+    desk = plain_desk(local_chain, tmp_path)
+    signer = KeySigner("key", dev_secret(COUNCIL))
+    proposal = sign_proposal(
+        desk.draft(desk.call("updateHealth", 100, False)), desk.council, signer
+    )
+    execution = prepared(desk, proposal)
+    raw = sign_execution(execution, desk.endpoint, None).raw
+    fields = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
+    cost = fields["gas"] * fields["maxFeePerGas"]
+
+    assert sign_execution(execution, desk.endpoint, None, cost).raw == raw
+    with pytest.raises(ConfigurationError, match="cost of the transaction"):
+        sign_execution(execution, desk.endpoint, None, cost - 1)
+
+
+# ------------------------------------------------------------------ past
+
+
+def status(desk: Desk, *options: object) -> Outcome:
+    return run("council", "status", proposal_path(desk), *desk.rpc, *desk.files, *options)
+
+
+def test_status__executed__says_by_which_transaction_and_simulates_nothing(desk: Desk) -> None:
+    ready(desk)
+    sent = broadcast(desk, "--json").content["transaction_hash"]
+
+    outcome, content = status(desk), status(desk, "--json").content
+
+    assert outcome.code == 1, outcome.err
+    assert "storage" not in outcome.out
+    assert f"by transaction {sent}" in " ".join(outcome.out.split())
+    assert content["storage"] == []
+    assert "this proposal was executed" in content["standing"]["obstacles"][0]
+
+
+def test_status__nonce_used_by_another_and_still_a_change__says_so_and_exits_1(
+    desk: Desk,
+) -> None:
+    ready(desk)
+    another_executed(desk)
+
+    outcome = status(desk)
+
+    assert outcome.code == 1, outcome.err
+    assert "storage" not in outcome.out
+    assert "nonce 0 is used already: another transaction" in " ".join(outcome.out.split())
+
+
+def test_contracts__both_logs_and_a_safe_among_the_senders__points_to_a_proposal(
+    desk: Desk,
+) -> None:
+    record = ("--deployment", desk.chain.record_path)
+
+    told = run("contracts", "pause", "all", *desk.rpc, *record)
+
+    assert told.code == 0, told.err
+    assert told.out.endswith("add --propose FILE to draft one proposal of all calls\n")
+
+
+def test_sign__tip_that_no_chain_takes__is_refused_before_anything_is_signed(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proposal = desk.signed(desk.draft(desk.call("pause", contract="GroupMessages")), [0, 1])
+    execution = prepared(desk, proposal)
+    signed: list[Any] = []
+    monkeypatch.setattr(KeySigner, "sign_transaction", lambda _, fields: signed.append(fields))
+
+    with FaultProxy(desk.chain.url) as proxy:
+        proxy.arm(tip(10**12))
+        endpoint = type(desk.endpoint).connect(proxy.url)
+        with pytest.raises(RefusedRequest, match="tip that the endpoint asks for"):
+            sign_execution(execution, endpoint, KeySigner("key", dev_secret(PAYER)))
+
+    assert not signed

@@ -6,7 +6,7 @@ from eth_abi.abi import encode
 from eth_account import Account
 
 from chainkit.calls import Call
-from chainkit.contract_state import IMPLEMENTATION_SLOT
+from chainkit.contract_state import DEFAULT_ADMIN_ROLE, IMPLEMENTATION_SLOT
 from chainkit.errors import ConfigurationError, TransactionFailed
 from chainkit.proposal import Proposal, sign_proposal
 from chainkit.proposal.execution import execute, prepare, sign_execution
@@ -146,6 +146,22 @@ def test_execute__fact_changed_since_it_was_drafted__is_refused(desk: Desk) -> N
     send_as_safe(desk, other.target, other.calldata)
 
     with pytest.raises(ConfigurationError, match="node 100 holder"):
+        executed(desk, signed)
+
+
+def test_execute__fact_changed_but_the_call_is_still_possible__is_refused(desk: Desk) -> None:
+    def grant(number: int) -> Call:
+        account = dev_address(number)
+        return desk.call("grantRole", DEFAULT_ADMIN_ROLE, account, contract="GroupMessages")
+
+    signed = desk.signed(desk.draft(grant(6)), [0, 1])
+    other = grant(7)
+    send_as_safe(desk, other.target, other.calldata)
+
+    assert desk.standing(signed).change is not None
+    with pytest.raises(
+        ConfigurationError, match="changed since it was drafted: GroupMessages administrators was"
+    ):
         executed(desk, signed)
 
 

@@ -58,6 +58,10 @@ def pause(contract: str = "GroupMessages") -> Call:
     return Call.make(RECORD, contract, "pause")
 
 
+def transfer(holder: str, successor: str, node_id: int = 300) -> Call:
+    return Call.make(RECORD, "NodeRegistry", "transferFrom", holder, successor, node_id)
+
+
 def change_threshold(threshold: int = 3) -> Call:
     return Call.make_of_safe(SAFE.account, "changeThreshold", threshold)
 
@@ -66,6 +70,9 @@ def before(call: Call) -> dict[str, str]:
     """Return facts of a chain on which a call of this module changes something."""
     facts = {
         "updateHealth": lambda: {f"node {call.arguments['tokenId']} status": "enabled"},
+        "transferFrom": lambda: {
+            f"node {call.arguments['tokenId']} holder": call.arguments["from"]
+        },
         "pause": lambda: {f"{call.contract} paused": "no"},
         "changeThreshold": lambda: {
             "Safe owners": ", ".join(sorted(OWNERS)),

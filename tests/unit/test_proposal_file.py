@@ -37,6 +37,7 @@ from support.proposals import (
     pause,
     proposed,
     signer,
+    transfer,
 )
 
 STATUS = "node 300 status"
@@ -107,12 +108,25 @@ def test_parse__one_value_of_a_plain_proposal_changed__is_refused(path: tuple[An
         parse(with_leaf(proposal_content(PLAIN_SIGNED), path), PLAIN)
 
 
-def test_parse__names_of_arguments_swapped__says_which() -> None:
+def test_parse__values_under_each_others_names__says_which() -> None:
+    # As a foreign ABI shows them whose parameters are named the other way round.
+    content = proposal_content(proposed(transfer(OWNERS[0], OWNERS[1])))
+    arguments = content["calls"][0]["arguments"]
+    swapped = {"from": arguments["to"], "to": arguments["from"]}
+    content["calls"][0]["arguments"] = arguments | swapped
+
+    expected = rf"calls\.0\.arguments\.from: expected {OWNERS[0]}, got {OWNERS[1]}"
+    with pytest.raises(MalformedData, match=expected):
+        parse(content)
+
+
+def test_parse__other_names_for_the_arguments__says_which() -> None:
     content = proposal_content(proposed())
     arguments = content["calls"][0]["arguments"]
-    content["calls"][0]["arguments"] = {"nodeId": arguments["tokenId"], "isHealthy": True}
+    renamed = {"nodeId": arguments["tokenId"], "isHealthy": arguments["isHealthy"]}
+    content["calls"][0]["arguments"] = renamed
 
-    with pytest.raises(MalformedData, match=r"calls\.0\.arguments"):
+    with pytest.raises(MalformedData, match=r"calls\.0\.arguments\.tokenId"):
         parse(content)
 
 

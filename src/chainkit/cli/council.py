@@ -100,8 +100,8 @@ def verify(
 
     EVIDENCE is a report's file, or the folder of a bundle as `chainkit audit bundle` writes it.
     Exits 0 if it is proved, 1 if it is not proved or refuted, 2 if it could not be checked. A
-    proposal's file is rebuilt from your own files, as `council show` does, or with an endpoint
-    `council status`.
+    proposal's file is rebuilt from your own files as `council show` does, which exits 0 though the
+    chain was not asked; with an endpoint, as `council status` does, which asks it.
 
     \b
     Example:

@@ -77,9 +77,9 @@ def replace_file(path: Path, data: bytes, subject: str) -> None:
     Raises ConfigurationError about ``subject`` where it is a link or no file, is read-only, or
     cannot be written.
     """
+    check_replaceable(path, subject)
     try:
         found = path.lstat().st_mode
-        _check_replaceable(found, subject)
         # Nobody can lay anything in the place of a name that he cannot guess.
         draft = path.with_name(f".{secrets.token_hex(16)}.draft")
         _write(draft, data, 0o600, mode=stat.S_IMODE(found))
@@ -92,7 +92,12 @@ def replace_file(path: Path, data: bytes, subject: str) -> None:
         raise ConfigurationError(subject, "a writable file", _reason(error)) from error
 
 
-def _check_replaceable(found: int, subject: str) -> None:
+def check_replaceable(path: Path, subject: str) -> None:
+    """Raise ConfigurationError where ``replace_file`` would for what stands there now."""
+    try:
+        found = path.lstat().st_mode
+    except OSError as error:
+        raise ConfigurationError(subject, "a writable file", _reason(error)) from error
     if not stat.S_ISREG(found):
         got = "a link" if stat.S_ISLNK(found) else "another kind of file"
         raise ConfigurationError(subject, "a regular file to write over", got)

@@ -107,6 +107,20 @@ def test_broadcast__chain_changes_meanwhile__is_told_to_a_script(
     assert outcome.content["new_implementation"] == implementation_content(deployed[0])
 
 
+def test_broadcast__record_that_cannot_be_written_over__is_refused_before_anything_is_sent(
+    local_chain: LocalChain, administrator: list[str]
+) -> None:
+    path = local_chain.record_path
+    path.chmod(0o444)
+    before = traces(local_chain)
+
+    outcome = upgrade_command(local_chain, *administrator)
+
+    assert outcome.code == 2
+    assert "expected a writable file, got a read-only one" in " ".join(outcome.err.split())
+    assert traces(local_chain) == before
+
+
 def test_broadcast__storage_breaks_by_the_plan_made_again__exits_1(
     local_chain: LocalChain,
     older_release: Release,

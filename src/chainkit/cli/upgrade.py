@@ -40,8 +40,10 @@ from chainkit.deployment import (
     DeployedContract,
     DeploymentRecord,
     implementation_content,
+    record_subject,
     replace_implementation,
 )
+from chainkit.files import check_replaceable
 from chainkit.parameters import SEQUENCED_LOGS
 from chainkit.signing import Signer
 from chainkit.transactions import Receipt, SignedTransaction
@@ -235,6 +237,8 @@ class _Sending:
     def send(self, plan: UpgradePlan, implementation_only: bool) -> None:
         if not implementation_only:
             check_administrator(plan, self.signer)
+            # It is written once all is sent, too late to learn that it cannot be.
+            check_replaceable(self.record_path, record_subject(self.record_path))
         deployed, receipt, refusal = None, None, ""
         if plan.implementation is None:
             deployed, shown = self._deploy(plan.name), plan

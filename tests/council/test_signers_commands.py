@@ -15,7 +15,7 @@ from chainkit.contract_state import ContractState
 from chainkit.proposal import read_proposal, write_proposal_file
 from chainkit.signing import PRIVATE_KEY_VARIABLE
 from support.chain import LocalChain, dev_address, dev_secret
-from support.command_line import PASSWORD, unfolded, write_keystore
+from support.command_line import PASSWORD, write_keystore
 from support.desk import OWNER_NUMBERS, safe_desk
 from support.signers import FIELDS, dev_signer
 from support.tampering import ADMINISTRATOR
@@ -160,7 +160,7 @@ def test_broadcast__alias_that_ape_does_not_know__is_one_sentence(
     done = pause(local_chain, "--broadcast", "--account", ALIAS, APE_DATA_FOLDER=str(ape_folder))
 
     assert done.returncode == 2
-    assert unfolded(done.stderr).splitlines()[-1] == (
+    assert done.stderr.splitlines()[-1] == (
         f"error: Ape account {ALIAS}: expected one that `ape accounts list --all` names, "
         "got none of that alias"
     )

@@ -23,7 +23,6 @@ from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Idle, StepResult
 from support import payloads
 from support.chain import LocalChain
-from support.command_line import unfolded
 
 GROUP = b"\x11" * 32
 PASSWORD = "correct horse"
@@ -104,7 +103,7 @@ def chainkit_program() -> str:
 def chainkit(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command of `chainkit` without the caller's own settings."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CHAINKIT_")}
-    done = subprocess.run(
+    return subprocess.run(
         [chainkit_program(), *arguments],
         capture_output=True,
         text=True,
@@ -112,8 +111,6 @@ def chainkit(*arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         env=environment,
     )
-    done.stderr = unfolded(done.stderr)
-    return done
 
 
 @pytest.fixture

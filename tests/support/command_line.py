@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,6 @@ class Outcome:
     code: int
     out: str
     err: str
-    """Errors as they were before they were folded to the screen's width."""
 
     @property
     def content(self) -> Any:
@@ -48,13 +46,7 @@ def run(*arguments: object, typed: str = "") -> Outcome:
         except SystemExit as ended:
             code = ended.code
     assert isinstance(code, int)
-    return Outcome(code, out.getvalue(), unfolded(err.getvalue()))
-
-
-def unfolded(text: str) -> str:
-    """Return what was printed with each error in one line again."""
-    folded = re.compile(r"^error: .*(?:\n  \S.*)+", re.MULTILINE | re.IGNORECASE)
-    return folded.sub(lambda found: found[0].replace("\n  ", " "), text)
+    return Outcome(code, out.getvalue(), err.getvalue())
 
 
 def write_keystore(folder: Path, secret: bytes) -> list[str]:

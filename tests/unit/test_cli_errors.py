@@ -15,14 +15,23 @@ HASH = "0x" + "5f" * 32
 FILE = "/media/council/proposals-of-november/" + "disable-300-and-" * 6 + ".json"
 
 
-def printed_error(error: Exception, monkeypatch: pytest.MonkeyPatch) -> str:
+class Terminal(io.StringIO):
+    """What is printed to a person."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def printed_error(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO] = Terminal
+) -> str:
     """What the root prints on standard error where a command raises."""
 
     def fail(**_: object) -> None:
         raise error
 
     monkeypatch.setattr("chainkit.cli.main.chainkit", fail)
-    printed = io.StringIO()
+    printed = stream()
     with pytest.raises(SystemExit), contextlib.redirect_stderr(printed):
         main()
     return printed.getvalue()
@@ -68,6 +77,14 @@ def test_run__error_of_a_lines_length__is_not_folded(
     error = ChainkitError("a", "b", "c" * (length - len(shortest)))
 
     assert len(printed_error(error, monkeypatch).splitlines()) == lines
+
+
+def test_run__long_error_in_a_log__is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = ChainkitError("proposal", "word " * 40, "none")
+
+    printed = printed_error(error, monkeypatch, io.StringIO)
+
+    assert printed == f"error: {error}\n"
 
 
 def test_run__error_with_line_breaks_of_a_stranger__is_folded_by_us_alone(

@@ -172,7 +172,7 @@ def test_guide__links__lead_somewhere(guide: Path) -> None:
 def commands_in(text: str) -> list[list[str]]:
     blocks = re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
-    lines += [" ".join(found.split()) for found in re.findall(r"`(chainkit\s[^`]+)`", text)]
+    lines += re.findall(r"`(chainkit [^`]+)`", text)
     found = []
     for line in lines:
         match = re.search(

@@ -28,8 +28,11 @@ def echo_fact(name: str, value: str) -> None:
 
 
 def folded(line: str) -> str:
-    """Return a line with what does not fit 100 columns below it, indented; no word is cut."""
-    if len(line) <= LINE_WIDTH:
+    """Return a line for standard error: on a terminal, what does not fit 100 columns is below it.
+
+    No word is cut. In a log a line stays a line, which is how logs are read.
+    """
+    if len(line) <= LINE_WIDTH or not sys.stderr.isatty():
         return line
     lines = textwrap.wrap(
         line,

@@ -85,7 +85,7 @@ def test_evidence__neither_bundle_nor_report__is_refused(
             evidence_of(path)
 
 
-@pytest.mark.parametrize("kind", ["link", "pipe", "device", "nothing"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "device"])
 def test_evidence__no_regular_file__is_refused_at_once(
     bundle: Path, report: Path, kind: str, tmp_path: Path
 ) -> None:
@@ -97,7 +97,7 @@ def test_evidence__no_regular_file__is_refused_at_once(
         path.unlink()
         if kind == "pipe":
             os.mkfifo(path)
-        elif kind == "device":
+        else:
             path.symlink_to("/dev/zero")
 
     for path in (bundle, report):
@@ -187,3 +187,15 @@ def test_triage__more_evidence_than_a_proposal_holds__names_some_of_each_node(
     assert [path.name for path in named[:4]] == ["300-0", "400-0", "500-0", "300-1"]
     assert len(named) == MOST_EVIDENCE - 2
     assert "names 18 of 27 pieces of evidence" in capsys.readouterr().err
+
+
+def test_evidence__report_that_is_not_there__is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No such file"):
+        evidence_of(tmp_path / "report.pb")
+
+
+def test_evidence__folder_above_the_bundles__says_what_is_wanted(bundle: Path) -> None:
+    with pytest.raises(
+        ConfigurationError, match="expected a report, or a bundle's folder, got a folder without"
+    ):
+        evidence_of(bundle.parent)

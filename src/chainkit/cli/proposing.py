@@ -23,6 +23,7 @@ from chainkit.cli.options import (
 from chainkit.cli.proposal_options import Reading, council_option_for, no_tracing_option
 from chainkit.cli.proposal_output import echo_proposal, echo_slots
 from chainkit.cli.sending import max_cost_option
+from chainkit.errors import ConfigurationError
 from chainkit.ether import MAX_COST
 from chainkit.proposal import LONGEST_DAYS, Evidence, read_council, write_proposal_file
 from chainkit.proposal.grounds import MOST_EVIDENCE
@@ -176,6 +177,9 @@ def evidence_of(path: Path) -> Evidence:
     # Each is read once: what is hashed must be what was parsed, whoever writes to the folder.
     if path.is_dir() and not path.is_symlink():
         # Its own page pins every other file of a bundle.
+        if not (path / BUNDLE_NAME).exists():
+            got = f"a folder without {BUNDLE_NAME}"
+            raise ConfigurationError(f"evidence {path}", "a report, or a bundle's folder", got)
         data = read_small(path / BUNDLE_NAME, LARGEST_PAGE)
         parse_bundle(data)
     else:

@@ -26,7 +26,7 @@ from chainkit.cli.sending import max_cost_option
 from chainkit.errors import ConfigurationError
 from chainkit.ether import MAX_COST
 from chainkit.proposal import LONGEST_DAYS, Evidence, read_council, write_proposal_file
-from chainkit.proposal.grounds import MOST_EVIDENCE
+from chainkit.proposal.grounds import LONGEST_NAME, MOST_EVIDENCE
 
 if TYPE_CHECKING:
     from chainkit.calls import Call
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from chainkit.types import BlockReference
 
 DEFAULT_DAYS: Final = 7
-LONGEST_NAME: Final = 100
-"""Characters of evidence's name that a proposal holds."""
 
 _TERMS: Final = ("reason", "evidence_paths", "days", "nonce")
 """Parameters of ``terms_options`` that nothing but a proposal has a use for."""

@@ -26,8 +26,10 @@ TRAILER_LENGTH: Final = len(MARK) + _EXPIRY_LENGTH + HASH_LENGTH
 MOST_EVIDENCE: Final = 20
 """Pieces of evidence of one proposal."""
 
-_NAME: Final = "[ -~]{1,100}"
-_EXPECTED_NAME: Final = "1 to 100 printable characters"
+LONGEST_NAME: Final = 100
+"""Characters of evidence's name."""
+_NAME: Final = f"[ -~]{{1,{LONGEST_NAME}}}"
+_EXPECTED_NAME: Final = f"1 to {LONGEST_NAME} printable characters"
 
 LONGEST_DAYS: Final = 90
 """From its draft until a proposal expires, at most."""

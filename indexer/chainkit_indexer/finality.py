@@ -15,7 +15,7 @@ from chainkit.errors import ConfigurationError, InconsistentAnswer
 from chainkit.types import BlockHeader
 
 if TYPE_CHECKING:
-    # web3 takes longer to import than `--help` to answer.
+    # It takes longer to import than `--help` to answer.
     from chainkit.chain import Endpoint
 
 NOTHING_FINAL: Final = -1

@@ -229,7 +229,7 @@ def _is_address(value: str) -> bool:
 
 
 def _revert_data(error: RefusedRequest) -> bytes:
-    # Not at the top: web3 comes with it, and whoever reads files opens no chain.
+    # Not at the top: an HTTP client comes with it, and whoever reads files opens no chain.
     from chainkit.chain import parse_bytes
 
     try:

@@ -170,7 +170,7 @@ def test_step__logs_of_one_contract_withheld__commits_nothing(
     with other_chain(creation_codes, tmp_path, messages, with_counters) as chain:
         publish_some(chain)
         node = OtherNode(chain, tmp_path / "node.db", finality=FinalityPolicy.parse("0"))
-        endpoint = CutEndpoint(chain.endpoint.provider, "cut")
+        endpoint = CutEndpoint(chain.endpoint.transport, "cut")
         endpoint.withheld = node.deployment.contracts[number].address
         node.endpoint = endpoint
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import eth_abi
-from web3.providers.base import JSONBaseProvider
 
 from chainkit.chain import Endpoint, RetryPolicy
 from chainkit.chain.bloom import bloom_mask
@@ -86,11 +85,10 @@ def _contract(number: int) -> DeployedContract:
     return DeployedContract(f"contract {number}", bytes([number]) * 20, FIRST_BLOCK, bytes(32))
 
 
-class FakeChain(JSONBaseProvider):
+class FakeChain:
     """Answers like an honest endpoint, until ``tamper`` changes the answers."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.blocks = [Block(0, bytes(32), (), 0)]
         self.salt = 0
         self.tags: dict[str, int] = {}
@@ -163,7 +161,7 @@ class FakeChain(JSONBaseProvider):
             result = getattr(self, f"_{method}")(*params)
         except LookupError as error:
             return answer | {"error": {"code": -32000, "message": str(error)}}
-        return answer | {"result": self.tamper(method, params, result)}
+        return answer | {"result": self.tamper(method, list(params), result)}
 
     def make_batch_request(self, requests: Any) -> Any:
         return [

@@ -1,4 +1,4 @@
-"""An endpoint that answers from memory: below chainkit's own code, or below web3's."""
+"""An endpoint that answers from memory: below the client, or below its HTTP."""
 
 import io
 import json
@@ -9,7 +9,6 @@ from typing import Any
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
-from web3.providers.base import JSONBaseProvider
 
 from chainkit.chain import Endpoint, RetryPolicy
 from chainkit.chain.session import EndpointSession
@@ -28,7 +27,7 @@ class RpcError:
     data: str | None = None
 
 
-class FakeProvider(JSONBaseProvider):
+class FakeProvider:
     """Answers each method with a value or what a function of the parameters returns.
 
     ``interruptions`` come first, one per request: an exception is raised, anything else is the
@@ -36,7 +35,6 @@ class FakeProvider(JSONBaseProvider):
     """
 
     def __init__(self, answers: Mapping[str, Any], interruptions: Iterable[Any] = ()) -> None:
-        super().__init__()
         self.answers = answers
         self.interruptions = list(interruptions)
         self.requests: list[list[tuple[str, Any]]] = []
@@ -51,7 +49,7 @@ class FakeProvider(JSONBaseProvider):
         return self._respond(batch_requests, lambda calls: [self._answer(*call) for call in calls])
 
     def _respond(self, calls: Sequence[Any], answer: Callable[[Sequence[Any]], Any]) -> Any:
-        self.requests.append(list(calls))
+        self.requests.append([(method, list(params)) for method, params in calls])
         if not self.interruptions:
             return answer(calls)
         if isinstance(interruption := self.interruptions.pop(0), Exception):
@@ -82,7 +80,7 @@ class FakeServer(HTTPAdapter):
         session.mount("http://", self)
         session.mount("https://", self)
         endpoint = Endpoint.connect(url, retry=AT_ONCE)
-        endpoint.provider = HttpTransport(url, session=session, **options)
+        endpoint.transport = HttpTransport(url, session=session, **options)
         return endpoint
 
     def send(self, request: Any, *arguments: Any, **options: Any) -> requests.Response:

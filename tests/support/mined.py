@@ -10,7 +10,6 @@ from typing import Any
 import rlp
 from eth_abi import encode
 from eth_utils import keccak
-from web3.types import RPCEndpoint
 
 from chainkit.chain import parse_bytes
 from localnet.accounts import development_account
@@ -123,8 +122,7 @@ class MinedChain:
         """The answers as they come: chainkit's own batch raises where one of them is an error."""
         if not calls:
             return []
-        requests = [(RPCEndpoint(method), params) for method, params in calls]
-        answers = self._anvil.endpoint.provider.make_batch_request(requests)
+        answers = self._anvil.endpoint.transport.make_batch_request(calls)
         assert isinstance(answers, list) and len(answers) == len(calls), answers
         return answers
 

@@ -151,7 +151,7 @@ def test_request__rate_limit_that_stays__says_how_long_to_wait(
     object.__setattr__(policy, "asked", asked := [])
 
     with pytest.raises(RateLimited, match="HTTP 429") as caught:
-        Endpoint(server.endpoint().provider, NAME, policy).chain_id()
+        Endpoint(server.endpoint().transport, NAME, policy).chain_id()
 
     assert caught.value.retry_after == retry_after
     assert asked == [(0, retry_after), (1, retry_after)]

@@ -125,7 +125,7 @@ def test_go_on__last_page__asks_for_nothing_above() -> None:
 def test_take__another_endpoint__gets_nothing_of_the_first(is_slow: bool) -> None:
     pages = Pages()
     endpoint, first = pages.chain.endpoint, pages.first()
-    other = Endpoint(endpoint.provider, "other")
+    other = Endpoint(endpoint.transport, "other")
     if is_slow:
         pages.hold.clear()
     pages.go_on(endpoint, first)

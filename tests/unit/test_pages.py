@@ -226,7 +226,7 @@ def test_read__another_endpoint_hangs_with_the_page_ahead__is_not_waited_for() -
     waited_for: list[Any] = []
     reader = reader_of(chain, page_blocks=2, looks_ahead=True)
     head, start = chain.endpoint.head(), start_of(chain)
-    slow = Endpoint(chain.endpoint.provider, "slow")
+    slow = Endpoint(chain.endpoint.transport, "slow")
     first = read(reader, slow, start, head)
     assert first is not None
     wait_for_page_ahead(reader)

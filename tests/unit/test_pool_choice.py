@@ -174,7 +174,7 @@ def test_connect__all_out_of_order__is_the_error_of_the_first() -> None:
 
 def test_ask__endpoint_of_a_pool__tries_once() -> None:
     [chosen] = {connect({}).choose()}
-    chosen.provider = provider = FakeProvider({}, [requests.ReadTimeout()] * 9)
+    chosen.transport = provider = FakeProvider({}, [requests.ReadTimeout()] * 9)
 
     with pytest.raises(EndpointUnavailable):
         chosen.chain_id()

@@ -110,7 +110,7 @@ class _Upgrade(_ByAdministrator):
     """
 
     def facts(self, state: ContractState, call: Call) -> Facts:
-        # web3 comes with it, and whoever reads files opens no chain.
+        # An HTTP client comes with it, and whoever reads files opens no chain.
         from chainkit.implementation import check_implementation
 
         name, sequence = call.contract, state.ask(call.contract, call.target, "originatorSequence")

@@ -16,8 +16,6 @@ from functools import partial
 from typing import Any, Final, Self, TypeVar
 
 import requests
-from web3.providers.base import JSONBaseProvider
-from web3.types import RPCEndpoint
 
 from chainkit.chain.failures import FailureSorter
 from chainkit.chain.location import location_of, secrets_of
@@ -25,13 +23,14 @@ from chainkit.chain.log_query import LogQuery
 from chainkit.chain.transport import (
     LONGEST_ANSWER_BYTES,
     AnswerTooLarge,
+    Call,
     HttpFailure,
     HttpTransport,
     Timeouts,
+    Transport,
 )
 from chainkit.errors import InconsistentAnswer, RangeRefused, RateLimited, RetryableChainError
 
-Call = tuple[str, Sequence[Any]]
 Parsed = TypeVar("Parsed")
 
 BATCH_SIZE: Final = 100
@@ -70,16 +69,16 @@ class RpcClient:
 
     def __init__(
         self,
-        provider: JSONBaseProvider,
+        transport: Transport,
         name: str,
         retry: RetryPolicy | None = None,
         secrets: tuple[str, ...] = (),
     ) -> None:
-        """Wrap a web3 provider; tests pass one that answers from memory.
+        """Take what carries the requests; tests pass one that answers from memory.
 
         ``secrets`` are kept out of errors, should the endpoint repeat them.
         """
-        self.provider = provider
+        self.transport = transport
         self.name = name
         self._retry = retry or RetryPolicy()
         self._secrets = secrets
@@ -109,14 +108,14 @@ class RpcClient:
         # At DEBUG it logs the URL, which may hold a key.
         logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)
         timeouts = Timeouts(connect_timeout_seconds, timeout_seconds)
-        provider = HttpTransport(url, timeouts, longest_answer_bytes)
-        return cls(provider, name, retry, secrets_of(url))
+        transport = HttpTransport(url, timeouts, longest_answer_bytes)
+        return cls(transport, name, retry, secrets_of(url))
 
     @property
     def traffic(self) -> Traffic:
         """What was asked and sent so far, by all threads."""
-        provider = self.provider
-        received = provider.bytes_received if isinstance(provider, HttpTransport) else 0
+        transport = self.transport
+        received = transport.bytes_received if isinstance(transport, HttpTransport) else 0
         return Traffic(self._requests, received, self._seconds)
 
     def request(self, method: str, *params: Any) -> Any:
@@ -140,13 +139,12 @@ class RpcClient:
 
     def _one_request(self, method: str, params: Sequence[Any]) -> Any:
         query = LogQuery.among([(method, params)])
-        send = partial(self.provider.make_request, RPCEndpoint(method), list(params))
+        send = partial(self.transport.make_request, method, params)
         return self._result(method, query, self._sent(method, send, query))
 
     def _one_batch(self, calls: Sequence[Call]) -> list[Any]:
         query = LogQuery.among(calls)
-        requests_ = [(RPCEndpoint(method), list(params)) for method, params in calls]
-        send = partial(self.provider.make_batch_request, requests_)
+        send = partial(self.transport.make_batch_request, calls)
         answers = self._sent("batch", send, query)
         if not isinstance(answers, list):
             # An endpoint that refuses the whole batch answers with one error object.

@@ -1,4 +1,4 @@
-"""web3's HTTP provider with bounded answers: bytes held, seconds waited, and JSON by orjson.
+"""JSON-RPC over HTTP with bounded answers: bytes held, seconds waited, and JSON by orjson.
 
 An endpoint may answer with more than fits in memory, compressed to next to nothing, or a byte at
 a time. So the body is read in pieces, counted after decompression, and all that is sent and read
@@ -11,16 +11,17 @@ import itertools
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import orjson
 import requests
 import urllib3
-from web3 import HTTPProvider
-from web3.types import RPCEndpoint, RPCResponse
 
 from chainkit.chain.log_query import LogQuery
 from chainkit.chain.session import EndpointSession, deadline, seconds_left
+
+Call = tuple[str, Sequence[Any]]
+"""A method and its parameters."""
 
 LONGEST_ANSWER_BYTES: Final = 64 * 2**20
 """Most bytes of one answer, after decompression."""
@@ -70,7 +71,17 @@ class Timeouts:
         return self.connect + 3 * self.read
 
 
-class HttpTransport(HTTPProvider):
+class Transport(Protocol):
+    """Carries calls to an endpoint, and back what it answers: JSON, in which nobody looked."""
+
+    def make_request(self, method: str, params: Sequence[Any]) -> Any:
+        """Return the answer to one call."""
+
+    def make_batch_request(self, calls: Sequence[Call]) -> Any:
+        """Return the answers in the order of the calls, or the one that refuses them all."""
+
+
+class HttpTransport:
     """Sends JSON-RPC over HTTP, one session per thread. ``bytes_received`` counts the bodies."""
 
     def __init__(
@@ -81,7 +92,7 @@ class HttpTransport(HTTPProvider):
         session: EndpointSession | None = None,
     ) -> None:
         """Take the URL; nothing is sent yet. ``session`` is for all threads, as tests need."""
-        super().__init__(url, exception_retry_configuration=None)
+        self._url = url
         self.bytes_received = 0
         self.longest_answer_bytes = longest_answer_bytes
         self._timeouts = timeouts or Timeouts()
@@ -90,7 +101,7 @@ class HttpTransport(HTTPProvider):
         self._numbers = itertools.count()
         self._counting = threading.Lock()
 
-    def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
+    def make_request(self, method: str, params: Sequence[Any]) -> Any:
         """Return the answer to one call.
 
         Raises MalformedAnswer, AnswerTooLarge, HttpFailure or requests.RequestException.
@@ -99,26 +110,24 @@ class HttpTransport(HTTPProvider):
         answer = _decoded(self._post(call, self._longest([(method, params)])))
         if isinstance(answer, dict) and "result" in answer:
             _check_id(answer, call["id"])
-        return answer  # type: ignore[no-any-return]
+        return answer
 
-    def make_batch_request(
-        self, batch_requests: list[tuple[RPCEndpoint, Any]]
-    ) -> list[RPCResponse] | RPCResponse:
+    def make_batch_request(self, calls: Sequence[Call]) -> Any:
         """Return the answers in the order of the calls, or the one that refuses them all.
 
         Raises MalformedAnswer also where they do not belong to the calls, one to each.
         """
-        calls = [self._call(method, params) for method, params in batch_requests]
-        answers = _decoded(self._post(calls, self._longest(batch_requests)))
+        requested = [self._call(method, params) for method, params in calls]
+        answers = _decoded(self._post(requested, self._longest(calls)))
         if isinstance(answers, list):
-            return _in_order(answers, calls)
-        return answers  # type: ignore[no-any-return]
+            return _in_order(answers, requested)
+        return answers
 
-    def _call(self, method: str, params: Any) -> dict[str, Any]:
+    def _call(self, method: str, params: Sequence[Any]) -> dict[str, Any]:
         number = next(self._numbers)
         return {"jsonrpc": "2.0", "id": number, "method": method, "params": params or []}
 
-    def _longest(self, calls: Sequence[tuple[str, Any]]) -> int:
+    def _longest(self, calls: Sequence[Call]) -> int:
         query = LogQuery.among(calls)
         is_divisible = query is not None and query.blocks > 1
         longest = self.longest_answer_bytes
@@ -128,7 +137,7 @@ class HttpTransport(HTTPProvider):
         with (
             deadline(self._timeouts.exchange),
             self._own_session().post_json(
-                str(self.endpoint_uri),
+                self._url,
                 orjson.dumps(request),
                 (self._timeouts.connect, self._timeouts.read),
             ) as response,
@@ -195,7 +204,7 @@ def _check_id(answer: Mapping[str, Any], number: int) -> None:
         raise MalformedAnswer("the answer to the request", "another's")
 
 
-def _in_order(answers: list[Any], calls: Sequence[Mapping[str, Any]]) -> list[RPCResponse]:
+def _in_order(answers: list[Any], calls: Sequence[Mapping[str, Any]]) -> list[Any]:
     if not all(isinstance(answer, dict) for answer in answers):
         raise MalformedAnswer("JSON-RPC objects", "others")
     for answer in answers:

@@ -142,7 +142,7 @@ def verify(
 def _verify_report(
     path: Path, rpc_url: str | None, deployment_path: Path, block_number: int | None, as_json: bool
 ) -> Verdict:
-    # Not at the top, here and below: web3 comes with it, and an owner who signs has no network.
+    # Not at the top, here and below: an HTTP client comes with it, and who signs has no network.
     from chainkit.council import verify_report
     from chainkit.council.triage_checks import LARGEST_REPORT
 

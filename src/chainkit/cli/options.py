@@ -96,7 +96,7 @@ def open_chain(
     rpc_url: str, deployment_path: Path
 ) -> tuple[Endpoint, DeploymentRecord, BlockHeader]:
     """Connect and prove that the endpoint serves the record's chain; also return the head."""
-    # Not at the top: web3 takes most of a second, and half of the commands open no chain.
+    # Not at the top: it takes a third of a second, and half of the commands open no chain.
     from chainkit.chain import Endpoint, check_deployment
 
     record = read_deployment_record(deployment_path)

@@ -34,7 +34,7 @@ def open_registry(
     Raises ConfigurationError for a block above the head or below the registry's own.
     """
     endpoint, record, head = open_chain(rpc_url, deployment_path)
-    # Not at the top: web3 comes with it.
+    # Not at the top: an HTTP client comes with it.
     from chainkit.registry import Registry
 
     block = head.reference

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NOT_SENT: Final = "nothing was sent; add --broadcast --keystore FILE to send"
 
 TIMEOUT_SECONDS: Final = 120.0
-"""``chainkit.transactions.RECEIPT_TIMEOUT_SECONDS``, which web3 would come with."""
+"""``chainkit.transactions.RECEIPT_TIMEOUT_SECONDS``, which an HTTP client would come with."""
 
 
 def _wei(_context: click.Context, _parameter: click.Parameter, text: str) -> int:

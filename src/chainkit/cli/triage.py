@@ -151,7 +151,7 @@ def _triage(
     deployment_path: Path,
     needed: int,
 ) -> _Result:
-    # Not at the top: web3 comes with it.
+    # Not at the top: an HTTP client comes with it.
     from chainkit.council.report import check_unchanged
     from chainkit.council.triage import rank
     from chainkit.council.triage_checks import Examiner, work

@@ -25,7 +25,7 @@ _PLACE_COLUMNS: Final = (
 ENVELOPE_COLUMNS: Final = (*_PLACE_COLUMNS, "originator_ns", "topic", "envelope")
 QUARANTINE_COLUMNS: Final = (*_PLACE_COLUMNS, "contract", "identifier", "payload", "reason")
 
-_CHUNK: Final = 256
+_CHUNK: Final = 64
 """Payloads that the signer is asked about together."""
 
 

@@ -46,11 +46,12 @@ class LookAhead:
 
         Raises what the fetching of it raised. What does not continue the block is dropped.
         """
-        taken, self._begun = self._begun, None
+        taken = self._begun_after(endpoint, start)
+        self._begun = None
         if self._endpoint is not endpoint:
             self._drop_fetched()
             return None
-        if taken is not None and taken.begun.page.start.header.reference == start.header.reference:
+        if taken is not None:
             return taken
         if self._fetched is None or not self._fetched.follows(start):
             self._drop_fetched()
@@ -58,6 +59,17 @@ class LookAhead:
         fetched, self._fetched = self._fetched, None
         page = fetched.page.result()
         return None if page is None else TakenPage(self._begin(page), fetched.head)
+
+    def last_of_page(self, endpoint: Endpoint, start: IndexedBlock) -> int | None:
+        """Return where the page after a block ends if it was fetched from this endpoint."""
+        found = self._begun_after(endpoint, start)
+        return None if found is None else found.begun.page.last.header.number
+
+    def _begun_after(self, endpoint: Endpoint, start: IndexedBlock) -> TakenPage | None:
+        if self._endpoint is not endpoint or self._begun is None:
+            return None
+        found = self._begun.begun.page.start.header.reference
+        return self._begun if found == start.header.reference else None
 
     def go_on(
         self,

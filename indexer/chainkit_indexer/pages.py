@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -27,11 +28,14 @@ from chainkit_indexer.look_ahead import LookAhead
 from chainkit_indexer.signing import Signer
 from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
 
-TARGET_BYTES: Final = 2**20
+TARGET_BYTES: Final = 3 * 2**20
 """Size of an answer with logs that a page aims at: it takes about five times that in memory."""
 
 RECENT_BLOCKS: Final = 64
 """Near the head, heights change their meaning: there, logs are asked for by block hash."""
+
+_HEAD_SECONDS: Final = 1.0
+"""How long a head will do for pages that are here already: to ask for it takes time for each."""
 
 _PATIENCE_SECONDS: Final = 10.0
 """An endpoint that needs so long to refuse ranges leaves the step to another one."""
@@ -73,6 +77,13 @@ class AdaptiveRange:
         self.blocks = max(1, min(fitting, 2 * max(blocks, self.blocks), ceiling))
 
 
+@dataclass(frozen=True, slots=True)
+class _Head:
+    header: BlockHeader
+    asked_at: float
+    """Seconds of the monotonic clock."""
+
+
 class PageReader:
     """Fetches the page that follows a block, and begins to sign it."""
 
@@ -86,10 +97,32 @@ class PageReader:
         """Look ahead where pages are taken one after the other, by a loop."""
         self._recent_blocks = recent_blocks
         self._payload_logs = PayloadLogs(settings.deployment)
+        self._chain_id = settings.deployment.chain_id
+        self._heads: WeakKeyDictionary[Endpoint, _Head] = WeakKeyDictionary()
         self._most = settings.page_blocks
         self._ranges: WeakKeyDictionary[Endpoint, AdaptiveRange] = WeakKeyDictionary()
         self._begin = partial(begin_page, signer=signer)
         self._look_ahead = LookAhead(self._begin) if looks_ahead else None
+
+    def head(self, endpoint: Endpoint, position: IndexedBlock | None) -> BlockHeader:
+        """Return an endpoint's newest block, or that of a moment ago if it makes no difference.
+
+        It makes none if the page after the position is here and ends far below, so that nothing has
+        to be asked for. Raises WrongChain for the head of another chain.
+        """
+        known = self._heads.get(endpoint)
+        if known is None or not self._will_do(known, endpoint, position):
+            asked_at = time.monotonic()
+            known = _Head(endpoint.head_of(self._chain_id), asked_at)
+            self._heads[endpoint] = known
+        return known.header
+
+    def _will_do(self, known: _Head, endpoint: Endpoint, position: IndexedBlock | None) -> bool:
+        if self._look_ahead is None or position is None:
+            return False
+        last = self._look_ahead.last_of_page(endpoint, position)
+        is_deep = last is not None and last <= known.header.number - RECENT_BLOCKS
+        return is_deep and time.monotonic() - known.asked_at < _HEAD_SECONDS
 
     def read(
         self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader, top: int

@@ -1,8 +1,11 @@
 """Makes signed envelopes of payloads, beside the work of the step: in a process of its own.
 
 A thread would wait for Python's lock after every single signature, so it would hardly run while
-the step parses and stores. The child gets the secret through a pipe, never as an argument or in
-its environment, keeps nothing, and ends when the pipe is closed, however its parent ended.
+the step parses and stores. Who waits for the child makes meanwhile what it has not been sent yet,
+so that neither is idle while there is work.
+
+The child gets the secret through a pipe, never as an argument or in its environment, keeps nothing,
+and ends when the pipe is closed, however its parent ended.
 """
 
 from __future__ import annotations
@@ -12,12 +15,14 @@ import marshal
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Semaphore, Thread
 from typing import IO, Any, Final
 
 from chainkit.envelope import (
@@ -46,6 +51,8 @@ _PIPE_BYTES: Final = 2**20
 _PATIENCE_SECONDS: Final = 60.0
 """What is under way takes less than one; after that the child hangs."""
 _MODULE: Final = "chainkit_indexer.signing"
+_UNDER_WAY: Final = 16
+"""Batches that the child has at a time: enough for it until the step looks after it again."""
 _FEW: Final = 32
 """Payloads that are signed in place: the way to the child and back would take longer, and at the
 head of the chain that time is latency."""
@@ -82,8 +89,19 @@ class NoKey(Signer):
         self._attest = partial(originator_envelope, signature=bytes(SIGNATURE_LENGTH))
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    events: Sequence[PlacedEvent]
+    answer: Future[bytes | Sequence[Outcome]]
+    """As the child wrote it, or what was made in place."""
+
+
 class SignerProcess(Signer):
-    """Signs in a child process, batch after batch; ``sign`` returns at once."""
+    """Signs in a child process, batch after batch; ``sign`` returns at once.
+
+    What is sent is written by who signs or waits, never by the thread that takes the answers: a
+    child that cannot write its answer would read no further request.
+    """
 
     def __init__(self, key: SigningKey) -> None:
         """Start the child, and hand it the secret."""
@@ -103,10 +121,11 @@ class SignerProcess(Signer):
             # Linux only, and no more than its administrator allows: a smaller pipe is slower.
             with suppress(OSError):
                 fcntl.fcntl(self._requests, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        self._pending: SimpleQueue[Future[bytes] | None] = SimpleQueue()
+        self._pending: SimpleQueue[Future[bytes | Sequence[Outcome]] | None] = SimpleQueue()
+        self._unsent: deque[_Batch] = deque()
+        self._under_way = Semaphore(_UNDER_WAY)
         # Two threads may ask: which batch was sent first must be which answer is taken first.
         self._sending = Lock()
-        # Answers are taken at once: a child that cannot write would read no further request.
         self._reader = Thread(target=self._take_answers, name="signatures", daemon=True)
         self._reader.start()
         key.write_secret(self._requests)
@@ -115,17 +134,35 @@ class SignerProcess(Signer):
         """Send payloads to the child, unless there are only a few. Raises SignerFailed."""
         if len(events) <= _FEW:
             return super().sign(events)
-        # Not pickle: it takes longer than to make the envelopes.
-        request = _message(marshal.dumps([_portable(*placed) for placed in events]))
-        answer: Future[bytes] = Future()
+        batch = _Batch(events, Future())
+        with self._sending:
+            self._unsent.append(batch)
+        self._send()
+        return partial(self._outcomes, batch)
+
+    def _outcomes(self, batch: _Batch) -> Sequence[Outcome]:
+        while not batch.answer.done():
+            self._send()
+            with self._sending:
+                last = self._unsent.pop() if self._unsent else None
+            if last is None:
+                break
+            last.answer.set_result(super().sign(last.events)())
+        return _awaited(batch.answer)
+
+    def _send(self) -> None:
+        """Let the child have the next batches, as many as are meant to be under way."""
         try:
             with self._sending:
-                self._pending.put(answer)
-                self._requests.write(request)
-                self._requests.flush()
+                while self._unsent and self._under_way.acquire(blocking=False):
+                    batch = self._unsent.popleft()
+                    # Not pickle: it takes longer than to make the envelopes.
+                    request = marshal.dumps([_portable(*placed) for placed in batch.events])
+                    self._pending.put(batch.answer)
+                    self._requests.write(_message(request))
+                    self._requests.flush()
         except OSError:
             raise _failed("a closed pipe") from None
-        return lambda: marshal.loads(_awaited(answer))
 
     def close(self) -> None:
         """End the child."""
@@ -144,6 +181,7 @@ class SignerProcess(Signer):
     def _take_answers(self) -> None:
         while (pending := self._pending.get()) is not None:
             answer = _read(self._answers)
+            self._under_way.release()
             if answer is None:
                 pending.set_exception(_failed("the end of its answers"))
             else:
@@ -167,12 +205,13 @@ def _portable(event: PayloadEvent, log: Log, timestamp: int) -> tuple[Any, ...]:
     return (int(event.kind), *event[1:], timestamp, log.transaction_hash)
 
 
-def _awaited(answer: Future[bytes]) -> bytes:
+def _awaited(answer: Future[bytes | Sequence[Outcome]]) -> Sequence[Outcome]:
     try:
-        return answer.result(_PATIENCE_SECONDS)
+        found = answer.result(_PATIENCE_SECONDS)
     except TimeoutError:
         got = f"nothing for {_PATIENCE_SECONDS:g} s"
         raise SignerFailed("signer's process", "signed envelopes", got) from None
+    return marshal.loads(found) if isinstance(found, bytes) else found
 
 
 def _message(data: bytes) -> bytes:
@@ -192,9 +231,10 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     if len(secret) < SECRET_LENGTH:
         return
     attest = partial(sign_originator_envelope, key=SigningKey(secret))
+    kinds = {int(kind): kind for kind in TopicKind}
     while (request := _read(requests)) is not None:
         outcomes = [
-            _outcome(PayloadEvent(TopicKind(kind), *values), timestamp, transaction_hash, attest)
+            _outcome(PayloadEvent(kinds[kind], *values), timestamp, transaction_hash, attest)
             for kind, *values, timestamp, transaction_hash in marshal.loads(request)
         ]
         answers.write(_message(marshal.dumps(outcomes)))

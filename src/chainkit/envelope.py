@@ -80,10 +80,11 @@ def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
         return QuarantineReason.NOT_A_CLIENT_ENVELOPE
     if not envelope.HasField("aad"):
         return QuarantineReason.NO_AAD
-    if envelope.aad.target_originator != event.originator_id:
+    aad = envelope.aad
+    if aad.target_originator != event.originator_id:
         is_ours = event.originator_id == BLOCKCHAIN_ORIGINATOR_ID
         return QuarantineReason.WRONG_ORIGINATOR if is_ours else QuarantineReason.ANOTHER_ORIGINATOR
-    if envelope.aad.target_topic != event.kind.topic(event.identifier):
+    if aad.target_topic != event.kind.topic(event.identifier):
         return QuarantineReason.WRONG_TOPIC
     payload_field = envelope.WhichOneof("payload")
     if payload_field is None:

@@ -11,7 +11,7 @@ from chainkit.errors import EndpointUnavailable, InconsistentAnswer, RangeRefuse
 from chainkit.signatures import SigningKey
 from chainkit.types import BlockHeader
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.pages import TARGET_BYTES, AdaptiveRange, PageReader
+from chainkit_indexer.pages import RECENT_BLOCKS, TARGET_BYTES, AdaptiveRange, PageReader
 from chainkit_indexer.signing import Signer
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
 from support.fake_chain import FakeChain, Post
@@ -204,6 +204,78 @@ def test_read__page_ahead_was_near_the_head_of_a_branch_that_was_left__is_fetche
     assert page is not None
     hashes = [block.header.hash for block in page.blocks]
     assert hashes == [block.hash for block in chain.blocks[kept + 1 : kept + 1 + len(hashes)]]
+
+
+def heads_asked(chain: FakeChain) -> list[str]:
+    asked: list[str] = []
+
+    def note(method: str, params: Any, result: Any) -> Any:
+        if params[:1] == ["latest"]:
+            asked.append(method)
+        return result
+
+    chain.tamper = note
+    return asked
+
+
+@pytest.fixture
+def ahead() -> tuple[FakeChain, PageReader, IndexedBlock]:
+    """A reader that has the page after a block, of a chain with a head of its own by now."""
+    chain = chain_of(RECENT_BLOCKS + 20)
+    reader = reader_of(chain, page_blocks=4, looks_ahead=True, recent_blocks=8)
+    head = reader.head(chain.endpoint, None)
+    page = read(reader, chain.endpoint, start_of(chain), head)
+    assert page is not None
+    chain.mine([])
+    return chain, reader, page.last
+
+
+def test_head__page_is_here__is_not_asked_for(
+    ahead: tuple[FakeChain, PageReader, IndexedBlock],
+) -> None:
+    chain, reader, position = ahead
+    asked = heads_asked(chain)
+
+    assert reader.head(chain.endpoint, position).number == chain.head.number - 1
+    page = read(reader, chain.endpoint, position, reader.head(chain.endpoint, position))
+    assert page is not None and page.start == position
+    assert reader.head(chain.endpoint, page.last).number == chain.head.number - 1
+    assert not asked
+
+
+def test_head__a_while_later__is_asked_for(
+    ahead: tuple[FakeChain, PageReader, IndexedBlock], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain, reader, position = ahead
+    monkeypatch.setattr("chainkit_indexer.pages._HEAD_SECONDS", 0.0)
+
+    assert reader.head(chain.endpoint, position).number == chain.head.number
+
+
+def test_head__other_position_or_endpoint__is_asked_for(
+    ahead: tuple[FakeChain, PageReader, IndexedBlock],
+) -> None:
+    chain, reader, position = ahead
+    asked = heads_asked(chain)
+
+    reader.head(chain.endpoint, None)
+    reader.head(chain.endpoint, start_of(chain))
+    reader.head(Endpoint(chain, "other"), position)
+
+    assert len(asked) == 3
+
+
+def test_head__page_ends_near_it__is_asked_for_each_time() -> None:
+    chain = chain_of(RECENT_BLOCKS)
+    reader = reader_of(chain, page_blocks=4, looks_ahead=True, recent_blocks=0)
+    page = read(reader, chain.endpoint, start_of(chain), reader.head(chain.endpoint, None))
+    assert page is not None
+    asked = heads_asked(chain)
+
+    reader.head(chain.endpoint, page.last)
+    reader.head(chain.endpoint, page.last)
+
+    assert len(asked) == 2
 
 
 def test_read__top_is_lower_than_the_page_ahead__stays_below_it() -> None:

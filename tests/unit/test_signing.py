@@ -65,6 +65,19 @@ def test_sign__many_batches_before_one_is_awaited__answers_each_with_its_own(
                 assert recover_node_key(served) == KEY.public_key
 
 
+def test_sign__more_than_the_child_has_under_way__is_made_by_who_waits(
+    signer: SignerProcess,
+) -> None:
+    batches = [payloads(40, start=40 * number) for number in range(20)]
+    expected = [Signer(KEY).sign(batch)() for batch in batches]
+    os.kill(child_of(signer), signal.SIGSTOP)
+    answers = [signer.sign(batch) for batch in batches]
+
+    assert answers[-1]() == expected[-1]
+    os.kill(child_of(signer), signal.SIGCONT)
+    assert [answer() for answer in answers] == expected
+
+
 def test_sign__two_threads__each_gets_its_own(signer: SignerProcess) -> None:
     def sign(start: int) -> list[Outcome]:
         batches = [payloads(40, start + 40 * number) for number in range(20)]

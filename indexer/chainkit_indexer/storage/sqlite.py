@@ -9,6 +9,7 @@ import socket
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -20,6 +21,8 @@ from chainkit.errors import StoreInUse, StoreUnavailable
 LOCK_SECONDS: Final = 5
 """How long a transaction waits for a program that holds the file's own write lock."""
 
+_ROWS_PER_STATEMENT: Final = 50
+"""Before version 3.32, SQLite takes no more than 999 values."""
 _WRITES: Final = "chainkit_writes"
 _SETTINGS: Final = (
     "PRAGMA foreign_keys = ON",
@@ -100,10 +103,17 @@ class Sqlite:
     def insert_many(
         self, connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Any]
     ) -> None:
-        """Insert tuples through the driver: SQLAlchemy would take several times as long."""
-        places = ", ".join("?" * len(columns))
-        statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({places})"
-        _driver(connection).executemany(statement, rows)
+        """Insert tuples through the driver: SQLAlchemy would take several times as long.
+
+        Many to a statement: in each one the driver gives Python's lock away, and may wait for it.
+        """
+        driver = _driver(connection)
+        for start in range(0, len(rows), _ROWS_PER_STATEMENT):
+            part = rows[start : start + _ROWS_PER_STATEMENT]
+            row = f"({', '.join('?' * len(columns))})"
+            places = ", ".join([row] * len(part))
+            statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES {places}"
+            driver.execute(statement, list(chain.from_iterable(part)))
 
     def close(self) -> None:
         """Close the file and let others lock it."""

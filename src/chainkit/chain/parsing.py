@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
 
 from chainkit.types import BlockHeader, Log
+
+_Value = TypeVar("_Value")
 
 _LONGEST_QUANTITY: Final = 2 + 64
 """Characters of a uint256."""
@@ -26,32 +28,19 @@ def parse_header(value: Any) -> BlockHeader:
 def parse_logs(values: Iterable[Any]) -> list[Log]:
     """Build logs from an endpoint's log objects."""
     # Logs of one block share its hash and height, those of one contract its address and topic.
-    hashes: dict[str, bytes] = {}
-    quantities: dict[str, int] = {}
-
-    def shared(text: str, length: int) -> bytes:
-        found = hashes.get(text)
-        if found is None or len(found) != length:
-            found = hashes[text] = parse_bytes(text, length)
-        return found
-
-    def quantity(text: str) -> int:
-        found = quantities.get(text)
-        if found is None:
-            found = quantities[text] = parse_integer(text)
-        return found
-
+    addresses, hashes = _Parsed(lambda text: parse_bytes(text, 20)), _Parsed(_hash)
+    quantities = _Parsed(parse_integer)
     # By position, in the order of the fields: by name takes longer.
     return [
         Log(
-            shared(value["address"], 20),
-            tuple([shared(topic, 32) for topic in _list(value["topics"])]),
+            addresses[value["address"]],
+            tuple([hashes[topic] for topic in _list(value["topics"])]),
             parse_bytes(value["data"]),
-            quantity(value["blockNumber"]),
-            shared(value["blockHash"], 32),
+            quantities[value["blockNumber"]],
+            hashes[value["blockHash"]],
             parse_bytes(value["transactionHash"], 32),
-            quantity(value["transactionIndex"]),
-            quantity(value["logIndex"]),
+            quantities[value["transactionIndex"]],
+            quantities[value["logIndex"]],
             bool(value.get("removed", False)),
         )
         for value in _list(values)
@@ -83,6 +72,21 @@ def parse_bytes(value: str, length: int | None = None) -> bytes:
     if length is not None and len(decoded) != length:
         raise ValueError(f"expected {length} bytes, got {len(decoded)}")
     return decoded
+
+
+class _Parsed(dict[str, _Value]):
+    """What texts mean, each parsed once: to look a text up takes no call of a function."""
+
+    def __init__(self, parse: Callable[[str], _Value]) -> None:
+        self._parse = parse
+
+    def __missing__(self, text: str) -> _Value:
+        self[text] = value = self._parse(text)
+        return value
+
+
+def _hash(text: str) -> bytes:
+    return parse_bytes(text, 32)
 
 
 def _list(values: Any) -> list[Any]:

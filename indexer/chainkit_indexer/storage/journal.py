@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, Table, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, Table, bindparam, delete, func, insert, select, update
 
 from chainkit.envelope import parse_originator_envelope
 from chainkit.signatures import keccak256
@@ -22,6 +22,12 @@ from chainkit_indexer.types import IndexedBlock, PlacedEvent
 
 _LOOKUP_CHUNK: Final = 500
 """Transactions looked up, or rows moved, by one statement: databases limit its parameters."""
+
+_RECORD_OUTCOME: Final = update(schema.journal).where(
+    schema.journal.c.reorg_id == bindparam("of_reorg"),
+    schema.journal.c.originator_id == bindparam("of_originator"),
+    schema.journal.c.sequence_id == bindparam("of_sequence"),
+)
 
 Payload = tuple[int, bytes, bytes]
 """Originator id, transaction hash and digest: by which a payload is known again after a reorg."""
@@ -163,8 +169,10 @@ def record_outcomes(connection: Connection, events: Sequence[PlacedEvent]) -> No
     retracted = _dropped_of(connection, sorted({each.log.transaction_hash for each in events}))
     transactions = {entry.transaction_hash for entry in retracted}
     payloads = [_payload_of(each) for each in events if each.log.transaction_hash in transactions]
-    for entry, sequence_id in match_outcomes(retracted, payloads):
-        _record_outcome(connection, entry, sequence_id)
+    outcomes = [_outcome(*matched) for matched in match_outcomes(retracted, payloads)]
+    if outcomes:
+        # One statement for all: a deep reorg's are thousands.
+        connection.execute(_RECORD_OUTCOME, outcomes)
 
 
 def _payload_of(placed: PlacedEvent) -> tuple[Payload, int]:
@@ -186,15 +194,12 @@ def _dropped_of(connection: Connection, transactions: Sequence[bytes]) -> list[R
     return found
 
 
-def _record_outcome(connection: Connection, entry: Retracted, sequence_id: int) -> None:
-    journal = schema.journal
+def _outcome(entry: Retracted, sequence_id: int) -> dict[str, Any]:
     is_kept = entry.sequence_id == sequence_id
-    statement = update(journal).where(
-        journal.c.reorg_id == entry.reorg_id,
-        journal.c.originator_id == entry.originator_id,
-        journal.c.sequence_id == entry.sequence_id,
-    )
-    if is_kept:
-        connection.execute(statement.values(outcome=schema.KEPT))
-    else:
-        connection.execute(statement.values(outcome=schema.MOVED, new_sequence_id=sequence_id))
+    return {
+        "of_reorg": entry.reorg_id,
+        "of_originator": entry.originator_id,
+        "of_sequence": entry.sequence_id,
+        "outcome": schema.KEPT if is_kept else schema.MOVED,
+        "new_sequence_id": None if is_kept else sequence_id,
+    }

@@ -106,6 +106,7 @@ class Sqlite:
         """Insert tuples through the driver: SQLAlchemy would take several times as long.
 
         Many to a statement: in each one the driver gives Python's lock away, and may wait for it.
+        Bytes as a bytearray: for ``bytes`` it looks for an adapter first: a quarter of the time.
         """
         driver = _driver(connection)
         for start in range(0, len(rows), _ROWS_PER_STATEMENT):
@@ -113,7 +114,11 @@ class Sqlite:
             row = f"({', '.join('?' * len(columns))})"
             places = ", ".join([row] * len(part))
             statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES {places}"
-            driver.execute(statement, list(chain.from_iterable(part)))
+            values = chain.from_iterable(part)
+            driver.execute(
+                statement,
+                [bytearray(value) if type(value) is bytes else value for value in values],
+            )
 
     def close(self) -> None:
         """Close the file and let others lock it."""

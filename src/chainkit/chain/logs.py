@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, Final
 
 from chainkit.chain.client import RpcClient
@@ -30,6 +31,8 @@ class LogFilter:
 ANY_LOG: Final = LogFilter(())
 """Every log of the blocks."""
 
+_PLACE: Final = attrgetter("block_number", "log_index")
+
 
 def parse_wanted_logs(
     client: RpcClient, answer: Any, wanted: LogFilter, first: int, last: int
@@ -49,8 +52,8 @@ def parse_wanted_logs(
             raise client.inconsistent("log", "a contract asked for", got)
         if log.removed:
             raise client.inconsistent("log", "removed false", f"removed true at {log.place}")
-    logs.sort(key=lambda log: (log.block_number, log.log_index))
-    for earlier, later in pairwise(logs):
-        if (earlier.block_number, earlier.log_index) == (later.block_number, later.log_index):
-            raise client.inconsistent(subject, "each log once", f"two at {later.place}")
+    logs.sort(key=_PLACE)
+    if len(set(map(_PLACE, logs))) < len(logs):
+        twice = next(log for earlier, log in pairwise(logs) if _PLACE(earlier) == _PLACE(log))
+        raise client.inconsistent(subject, "each log once", f"two at {twice.place}")
     return logs

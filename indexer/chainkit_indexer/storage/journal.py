@@ -28,6 +28,7 @@ _RECORD_OUTCOME: Final = update(schema.journal).where(
     schema.journal.c.originator_id == bindparam("of_originator"),
     schema.journal.c.sequence_id == bindparam("of_sequence"),
 )
+"""Executed with ``_outcome``'s values, of which those named like columns are set."""
 
 Payload = tuple[int, bytes, bytes]
 """Originator id, transaction hash and digest: by which a payload is known again after a reorg."""

@@ -53,7 +53,7 @@ def parse_wanted_logs(
         if log.removed:
             raise client.inconsistent("log", "removed false", f"removed true at {log.place}")
     logs.sort(key=_PLACE)
-    if len(set(map(_PLACE, logs))) < len(logs):
-        twice = next(log for earlier, log in pairwise(logs) if _PLACE(earlier) == _PLACE(log))
-        raise client.inconsistent(subject, "each log once", f"two at {twice.place}")
+    for earlier, later in pairwise(logs):
+        if _PLACE(earlier) == _PLACE(later):
+            raise client.inconsistent(subject, "each log once", f"two at {later.place}")
     return logs

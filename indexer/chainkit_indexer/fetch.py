@@ -19,12 +19,12 @@ from itertools import pairwise
 from typing import Final
 
 from chainkit.chain import ANY_LOG, Endpoint, LogFilter, bloom_mask, bloom_of, may_hold
-from chainkit.counter import read_counter
+from chainkit.counter import parse_counter, read_counter
 from chainkit.decode import decode_payload_event
 from chainkit.envelope import MAXIMUM_BLOCK_TIMESTAMP
-from chainkit.errors import InconsistentAnswer, MalformedData
+from chainkit.errors import AccessRefused, InconsistentAnswer, MalformedData, RefusedRequest
 from chainkit.payload_contract import FollowedDeployment, PayloadContract
-from chainkit.types import BlockHeader, Log
+from chainkit.types import BlockHeader, BlockReference, Log
 from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
 
 _MAXIMUM_INDEX: Final = 2**31 - 1
@@ -57,6 +57,10 @@ class PayloadLogs:
     def wanted(self) -> LogFilter:
         """What to ask an endpoint for."""
         return LogFilter(tuple(self.topics), tuple(dict.fromkeys(self.topics.values())))
+
+
+_Numbers = Mapping[int, int | None]
+"""Originator id to the last sequence id that its counter tells of, None where none does."""
 
 
 def linked_headers(endpoint: Endpoint, first: int, last: int) -> list[BlockHeader]:
@@ -116,8 +120,43 @@ def fetch_page(
     Asks for each block by hash: right near the head, where heights change their meaning. Raises
     InconsistentAnswer where logs contradict the headers, the contracts or the counters.
     """
-    logs = endpoint.logs_of(headers, payload_logs.wanted)
-    return verified_page(endpoint, payload_logs, start, headers, logs, is_recent=True)
+    logs, numbers = _logs_and_numbers(endpoint, payload_logs, headers)
+    return verified_page(endpoint, payload_logs, start, headers, logs, numbers)
+
+
+def _logs_and_numbers(
+    endpoint: Endpoint, payload_logs: PayloadLogs, headers: Sequence[BlockHeader]
+) -> tuple[list[Log], _Numbers]:
+    """Ask for logs and counters at once. Of recent blocks every endpoint has the state."""
+    deployment, last = payload_logs.deployment, headers[-1].reference
+    asked = {
+        originator_id: counter
+        for originator_id, counter in deployment.counters.items()
+        if counter is not None and counter.block <= last.number
+    }
+    calls = [(counter.address, counter.selector) for counter in asked.values()]
+    try:
+        logs, results = endpoint.logs_and_results(headers, payload_logs.wanted, calls)
+    except AccessRefused:
+        raise
+    except RefusedRequest:
+        # One by one it is known which of them is refused, and why.
+        logs = endpoint.logs_of(headers, payload_logs.wanted)
+        numbers = _numbers(endpoint, deployment, last)
+        if any(numbers[originator_id] is None for originator_id in asked):
+            expected = f"the state of the recent block {last}"
+            raise InconsistentAnswer(f"counter at {endpoint.name}", expected, "none") from None
+        return logs, numbers
+    told = (parse_counter(endpoint, result, last) for result in results)
+    below = {each: None if counter is None else 0 for each, counter in deployment.counters.items()}
+    return logs, below | dict(zip(asked, told, strict=True))
+
+
+def _numbers(endpoint: Endpoint, deployment: FollowedDeployment, block: BlockReference) -> _Numbers:
+    return {
+        originator_id: None if counter is None else read_counter(endpoint, counter, block)
+        for originator_id, counter in deployment.counters.items()
+    }
 
 
 def verified_page(
@@ -126,18 +165,21 @@ def verified_page(
     start: IndexedBlock,
     headers: Sequence[BlockHeader],
     logs: Sequence[Log],
-    is_recent: bool = False,
+    numbers: _Numbers | None = None,
 ) -> VerifiedPage:
     """Return a page of linked blocks and the logs that came for them, if all of it holds.
 
-    Of recent blocks every endpoint has the state. Raises InconsistentAnswer as ``fetch_page``.
+    The counters are asked now if their ``numbers`` did not come with the logs. Raises
+    InconsistentAnswer as ``fetch_page``.
     """
     of_number = {header.number: header for header in headers}
     _check_filters(endpoint, payload_logs, of_number, logs)
     events = [_placed_event(log, of_number[log.block_number], payload_logs) for log in logs]
     _check_transactions(endpoint, logs)
     blocks = _count_through(start, headers, events)
-    uncounted = _check_counters(endpoint, payload_logs.deployment, blocks[-1], is_recent)
+    if numbers is None:
+        numbers = _numbers(endpoint, payload_logs.deployment, blocks[-1].header.reference)
+    uncounted = _check_counters(endpoint, blocks[-1], numbers)
     if uncounted:
         _check_blooms(endpoint, payload_logs, headers, logs, uncounted)
     return VerifiedPage(start, blocks, tuple(events))
@@ -215,27 +257,17 @@ def _count_through(
     return tuple(blocks)
 
 
-def _check_counters(
-    endpoint: Endpoint, deployment: FollowedDeployment, last: IndexedBlock, is_recent: bool
-) -> frozenset[int]:
+def _check_counters(endpoint: Endpoint, last: IndexedBlock, numbers: _Numbers) -> frozenset[int]:
     """Hold the page to the contracts' own numbers; return the originators that none tells of."""
-    uncounted = set()
-    for originator_id, counter in deployment.counters.items():
-        told = counter and read_counter(endpoint, counter, last.header.reference)
-        if told is None and counter is not None and is_recent:
-            subject = f"counter at {endpoint.name}"
-            block = last.header.reference
-            raise InconsistentAnswer(subject, f"the state of the recent block {block}", "none")
-        if told is None:
-            uncounted.add(originator_id)
-        elif told != last.sequence_ids[originator_id]:
+    for originator_id, told in numbers.items():
+        if told not in (None, last.sequence_ids[originator_id]):
             raise InconsistentAnswer(
                 f"logs at {endpoint.name}",
                 f"all of originator {originator_id} up to sequence id {told}",
                 f"up to {last.sequence_ids[originator_id]}",
                 f"block {last.header.number}",
             )
-    return frozenset(uncounted)
+    return frozenset(originator_id for originator_id, told in numbers.items() if told is None)
 
 
 def _check_blooms(

@@ -11,7 +11,7 @@ from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.fetch import linked_headers
 from chainkit_indexer.pages import PageReader
 from chainkit_indexer.reorg import find_ancestor
-from chainkit_indexer.storage.store import Store, read_final_block, read_position
+from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import (
     Advanced,
     Idle,
@@ -38,12 +38,14 @@ def step(
     the step is idle: nothing contradicts what is held. A chain that was shortened is therefore
     taken back only when a different block appears at a height that was followed.
     """
-    with store.reading() as connection:
-        stored, known_final = read_position(connection), read_final_block(connection)
+    stored, known_final = store.progress()
     head = reader.head(endpoint, stored)
     position = stored or _before_first_block(endpoint, settings.deployment)
     cursor = position.header.number
     if _is_nothing_new(store, position, head):
+        # While nothing waits for it: is the database there, and as we left it? With what it says
+        # the next step begins, and saves that time when a block has come.
+        store.read_progress()
         return Idle(position.header.reference, head, known_final)
     if stored is None and head.number <= cursor:
         raise _mixed(endpoint, head.number)

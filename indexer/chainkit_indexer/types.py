@@ -19,6 +19,15 @@ class IndexedBlock:
     first: the cursor of XIP-49 §3.2.2, with each originator that is followed."""
 
 
+class Progress(NamedTuple):
+    """How far a chain was followed."""
+
+    position: IndexedBlock | None
+    """Where the cursor stands; None before the first page."""
+    final_block: int
+    """Height up to which nothing changes any more; NOTHING_FINAL before."""
+
+
 # A tuple: one is made for every log, and a frozen dataclass takes four times as long.
 class PlacedEvent(NamedTuple):
     """An event with its log and its block's time."""

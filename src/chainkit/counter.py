@@ -42,6 +42,11 @@ def read_counter(endpoint: Endpoint, counter: SequenceCounter, block: BlockRefer
             raise
         subject, expected = f"counter at {endpoint.name}", f"its state at block {block}"
         raise InconsistentAnswer(subject, expected, error.got) from error
+    return parse_counter(endpoint, answer, block)
+
+
+def parse_counter(endpoint: Endpoint, answer: bytes, block: BlockReference) -> int:
+    """Return the number that a counter answered at a block. Raises InconsistentAnswer as above."""
     value = int.from_bytes(answer, "big")
     if len(answer) != _WORD_BYTES or value >= 2**64:
         subject = f"counter at {endpoint.name}"

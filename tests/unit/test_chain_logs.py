@@ -2,8 +2,9 @@ from typing import Any
 
 import pytest
 
+from chainkit.chain import LogFilter
 from chainkit.errors import InconsistentAnswer, RefusedRequest
-from chainkit.types import Log
+from chainkit.types import BlockHeader, Log
 from support.endpoint_answers import damaged, hex0x
 from support.fake_endpoint import NAME, FakeProvider, FakeServer, RpcError
 
@@ -141,3 +142,41 @@ def test_read_logs__refused_by_http__is_not_retryable(status: int) -> None:
 
     with pytest.raises(RefusedRequest, match=f"expected HTTP 200, got HTTP {status}"):
         server.endpoint().logs(5, 8, [ADDRESS])
+
+
+# ------------------------------------------------------------------ logs and calls at once
+
+HEADERS = [BlockHeader(number, bytes([number]) * 32, bytes(32), 1) for number in (6, 7)]
+CALLS = [(OTHER_ADDRESS, b"\1\2\3\4"), (ADDRESS, b"\5\6\7\x08")]
+
+
+def test_read_logs_and_results__of_two_blocks__is_one_request_pinned_to_the_last() -> None:
+    provider = FakeProvider(
+        {
+            "eth_getLogs": lambda query: [log(int(query["blockHash"][2:4], 16))],
+            "eth_call": lambda call, block: "0xbb" + call["data"][2:],
+        }
+    )
+
+    logs, results = provider.endpoint().logs_and_results(HEADERS, LogFilter((ADDRESS,)), CALLS)
+
+    assert [each.block_number for each in logs] == [6, 7]
+    assert results == [b"\xbb\1\2\3\4", b"\xbb\5\6\7\x08"]
+    [[*_, (method, (call, block))]] = provider.requests
+    assert (method, call) == ("eth_call", {"to": hex0x(ADDRESS), "data": "0x05060708"})
+    assert block == {"blockHash": "0x" + "07" * 32, "requireCanonical": True}
+
+
+def test_read_logs_and_results__call_refused__is_refused_as_a_whole() -> None:
+    provider = FakeProvider({"eth_getLogs": [], "eth_call": RpcError(-32000, "header not found")})
+
+    with pytest.raises(RefusedRequest, match=r"^eth_call at .*header not found"):
+        provider.endpoint().logs_and_results(HEADERS, LogFilter((ADDRESS,)), CALLS)
+
+
+@pytest.mark.parametrize("result", [None, 7, "0x6", []], ids=repr)
+def test_read_logs_and_results__malformed_result__is_inconsistent(result: Any) -> None:
+    provider = FakeProvider({"eth_getLogs": [], "eth_call": result})
+
+    with pytest.raises(InconsistentAnswer, match=r"^eth_call at .*expected well-formed fields"):
+        provider.endpoint().logs_and_results(HEADERS, LogFilter((ADDRESS,)), CALLS)

@@ -29,7 +29,7 @@ from chainkit_indexer.storage.journal import (
     retract_after,
 )
 from chainkit_indexer.storage.migrate import check_revision, create
-from chainkit_indexer.types import IndexedBlock, PageRows, VerifiedPage
+from chainkit_indexer.types import IndexedBlock, PageRows, Progress, VerifiedPage
 
 _BLOCK_COLUMNS: Final = ("number", "hash", "parent_hash", "timestamp", "sequence_ids")
 PAYLOAD_TABLES: Final = (schema.envelopes, schema.quarantine)
@@ -43,6 +43,7 @@ class Store:
         """Use ``open`` or ``open_existing``."""
         self._database = database
         self.identity = identity
+        self._progress: Progress | None = None
 
     @classmethod
     def open(cls, location: str, identity: Identity) -> Self:
@@ -109,12 +110,33 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Run a transaction that excludes every other writer; an exception undoes all of it."""
-        with self._database.writing() as connection:
-            yield connection
+        try:
+            with self._database.writing() as connection:
+                yield connection
+        except BaseException:
+            # The lock may have been lost, and what is remembered with it.
+            self._progress = None
+            raise
 
     def close(self) -> None:
         """Give all connections, and the lock, back."""
         self._database.close()
+
+    def progress(self) -> Progress:
+        """Return how far the chain was followed, without a query where that is remembered.
+
+        It is while this store holds the lock, and what it wrote last went well: nobody else can
+        have moved the cursor. Whoever writes compares it all the same.
+        """
+        return self._progress or self.read_progress()
+
+    def read_progress(self) -> Progress:
+        """Return how far the chain was followed, and remember it."""
+        self._progress = None
+        with self.reading() as connection:
+            found = Progress(read_position(connection), read_final_block(connection))
+        self._progress = found
+        return found
 
     def position(self) -> IndexedBlock | None:
         """Return the block up to which the chain was followed, or None before the first page."""
@@ -145,7 +167,7 @@ class Store:
         """
         insert_many = self._database.insert_many
         with self.writing() as connection:
-            found = read_position(connection)
+            found = _read_cursor(connection)
             is_first = found is None
             if not is_first:
                 self._check_cursor(found, page.start)
@@ -159,6 +181,7 @@ class Store:
             insert_many(connection, schema.blocks, _BLOCK_COLUMNS, kept)
             _move_cursor(connection, page.last, is_first, final_block)
             connection.execute(delete(schema.blocks).where(schema.blocks.c.number < lowest))
+        self._progress = Progress(page.last, lowest)
 
     def retract(
         self, position: IndexedBlock, ancestor: IndexedBlock, below_final: bool = False
@@ -170,8 +193,9 @@ class Store:
         back, whatever is known of the ancestor. With ``below_final`` the ancestor may lie below
         the final block, and becomes the final one.
         """
+        self._progress = None
         with self.writing() as connection:
-            self._check_cursor(read_position(connection), position)
+            self._check_cursor(_read_cursor(connection), position)
             number, final_block = ancestor.header.number, read_final_block(connection)
             if number >= final_block:
                 self._check_above_final(connection, ancestor.sequence_ids, final_block)
@@ -195,8 +219,9 @@ class Store:
         is no longer at ``position``, if the oldest known block or any row is final, or if it is
         block 0, below which no chain forks.
         """
+        self._progress = None
         with self.writing() as connection:
-            self._check_cursor(read_position(connection), position)
+            self._check_cursor(_read_cursor(connection), position)
             oldest = _read_oldest_block(connection).header
             final_block = read_final_block(connection)
             if oldest.number <= max(final_block, 0):
@@ -227,14 +252,20 @@ class Store:
         place = "nothing was changed; the known blocks are not those of what is stored"
         return StoreError(f"database {self.name}", expected, got, place)
 
-    def _check_cursor(self, found: IndexedBlock | None, expected: IndexedBlock) -> None:
-        if found is None or found.header.reference != expected.header.reference:
+    def _check_cursor(self, found: BlockReference | None, expected: IndexedBlock) -> None:
+        if found != expected.header.reference:
             raise StoreError(
                 f"database {self.name}",
                 f"the cursor at block {expected.header.reference}",
-                f"block {found.header.reference}" if found else "none",
+                f"block {found}" if found else "none",
                 "another process writes to it",
             )
+
+
+def _read_cursor(connection: Connection) -> BlockReference | None:
+    query = select(schema.cursor.c.block_number, schema.cursor.c.block_hash)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else BlockReference(*row)
 
 
 def read_position(connection: Connection) -> IndexedBlock | None:

@@ -8,9 +8,13 @@ from typing import Any, Literal
 from chainkit.chain.client import BATCH_SIZE, RpcClient
 from chainkit.chain.logs import LogFilter, parse_wanted_logs
 from chainkit.chain.parsing import parse_bytes, parse_header, parse_integer
+from chainkit.chain.transport import Call
 from chainkit.errors import AccessRefused, RefusedRequest, WrongChain
 from chainkit.signatures import keccak256
 from chainkit.types import BlockHeader, BlockReference, Log
+
+ContractCall = tuple[bytes, bytes]
+"""A contract's address and the calldata."""
 
 
 class Endpoint(RpcClient):
@@ -87,29 +91,39 @@ class Endpoint(RpcClient):
 
     def logs_of(self, headers: Sequence[BlockHeader], wanted: LogFilter) -> list[Log]:
         """Return the wanted logs of blocks asked for by hash, in chain order."""
+        return self.logs_and_results(headers, wanted, ())[0]
+
+    def logs_and_results(
+        self, headers: Sequence[BlockHeader], wanted: LogFilter, calls: Sequence[ContractCall]
+    ) -> tuple[list[Log], list[bytes]]:
+        """Return logs as ``logs_of`` does, and what contracts answer at the last of the blocks.
+
+        In one batch, which takes less time than two. Raises RefusedRequest, and there are no logs
+        either, where one of the calls is refused.
+        """
         queries = [wanted.query(blockHash=_hex(header.hash)) for header in headers]
-        answers = self.batch([("eth_getLogs", (query,)) for query in queries])
-        return [
+        states = [_call_at(headers[-1].reference, *each) for each in calls]
+        answers = self.batch([*(("eth_getLogs", (query,)) for query in queries), *states])
+        logs = [
             log
-            for header, answer in zip(headers, answers, strict=True)
+            for header, answer in zip(headers, answers[: len(headers)], strict=True)
             for log in parse_wanted_logs(self, answer, wanted, header.number, header.number)
         ]
+        results = answers[len(headers) :]
+        return logs, [self.parsed("eth_call", parse_bytes, result) for result in results]
 
     def call(self, address: bytes, data: bytes, block: BlockReference, sender: str = "") -> bytes:
         """Return what a contract answers to a call at a block, and nothing is changed.
 
         Raises RefusedRequest with the revert data in ``data`` where the contract reverts.
         """
-        call = {"to": _hex(address), "data": _hex(data), **({"from": sender} if sender else {})}
-        pinned = {"blockHash": _hex(block.hash), "requireCanonical": True}
-        return self.parsed("eth_call", parse_bytes, self.request("eth_call", call, pinned))
+        method, parameters = _call_at(block, address, data, sender)
+        return self.parsed(method, parse_bytes, self.request(method, *parameters))
 
     def code(self, address: bytes, block: BlockReference) -> bytes:
         """Return the runtime code at an address at a block; empty if there is no contract."""
-        pinned = {"blockHash": _hex(block.hash), "requireCanonical": True}
-        return self.parsed(
-            "eth_getCode", parse_bytes, self.request("eth_getCode", _hex(address), pinned)
-        )
+        answer = self.request("eth_getCode", _hex(address), _pinned(block))
+        return self.parsed("eth_getCode", parse_bytes, answer)
 
     def receipt(self, transaction_hash: bytes) -> dict[str, Any] | None:
         """Return a transaction's receipt as the endpoint gave it, or None."""
@@ -164,6 +178,15 @@ class Endpoint(RpcClient):
 
 def _header_call(block: int | str) -> tuple[str, tuple[str, bool]]:
     return "eth_getBlockByNumber", (hex(block) if isinstance(block, int) else block, False)
+
+
+def _call_at(block: BlockReference, address: bytes, data: bytes, sender: str = "") -> Call:
+    call = {"to": _hex(address), "data": _hex(data), **({"from": sender} if sender else {})}
+    return "eth_call", (call, _pinned(block))
+
+
+def _pinned(block: BlockReference) -> dict[str, Any]:
+    return {"blockHash": _hex(block.hash), "requireCanonical": True}
 
 
 def _hex(value: bytes) -> str:

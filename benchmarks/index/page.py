@@ -126,8 +126,9 @@ def _following(figures: Figures) -> str:
 
 A block of {figures["chain"]["events_per_block"]} events every 250 ms, {reorg["blocks"]} of them:
 from the moment in which anvil is told to mine the block to the commit of its envelopes, with all
-that the command does besides, such as keeping raw transactions. The pause between polls is the
-default, 250 ms: it is most of what polling alone takes. The reorg replaces 64 blocks with
+that the command does besides, such as keeping raw transactions. Transactions are sent halfway
+between two blocks: anvil needs both cores to admit them. The pause between polls is the default,
+250 ms: it is most of what polling alone takes. The reorg replaces 64 blocks with
 {reorg["reorg64_envelopes"]:,} envelopes: from its new head to the commit of the last envelope on
 the new branch. A percentile is the time of a block: of fewer than 100, the 99th is the slowest's.
 """

@@ -43,10 +43,7 @@ def step(
     position = stored or _before_first_block(endpoint, settings.deployment)
     cursor = position.header.number
     if _is_nothing_new(store, position, head):
-        # While nothing waits for it: is the database there, and as we left it? With what it says
-        # the next step begins, and saves that time when a block has come.
-        store.read_progress()
-        return Idle(position.header.reference, head, known_final)
+        return _idle(store, position, head)
     if stored is None and head.number <= cursor:
         raise _mixed(endpoint, head.number)
     if head.number <= cursor:
@@ -55,7 +52,7 @@ def step(
     if settings.serves_final_only:
         top = _final_of_proved_head(endpoint, head, settings, known_final)
         if top <= cursor:
-            return Idle(position.header.reference, head, known_final)
+            return _idle(store, position, head)
     begun = reader.read(endpoint, position, head, top)
     if begun is not None:
         page, final = begun.page, top
@@ -106,6 +103,12 @@ def _is_nothing_new(store: Store, position: IndexedBlock, head: BlockHeader) -> 
         return head.hash == position.header.hash
     # Below the final block nothing is known that the head could contradict.
     return _known_hash(store, head.number) in (None, head.hash)
+
+
+def _idle(store: Store, position: IndexedBlock, head: BlockHeader) -> Idle:
+    # While nothing waits for it: is the database there, and as we left it? With what it says the
+    # next step begins, and saves that time when a block has come.
+    return Idle(position.header.reference, head, store.read_progress().final_block)
 
 
 def _commit(store: Store, begun: BegunPage, head: BlockHeader, final: int) -> Advanced:

@@ -90,10 +90,12 @@ def test_step__new_block__neither_reads_the_cursor_nor_asks_more_than_twice(
     assert asked == [["eth_chainId", "eth_getBlockByNumber"], ["eth_getLogs", "eth_call"]]
 
 
-def test_step__nothing_new_and_database_gone__says_so(
-    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("serves_final_only", [False, True])
+def test_step__nothing_to_do_and_database_gone__says_so(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch, serves_final_only: bool
 ) -> None:
-    node.chain.mine([A])
+    node.serves_final_only = serves_final_only
+    node.chain.mine([A], [B], [])
     node.catch_up()
 
     monkeypatch.setattr(node.store, "reading", _unavailable)

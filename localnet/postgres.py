@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import psycopg
+from sqlalchemy import make_url
 
 from chainkit.errors import ConfigurationError
 from localnet.process import end_with_parent, interruptions_deferred
@@ -83,6 +84,10 @@ class Postgres:
         name = f"chainkit_{self._databases}"
         self.execute(f"CREATE DATABASE {name}")
         return self._url(name)
+
+    def drop_database(self, url: str) -> None:
+        """Remove a database that ``new_database`` made, whoever is connected to it."""
+        self.execute(f"DROP DATABASE {make_url(url).database} WITH (FORCE)")
 
     def kill_connections(self) -> int:
         """Cut every client off, as an administrator can; return how many there were."""

@@ -31,6 +31,9 @@ _MAXIMUM_INDEX: Final = 2**31 - 1
 _MAXIMUM_SEQUENCE_ID: Final = 2**63 - 1
 """What the tables hold: at a million payloads a second, for 290,000 years."""
 
+_Numbers = Mapping[int, int | None]
+"""Originator id to the last sequence id that its counter tells of, None where none does."""
+
 
 @dataclass(frozen=True)
 class PayloadLogs:
@@ -57,10 +60,6 @@ class PayloadLogs:
     def wanted(self) -> LogFilter:
         """What to ask an endpoint for."""
         return LogFilter(tuple(self.topics), tuple(dict.fromkeys(self.topics.values())))
-
-
-_Numbers = Mapping[int, int | None]
-"""Originator id to the last sequence id that its counter tells of, None where none does."""
 
 
 def linked_headers(endpoint: Endpoint, first: int, last: int) -> list[BlockHeader]:

@@ -43,19 +43,14 @@ class FakeNode:
     """An indexer of a fake chain, one step at a time."""
 
     def __init__(
-        self,
-        chain: FakeChain,
-        path: Path,
-        window_blocks: int = 16,
-        recent_blocks: int = 16,
-        serves_final_only: bool = False,
+        self, chain: FakeChain, path: Path, window_blocks: int = 16, recent_blocks: int = 16
     ) -> None:
         self.chain = chain
         self.path = path
         self.window_blocks = window_blocks
         self.finality = FinalityPolicy(blocks=window_blocks)
         self.recent_blocks = recent_blocks
-        self.serves_final_only = serves_final_only
+        self.serves_final_only = False
         self.store = open_store(path, Identity.of(chain.deployment, KEY.public_key))
 
     def step(self, page_blocks: int = 200) -> StepResult:

@@ -98,8 +98,8 @@ class Endpoint(RpcClient):
     ) -> tuple[list[Log], list[bytes]]:
         """Return logs as ``logs_of`` does, and what contracts answer at the last of the blocks.
 
-        In one batch, which takes less time than two. Raises RefusedRequest, and there are no logs
-        either, where one of the calls is refused.
+        In one batch if there are fewer than BATCH_SIZE, which takes less time than two. Raises
+        RefusedRequest, and there are no logs either, where one of the calls is refused.
         """
         queries = [wanted.query(blockHash=_hex(header.hash)) for header in headers]
         states = [_call_at(headers[-1].reference, *each) for each in calls]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -19,6 +20,8 @@ from chainkit_indexer.types import IndexedBlock, VerifiedPage
 
 _SOON_SECONDS: Final = 0.2
 """A slow endpoint must not hold up the page that is there already."""
+_LEFT_ALONE_SECONDS: Final = 0.01
+"""How long the signer is left alone meanwhile: it has as much to do, and no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +36,11 @@ class TakenPage:
 class LookAhead:
     """What was asked of one endpoint, beyond the page that a step commits."""
 
-    def __init__(self, begin: Callable[[VerifiedPage], BegunPage]) -> None:
-        """Sign with ``begin``, which returns at once."""
-        self._begin = begin
+    def __init__(
+        self, begin: Callable[[VerifiedPage], BegunPage], sign_on: Callable[[], None]
+    ) -> None:
+        """Sign with ``begin``, which returns at once; call ``sign_on`` while a page is awaited."""
+        self._begin, self._sign_on = begin, sign_on
         self._worker = _Worker()
         self._endpoint: Endpoint | None = None
         self._begun: TakenPage | None = None
@@ -83,8 +88,9 @@ class LookAhead:
         self._endpoint = endpoint
         if self._fetched is None or not self._fetched.follows(last):
             self._fetch(last, head, top, fetch)
-        if self._fetched is not None and (page := self._fetched.page_soon()) is not None:
-            self._begun = TakenPage(self._begin(page), self._fetched.head)
+        fetched = self._fetched
+        if fetched is not None and (page := fetched.page_soon(self._sign_on)) is not None:
+            self._begun = TakenPage(self._begin(page), fetched.head)
             self._fetch(page.last, head, top, fetch)
 
     def _fetch(
@@ -116,10 +122,14 @@ class _Fetched:
     def follows(self, start: IndexedBlock) -> bool:
         return self.start.header.reference == start.header.reference
 
-    def page_soon(self) -> VerifiedPage | None:
+    def page_soon(self, meanwhile: Callable[[], None]) -> VerifiedPage | None:
         """Return the page if it comes soon, and no error in its place."""
+        deadline = time.monotonic() + _SOON_SECONDS
+        while not self.page.done() and time.monotonic() < deadline:
+            meanwhile()
+            wait([self.page], _LEFT_ALONE_SECONDS)
         try:
-            return self.page.result(_SOON_SECONDS)
+            return self.page.result(0)
         except (ChainkitError, TimeoutError):
             return None
 

@@ -77,6 +77,9 @@ class Signer:
         ]
         return lambda: outcomes
 
+    def go_on(self) -> None:
+        """Nothing is under way."""
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -137,12 +140,12 @@ class SignerProcess(Signer):
         batch = _Batch(events, Future())
         with self._sending:
             self._unsent.append(batch)
-        self._send()
+        self.go_on()
         return partial(self._outcomes, batch)
 
     def _outcomes(self, batch: _Batch) -> Sequence[Outcome]:
         while not batch.answer.done():
-            self._send()
+            self.go_on()
             with self._sending:
                 last = self._unsent.pop() if self._unsent else None
             if last is None:
@@ -150,7 +153,7 @@ class SignerProcess(Signer):
             last.answer.set_result(super().sign(last.events)())
         return _awaited(batch.answer)
 
-    def _send(self) -> None:
+    def go_on(self) -> None:
         """Let the child have the next batches, as many as are meant to be under way."""
         try:
             with self._sending:

@@ -35,7 +35,8 @@ class Pages:
         self.chain.mine(*[[Post(str(number))] for number in range(10)])
         settings = IndexerSettings(self.chain.deployment, page_blocks=2)
         self.reader = PageReader(settings, Signer(KEY), recent_blocks=0)
-        self.look_ahead = look_ahead.LookAhead(self._begin)
+        self.look_ahead = look_ahead.LookAhead(self._begin, self._sign_on)
+        self.signed_on = 0
         self.fetched: list[int] = []
         self.begun: list[int] = []
         self.error: Exception | None = None
@@ -73,6 +74,9 @@ class Pages:
         self.begun.append(page.blocks[0].header.number)
         return begin_page(page, Signer(KEY))
 
+    def _sign_on(self) -> None:
+        self.signed_on += 1
+
 
 def test_go_on__endpoint_answers__one_page_is_begun_and_the_next_is_fetched() -> None:
     pages = Pages()
@@ -91,6 +95,7 @@ def test_go_on__endpoint_is_slow__returns_and_the_page_is_waited_for_when_it_is_
     endpoint, first = pages.chain.endpoint, pages.first()
     pages.go_on(endpoint, first)
     assert pages.begun == []
+    assert pages.signed_on > 1
 
     pages.hold.set()
     assert pages.take(endpoint, first) == [5, 6]

@@ -1,11 +1,11 @@
-"""Has the next pages under way: one is being signed, the one after it is being fetched."""
+"""Has the next pages under way: they are fetched in turn, and each is signed as soon as it came."""
 
 from __future__ import annotations
 
 import copy
-import time
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -15,13 +15,17 @@ from weakref import finalize
 
 from chainkit.chain import Endpoint
 from chainkit.errors import ChainkitError
+from chainkit.types import BlockReference
 from chainkit_indexer.build import BegunPage
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
 
-_SOON_SECONDS: Final = 0.2
-"""A slow endpoint must not hold up the page that is there already."""
-_LEFT_ALONE_SECONDS: Final = 0.01
-"""How long the signer is left alone meanwhile: it has as much to do, and no more."""
+_PAGES: Final = 2
+"""How many are under way: while one is being signed, the one after it is being fetched."""
+
+Fetch = Callable[[IndexedBlock], VerifiedPage | None]
+"""Returns the page after a block, None if it does not link to the block."""
+
+_Ahead = Future[BegunPage | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,102 +40,70 @@ class TakenPage:
 class LookAhead:
     """What was asked of one endpoint, beyond the page that a step commits."""
 
-    def __init__(
-        self, begin: Callable[[VerifiedPage], BegunPage], sign_on: Callable[[], None]
-    ) -> None:
-        """Sign with ``begin``, which returns at once; call ``sign_on`` while a page is awaited."""
-        self._begin, self._sign_on = begin, sign_on
+    def __init__(self, begin: Callable[[VerifiedPage], BegunPage]) -> None:
+        """Sign with ``begin``, which returns at once."""
+        self._begin = begin
         self._worker = _Worker()
         self._endpoint: Endpoint | None = None
-        self._begun: TakenPage | None = None
-        self._fetched: _Fetched | None = None
+        self._start: BlockReference | None = None
+        """The block that the first of the pages continues."""
+        self._pages: deque[tuple[_Ahead, int]] = deque()
+        """With the height of the chain when each was asked for."""
 
     def take(self, endpoint: Endpoint, start: IndexedBlock) -> TakenPage | None:
         """Return the page after a block if it is under way at this endpoint; may wait for it.
 
         Raises what the fetching of it raised. What does not continue the block is dropped.
         """
-        taken = self._begun_after(endpoint, start)
-        self._begun = None
-        if self._endpoint is not endpoint:
-            self._drop_fetched()
+        if not self._continues(endpoint, start):
+            self._drop()
             return None
-        if taken is not None:
-            return taken
-        if self._fetched is None or not self._fetched.follows(start):
-            self._drop_fetched()
+        ahead, head = self._pages.popleft()
+        try:
+            begun = ahead.result()
+        except ChainkitError:
+            self._drop()
+            raise
+        if begun is None:
+            self._drop()
             return None
-        fetched, self._fetched = self._fetched, None
-        page = fetched.page.result()
-        return None if page is None else TakenPage(self._begin(page), fetched.head)
+        self._start = begun.page.last.header.reference
+        return TakenPage(begun, head)
 
     def last_of_page(self, endpoint: Endpoint, start: IndexedBlock) -> int | None:
         """Return where the page after a block ends if it was fetched from this endpoint."""
-        found = self._begun_after(endpoint, start)
-        return None if found is None else found.begun.page.last.header.number
-
-    def _begun_after(self, endpoint: Endpoint, start: IndexedBlock) -> TakenPage | None:
-        if self._endpoint is not endpoint or self._begun is None:
+        if not self._continues(endpoint, start):
             return None
-        found = self._begun.begun.page.start.header.reference
-        return self._begun if found == start.header.reference else None
+        ahead = self._pages[0][0]
+        is_there = ahead.done() and ahead.exception() is None
+        begun = ahead.result() if is_there else None
+        return None if begun is None else begun.page.last.header.number
 
     def go_on(
-        self,
-        endpoint: Endpoint,
-        last: IndexedBlock,
-        head: int,
-        top: int,
-        fetch: Callable[[IndexedBlock], VerifiedPage | None],
+        self, endpoint: Endpoint, last: IndexedBlock, head: int, top: int, fetch: Fetch
     ) -> None:
         """Have the pages after a block under way, as far as ``top``; the chain ends at ``head``."""
-        self._endpoint = endpoint
-        if self._fetched is None or not self._fetched.follows(last):
-            self._fetch(last, head, top, fetch)
-        fetched = self._fetched
-        if fetched is not None and (page := fetched.page_soon(self._sign_on)) is not None:
-            self._begun = TakenPage(self._begin(page), fetched.head)
-            self._fetch(page.last, head, top, fetch)
+        if not self._continues(endpoint, last):
+            self._drop()
+            self._endpoint, self._start = endpoint, last.header.reference
+            if last.header.number < top:
+                first = partial(_begun_page, self._worker, fetch, self._begin, last)
+                self._pages.append((self._worker.submit(first), head))
+        while 0 < len(self._pages) < _PAGES:
+            previous = self._pages[-1][0]
+            following = partial(_page_after, self._worker, fetch, self._begin, previous, top)
+            self._pages.append((self._worker.submit(following), head))
 
-    def _fetch(
-        self,
-        last: IndexedBlock,
-        head: int,
-        top: int,
-        fetch: Callable[[IndexedBlock], VerifiedPage | None],
-    ) -> None:
-        self._drop_fetched()
-        if last.header.number < top:
-            self._fetched = _Fetched(last, head, self._worker.submit(partial(fetch, last)))
+    def _continues(self, endpoint: Endpoint, start: IndexedBlock) -> bool:
+        is_asked = bool(self._pages) and self._endpoint is endpoint
+        return is_asked and self._start == start.header.reference
 
-    def _drop_fetched(self) -> None:
-        if self._fetched is not None and not self._fetched.page.done():
+    def _drop(self) -> None:
+        if any(not ahead.done() for ahead, _ in self._pages):
             # It may never be answered, and nobody must wait behind it.
+            self._worker.is_left = True
             self._worker = _Worker()
-        self._fetched = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Fetched:
-    """A page that is being fetched, or was."""
-
-    start: IndexedBlock
-    head: int
-    page: Future[VerifiedPage | None]
-
-    def follows(self, start: IndexedBlock) -> bool:
-        return self.start.header.reference == start.header.reference
-
-    def page_soon(self, meanwhile: Callable[[], None]) -> VerifiedPage | None:
-        """Return the page if it comes soon, and no error in its place."""
-        deadline = time.monotonic() + _SOON_SECONDS
-        while not self.page.done() and time.monotonic() < deadline:
-            meanwhile()
-            wait([self.page], _LEFT_ALONE_SECONDS)
-        try:
-            return self.page.result(0)
-        except (ChainkitError, TimeoutError):
-            return None
+        self._pages.clear()
 
 
 class _Worker:
@@ -141,14 +113,42 @@ class _Worker:
     """
 
     def __init__(self) -> None:
+        self.is_left = False
+        """Nobody waits for its pages any more."""
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         Thread(target=_do_all, args=(self._jobs,), name="look-ahead", daemon=True).start()
         finalize(self, self._jobs.put, None)
 
-    def submit(self, work: Callable[[], VerifiedPage | None]) -> Future[VerifiedPage | None]:
-        result: Future[VerifiedPage | None] = Future()
+    def submit(self, work: Callable[[], BegunPage | None]) -> _Ahead:
+        result: _Ahead = Future()
         self._jobs.put(partial(_settle, result, work))
         return result
+
+
+def _page_after(
+    worker: _Worker,
+    fetch: Fetch,
+    begin: Callable[[VerifiedPage], BegunPage],
+    previous: _Ahead,
+    top: int,
+) -> BegunPage | None:
+    # The worker has done it: where it failed, there is nothing to continue.
+    before = previous.result() if previous.exception() is None else None
+    if before is None or before.page.last.header.number >= top:
+        return None
+    return _begun_page(worker, fetch, begin, before.page.last)
+
+
+def _begun_page(
+    worker: _Worker,
+    fetch: Fetch,
+    begin: Callable[[VerifiedPage], BegunPage],
+    start: IndexedBlock,
+) -> BegunPage | None:
+    if worker.is_left:
+        return None
+    page = fetch(start)
+    return None if page is None or worker.is_left else begin(page)
 
 
 def _do_all(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
@@ -158,7 +158,7 @@ def _do_all(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
         del job
 
 
-def _settle(result: Future[VerifiedPage | None], work: Callable[[], VerifiedPage | None]) -> None:
+def _settle(result: _Ahead, work: Callable[[], BegunPage | None]) -> None:
     try:
         result.set_result(work())
     except ChainkitError as error:

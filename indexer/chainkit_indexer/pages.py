@@ -102,7 +102,7 @@ class PageReader:
         self._most = settings.page_blocks
         self._ranges: WeakKeyDictionary[Endpoint, AdaptiveRange] = WeakKeyDictionary()
         self._begin = partial(begin_page, signer=signer)
-        self._look_ahead = LookAhead(self._begin, signer.go_on) if looks_ahead else None
+        self._look_ahead = LookAhead(self._begin) if looks_ahead else None
 
     def head(self, endpoint: Endpoint, position: IndexedBlock | None) -> BlockHeader:
         """Return an endpoint's newest block, or that of a moment ago if it makes no difference.

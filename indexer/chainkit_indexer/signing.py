@@ -77,9 +77,6 @@ class Signer:
         ]
         return lambda: outcomes
 
-    def go_on(self) -> None:
-        """Nothing is under way."""
-
     def close(self) -> None:
         """Nothing is open."""
 
@@ -140,12 +137,12 @@ class SignerProcess(Signer):
         batch = _Batch(events, Future())
         with self._sending:
             self._unsent.append(batch)
-        self.go_on()
+        self._send()
         return partial(self._outcomes, batch)
 
     def _outcomes(self, batch: _Batch) -> Sequence[Outcome]:
         while not batch.answer.done():
-            self.go_on()
+            self._send()
             with self._sending:
                 last = self._unsent.pop() if self._unsent else None
             if last is None:
@@ -153,7 +150,7 @@ class SignerProcess(Signer):
             last.answer.set_result(super().sign(last.events)())
         return _awaited(batch.answer)
 
-    def go_on(self) -> None:
+    def _send(self) -> None:
         """Let the child have the next batches, as many as are meant to be under way."""
         try:
             with self._sending:

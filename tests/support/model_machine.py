@@ -228,10 +228,10 @@ class ModelMachine(RuleBasedStateMachine):
         except (RetryableChainError, ReorgTooDeep) as error:
             outcome = error
         is_page = isinstance(outcome, Advanced)
-        if (ahead := self.reader._look_ahead) is not None and (ahead._fetched or ahead._begun):
-            if ahead._fetched:
+        if (look_ahead := self.reader._look_ahead) is not None and look_ahead._pages:
+            for ahead, _ in look_ahead._pages:
                 # What is asked ahead is asked now, so that an example runs the same each time.
-                ahead._fetched.page.exception()
+                ahead.exception()
             # A page was asked for two pages ago, and a step may not come to reading.
             self.ahead = (self.shown_since if is_page else self.ahead_before) + self.chain.shown
         self.shown_since = self.chain.shown if is_page else self.shown_since + self.chain.shown

@@ -10,9 +10,9 @@ import pytest
 from chainkit.chain import Endpoint
 from chainkit.errors import InconsistentAnswer
 from chainkit.signatures import SigningKey
-from chainkit_indexer import look_ahead
 from chainkit_indexer.build import BegunPage, begin_page
 from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.look_ahead import LookAhead
 from chainkit_indexer.pages import PageReader
 from chainkit_indexer.signing import Signer
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
@@ -20,11 +20,6 @@ from support.fake_chain import FakeChain, Post
 
 TOP = 12
 KEY = SigningKey(bytes([7]) * 32)
-
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look_ahead, "_SOON_SECONDS", 0.05)
 
 
 class Pages:
@@ -35,18 +30,20 @@ class Pages:
         self.chain.mine(*[[Post(str(number))] for number in range(10)])
         settings = IndexerSettings(self.chain.deployment, page_blocks=2)
         self.reader = PageReader(settings, Signer(KEY), recent_blocks=0)
-        self.look_ahead = look_ahead.LookAhead(self._begin, self._sign_on)
-        self.signed_on = 0
+        self.look_ahead = LookAhead(self._begin)
         self.fetched: list[int] = []
         self.begun: list[int] = []
         self.error: Exception | None = None
         self.was_waited_for = False
+        self.was_asked = Event()
         self.hold = Event()
         self.hold.set()
         self.head = self.chain.endpoint.head()
 
     def fetch(self, start: IndexedBlock) -> VerifiedPage | None:
-        if not self.hold.wait(10):
+        hold = self.hold
+        self.was_asked.set()
+        if not hold.wait(10):
             self.was_waited_for = True
         if self.error is not None:
             raise self.error
@@ -61,6 +58,10 @@ class Pages:
     def go_on(self, endpoint: Endpoint, page: VerifiedPage) -> None:
         self.look_ahead.go_on(endpoint, page.last, self.head.number, TOP, self.fetch)
 
+    def wait(self) -> None:
+        for ahead, _ in self.look_ahead._pages:
+            ahead.result()
+
     def take(self, endpoint: Endpoint, page: VerifiedPage) -> list[int]:
         taken = self.look_ahead.take(endpoint, page.last)
         return [] if taken is None else [each.header.number for each in taken.begun.page.blocks]
@@ -74,19 +75,43 @@ class Pages:
         self.begun.append(page.blocks[0].header.number)
         return begin_page(page, Signer(KEY))
 
-    def _sign_on(self) -> None:
-        self.signed_on += 1
 
-
-def test_go_on__endpoint_answers__one_page_is_begun_and_the_next_is_fetched() -> None:
+def test_go_on__endpoint_answers__two_pages_are_fetched_and_begun() -> None:
     pages = Pages()
     endpoint, first = pages.chain.endpoint, pages.first()
     pages.go_on(endpoint, first)
+    pages.wait()
 
-    assert pages.look_ahead._fetched is not None
-    pages.look_ahead._fetched.page.result()
-    assert (pages.begun, pages.fetched) == ([5], [5, 7])
+    assert (pages.fetched, pages.begun) == ([5, 7], [5, 7])
     assert pages.take(endpoint, first) == [5, 6]
+    assert pages.fetched == [5, 7]
+
+
+def test_go_on__page_was_taken__the_one_after_the_next_is_fetched_too() -> None:
+    pages = Pages()
+    endpoint, first = pages.chain.endpoint, pages.first()
+    pages.go_on(endpoint, first)
+    taken = pages.look_ahead.take(endpoint, first.last)
+    assert taken is not None
+    pages.go_on(endpoint, taken.begun.page)
+    pages.wait()
+
+    assert (pages.fetched, pages.begun) == ([5, 7, 9], [5, 7, 9])
+    assert pages.take(endpoint, taken.begun.page) == [7, 8]
+
+
+def test_last_of_page__page_is_there__is_its_last_block() -> None:
+    pages = Pages()
+    endpoint, first = pages.chain.endpoint, pages.first()
+    assert pages.look_ahead.last_of_page(endpoint, first.last) is None
+    pages.hold.clear()
+    pages.go_on(endpoint, first)
+    assert pages.look_ahead.last_of_page(endpoint, first.last) is None
+
+    pages.hold.set()
+    pages.wait()
+    assert pages.look_ahead.last_of_page(endpoint, first.last) == 6
+    assert pages.look_ahead.last_of_page(endpoint, first.start) is None
 
 
 def test_go_on__endpoint_is_slow__returns_and_the_page_is_waited_for_when_it_is_taken() -> None:
@@ -95,7 +120,6 @@ def test_go_on__endpoint_is_slow__returns_and_the_page_is_waited_for_when_it_is_
     endpoint, first = pages.chain.endpoint, pages.first()
     pages.go_on(endpoint, first)
     assert pages.begun == []
-    assert pages.signed_on > 1
 
     pages.hold.set()
     assert pages.take(endpoint, first) == [5, 6]
@@ -154,10 +178,13 @@ def test_take__cursor_stands_elsewhere__drops_what_is_there() -> None:
 
 
 def test_take__fetch_of_a_page_that_is_dropped_hangs__nobody_waits_behind_it() -> None:
+    before = set(threading.enumerate())
     pages = Pages()
+    [left] = set(threading.enumerate()) - before
     endpoint, first = pages.chain.endpoint, pages.first()
     pages.hold.clear()
     pages.go_on(endpoint, first)
+    assert pages.was_asked.wait(10)
     hanging, pages.hold = pages.hold, Event()
     pages.hold.set()
     second = pages._page(first.last)
@@ -166,7 +193,13 @@ def test_take__fetch_of_a_page_that_is_dropped_hangs__nobody_waits_behind_it() -
     pages.go_on(endpoint, second)
     assert pages.take(endpoint, second) == [7, 8]
     assert not pages.was_waited_for
+
+    # Nobody wants what comes in the end: it is not signed, and nothing is asked for after it.
     hanging.set()
+    left.join(10)
+    assert not left.is_alive()
+    pages.wait()
+    assert pages.begun == [7, 9]
 
 
 class Answer:

@@ -36,9 +36,10 @@ def read(
     return begun and begun.page
 
 
-def wait_for_page_ahead(reader: PageReader) -> None:
-    assert reader._look_ahead is not None and reader._look_ahead._fetched is not None
-    reader._look_ahead._fetched.page.result()
+def wait_for_pages_ahead(reader: PageReader) -> None:
+    assert reader._look_ahead is not None and reader._look_ahead._pages
+    for ahead, _ in reader._look_ahead._pages:
+        ahead.result()
 
 
 def read_all(chain: FakeChain, reader: PageReader) -> list[VerifiedPage]:
@@ -180,7 +181,7 @@ def test_read__page_ahead_left_by_the_chain_meanwhile__is_fetched_anew() -> None
     head, start = chain.endpoint.head(), start_of(chain)
     first = read(reader, chain.endpoint, start, head)
     assert first is not None
-    wait_for_page_ahead(reader)
+    wait_for_pages_ahead(reader)
     chain.fork(chain.head.number - 4, [Post("other")], [], [])
 
     page = read(reader, chain.endpoint, first.last, chain.endpoint.head())
@@ -194,7 +195,7 @@ def test_read__page_ahead_was_near_the_head_of_a_branch_that_was_left__is_fetche
     reader = reader_of(chain, page_blocks=8, looks_ahead=True, recent_blocks=64)
     first = read(reader, chain.endpoint, start_of(chain), chain.endpoint.head())
     assert first is not None
-    wait_for_page_ahead(reader)
+    wait_for_pages_ahead(reader)
     # By the time that somebody asks, the chain has left the branch and is long.
     kept = first.last.header.number
     chain.fork(chain.head.number - kept, *[[Post(f"new {number}")] for number in range(200)])
@@ -226,6 +227,7 @@ def ahead() -> tuple[FakeChain, PageReader, IndexedBlock]:
     head = reader.head(chain.endpoint, None)
     page = read(reader, chain.endpoint, start_of(chain), head)
     assert page is not None
+    wait_for_pages_ahead(reader)
     chain.mine([])
     return chain, reader, page.last
 
@@ -239,8 +241,29 @@ def test_head__page_is_here__is_not_asked_for(
     assert reader.head(chain.endpoint, position).number == chain.head.number - 1
     page = read(reader, chain.endpoint, position, reader.head(chain.endpoint, position))
     assert page is not None and page.start == position
+    wait_for_pages_ahead(reader)
     assert reader.head(chain.endpoint, page.last).number == chain.head.number - 1
     assert not asked
+
+
+def test_head__page_is_not_here_yet__is_asked_for(
+    ahead: tuple[FakeChain, PageReader, IndexedBlock],
+) -> None:
+    chain, reader, position = ahead
+    may_answer = Event()
+
+    def hold(method: str, params: Any, result: Any) -> Any:
+        is_held = method == "eth_getLogs" and not may_answer.wait(10)
+        return [] if is_held else result
+
+    chain.tamper = hold
+    page = read(reader, chain.endpoint, position, reader.head(chain.endpoint, position))
+    assert page is not None
+    second = read(reader, chain.endpoint, page.last, chain.endpoint.head())
+    assert second is not None
+
+    assert reader.head(chain.endpoint, second.last).number == chain.head.number
+    may_answer.set()
 
 
 def test_head__a_while_later__is_asked_for(
@@ -270,6 +293,7 @@ def test_head__page_ends_near_it__is_asked_for_each_time() -> None:
     reader = reader_of(chain, page_blocks=4, looks_ahead=True, recent_blocks=0)
     page = read(reader, chain.endpoint, start_of(chain), reader.head(chain.endpoint, None))
     assert page is not None
+    wait_for_pages_ahead(reader)
     asked = heads_asked(chain)
 
     reader.head(chain.endpoint, page.last)
@@ -285,7 +309,7 @@ def test_read__top_is_lower_than_the_page_ahead__stays_below_it() -> None:
     first = reader.read(chain.endpoint, start_of(chain), head, 30)
     assert first is not None
     last = first.page.last
-    wait_for_page_ahead(reader)
+    wait_for_pages_ahead(reader)
 
     begun = reader.read(chain.endpoint, last, head, last.header.number + 3)
 
@@ -301,7 +325,7 @@ def test_read__another_endpoint_hangs_with_the_page_ahead__is_not_waited_for() -
     slow = Endpoint(chain.endpoint.transport, "slow")
     first = read(reader, slow, start, head)
     assert first is not None
-    wait_for_page_ahead(reader)
+    wait_for_pages_ahead(reader)
 
     def hang(method: str, params: Any, result: Any) -> Any:
         if params[:1] == [hex(9)]:

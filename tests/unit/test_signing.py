@@ -1,6 +1,5 @@
 import os
 import signal
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -77,22 +76,6 @@ def test_sign__more_than_the_child_has_under_way__is_made_by_who_waits(
     assert answers[-1]() == expected[-1]
     os.kill(child_of(signer), signal.SIGCONT)
     assert [answer() for answer in answers] == expected
-
-
-def test_go_on__child_has_made_some__gets_the_rest(signer: SignerProcess) -> None:
-    batches = [payloads(40, start=40 * number) for number in range(20)]
-    os.kill(child_of(signer), signal.SIGSTOP)
-    answers = [signer.sign(batch) for batch in batches]
-    signer.go_on()
-    assert len(signer._unsent) == 4
-    os.kill(child_of(signer), signal.SIGCONT)
-
-    deadline = time.monotonic() + 10
-    while signer._unsent and time.monotonic() < deadline:
-        signer.go_on()
-        time.sleep(0.01)
-    assert not signer._unsent
-    assert [answer() for answer in answers] == [Signer(KEY).sign(batch)() for batch in batches]
 
 
 def test_sign__two_threads__each_gets_its_own(signer: SignerProcess) -> None:

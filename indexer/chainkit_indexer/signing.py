@@ -47,7 +47,7 @@ Outcomes = Callable[[], Sequence[Outcome]]
 
 _LENGTH_BYTES: Final = 4
 _PIPE_BYTES: Final = 2**20
-"""More than a page: where the pipe is full, the step waits for the child."""
+"""More than a page: where the pipe is full, who sends waits for the child."""
 _PATIENCE_SECONDS: Final = 60.0
 """What is under way takes less than one; after that the child hangs."""
 _MODULE: Final = "chainkit_indexer.signing"
@@ -154,6 +154,9 @@ class SignerProcess(Signer):
         """Let the child have the next batches, as many as are meant to be under way."""
         try:
             with self._sending:
+                if self._requests.closed:
+                    # The reader has gone: nobody would take an answer.
+                    raise _failed("a closed pipe")
                 while self._unsent and self._under_way.acquire(blocking=False):
                     batch = self._unsent.popleft()
                     # Not pickle: it takes longer than to make the envelopes.
@@ -165,11 +168,17 @@ class SignerProcess(Signer):
             raise _failed("a closed pipe") from None
 
     def close(self) -> None:
-        """End the child."""
+        """End the child; another thread that signs meanwhile, or later, gets SignerFailed."""
+        # Not amid a batch: of one that was sent, the answer must still be taken.
+        if not self._sending.acquire(timeout=_PATIENCE_SECONDS):
+            # Who sends waits for a child that reads no more.
+            self._child.kill()
+            self._sending.acquire()
         self._pending.put(None)
         # What it was to be told matters no longer, nor that it may be gone.
         with suppress(OSError):
             self._requests.close()
+        self._sending.release()
         try:
             self._child.wait(_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:

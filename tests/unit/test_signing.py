@@ -1,7 +1,9 @@
 import os
 import signal
+import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,14 @@ from chainkit.envelope import parse_originator_envelope, recover_node_key
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import Log, identity_update_created, message_sent
 from chainkit_indexer import signing
-from chainkit_indexer.signing import NoKey, Outcome, Signer, SignerFailed, SignerProcess
+from chainkit_indexer.signing import (
+    NoKey,
+    Outcome,
+    Outcomes,
+    Signer,
+    SignerFailed,
+    SignerProcess,
+)
 from chainkit_indexer.types import PlacedEvent
 from support.payloads import commit, identity_update
 
@@ -31,6 +40,26 @@ def _payload(number: int) -> PlacedEvent:
         event = message_sent(identifier, b"\xff", number, originator_id=number)
     log = Log(bytes(20), (), b"", 1, bytes(32), identifier[::-1], 0, number)
     return PlacedEvent(event, log, 1_700_000_000 + number)
+
+
+def more_than_the_pipe_holds() -> list[PlacedEvent]:
+    return [
+        placed._replace(event=placed.event._replace(payload=commit(identifier, size=60_000)))
+        for placed in payloads(40)
+        for identifier in [placed.event.identifier]
+    ]
+
+
+def begin_and_be_held_up(
+    threads: ThreadPoolExecutor, signer: SignerProcess, events: list[PlacedEvent]
+) -> Future[Outcomes]:
+    os.kill(child_of(signer), signal.SIGSTOP)
+    signing = threads.submit(signer.sign, events)
+    deadline = time.monotonic() + 10
+    while not signer._sending.locked():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    return signing
 
 
 @pytest.fixture
@@ -160,3 +189,36 @@ def test_close__child__ends() -> None:
     process.close()
 
     assert process._child.returncode == 0
+
+
+def test_close__while_others_sign__ends_the_child_and_refuses_what_is_not_answered() -> None:
+    events = more_than_the_pipe_holds()
+    expected = Signer(KEY).sign(events)()
+    process = SignerProcess(KEY)
+    with ThreadPoolExecutor(3) as threads:
+        before = begin_and_be_held_up(threads, process, events)
+        closing = threads.submit(process.close)
+        meanwhile = threads.submit(process.sign, events)
+        os.kill(child_of(process), signal.SIGCONT)
+
+        for begun in (before, meanwhile):
+            with suppress(SignerFailed):
+                assert begun.result()() == expected
+        closing.result()
+    with pytest.raises(SignerFailed, match="a closed pipe"):
+        process.sign(events)
+    assert process._child.returncode == 0
+
+
+def test_close__child_hangs_while_another_signs__ends_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signing, "_PATIENCE_SECONDS", 0.2)
+    process = SignerProcess(KEY)
+    with ThreadPoolExecutor(1) as threads:
+        held_up = begin_and_be_held_up(threads, process, more_than_the_pipe_holds())
+        process.close()
+
+        with pytest.raises(SignerFailed, match="a closed pipe"):
+            held_up.result()
+    assert process._child.returncode == -signal.SIGKILL

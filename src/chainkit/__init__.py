@@ -16,14 +16,14 @@ Imports run one way, and import-linter holds them to it (``make check``)::
             tables, exports, report      what the roles hand to each other
             artifacts                    what the contracts compile to
                 envelope                 node-0 envelopes and their proof
-                    decode               raw logs to typed events
+                    decode, wire         raw logs to typed events; the form of an envelope
                         signatures, deployment, proto
                             parameters, storage_layout
                             types
                                 errors
 
-``chain`` (JSON-RPC) stands beside the pure core. What makes bytes (decode, envelope, tables,
-report) has no I/O, no clock and no environment: the same chain gives the same bytes to
+``chain`` (JSON-RPC) stands beside the pure core. What makes bytes (decode, wire, envelope,
+tables, report) has no I/O, no clock and no environment: the same chain gives the same bytes to
 everyone who holds this wheel.
 """
 

@@ -10,13 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from chainkit import wire
 from chainkit.errors import MalformedEnvelope
 from chainkit.proto import envelopes_pb2
-from chainkit.signatures import BLOCKCHAIN_LABEL, SigningKey, keccak256, recover_public_key
+from chainkit.signatures import (
+    BLOCKCHAIN_LABEL,
+    SIGNATURE_LENGTH,
+    SigningKey,
+    keccak256,
+    recover_public_key,
+)
 from chainkit.types import (
     BLOCKCHAIN_ORIGINATOR_ID,
     HASH_LENGTH,
@@ -132,18 +140,25 @@ def originator_ns(block_timestamp: int) -> int:
 
 
 def unsigned_originator_envelope(event: PayloadEvent, block_timestamp: int) -> bytes:
-    """Serialize what the chain holds as UnsignedOriginatorEnvelope (XIP-49 §3.2.1).
+    """Write what the chain holds as UnsignedOriginatorEnvelope, in its one form (XIP-49 §3.2.1).
 
-    ``block_timestamp`` is in seconds. The PayerEnvelope has no signature: the sender paid in
-    gas. No map and no unknown field is involved, so protobuf has one serialization of it.
+    ``block_timestamp`` is in seconds. The PayerEnvelope has no signature: the sender paid in gas.
     """
-    payer_envelope = envelopes_pb2.PayerEnvelope(unsigned_client_envelope=event.payload)
-    return envelopes_pb2.UnsignedOriginatorEnvelope(
-        originator_node_id=event.originator_id,
-        originator_sequence_id=event.sequence_id,
-        originator_ns=originator_ns(block_timestamp),
-        payer_envelope=payer_envelope.SerializeToString(),
-    ).SerializeToString()
+    payer_envelope = wire.bytes_field(wire.CLIENT_TAG, event.payload)
+    return b"".join(
+        (
+            wire.integer_field(wire.ORIGINATOR_TAG, event.originator_id),
+            wire.integer_field(wire.SEQUENCE_TAG, event.sequence_id),
+            _time_field(block_timestamp),
+            wire.bytes_field(wire.PAYER_TAG, payer_envelope),
+        )
+    )
+
+
+# A block's payloads have one time, which takes nine bytes to write.
+@lru_cache(maxsize=64)
+def _time_field(block_timestamp: int) -> bytes:
+    return wire.integer_field(wire.TIME_TAG, originator_ns(block_timestamp))
 
 
 def blockchain_proof_digest(unsigned: bytes, transaction_hash: bytes) -> bytes:
@@ -156,18 +171,29 @@ def blockchain_proof_digest(unsigned: bytes, transaction_hash: bytes) -> bytes:
 
 
 def sign_originator_envelope(unsigned: bytes, transaction_hash: bytes, key: SigningKey) -> bytes:
-    """Serialize an OriginatorEnvelope with the BlockchainProof of a node's key (§3.2.1)."""
+    """Write an OriginatorEnvelope with the BlockchainProof of a node's key (§3.2.1)."""
     signature = key.sign(blockchain_proof_digest(unsigned, transaction_hash))
     return originator_envelope(unsigned, transaction_hash, signature)
 
 
 def originator_envelope(unsigned: bytes, transaction_hash: bytes, signature: bytes) -> bytes:
-    """Serialize an OriginatorEnvelope with a BlockchainProof that was signed already (§3.2.1)."""
-    envelope = envelopes_pb2.OriginatorEnvelope(unsigned_originator_envelope=unsigned)
-    proof = envelope.blockchain_proof
-    proof.transaction_hash = transaction_hash
-    proof.node_signature.bytes = signature
-    return envelope.SerializeToString()
+    """Write an OriginatorEnvelope with a BlockchainProof that was signed already (§3.2.1).
+
+    Raises MalformedEnvelope for a hash that is not 32 bytes, or a signature that is not 65.
+    """
+    lengths = len(transaction_hash), len(signature)
+    if lengths != (HASH_LENGTH, SIGNATURE_LENGTH):
+        expected = f"a hash of {HASH_LENGTH} and a signature of {SIGNATURE_LENGTH} bytes"
+        raise MalformedEnvelope("proof", expected, f"{lengths[0]} and {lengths[1]} bytes")
+    return b"".join(
+        (
+            wire.bytes_field(wire.UNSIGNED_TAG, unsigned),
+            wire.PROOF_HEAD,
+            transaction_hash,
+            wire.SIGNATURE_HEAD,
+            signature,
+        )
+    )
 
 
 def parse_originator_envelope(data: bytes) -> ServedEnvelope:

@@ -32,7 +32,10 @@ class TopicKind(IntEnum):
 
     def topic(self, identifier: bytes) -> bytes:
         """Return the topic of ``identifier``: one kind byte, then the identifier."""
-        return bytes([self]) + identifier
+        return _KIND_BYTES[self] + identifier
+
+
+_KIND_BYTES: Final = tuple(bytes([kind]) for kind in TopicKind)
 
 
 @dataclass(frozen=True, slots=True)

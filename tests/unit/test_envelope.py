@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.envelope import (
+    MAXIMUM_BLOCK_TIMESTAMP,
     QuarantineReason,
     ServedEnvelope,
     blockchain_proof_digest,
+    originator_envelope,
     originator_ns,
     parse_originator_envelope,
     quarantine_reason,
@@ -91,6 +93,57 @@ def test_sign__envelope_of_a_vector__gives_the_same_bytes(case: dict[str, Any]) 
     )
 
     assert envelope == from_hex(case["originator_envelope"])
+
+
+numbers = st.sampled_from([0, 1, 127, 128, 2**32 - 1]) | st.integers(0, 2**32 - 1)
+sequences = st.sampled_from([0, 2**14, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1)
+contents = st.binary(max_size=300) | st.sampled_from([b"x" * 16_383, b"y" * 2**21])
+
+
+@given(numbers, sequences, st.integers(0, MAXIMUM_BLOCK_TIMESTAMP), contents)
+def test_build_unsigned__whatever_was_posted__gives_the_bytes_that_protobuf_gives(
+    originator_id: int, sequence_id: int, time: int, payload: bytes
+) -> None:
+    event = message_sent(GROUP_ID, payload, sequence_id, originator_id)
+    payer = envelopes_pb2.PayerEnvelope(unsigned_client_envelope=payload)
+    expected = envelopes_pb2.UnsignedOriginatorEnvelope(
+        originator_node_id=originator_id,
+        originator_sequence_id=sequence_id,
+        originator_ns=time * 10**9,
+        payer_envelope=payer.SerializeToString(),
+    )
+
+    assert unsigned_originator_envelope(event, time) == expected.SerializeToString()
+
+
+@given(contents, st.binary(min_size=32, max_size=32), st.binary(min_size=65, max_size=65))
+def test_build_signed__whatever_was_signed__gives_the_bytes_that_protobuf_gives(
+    unsigned: bytes, transaction_hash: bytes, signature: bytes
+) -> None:
+    expected = envelopes_pb2.OriginatorEnvelope(unsigned_originator_envelope=unsigned)
+    expected.blockchain_proof.transaction_hash = transaction_hash
+    expected.blockchain_proof.node_signature.bytes = signature
+
+    found = originator_envelope(unsigned, transaction_hash, signature)
+
+    assert found == expected.SerializeToString()
+
+
+@pytest.mark.parametrize("number", [-1, 2**64])
+def test_build_unsigned__number_that_is_no_uint64__is_refused(number: int) -> None:
+    with pytest.raises(ValueError, match=f"from 0 to {2**64 - 1}, got {number}"):
+        unsigned_originator_envelope(message_sent(GROUP_ID, b"", number), 1)
+
+
+@pytest.mark.parametrize(("of_hash", "of_signature"), [(31, 65), (33, 65), (32, 0), (32, 64)])
+def test_build_signed__proof_of_other_lengths__is_refused(of_hash: int, of_signature: int) -> None:
+    with pytest.raises(MalformedEnvelope) as caught:
+        originator_envelope(b"unsigned", bytes(of_hash), bytes(of_signature))
+
+    assert str(caught.value) == (
+        "proof: expected a hash of 32 and a signature of 65 bytes, "
+        f"got {of_hash} and {of_signature} bytes"
+    )
 
 
 def test_digest__same_bytes_under_another_label__differs() -> None:
@@ -214,10 +267,13 @@ def test_parse__signature_of_another_originator__says_so() -> None:
 
 @pytest.mark.parametrize("length", [0, 31, 33])
 def test_parse__transaction_hash_of_another_length__says_the_length(length: int) -> None:
-    unsigned = unsigned_originator_envelope(EVENTS[0], 1)
+    data = envelopes_pb2.OriginatorEnvelope(
+        unsigned_originator_envelope=unsigned_originator_envelope(EVENTS[0], 1)
+    )
+    data.blockchain_proof.transaction_hash = bytes(length)
 
     with pytest.raises(MalformedEnvelope) as caught:
-        parse_originator_envelope(sign_originator_envelope(unsigned, bytes(length), KEY))
+        parse_originator_envelope(data.SerializeToString())
 
     assert str(caught.value) == (
         f"envelope 42: expected a transaction hash of 32 bytes, got {length} bytes"

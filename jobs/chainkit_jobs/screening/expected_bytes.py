@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainkit.types import HASH_LENGTH, NANOSECONDS_PER_SECOND
+from chainkit import wire
+from chainkit.types import NANOSECONDS_PER_SECOND
 
 Bytes2D = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
@@ -25,15 +26,6 @@ Flags = npt.NDArray[np.bool_]
 
 _VARINT_LENGTH: Final = 10
 """A uint64 in groups of seven bits."""
-_SEQUENCE_TAG: Final = 0x10
-_TIME_TAG: Final = 0x18
-_PAYER_TAG: Final = 0x22
-_CLIENT_TAG: Final = 0x0A
-_UNSIGNED_TAG: Final = 0x0A
-_PROOF_HEAD: Final = bytes([0x1A, 103, 0x0A, HASH_LENGTH])
-"""A BlockchainProof of 103 bytes, which begins with the transaction's hash."""
-_SIGNATURE_HEAD: Final = bytes([0x12, 67, 0x0A, 65])
-"""A RecoverableEcdsaSignature of 67 bytes, of which the signature is 65."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +57,14 @@ def expected_bytes(
     payer_sizes = sizes + client_length.sizes + 1
     inner = _joined(
         [
-            *_field(_SEQUENCE_TAG, _varints(sequence_ids)),
-            *_field(_TIME_TAG, _varints(nanoseconds)),
-            *_field(_PAYER_TAG, _varints(payer_sizes.astype(np.uint64))),
-            *_field(_CLIENT_TAG, client_length),
+            *_field(wire.SEQUENCE_TAG, _varints(sequence_ids)),
+            *_field(wire.TIME_TAG, _varints(nanoseconds)),
+            *_field(wire.PAYER_TAG, _varints(payer_sizes.astype(np.uint64))),
+            *_field(wire.CLIENT_TAG, client_length),
         ]
     )
     unsigned_length = inner.sizes + sizes
-    outer = _joined([*_field(_UNSIGNED_TAG, _varints(unsigned_length.astype(np.uint64)))])
+    outer = _joined([*_field(wire.UNSIGNED_TAG, _varints(unsigned_length.astype(np.uint64)))])
     head = _joined([outer, inner])
     envelope = pc.binary_join_element_wise(
         _array(head), payloads, _proof_heads(transaction_hashes), b""
@@ -171,15 +163,17 @@ def _array(values: _Ragged) -> pa.BinaryArray:
 def _proof_heads(transaction_hashes: Bytes2D) -> pa.BinaryArray:
     count = len(transaction_hashes)
     parts = (
-        np.broadcast_to(np.frombuffer(_PROOF_HEAD, dtype=np.uint8), (count, len(_PROOF_HEAD))),
+        _repeated(wire.PROOF_HEAD, count),
         transaction_hashes,
-        np.broadcast_to(
-            np.frombuffer(_SIGNATURE_HEAD, dtype=np.uint8), (count, len(_SIGNATURE_HEAD))
-        ),
+        _repeated(wire.SIGNATURE_HEAD, count),
     )
     rows = np.concatenate(parts, axis=1)
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(rows.shape[1])
     return _binary(offsets, rows.reshape(-1))
+
+
+def _repeated(value: bytes, rows: int) -> Bytes2D:
+    return np.broadcast_to(np.frombuffer(value, dtype=np.uint8), (rows, len(value)))
 
 
 def _binary(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> pa.BinaryArray:

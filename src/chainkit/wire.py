@@ -1,0 +1,62 @@
+"""How a node-0 envelope is written in bytes: protobuf, in one form that never changes.
+
+What nodes sign is compared byte by byte, and protobuf promises nobody the same bytes: a library
+may write others in its next version (protobuf.dev, "Proto Serialization Is Not Canonical"). So the
+form is written down here: fields in the order of their numbers, each integer in as few bytes as it
+takes, and no field that has its default. It is what the libraries write today, and all of them
+read it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from chainkit.signatures import SIGNATURE_LENGTH
+from chainkit.types import HASH_LENGTH
+
+# A tag is a field's number and, in the lowest three bits, how its value is written.
+ORIGINATOR_TAG: Final = 0x08
+"""``UnsignedOriginatorEnvelope.originator_node_id``."""
+SEQUENCE_TAG: Final = 0x10
+"""``UnsignedOriginatorEnvelope.originator_sequence_id``."""
+TIME_TAG: Final = 0x18
+"""``UnsignedOriginatorEnvelope.originator_ns``."""
+PAYER_TAG: Final = 0x22
+"""``UnsignedOriginatorEnvelope.payer_envelope``."""
+CLIENT_TAG: Final = 0x0A
+"""``PayerEnvelope.unsigned_client_envelope``."""
+UNSIGNED_TAG: Final = 0x0A
+"""``OriginatorEnvelope.unsigned_originator_envelope``."""
+
+_SIGNATURE: Final = bytes([0x0A, SIGNATURE_LENGTH])
+SIGNATURE_HEAD: Final = bytes([0x12, len(_SIGNATURE) + SIGNATURE_LENGTH]) + _SIGNATURE
+"""What precedes the 65 bytes of ``BlockchainProof.node_signature``."""
+
+_HASH: Final = bytes([0x0A, HASH_LENGTH])
+_PROOF_LENGTH: Final = len(_HASH) + HASH_LENGTH + len(SIGNATURE_HEAD) + SIGNATURE_LENGTH
+PROOF_HEAD: Final = bytes([0x1A, _PROOF_LENGTH]) + _HASH
+"""What precedes the 32 bytes of ``OriginatorEnvelope.blockchain_proof.transaction_hash``."""
+
+_UINT64_MAXIMUM: Final = 2**64 - 1
+_BYTES: Final = tuple(bytes([value]) for value in range(256))
+
+
+def integer_field(tag: int, value: int) -> bytes:
+    """Write an integer, or nothing for 0. Raises ValueError for one that is no uint64."""
+    return _BYTES[tag] + _varint(value) if value else b""
+
+
+def bytes_field(tag: int, value: bytes) -> bytes:
+    """Write bytes with their length before them, or nothing where there are none."""
+    return _BYTES[tag] + _varint(len(value)) + value if value else b""
+
+
+def _varint(value: int) -> bytes:
+    # Seven bits to a byte, the lowest first; all but the last have the eighth bit.
+    if not 0 <= value <= _UINT64_MAXIMUM:
+        raise ValueError(f"expected an integer from 0 to {_UINT64_MAXIMUM}, got {value}")
+    written = b""
+    while value > 0x7F:
+        written += _BYTES[value & 0x7F | 0x80]
+        value >>= 7
+    return written + _BYTES[value]

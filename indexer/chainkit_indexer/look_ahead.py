@@ -19,8 +19,9 @@ from chainkit.types import BlockReference
 from chainkit_indexer.build import BegunPage
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
 
-_PAGES: Final = 2
-"""How many are under way: while one is being signed, the one after it is being fetched."""
+_PAGES: Final = 3
+"""How many are under way: one is being fetched, and those before it keep the signing process busy
+however long the fetching takes."""
 
 Fetch = Callable[[IndexedBlock], VerifiedPage | None]
 """Returns the page after a block, None if it does not link to the block."""

@@ -47,7 +47,8 @@ Outcomes = Callable[[], Sequence[Outcome]]
 
 _LENGTH_BYTES: Final = 4
 _PIPE_BYTES: Final = 2**20
-"""More than a page: where the pipe is full, who sends waits for the child."""
+"""More than a page: where a pipe is full, who sends waits for the child, or the child for the
+thread that takes its answers, which waits itself for Python's lock."""
 _PATIENCE_SECONDS: Final = 60.0
 """What is under way takes less than one; after that the child hangs."""
 _MODULE: Final = "chainkit_indexer.signing"
@@ -120,7 +121,8 @@ class SignerProcess(Signer):
         if hasattr(fcntl, "F_SETPIPE_SZ"):
             # Linux only, and no more than its administrator allows: a smaller pipe is slower.
             with suppress(OSError):
-                fcntl.fcntl(self._requests, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+                for pipe in (self._requests, self._answers):
+                    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._pending: SimpleQueue[Future[bytes | Sequence[Outcome]] | None] = SimpleQueue()
         self._unsent: deque[_Batch] = deque()
         self._under_way = Semaphore(_UNDER_WAY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize
 
 from chainkit.errors import ChainkitError, ReorgTooDeep, RetryableChainError
+from chainkit_indexer import look_ahead
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.pages import PageReader
@@ -118,7 +120,8 @@ class ModelMachine(RuleBasedStateMachine):
         self.store = Store.open(self.location, self.identity)
         self.reader = PageReader(self.settings, Signer(KEY), *self.reading)
         self.ahead: list[tuple[Block, ...]] = []
-        self.shown_since: list[tuple[Block, ...]] = []
+        # Since the step that took each of the last pages.
+        self.shown_since = deque[list[tuple[Block, ...]]]([[]], maxlen=look_ahead._PAGES)
 
     # ------------------------------------------------------------------ what the chain does
 
@@ -227,14 +230,17 @@ class ModelMachine(RuleBasedStateMachine):
             outcome = step(self.chain.endpoint, self.store, self.settings, self.reader)
         except (RetryableChainError, ReorgTooDeep) as error:
             outcome = error
-        is_page = isinstance(outcome, Advanced)
-        if (look_ahead := self.reader._look_ahead) is not None and look_ahead._pages:
-            for ahead, _ in look_ahead._pages:
-                # What is asked ahead is asked now, so that an example runs the same each time.
-                ahead.exception()
-            # A page was asked for two pages ago, and a step may not come to reading.
-            self.ahead = (self.shown_since if is_page else self.ahead_before) + self.chain.shown
-        self.shown_since = self.chain.shown if is_page else self.shown_since + self.chain.shown
+        ahead = self.reader._look_ahead
+        under_way = [] if ahead is None else [page for page, _ in ahead._pages]
+        for page in under_way:
+            # What is asked ahead is asked now, so that an example runs the same each time.
+            page.exception()
+        if isinstance(outcome, Advanced):
+            self.shown_since.append([])
+        self.shown_since[-1] += self.chain.shown
+        if under_way:
+            # A page was asked for some pages ago, and a step may not come to reading.
+            self.ahead = [view for views in self.shown_since for view in views]
         return outcome
 
     def _is_from_ahead(self, outcome: StepResult | ChainkitError) -> bool:

@@ -76,18 +76,18 @@ class Pages:
         return begin_page(page, Signer(KEY))
 
 
-def test_go_on__endpoint_answers__two_pages_are_fetched_and_begun() -> None:
+def test_go_on__endpoint_answers__three_pages_are_fetched_and_begun() -> None:
     pages = Pages()
     endpoint, first = pages.chain.endpoint, pages.first()
     pages.go_on(endpoint, first)
     pages.wait()
 
-    assert (pages.fetched, pages.begun) == ([5, 7], [5, 7])
+    assert (pages.fetched, pages.begun) == ([5, 7, 9], [5, 7, 9])
     assert pages.take(endpoint, first) == [5, 6]
-    assert pages.fetched == [5, 7]
+    assert pages.fetched == [5, 7, 9]
 
 
-def test_go_on__page_was_taken__the_one_after_the_next_is_fetched_too() -> None:
+def test_go_on__page_was_taken__one_more_is_fetched() -> None:
     pages = Pages()
     endpoint, first = pages.chain.endpoint, pages.first()
     pages.go_on(endpoint, first)
@@ -96,7 +96,7 @@ def test_go_on__page_was_taken__the_one_after_the_next_is_fetched_too() -> None:
     pages.go_on(endpoint, taken.begun.page)
     pages.wait()
 
-    assert (pages.fetched, pages.begun) == ([5, 7, 9], [5, 7, 9])
+    assert (pages.fetched, pages.begun) == ([5, 7, 9, 11], [5, 7, 9, 11])
     assert pages.take(endpoint, taken.begun.page) == [7, 8]
 
 
@@ -199,7 +199,7 @@ def test_take__fetch_of_a_page_that_is_dropped_hangs__nobody_waits_behind_it() -
     left.join(10)
     assert not left.is_alive()
     pages.wait()
-    assert pages.begun == [7, 9]
+    assert pages.begun == [7, 9, 11]
 
 
 class Answer:

@@ -52,7 +52,7 @@ thread that takes its answers, which waits itself for Python's lock."""
 _PATIENCE_SECONDS: Final = 60.0
 """What is under way takes less than one; after that the child hangs."""
 _MODULE: Final = "chainkit_indexer.signing"
-_UNDER_WAY: Final = 16
+_UNDER_WAY: Final = 24
 """Batches that the child has at a time: enough for it until the step looks after it again."""
 _FEW: Final = 32
 """Payloads that are signed in place: the way to the child and back would take longer, and at the

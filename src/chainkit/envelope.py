@@ -81,9 +81,8 @@ def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
     Anyone may post any bytes. What may be served is a ClientEnvelope that names the originator
     and the topic it was posted to, and whose payload is of that topic's kind.
     """
-    envelope = envelopes_pb2.ClientEnvelope()
     try:
-        envelope.ParseFromString(event.payload)
+        envelope = envelopes_pb2.ClientEnvelope.FromString(event.payload)
     except DecodeError:
         return QuarantineReason.NOT_A_CLIENT_ENVELOPE
     if not envelope.HasField("aad"):

@@ -9,6 +9,7 @@ read it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from chainkit.signatures import SIGNATURE_LENGTH
@@ -48,7 +49,13 @@ def integer_field(tag: int, value: int) -> bytes:
 
 def bytes_field(tag: int, value: bytes) -> bytes:
     """Write bytes with their length before them, or nothing where there are none."""
-    return _BYTES[tag] + _varint(len(value)) + value if value else b""
+    return _head(tag, len(value)) + value if value else b""
+
+
+# Of few lengths there are many: payloads of a kind are alike.
+@lru_cache(maxsize=1024)
+def _head(tag: int, length: int) -> bytes:
+    return _BYTES[tag] + _varint(length)
 
 
 def _varint(value: int) -> bytes:

@@ -97,7 +97,7 @@ def test_sign__many_batches_before_one_is_awaited__answers_each_with_its_own(
 def test_sign__more_than_the_child_has_under_way__is_made_by_who_waits(
     signer: SignerProcess,
 ) -> None:
-    batches = [payloads(40, start=40 * number) for number in range(20)]
+    batches = [payloads(40, start=40 * number) for number in range(30)]
     expected = [Signer(KEY).sign(batch)() for batch in batches]
     os.kill(child_of(signer), signal.SIGSTOP)
     answers = [signer.sign(batch) for batch in batches]

@@ -45,15 +45,17 @@ def parse_wanted_logs(
     subject = f"logs of blocks {first} to {last}" if first != last else f"logs of block {first}"
     logs = client.parsed(subject, parse_logs, answer)
     for log in logs:
-        if not first <= log.block_number <= last:
-            raise client.inconsistent("log", f"a block from {first} to {last}", log.place)
-        if wanted.addresses and log.address not in wanted.addresses:
-            got = f"0x{log.address.hex()}"
-            raise client.inconsistent("log", "a contract asked for", got)
         if log.removed:
             raise client.inconsistent("log", "removed false", f"removed true at {log.place}")
+    if wanted.addresses:
+        for address in {log.address for log in logs}.difference(wanted.addresses):
+            raise client.inconsistent("log", "a contract asked for", f"0x{address.hex()}")
     logs.sort(key=_PLACE)
-    for earlier, later in pairwise(logs):
-        if _PLACE(earlier) == _PLACE(later):
-            raise client.inconsistent(subject, "each log once", f"two at {later.place}")
+    for log in (*logs[:1], *logs[-1:]):
+        if not first <= log.block_number <= last:
+            raise client.inconsistent("log", f"a block from {first} to {last}", log.place)
+    places = list(map(_PLACE, logs))
+    if len(set(places)) < len(places):
+        twice = next(later for earlier, later in pairwise(logs) if _PLACE(earlier) == _PLACE(later))
+        raise client.inconsistent(subject, "each log once", f"two at {twice.place}")
     return logs

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import IO, Final
 
 from coincurve import PrivateKey, PublicKey
-from eth_hash.backends.pysha3 import keccak256 as _keccak256
+from sha3 import keccak_256
 
 from chainkit.errors import InvalidSignature
 
@@ -28,7 +28,9 @@ SECP256K1_ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25
 
 def keccak256(data: bytes) -> bytes:
     """Return the 32-byte keccak256 of ``data``."""
-    return _keccak256(data)
+    # Not by eth-hash: all that it imports takes 4 MB in the process that signs.
+    digest: bytes = keccak_256(data).digest()
+    return digest
 
 
 class SigningKey:

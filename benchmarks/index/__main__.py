@@ -48,7 +48,7 @@ _QUICK_SECONDS: Final = 2
     "--quick", is_flag=True, help="200 blocks, one round, 2 seconds: does it work at all?"
 )
 @click.option("--long", is_flag=True, help="Also a chain of a million events: is the cost flat?")
-@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--rounds", type=click.IntRange(min=1), default=8, show_default=True)
 @click.option(
     "--follow-seconds",
     type=click.IntRange(min=1),

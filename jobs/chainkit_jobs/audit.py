@@ -14,6 +14,7 @@ from chainkit.errors import MalformedLog, StoreError
 from chainkit.exports import Manifest
 from chainkit_jobs.administration.logs import read_administration
 from chainkit_jobs.administration.replay import REGISTRY, Administration
+from chainkit_jobs.chain_keys import chain_keys
 from chainkit_jobs.comparison import (
     Comparability,
     NodeExport,
@@ -34,9 +35,9 @@ from chainkit_jobs.judging import compared_blocks, judge_nodes, misplaced_rows
 from chainkit_jobs.node_tables import NodeTables, node_table_findings
 from chainkit_jobs.nodes import registry_at
 from chainkit_jobs.proof import ChainProof, prove_chain
-from chainkit_jobs.reconcile import chain_keys
-from chainkit_jobs.screening.job import Found, Screening
+from chainkit_jobs.screening.job import Found, Screening, results_folder
 from chainkit_jobs.screening.plan import NodeInput, make_plan
+from chainkit_jobs.screening.results import FORBIDDEN, QUARANTINED
 from chainkit_jobs.screening.rules import posting_rules
 from chainkit_jobs.screening.screen import ScreenedNode
 from chainkit_jobs.sources import (
@@ -156,7 +157,9 @@ def run_audit(
     comparability = compare_ranges(chain, nodes, hashes, problems)
     # What was not seen from the beginning would contradict all that follows.
     ruled = None if late else administration
-    audit = _compare(spark, chain, tuple(nodes), comparability, ruled, options)
+    with results_folder(spark, options.work) as work:
+        wanted = replace(options, work=work)
+        audit = _compare(spark, chain, tuple(nodes), comparability, ruled, wanted)
     costs = read_digest(spark, chain) if options.with_costs else None
     return replace(audit, proof=proof, costs=costs)
 
@@ -230,7 +233,7 @@ def _compare(
             spark,
             chain,
             comparability.comparable,
-            screening.found.quarantined,
+            screening.found.frame(QUARANTINED),
             administration,
             judged.findings,
             misplaced_rows(screening.found),
@@ -239,7 +242,7 @@ def _compare(
     found += _about_chain(spark, chain, contracts, screening.found, payloads)
     if administration:
         found += event_findings(administration)
-        found += payload_findings(screening.found.expected, administration)
+        found += payload_findings(screening.found.rows(FORBIDDEN), administration)
     keys = {node.node.node_id: node.node.signing_key for node in comparability.comparable}
     return Audit(
         chain=chain,

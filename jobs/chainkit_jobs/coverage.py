@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
 
 from chainkit_jobs.screening.results import UnitSummary, rebinned
 
@@ -68,39 +66,9 @@ class Bins:
             step *= 2
         return cls(first_block, last_block, step)
 
-    def begin(self, block: Column) -> Column:
+    def begin(self, block: int) -> int:
         """Return the first block of the bin that a block lies in."""
-        return block - sf.pmod(block, sf.lit(self.step))
-
-
-def coverage(judged: DataFrame, bins: Bins) -> DataFrame:
-    """Return what was compared (columns of COVERAGE); ``judged`` is of reconcile.judge."""
-    is_valid = sf.col("chain.quarantine_reason").isNull()
-    is_wrong = (
-        sf.col("is_altered")
-        | sf.col("is_quarantined_served")
-        | (sf.col("unsigned") + sf.col("unreadable") > 0)
-    )
-    is_matched = is_valid & sf.col("is_matched") & ~is_wrong
-    is_outside = is_valid & ~is_matched & ~is_wrong & ~sf.col("is_missing")
-    first = bins.begin(sf.col("chain.block_number"))
-    return (
-        judged.filter("is_known")
-        .groupBy("node_id", first.alias("first_block"))
-        .agg(
-            sf.count_if(is_valid).alias("expected"),
-            sf.count_if(is_matched).alias("matched"),
-            sf.count_if("is_missing").alias("missing"),
-            sf.count_if(is_wrong).alias("wrong"),
-            sf.count_if(is_outside).alias("outside"),
-        )
-        .filter((sf.col("expected") > 0) | (sf.col("wrong") > 0))
-        .withColumn(
-            "last_block",
-            sf.least(sf.col("first_block") + sf.lit(bins.step - 1), sf.lit(bins.last_block)),
-        )
-        .select(*(sf.col(name).cast("long").alias(name) for name in COVERAGE.names))
-    )
+        return block - block % self.step
 
 
 def screened_coverage(units: Iterable[UnitSummary], bins: Bins) -> list[dict[str, int]]:
@@ -126,7 +94,7 @@ def summed(
     totals: dict[tuple[int, int], Counter[str]] = {}
     for sign, rows in (*((1, part) for part in parts), (-1, without)):
         for row in rows:
-            first = row["first_block"] - row["first_block"] % bins.step
+            first = bins.begin(row["first_block"])
             total = totals.setdefault((row["node_id"], first), Counter())
             total.update({name: sign * row[name] for name in COUNTS})
     return [

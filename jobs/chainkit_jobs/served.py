@@ -34,35 +34,28 @@ BlockchainProof signs. ``signature_problem`` is null where the signature is the 
 node's. Where ``unreadable`` says why the bytes are no envelope, the place is only claimed."""
 
 
-def served_envelopes(
-    raw: DataFrame, registered_keys: Mapping[int, bytes], *, with_signatures: bool = True
-) -> DataFrame:
+def served_envelopes(raw: DataFrame, registered_keys: Mapping[int, bytes]) -> DataFrame:
     """Return what the nodes' envelopes say (columns of SERVED), decided by their bytes alone.
 
     ``raw`` has the columns of sources.read_raw_envelopes; ``registered_keys`` are the 65 bytes
-    that the registry holds for each node. Without signatures no ``signature_problem`` is found.
+    that the registry holds for each node. Of a node without one no ``signature_problem`` is found.
     """
-    decode = partial(
-        _decode_batches, registered_keys=dict(registered_keys), with_signatures=with_signatures
-    )
+    decode = partial(_decode_batches, registered_keys=dict(registered_keys))
     columns = raw.select("node_id", "row_index", "claimed_sequence_id", "envelope")
     return columns.mapInArrow(decode, from_arrow_schema(SERVED))
 
 
 def _decode_batches(
-    batches: Iterable[pa.RecordBatch],
-    registered_keys: Mapping[int, bytes],
-    with_signatures: bool,
+    batches: Iterable[pa.RecordBatch], registered_keys: Mapping[int, bytes]
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        keys = registered_keys if with_signatures else {}
-        rows = [decode_row(row, keys.get(row["node_id"])) for row in batch.to_pylist()]
+        rows = [decode_row(row, registered_keys.get(row["node_id"])) for row in batch.to_pylist()]
         yield pa.RecordBatch.from_pylist(rows, schema=SERVED)
 
 
 def decode_row(row: dict[str, Any], registered_key: bytes | None) -> dict[str, Any]:
     """Decode one raw envelope into a row of SERVED; without a key its signature is not checked."""
-    place = {"node_id": row["node_id"], "row_index": row["row_index"]}
+    place = dict.fromkeys(SERVED.names) | {name: row[name] for name in ("node_id", "row_index")}
     try:
         served = parse_originator_envelope(row["envelope"])
     except MalformedEnvelope as error:

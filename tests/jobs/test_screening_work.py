@@ -1,6 +1,6 @@
 """What an audit keeps: a second run does only what is new, and says the same."""
 
-import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,8 @@ from chainkit_jobs.audit import Audit, Options, read_inputs, run_audit
 from chainkit_jobs.screening import job, plan
 from support.audit_exports import Post, base_posts, honest, registered, write_chain, write_node
 from support.identities import key_of
+
+Report = Callable[[int], None]
 
 NODES = (100, 200)
 REGISTRY = [registered(node_id, log_index=n) for n, node_id in enumerate(NODES)]
@@ -48,13 +50,13 @@ class Runs:
     def __init__(self, spark: SparkSession, patch: pytest.MonkeyPatch) -> None:
         self.done: list[str] = []
         self._spark = spark
-        run = job._frame
+        do = job._Folder._do
 
-        def counted(session: SparkSession, work: list[job.Work]) -> object:
+        def counted(folder: job._Folder, work: list[job.Work], report: Report) -> None:
             self.done += [each.name for each in work]
-            return run(session, work)
+            do(folder, work, report)
 
-        patch.setattr(job, "_frame", counted)
+        patch.setattr(job._Folder, "_do", counted)
         # Each log is a unit of its own.
         patch.setattr(plan, "UNIT_ROWS", 1)
 
@@ -78,12 +80,12 @@ def test_audit__with_a_folder__a_second_run_does_nothing_and_a_lost_piece_is_don
 
     again = runs.audit(tmp_path / "b", 8, work)
     of_again = list(runs.done)
-    [lost, *_] = sorted(work.glob("unit=*"))
-    shutil.rmtree(lost)
+    [lost, *_] = sorted(work.glob("*.parquet"))
+    lost.unlink()
     after_loss = runs.audit(tmp_path / "c", 8, work)
 
     assert everything and of_again == []
-    assert [f"unit={name}" for name in runs.done] == [lost.name]
+    assert runs.done == [lost.stem]
     assert first == again == after_loss
     assert first == runs.audit(tmp_path / "d", 8, None)
     assert [row["code"] for row in first[1]] == ["ENVELOPE_ALTERED"]  # type: ignore[attr-defined]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import reduce
-from operator import or_
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sf
 
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
@@ -48,7 +46,7 @@ class SequenceBounds:
 def chain_findings(keys: DataFrame | None, bounds: SequenceBounds) -> list[dict[str, Any]]:
     """Return the findings about the chain export itself: its gaps and its repetitions.
 
-    ``keys`` comes from reconcile.chain_keys; None where all sequences are known to follow each
+    ``keys`` comes from chain_keys.chain_keys; None where all sequences are known to follow each
     other, so that only the ends are in question.
     """
     cut = [
@@ -144,62 +142,43 @@ def event_findings(administration: Administration) -> list[dict[str, Any]]:
     return rows
 
 
-def payload_findings(expected: DataFrame, administration: Administration) -> list[dict[str, Any]]:
-    """Return the payloads that a contract's pause or bounds, as its events tell them, forbade.
+def payload_findings(
+    forbidden: Iterable[Mapping[str, Any]], administration: Administration
+) -> list[dict[str, Any]]:
+    """Return what a contract's pause or bounds, as its events tell them, forbade of some payloads.
 
-    ``expected`` has the columns of expected.EXPECTED.
+    ``forbidden`` are rows of expected.EXPECTED.
     """
-    conditions = {
-        Code.CHAIN_POSTED_WHILE_PAUSED: _pauses,
-        Code.CHAIN_PAYLOAD_OUT_OF_BOUNDS: _bounds_broken,
-    }
-    found = []
-    for code, of_contract in conditions.items():
-        forbidden = [
-            (sf.col("contract") == name) & condition
-            for name, contract in administration.payload_contracts.items()
-            for condition in of_contract(contract)
-        ]
-        if not forbidden:
-            continue
-        rows = expected.filter(reduce(or_, forbidden)).orderBy("block_number", "log_index")
-        found += [_payload_row(code, row) for row in rows.collect()]
-    return found
+    return [
+        _payload_row(code, row)
+        for row in forbidden
+        for code in _broken_rules(administration.payload_contracts[row["contract"]], row)
+    ]
 
 
-def _pauses(contract: SequencedLogReplay) -> Iterator[Column]:
-    for first, last in contract.pauses:
-        yield _is_between(first, last)
-
-
-def _bounds_broken(contract: SequencedLogReplay) -> Iterator[Column]:
+def _broken_rules(contract: SequencedLogReplay, row: Mapping[str, Any]) -> Iterator[Code]:
+    place = (row["block_number"], row["log_index"])
+    if any(_is_between(place, first, last) for first, last in contract.pauses):
+        yield Code.CHAIN_POSTED_WHILE_PAUSED
     ends = [*(each.since for each in contract.bounds[1:]), None]
     for bounds, end in zip(contract.bounds, ends, strict=True):
-        size = sf.col("payload_size")
-        yield _is_between(bounds.since, end) & ~size.between(bounds.minimum, bounds.maximum)
+        is_allowed = bounds.minimum <= row["payload_size"] <= bounds.maximum
+        if _is_between(place, bounds.since, end) and not is_allowed:
+            yield Code.CHAIN_PAYLOAD_OUT_OF_BOUNDS
 
 
-def _is_between(first: Place, last: Place | None) -> Column:
-    place = sf.struct("block_number", "log_index")
-    condition = place > _literal(first)
-    return condition if last is None else condition & (place < _literal(last))
+def _is_between(place: Place, first: Place, last: Place | None) -> bool:
+    return first < place and (last is None or place < last)
 
 
-def _literal(place: Place) -> Column:
-    names = ("block_number", "log_index")
-    return sf.struct(
-        *(sf.lit(value).cast("long").alias(n) for n, value in zip(names, place, strict=True))
-    )
-
-
-def _payload_row(code: Code, row: Row) -> dict[str, Any]:
+def _payload_row(code: Code, row: Mapping[str, Any]) -> dict[str, Any]:
     detail = f"{row['contract']}: {row['payload_size']} bytes"
     found = _chain_row(code, row["originator_id"], row["sequence_id"], detail)
     return found | {
         "block_number": row["block_number"],
         "log_index": row["log_index"],
-        "transaction_hash": bytes(row["transaction_hash"]),
-        "expected_digest": bytes(row["digest"]),
+        "transaction_hash": row["transaction_hash"],
+        "expected_digest": row["digest"],
     }
 
 

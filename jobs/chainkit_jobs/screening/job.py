@@ -1,24 +1,34 @@
-"""Screening on Spark: units in parallel; in waves, where their results are kept."""
+"""Screening on Spark: units in parallel, each with a file of results where they are kept."""
 
 from __future__ import annotations
 
+import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from chainkit.exports import writing_to
+from chainkit_jobs.cluster import is_local
 from chainkit_jobs.expected import EXPECTED
 from chainkit_jobs.screening.plan import Plan
 from chainkit_jobs.screening.results import (
     CHAIN,
+    FORBIDDEN,
     QUARANTINED,
     RESULTS,
     SERVED,
@@ -27,26 +37,66 @@ from chainkit_jobs.screening.results import (
 )
 from chainkit_jobs.screening.unit import Leftover, Unit, run_leftover, run_unit
 
-_WAVE: Final = 4
-"""Units per core in a wave: what a killed run does again, at most."""
+FEW_BYTES: Final = 64 * 2**20
+"""Of results in files: up to these, the driver has judged them before Spark has a plan for it."""
+
+_RAW_COLUMNS: Final = ("node_id", "row_index", "claimed_sequence_id", "envelope")
+_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
+    CHAIN: EXPECTED.names,
+    QUARANTINED: EXPECTED.names,
+    FORBIDDEN: EXPECTED.names,
+    SERVED: _RAW_COLUMNS,
+}
+
+_LOOK_SECONDS: Final = 0.25
 
 Work = Unit | Leftover
 
 
+class Results(Protocol):
+    """What pieces of work left (rows of results.RESULTS), wherever it lies."""
+
+    def frame(self) -> DataFrame:
+        """Return all rows, for Spark."""
+
+    def table(self, kind: str) -> pa.Table:
+        """Return the rows of a kind, few of them, in the driver."""
+
+    def are_few(self) -> bool:
+        """Tell whether all are known to fit into the driver."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Rows that the comparison has to look at, and counts of others."""
+    """Rows that the comparison has to look at, and counts of others.
+
+    Rows are of a kind: CHAIN, doubtful payloads of the chain; QUARANTINED, its payloads that must
+    not be served, where the plan asks for them; FORBIDDEN, those that the contracts' own events
+    deny (columns of expected.EXPECTED); SERVED, the nodes' rows under doubtful payloads, and under
+    sequences that the chain does not hold (columns of sources.read_raw_envelopes).
+    """
 
     units: tuple[UnitSummary, ...]
     """In the chain's order."""
-    expected: DataFrame
-    """Doubtful payloads of the chain (columns of expected.EXPECTED)."""
-    raw: DataFrame
-    """The nodes' rows under them, and under sequences that the chain does not hold (columns of
-    sources.read_raw_envelopes)."""
-    quarantined: DataFrame
-    """Payloads of the chain that must not be served (columns of expected.EXPECTED), where the plan
-    asks for them."""
+    results: Results
+    unreadable: tuple[int, ...]
+    """Ids of the nodes whose rows cannot be read."""
+
+    def frame(self, kind: str) -> DataFrame:
+        """Return the rows of a kind, for Spark."""
+        rows = self.results.frame().filter(sf.col("kind") == kind)
+        if kind == SERVED:
+            rows = rows.filter(~sf.col("node_id").isin(list(self.unreadable)))
+        return rows.select(*_COLUMNS[kind])
+
+    def rows(self, kind: str) -> list[dict[str, Any]]:
+        """Return the rows of a kind, few of them, in the driver."""
+        table = self.results.table(kind)
+        if kind == SERVED:
+            is_unreadable = pc.is_in(table["node_id"], pa.array(self.unreadable, pa.int64()))
+            table = table.filter(pc.invert(is_unreadable))
+        found: list[dict[str, Any]] = table.select(_COLUMNS[kind]).to_pylist()
+        return found
 
     @property
     def ranges(self) -> dict[str, tuple[int, int]]:
@@ -60,6 +110,19 @@ class Found:
         return all(unit.is_consecutive for unit in held) and all(
             unit.is_followed_by(after) for unit, after in pairwise(held)
         )
+
+
+@contextmanager
+def results_folder(spark: SparkSession, work: Path | None) -> Iterator[Path | None]:
+    """Give the folder that keeps results: ``work``, or one that goes when it is left.
+
+    None where workers are elsewhere, and no folder is named that they reach.
+    """
+    if work is not None or not is_local(spark.sparkContext.master or ""):
+        yield work
+        return
+    with TemporaryDirectory(prefix="chainkit-screening-") as scratch:
+        yield Path(scratch)
 
 
 class Screening:
@@ -85,7 +148,7 @@ class Screening:
         """Node id to why its rows cannot be read."""
         for summary in summaries:
             self.unreadable |= summary.unreadable
-        self.found = self._found(summaries[: len(plan.units)], self._runner.results(everything))
+        self.found = self._found(summaries[: len(plan.units)], everything)
         """What came of it."""
         self.is_clean = not any(summary.carried for summary in summaries)
         """Whether nothing has to be looked at again."""
@@ -102,18 +165,10 @@ class Screening:
         is recalled alone.
         """
         work = self._plan.recall(sequences, self.found.ranges)
-        units = self._runner.run(work)
-        return self._found(units, self._runner.results(work))
+        return self._found(self._runner.run(work), work)
 
-    def _found(self, units: Sequence[UnitSummary], results: DataFrame) -> Found:
-        is_read = ~sf.col("node_id").isin(list(self.unreadable))
-        raw = results.filter((sf.col("kind") == SERVED) & is_read)
-        return Found(
-            units=tuple(units),
-            expected=results.filter(sf.col("kind") == CHAIN).select(*EXPECTED.names),
-            quarantined=results.filter(sf.col("kind") == QUARANTINED).select(*EXPECTED.names),
-            raw=raw.select("node_id", "row_index", "claimed_sequence_id", "envelope"),
-        )
+    def _found(self, units: Sequence[UnitSummary], work: Sequence[Work]) -> Found:
+        return Found(tuple(units), self._runner.results(work), tuple(self.unreadable))
 
 
 def _ranges(units: Iterable[UnitSummary]) -> dict[str, tuple[int, int]]:
@@ -129,7 +184,7 @@ def _no_report(more: int) -> None:
 
 
 class _Memory:
-    """Keeps results with the session."""
+    """Keeps results with the workers of a cluster, which may share no folder to write to."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -142,13 +197,31 @@ class _Memory:
             return []
         frame = _frame(self._spark, work).persist()
         self._frames |= dict.fromkeys((each.name for each in work), frame)
-        found = _summaries(frame, work)
+        rows = frame.filter(sf.col("summary").isNotNull()).select("summary").collect()
         report(len(work))
+        return _in_order((row["summary"] for row in rows), work)
+
+    def results(self, work: Sequence[Work]) -> Results:
+        frames = {id(frame): frame for each in work for frame in [self._frames[each.name]]}
+        return _Frames(self._spark, tuple(frames.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    spark: SparkSession
+    frames: tuple[DataFrame, ...]
+
+    def frame(self) -> DataFrame:
+        found = self.spark.createDataFrame([], from_arrow_schema(RESULTS))
+        for frame in self.frames:
+            found = found.unionByName(frame)
         return found
 
-    def results(self, work: Sequence[Work | UnitSummary]) -> DataFrame:
-        frames = {id(frame): frame for each in work for frame in [self._frames[_name(each)]]}
-        return _union(self._spark, list(frames.values()))
+    def table(self, kind: str) -> pa.Table:
+        return self.frame().filter(sf.col("kind") == kind).toArrow()
+
+    def are_few(self) -> bool:
+        return False
 
 
 class _Folder:
@@ -161,60 +234,111 @@ class _Folder:
     def run(
         self, work: Sequence[Work], report: Callable[[int], None] = _no_report
     ) -> list[UnitSummary]:
-        if not work:
-            return []
-        # Spark moves a task's file here once all of it is written.
-        done = {path.parent.name for path in self._directory.glob("unit=*/*.parquet")}
-        missing = [each for each in work if f"unit={each.name}" not in done]
+        missing = [each for each in work if not self._path(each).exists()]
         report(len(work) - len(missing))
-        size = _WAVE * self._spark.sparkContext.defaultParallelism
-        for wave in _waves(missing, size):
-            writer = _frame(self._spark, wave).write.mode("append").partitionBy("unit")
-            writer.parquet(str(self._directory))
-            report(len(wave))
-        return _summaries(self.results(work), work)
+        if missing:
+            with writing_to(self._directory):
+                self._directory.mkdir(parents=True, exist_ok=True)
+            self._do(missing, report)
+        texts = (_summary_of(self._path(each)) for each in work)
+        return _in_order(texts, work)
 
-    def results(self, work: Sequence[Work | UnitSummary]) -> DataFrame:
-        if not work:
-            return _union(self._spark, [])
-        paths = [str(self._directory / f"unit={_name(each)}") for each in work]
+    def results(self, work: Sequence[Work]) -> Results:
+        return _Files(self._spark, [self._path(each) for each in work])
+
+    def _do(self, work: Sequence[Work], report: Callable[[int], None]) -> None:
+        """Do each piece of work in a task, and report as their files come."""
+        context = self._spark.sparkContext
+        tasks = context.parallelize([(each, self._path(each)) for each in work], len(work))
+        left = {self._path(each) for each in work}
+        with ThreadPoolExecutor(1) as pool:
+            job = pool.submit(tasks.foreach, _write)
+            try:
+                while not wait([job], _LOOK_SECONDS).done:
+                    left = _still_left(left, report)
+            except BaseException:
+                # The thread waits for Spark, and whoever leaves here waits for the thread.
+                with suppress(Py4JError, OSError):
+                    context.cancelAllJobs()
+                raise
+            job.result()
+        _still_left(left, report)
+
+    def _path(self, work: Work) -> Path:
+        return self._directory / f"{work.name}.parquet"
+
+
+def _still_left(paths: set[Path], report: Callable[[int], None]) -> set[Path]:
+    left = {path for path in paths if not path.exists()}
+    report(len(paths) - len(left))
+    return left
+
+
+class _Files:
+    def __init__(self, spark: SparkSession, paths: Sequence[Path]) -> None:
+        self._spark = spark
+        self._paths = paths
+        self._table: pa.Table | None = None
+
+    def frame(self) -> DataFrame:
+        if not self._paths:
+            return self._spark.createDataFrame([], from_arrow_schema(RESULTS))
         reader = self._spark.read.schema(from_arrow_schema(RESULTS))
-        return reader.option("basePath", str(self._directory)).parquet(*paths)
+        return reader.parquet(*map(str, self._paths))
 
+    def table(self, kind: str) -> pa.Table:
+        if self._table is None:
+            tables = [_read(path) for path in self._paths]
+            self._table = pa.concat_tables([RESULTS.empty_table(), *tables])
+        return self._table.filter(pc.equal(self._table["kind"], kind))
 
-def _name(work: Work | UnitSummary) -> str:
-    return work.unit if isinstance(work, UnitSummary) else work.name
-
-
-def _waves(work: Sequence[Work], size: int) -> Iterator[list[Work]]:
-    rest = iter(work)
-    while wave := list(islice(rest, size)):
-        yield wave
+    def are_few(self) -> bool:
+        return sum(path.stat().st_size for path in self._paths) <= FEW_BYTES
 
 
 def _frame(spark: SparkSession, work: Sequence[Work]) -> DataFrame:
     """Return the results of some pieces of work, a task for each."""
     numbers = spark.range(0, len(work), 1, len(work))
-    run = partial(_run, work=tuple(pickle.dumps(each) for each in work))
+    run = partial(_run_numbers, work=tuple(pickle.dumps(each) for each in work))
     return numbers.mapInArrow(run, from_arrow_schema(RESULTS))
 
 
-def _run(batches: Iterable[pa.RecordBatch], work: tuple[bytes, ...]) -> Iterator[pa.RecordBatch]:
-    pa.set_cpu_count(1)  # a task has a core to itself
+def _run_numbers(
+    batches: Iterable[pa.RecordBatch], work: tuple[bytes, ...]
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number in batch.column("id").to_pylist():
-            own = pickle.loads(work[number])
-            yield from run_unit(own) if isinstance(own, Unit) else run_leftover(own)
+            yield from _run(pickle.loads(work[number]))
 
 
-def _summaries(frame: DataFrame, work: Sequence[Work]) -> list[UnitSummary]:
-    rows = frame.filter(sf.col("summary").isNotNull()).select("summary").collect()
-    found = {summary.unit: summary for row in rows for summary in [read_summary(row["summary"])]}
+def _write(task: tuple[Work, Path]) -> None:
+    """Do a piece of work, and write its results to a file once all are there."""
+    work, path = task
+    partial_path = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with pq.ParquetWriter(partial_path, RESULTS) as writer:
+            for batch in _run(work):
+                writer.write_batch(batch)
+        partial_path.replace(path)
+    finally:
+        partial_path.unlink(missing_ok=True)
+
+
+def _run(work: Work) -> Iterator[pa.RecordBatch]:
+    pa.set_cpu_count(1)  # a task has a core to itself
+    return run_unit(work) if isinstance(work, Unit) else run_leftover(work)
+
+
+def _summary_of(path: Path) -> str:
+    [text] = _read(path, ["summary"]).column(0).drop_null().to_pylist()
+    return str(text)
+
+
+def _read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        return file.read(columns)
+
+
+def _in_order(texts: Iterable[str], work: Sequence[Work]) -> list[UnitSummary]:
+    found = {summary.unit: summary for text in texts for summary in [read_summary(text)]}
     return [found[each.name] for each in work]
-
-
-def _union(spark: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
-    found = spark.createDataFrame([], from_arrow_schema(RESULTS))
-    for frame in frames:
-        found = found.unionByName(frame)
-    return found

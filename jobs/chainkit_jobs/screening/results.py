@@ -14,6 +14,7 @@ from chainkit_jobs.expected import EXPECTED
 SUMMARY: Final = "summary"
 CHAIN: Final = "chain"
 QUARANTINED: Final = "quarantined"
+FORBIDDEN: Final = "forbidden"
 SERVED: Final = "served"
 
 RESULTS: Final = pa.schema(
@@ -28,9 +29,10 @@ RESULTS: Final = pa.schema(
         *EXPECTED,
     ]
 )
-"""One row each: a unit's summary (JSON); a payload of the chain that is doubtful, or one that must
-not be served, or both, then twice (columns of expected.EXPECTED); a row of a node (columns of
-sources.read_raw_envelopes). The other columns are null."""
+"""One row each: a unit's summary (JSON); a payload of the chain that is doubtful, one that must not
+be served, one that the contracts' own events deny: once for each that it is (columns of
+expected.EXPECTED); a row of a node (columns of sources.read_raw_envelopes). The other columns are
+null."""
 
 BINS: Final = 256
 """Into how many runs of blocks a unit's counts are divided, at most."""

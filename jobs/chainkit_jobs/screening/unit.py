@@ -28,6 +28,7 @@ from chainkit_jobs.screening.node_rows import (
 from chainkit_jobs.screening.results import (
     BINS,
     CHAIN,
+    FORBIDDEN,
     QUARANTINED,
     RESULTS,
     SERVED,
@@ -116,7 +117,7 @@ def run_leftover(leftover: Leftover) -> Iterator[pa.RecordBatch]:
 
 def _counted(batches: Iterable[pa.RecordBatch], summary: UnitSummary) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        summary.carried += sum(kind != QUARANTINED for kind in batch.column("kind").to_pylist())
+        summary.carried += sum(kind in (CHAIN, SERVED) for kind in batch.column("kind").to_pylist())
         yield batch
     yield _batch([{"unit": summary.unit, "kind": SUMMARY, "summary": summary.text()}])
 
@@ -128,13 +129,14 @@ def _screened(unit: Unit, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
     for chain in _chain_batches(unit, times):
         lowest, highest = int(chain.sequence_ids.min()), int(chain.sequence_ids.max())
         served = {node_id: reader.between(lowest, highest) for node_id, reader in readers.items()}
+        forbidden = unit.rules.forbidden(chain)
         screened = screen(
             chain,
             served,
             nodes,
             # What is recalled was found signed.
             with_signatures=unit.with_signatures and not unit.recalled,
-            forbidden=unit.rules.forbidden(chain),
+            forbidden=forbidden,
         )
         summary.elsewhere += screened.elsewhere
         if unit.recalled:
@@ -144,6 +146,7 @@ def _screened(unit: Unit, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
         else:
             if unit.with_quarantined:
                 yield from _chain_payloads(unit.name, QUARANTINED, chain, ~chain.is_valid)
+            yield from _chain_payloads(unit.name, FORBIDDEN, chain, forbidden)
             count_payloads(summary, chain)
             count_nodes(summary, chain, screened, ~screened.doubtful)
         yield from _doubtful(unit.name, chain, screened)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -46,8 +49,9 @@ from chainkit_jobs.sources import (
     block_hashes,
     check_same_network,
     envelopes_problem,
+    open_export,
+    prove_export,
     read_blocks,
-    read_export,
     read_logs,
 )
 
@@ -56,7 +60,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Exports of one network, proved against their manifests."""
+    """Exports of one network."""
 
     chain: Export
     nodes: tuple[tuple[int | None, Export], ...]
@@ -116,20 +120,54 @@ class Audit:
     """What of the chain export hangs on the block hash that is trusted; None if none is."""
 
 
-def read_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]]) -> Inputs:
-    """Open a chain export and the exports of some nodes, without Spark.
+def open_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]]) -> Inputs:
+    """Open a chain export and the exports of some nodes, without Spark; see ``proving``.
 
     ``nodes`` are pairs of node id (None: found by its key) and folder. Raises StoreError where
-    an export is none, was changed after it was written, or is of another chain or contracts.
+    an export is none, or is of another chain or contracts.
     """
-    chain = read_export(chain_directory, "chain")
+    chain = open_export(chain_directory, "chain")
     first, last = chain.manifest.from_block, chain.manifest.to_block
     if first > last:
         expected = f"a first block up to its last, {last}"
         raise StoreError(f"export {chain_directory}", expected, first)
-    exports = [(node_id, read_export(directory, "node")) for node_id, directory in nodes]
+    exports = [(node_id, open_export(directory, "node")) for node_id, directory in nodes]
     check_same_network(chain, [export for _, export in exports])
     return Inputs(chain, tuple(exports))
+
+
+@contextmanager
+def proving(inputs: Inputs) -> Iterator[Callable[[], None]]:
+    """Prove the files of all exports beside whatever is done meanwhile.
+
+    Call what it gives before any file is believed: it waits, and raises StoreError where an export
+    was changed after it was written.
+    """
+    abandoned = Event()
+
+    def report(more: int) -> None:
+        if abandoned.is_set():
+            raise CancelledError
+
+    def prove() -> None:
+        for export in (inputs.chain, *(export for _, export in inputs.nodes)):
+            prove_export(export, report)
+
+    with ThreadPoolExecutor(1) as pool:
+        proof = pool.submit(prove)
+        try:
+            yield proof.result
+        finally:
+            # Whoever leaves early does not wait for the rest.
+            abandoned.set()
+
+
+def read_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]]) -> Inputs:
+    """Open exports as ``open_inputs`` does, and prove their files. Raises StoreError."""
+    inputs = open_inputs(chain_directory, nodes)
+    with proving(inputs) as proved:
+        proved()
+    return inputs
 
 
 def run_audit(

@@ -24,15 +24,16 @@ class KeptAudits:
         """Take the folder that ``--work`` names; it need not exist."""
         self._directory = work / _FOLDER
 
-    def restore(self, name: str, out: Path) -> dict[str, Any] | None:
-        """Copy a finished audit to ``out`` and return its summary; None if there is none.
+    def has(self, name: str) -> bool:
+        """Tell whether an audit is kept."""
+        return (self._directory / name).is_dir()
+
+    def restore(self, name: str, out: Path) -> dict[str, Any]:
+        """Copy a finished audit to ``out`` and return its summary.
 
         Raises StoreError where it cannot be copied.
         """
-        kept = self._directory / name
-        if not kept.is_dir():
-            return None
-        _copy(kept, out)
+        _copy(self._directory / name, out)
         summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
         return summary
 

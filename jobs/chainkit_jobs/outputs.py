@@ -22,17 +22,12 @@ from chainkit_jobs.audit import Audit, Row
 from chainkit_jobs.comparison import NodeExport
 from chainkit_jobs.coverage import COVERAGE
 from chainkit_jobs.findings import FINDINGS, Severity
+from chainkit_jobs.output_folder import check_free
 from chainkit_jobs.proof import ChainProof
 from chainkit_jobs.proof.words import unproved_words
 from chainkit_jobs.report.page import ReportInput, render_report
 
 SUMMARY_FORMAT: Final = 1
-
-
-def check_free(directory: Path) -> None:
-    """Raise StoreError if the output folder exists: a result is never written over another."""
-    if directory.exists():
-        raise StoreError(f"output {directory}", "a folder that does not exist yet", "one")
 
 
 def write_outputs(directory: Path, audit: Audit) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from chainkit import tables
 from chainkit.cli.bar import progress_bar
 from chainkit.errors import StoreError
-from chainkit.exports import MANIFEST_NAME, Manifest, files_of, load_manifest, read_manifest
+from chainkit.exports import MANIFEST_NAME, Manifest, check_files, files_of, load_manifest
 from chainkit.types import Log
 
 RAW_ENVELOPES: Final = pa.schema(
@@ -37,7 +37,7 @@ PAYLOAD_CONTRACTS: Final = ("GroupMessages", "IdentityUpdates")
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A finished export whose files have the digests of its manifest."""
+    """A finished export; ``prove_export`` tells whether its files are those of its manifest."""
 
     directory: Path
     manifest: Manifest
@@ -53,13 +53,30 @@ class Export:
             raise StoreError(subject, f"the address of {name}", "none", MANIFEST_NAME) from error
 
 
-def read_export(directory: Path, kind: str) -> Export:
-    """Read an export's manifest and prove its files. Raises StoreError; see read_manifest."""
-    files = load_manifest(directory, kind).files
-    with progress_bar(f"checking {directory}", len(files)) as advance:
-        manifest = read_manifest(directory, kind, advance)
+def open_export(directory: Path, kind: str) -> Export:
+    """Read an export's manifest, but not its files. Raises StoreError; see load_manifest."""
+    manifest = load_manifest(directory, kind)
     digest = hashlib.sha256((directory / MANIFEST_NAME).read_bytes()).hexdigest()
     return Export(directory, manifest, digest)
+
+
+def prove_export(export: Export, report: Callable[[int], None] = lambda more: None) -> None:
+    """Prove an export's files by their digests. Raises StoreError; see exports.check_files."""
+    directory, manifest = export.directory, export.manifest
+    with progress_bar(f"checking {directory}", len(manifest.files)) as advance:
+
+        def proved(more: int) -> None:
+            advance(more)
+            report(more)
+
+        check_files(directory, manifest, proved)
+
+
+def read_export(directory: Path, kind: str) -> Export:
+    """Open an export, and prove its files. Raises StoreError."""
+    export = open_export(directory, kind)
+    prove_export(export)
+    return export
 
 
 def check_same_network(chain: Export, nodes: Sequence[Export]) -> None:

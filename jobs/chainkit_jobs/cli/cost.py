@@ -38,7 +38,7 @@ def cost_command(chain_path: Path, out: Path, master: str, as_json: bool) -> Non
     from chainkit_jobs.cost.outputs import write_costs
     from chainkit_jobs.cost.terminal import cost_lines
     from chainkit_jobs.cost.writing import json_text
-    from chainkit_jobs.outputs import check_free
+    from chainkit_jobs.output_folder import check_free
     from chainkit_jobs.session import spark_session
 
     check_free(out)

@@ -126,23 +126,30 @@ def _reconcile(
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
     # Spark takes long to import, and is not needed to say that an argument is wrong.
-    from chainkit_jobs.audit import Options, read_inputs, run_audit
+    from chainkit_jobs.audit import Options, open_inputs, proving, run_audit
     from chainkit_jobs.kept import KeptAudits, audit_name
-    from chainkit_jobs.outputs import check_free, write_outputs
+    from chainkit_jobs.output_folder import check_free
     from chainkit_jobs.proof import check_trusted_hash
     from chainkit_jobs.session import spark_session
 
     check_free(out)
-    inputs = read_inputs(chain_path, nodes)
+    inputs = open_inputs(chain_path, nodes)
     if trusted_hash is not None:
         check_trusted_hash(inputs.chain, trusted_hash)
     wanted = Options(**options)
     kept = KeptAudits(wanted.work) if wanted.work else None
     name = audit_name(inputs, trusted_hash, wanted)
-    if kept and (summary := kept.restore(name, out)) is not None:
-        return summary
-    with spark_session(master) as spark:
-        result = run_audit(spark, inputs, trusted_hash, wanted)
+    with proving(inputs) as proved:
+        if kept and kept.has(name):
+            proved()
+            return kept.restore(name, out)
+        # Java starts beside it.
+        with spark_session(master) as spark:
+            proved()
+            result = run_audit(spark, inputs, trusted_hash, wanted)
+    # It draws, with what takes a second to import.
+    from chainkit_jobs.outputs import write_outputs
+
     summary = write_outputs(out, result)
     if kept:
         kept.keep(name, out)

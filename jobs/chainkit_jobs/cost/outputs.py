@@ -17,7 +17,7 @@ from chainkit_jobs.cost.schema import SCHEMA_VERSION, TABLES
 from chainkit_jobs.cost.totals import busiest_times, headroom_of, total_row, variant_totals
 from chainkit_jobs.cost.variants import RULES, TRANSACTION_GAS_CAP
 from chainkit_jobs.cost.writing import Row, json_text, table_rows, write_table
-from chainkit_jobs.outputs import check_free
+from chainkit_jobs.output_folder import check_free
 
 
 def write_costs(directory: Path, costs: CostTables) -> dict[str, Any]:

@@ -7,6 +7,7 @@ the manifest lists is the export.
 
 from chainkit.exports.files import (
     check_digest,
+    check_files,
     describe_file,
     flush,
     read_manifest,
@@ -29,6 +30,7 @@ __all__ = [
     "ExportFolder",
     "Manifest",
     "check_digest",
+    "check_files",
     "describe_file",
     "files_of",
     "flush",

@@ -47,7 +47,8 @@ $(STAMPS)/uv: requirements/uv.txt tools/install_uv.sh
 $(STAMPS)/python: $(STAMPS)/uv requirements/dev.txt pyproject.toml
 	@echo "set-up: Python packages (.venv)"
 	@uv venv --quiet --allow-existing --python "$(PYTHON)" .venv
-	@uv pip sync --quiet --require-hashes requirements/dev.txt
+	@# Compiled once, not by each process that cannot write beside them.
+	@uv pip sync --quiet --require-hashes --compile-bytecode requirements/dev.txt
 	@uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 

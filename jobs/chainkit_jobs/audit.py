@@ -137,11 +137,11 @@ def open_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]])
 
 
 @contextmanager
-def proving(inputs: Inputs) -> Iterator[Callable[[], None]]:
+def proving(inputs: Inputs, threads: int | None = None) -> Iterator[Callable[[], None]]:
     """Prove the files of all exports beside whatever is done meanwhile.
 
     Call what it gives before any file is believed: it waits, and raises StoreError where an export
-    was changed after it was written.
+    was changed after it was written. ``threads`` are as many as cores where none are named.
     """
     abandoned = Event()
 
@@ -151,7 +151,7 @@ def proving(inputs: Inputs) -> Iterator[Callable[[], None]]:
 
     def prove() -> None:
         for export in (inputs.chain, *(export for _, export in inputs.nodes)):
-            prove_export(export, report)
+            prove_export(export, report, threads)
 
     with ThreadPoolExecutor(1) as pool:
         proof = pool.submit(prove)

@@ -60,7 +60,11 @@ def open_export(directory: Path, kind: str) -> Export:
     return Export(directory, manifest, digest)
 
 
-def prove_export(export: Export, report: Callable[[int], None] = lambda more: None) -> None:
+def prove_export(
+    export: Export,
+    report: Callable[[int], None] = lambda more: None,
+    threads: int | None = None,
+) -> None:
     """Prove an export's files by their digests. Raises StoreError; see exports.check_files."""
     directory, manifest = export.directory, export.manifest
     with progress_bar(f"checking {directory}", len(manifest.files)) as advance:
@@ -69,7 +73,7 @@ def prove_export(export: Export, report: Callable[[int], None] = lambda more: No
             advance(more)
             report(more)
 
-        check_files(directory, manifest, proved)
+        check_files(directory, manifest, proved, threads)
 
 
 def read_export(directory: Path, kind: str) -> Export:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from chainkit_jobs.screening.node_rows import (
     HIGHEST_SEQUENCE,
+    LastOpened,
     NodeRows,
     RowGroup,
     Share,
@@ -114,7 +115,7 @@ def test_read_group__a_row_outside_what_the_statistics_say__stops_the_reading(tm
     lying = replace(group, highest=4)
 
     with pytest.raises(pa.ArrowInvalid, match="sequences 1 to 5 in a row group whose statistics"):
-        list(read_group(lying))
+        list(read_group(LastOpened(), lying))
 
 
 def test_read_group__a_row_without_envelope__stops_the_reading(tmp_path):
@@ -123,7 +124,7 @@ def test_read_group__a_row_without_envelope__stops_the_reading(tmp_path):
     pq.write_table(pa.table([[Decimal(1)], [None]], schema=schema), path)
 
     with pytest.raises(pa.ArrowInvalid, match="1 rows have no envelope"):
-        list(read_group(RowGroup(str(path), 0, 0, 1, 1, 1, 1, 1, 1, False, "")))
+        list(read_group(LastOpened(), RowGroup(str(path), 0, 0, 1, 1, 1, 1, 1, 1, False, "")))
 
 
 def test_claims__null_negative_and_beyond_uint64__are_zero():

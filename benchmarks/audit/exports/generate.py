@@ -26,7 +26,7 @@ from benchmarks.audit.exports.node_tables import (
 from benchmarks.audit.exports.shape import FIRST_BLOCK, Blocks, Shape, hash_of, key_of
 from chainkit import tables
 from chainkit.errors import StoreError
-from chainkit.exports import MANIFEST_NAME, Manifest, describe_file, manifest_text
+from chainkit.exports import MANIFEST_NAME, Manifest, describe_file, manifest_text, parquet_writer
 from chainkit.signatures import keccak256
 
 CHAIN: Final = "chain"
@@ -127,7 +127,7 @@ def _write_range(job: _Job) -> _Files:
     with ExitStack() as stack:
         for place, schema in _schemas(job).items():
             rows[place] = 0
-            writers[place] = stack.enter_context(pq.ParquetWriter(_path(job, place), schema))
+            writers[place] = stack.enter_context(parquet_writer(_path(job, place), schema))
         for blocks in job.shape.batches(job.blocks):
             for place, table in _tables(job, blocks).items():
                 writers[place].write_table(table, row_group_size=_GROUP_ROWS)

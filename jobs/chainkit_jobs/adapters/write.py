@@ -12,11 +12,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from chainkit.exports import ExportFolder, flush
+from chainkit.exports import ExportFolder, flush, parquet_writer
 from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.adapter import KEYS, SourceTables
 from chainkit_jobs.adapters.checks import Bounds
@@ -130,7 +129,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:
 
 def _write_file(path: Path, schema: pa.Schema, tables: Iterator[pa.Table]) -> int:
     rows, waiting = 0, schema.empty_table()
-    with pq.ParquetWriter(path, schema) as writer:
+    with parquet_writer(path, schema) as writer:
         for table in tables:
             waiting = pa.concat_tables([waiting, table.cast(schema)])
             while waiting.num_rows >= _GROUP_ROWS:

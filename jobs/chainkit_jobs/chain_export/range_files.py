@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chainkit.exports import ExportFolder, flush, writing_to
+from chainkit.exports import ExportFolder, flush, parquet_writer, writing_to
 from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.chain_export.chunk import Chunk
 
@@ -59,7 +59,7 @@ class RangeFiles:
         """Open the files. Raises StoreError where that is impossible."""
         with writing_to(self._directory):
             for name, schema in CHAIN_TABLES.items():
-                self._writers[name] = pq.ParquetWriter(self._path(name), schema)
+                self._writers[name] = parquet_writer(self._path(name), schema)
         return self
 
     def __exit__(

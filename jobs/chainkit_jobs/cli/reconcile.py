@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -139,18 +142,23 @@ def _reconcile(
     wanted = Options(**options)
     kept = KeptAudits(wanted.work) if wanted.work else None
     name = audit_name(inputs, trusted_hash, wanted)
-    with proving(inputs) as proved:
-        if kept and kept.has(name):
+    if kept and kept.has(name):
+        with proving(inputs) as proved:
             proved()
-            return kept.restore(name, out)
-        # Java starts beside it.
-        with spark_session(master) as spark:
+        return kept.restore(name, out)
+    with ThreadPoolExecutor(1) as beside:
+        with ExitStack() as session:
+            # Java starts meanwhile, and takes a core for itself.
+            proved = session.enter_context(proving(inputs, max(1, (os.cpu_count() or 1) - 1)))
+            spark = session.enter_context(spark_session(master))
             proved()
             result = run_audit(spark, inputs, trusted_hash, wanted)
-    # It draws, with what takes a second to import.
-    from chainkit_jobs.outputs import write_outputs
+            stopped = beside.submit(session.pop_all().close)
+        # It draws, with what takes a second to import.
+        from chainkit_jobs.outputs import write_outputs
 
-    summary = write_outputs(out, result)
+        summary = write_outputs(out, result)
+        stopped.result()
     if kept:
         kept.keep(name, out)
     return summary

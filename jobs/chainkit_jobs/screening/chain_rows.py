@@ -20,7 +20,7 @@ from chainkit_jobs.screening.expected_bytes import (
     Flags,
     Integers,
     expected_bytes,
-    matrix,
+    fixed,
     slices,
 )
 from chainkit_jobs.screening.servable import are_servable
@@ -124,7 +124,7 @@ def chain_rows(logs: pa.RecordBatch, times: BlockTimes, contracts: PayloadContra
     payloads = slices(
         logs.column("data"), np.where(is_plain, _HEAD, 0), np.where(is_plain, layout.sizes, 0)
     )
-    hashes = _fixed(logs.column("transaction_hash"), HASH_LENGTH)
+    hashes = fixed(logs.column("transaction_hash"), HASH_LENGTH)
     odd = dict(zip(np.flatnonzero(~is_plain).tolist(), _decoded(logs, ~is_plain), strict=True))
     sequence_ids, sizes = layout.sequence_ids.copy(), layout.sizes.copy()
     is_valid = _is_valid(payloads, layout, is_message)
@@ -161,17 +161,19 @@ class _Layout:
 
 
 def _layout(data: pa.BinaryArray) -> _Layout:
-    head = _fixed(data, _HEAD)
-    sequence_ids, sizes = _big_endian(head[:, 88:96]), _big_endian(head[:, 120:128])
+    head = fixed(data, _HEAD)
+    # Four words of 32 bytes in pieces of eight.
+    pieces = head.view(">u8").astype(np.uint64)
+    sequence_ids, sizes = pieces[:, 11], pieces[:, 15]
     is_plain = (sequence_ids > 0) & (sizes > 0) & (sizes < _LONGEST)
     whole = np.where(is_plain, sizes, 0).astype(np.int64)
     padding = -whole % _WORD
     is_plain &= pc.binary_length(data).to_numpy(False) == _HEAD + whole + padding
     # The upper bytes of three integers, and the place of the payload: always the fourth word.
-    for start, end in ((32, 63), (64, 88), (96, 120)):
-        is_plain &= ~head[:, start:end].any(axis=1)
-    is_plain &= head[:, 63] == 3 * _WORD
-    tail = _fixed(pc.binary_slice(data, -_WORD, None), _WORD)
+    for upper in (4, 5, 6, 8, 9, 10, 12, 13, 14):
+        is_plain &= pieces[:, upper] == 0
+    is_plain &= pieces[:, 7] == 3 * _WORD
+    tail = fixed(pc.binary_slice(data, -_WORD, None), _WORD)
     is_padding = np.arange(_WORD) >= _WORD - padding[:, None]
     is_plain &= ~(is_padding & (tail != 0)).any(axis=1)
     return _Layout(head[:, :_WORD], sequence_ids, whole, is_plain)
@@ -211,19 +213,6 @@ def _with_context(
 
 def _decoded(logs: pa.RecordBatch, mask: Flags) -> list[dict[str, Any]]:
     return [decode_row(row) for row in logs.filter(pa.array(mask)).to_pylist()]
-
-
-def _fixed(values: pa.BinaryArray, width: int) -> Bytes2D:
-    """Return the first ``width`` bytes of each value; zeros for one that has fewer."""
-    is_long = pc.greater_equal(pc.binary_length(values), width)
-    cut = pc.binary_slice(values, 0, width)
-    if not pc.all(is_long, min_count=0).as_py():
-        cut = pc.if_else(is_long, cut, pa.scalar(bytes(width), pa.binary()))
-    return matrix(cut, width)
-
-
-def _big_endian(words: Bytes2D) -> npt.NDArray[np.uint64]:
-    return np.ascontiguousarray(words).view(">u8")[:, 0].astype(np.uint64)
 
 
 def _integers(values: pa.Array) -> Integers:

@@ -44,13 +44,15 @@ def count_nodes(
 ) -> None:
     """Count by node what is valid, required and matched among some payloads of a batch."""
     bins = chain.block_numbers - chain.block_numbers % summary.bin_blocks
+    firsts, places = np.unique(bins, return_inverse=True)
     for node_id, count in summary.nodes.items():
-        _add(count.valid, bins, chain.is_valid & is_counted)
-        _add(count.required, bins, screened.required[node_id] & is_counted)
-        _add(count.matched, bins, screened.matched[node_id] & is_counted)
+        _add(count.valid, firsts, places[chain.is_valid & is_counted])
+        _add(count.required, firsts, places[screened.required[node_id] & is_counted])
+        _add(count.matched, firsts, places[screened.matched[node_id] & is_counted])
 
 
-def _add(counts: dict[int, int], bins: Integers, mask: Flags) -> None:
-    found, times = np.unique(bins[mask], return_counts=True)
-    for first, count in zip(found.tolist(), times.tolist(), strict=True):
-        counts[first] = counts.get(first, 0) + count
+def _add(counts: dict[int, int], firsts: Integers, places: Integers) -> None:
+    times = np.bincount(places, minlength=len(firsts))
+    for first, count in zip(firsts.tolist(), times.tolist(), strict=True):
+        if count:
+            counts[first] = counts.get(first, 0) + count

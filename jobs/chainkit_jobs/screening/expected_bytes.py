@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,6 @@ from chainkit.types import NANOSECONDS_PER_SECOND
 Bytes2D = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-_VARINT_LENGTH: Final = 10
-"""A uint64 in groups of seven bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +72,15 @@ def expected_bytes(
 def slices(values: pa.BinaryArray, starts: Integers, lengths: Integers) -> pa.BinaryArray:
     """Return a part of each value: ``starts`` and ``lengths`` lie within it."""
     data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
-    # A view holds its length, its first four bytes, the buffer's number and the place in it.
+    # A view holds its length, its first four bytes, the buffer's number and the place in it. The
+    # four bytes serve comparisons, of which there are none here.
     places = offsets(values)[:-1] + starts
     views: npt.NDArray[np.int32] = np.zeros((len(values), 4), dtype=np.int32)
     views[:, 0] = lengths
-    is_short = lengths <= 12
-    padded = np.concatenate([data, np.zeros(12, dtype=np.uint8)])
-    views[:, 1] = np.ascontiguousarray(padded[places[:, None] + np.arange(4)]).view(np.int32)[:, 0]
     views[:, 3] = places
-    for row in np.flatnonzero(is_short):
-        whole = padded[places[row] : places[row] + lengths[row]].tobytes()
+    # A short value stands in its view.
+    for row in np.flatnonzero(lengths <= 12):
+        whole = data[places[row] : places[row] + lengths[row]].tobytes()
         views[row, 1:] = np.frombuffer(whole.ljust(12, b"\0"), dtype=np.int32)
     buffers = [None, pa.py_buffer(views), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary_view(), len(values), buffers).cast(pa.binary())
@@ -110,6 +106,15 @@ def offsets(values: pa.BinaryArray) -> Integers:
     return found
 
 
+def fixed(values: pa.BinaryArray, width: int) -> Bytes2D:
+    """Return the first ``width`` bytes of each value; zeros for one that has fewer."""
+    is_long = pc.greater_equal(pc.binary_length(values), width)
+    cut = pc.binary_slice(values, 0, width)
+    if not pc.all(is_long, min_count=0).as_py():
+        cut = pc.if_else(is_long, cut, pa.scalar(bytes(width), pa.binary()))
+    return matrix(cut, width)
+
+
 def matrix(values: pa.BinaryArray, width: int) -> Bytes2D:
     """Return values of one length as rows of bytes, without copying them."""
     data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
@@ -132,7 +137,9 @@ class _Ragged:
 
 
 def _varints(values: npt.NDArray[np.uint64]) -> _Ragged:
-    shifts = np.arange(0, 7 * _VARINT_LENGTH, 7, dtype=np.uint64)
+    # As many columns as the largest takes.
+    bits = int(values.max(initial=1)).bit_length()
+    shifts = np.arange(0, bits, 7, dtype=np.uint64)
     groups = values[:, None] >> shifts
     is_used = groups > 0
     is_used[:, 0] = True

@@ -77,8 +77,36 @@ class Rows:
         """Return the rows that a mask picks."""
         if mask.all():
             return self
+        count, first = int(mask.sum()), int(mask.argmax())
+        if mask[first : first + count].all():
+            # They lie together: nothing is copied.
+            run = slice(first, first + count)
+            envelopes = self.envelopes.slice(first, count)
+            return Rows(self.claims[run], self.row_indexes[run], envelopes)
         picked = self.envelopes.filter(pa.array(mask))
         return Rows(self.claims[mask], self.row_indexes[mask], picked)
+
+
+class LastOpened:
+    """Opens Parquet files; the last stays open, because the groups of a file follow each other."""
+
+    def __init__(self) -> None:
+        """Open none yet."""
+        self._path: str | None = None
+        self._file: pq.ParquetFile | None = None
+
+    def open(self, path: str) -> pq.ParquetFile:
+        """Return a file that is open until another one is asked for."""
+        if path != self._path or self._file is None:
+            self.close()
+            self._file, self._path = pq.ParquetFile(path), path
+        return self._file
+
+    def close(self) -> None:
+        """Close the last one."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
 
 
 class NodeRows:
@@ -90,6 +118,7 @@ class NodeRows:
         self._group: RowGroup | None = None
         self._coming: Iterator[Rows] = iter(())
         self._waiting: list[Rows] = []
+        self._files = LastOpened()
         self._reached = 0
         """A sequence up to which rows have been read, but for some out of order."""
 
@@ -119,12 +148,13 @@ class NodeRows:
         self._waiting = []
         while (rows := self._next_rows(HIGHEST_SEQUENCE)) is not None:
             yield rows
+        self._files.close()
 
     def _next_rows(self, highest: int) -> Rows | None:
         rows = next(self._coming, None)
         while rows is None and self._shares and self._shares[0].group.first <= highest:
             share = self._shares.popleft()
-            self._group, self._coming = share.group, _read_share(share)
+            self._group, self._coming = share.group, _read_share(self._files, share)
             rows = next(self._coming, None)
         if rows is not None and self._group is not None:
             usual = rows.claims[_is_within(rows.claims, self._group.first, self._group.last)]
@@ -132,8 +162,8 @@ class NodeRows:
         return rows
 
 
-def _read_share(share: Share) -> Iterator[Rows]:
-    for rows in read_group(share.group):
+def _read_share(files: LastOpened, share: Share) -> Iterator[Rows]:
+    for rows in read_group(files, share.group):
         is_own = np.zeros(len(rows), dtype=np.bool_)
         for lowest, highest in share.ranges:
             is_own |= _is_within(rows.claims, lowest, highest)
@@ -146,22 +176,22 @@ def _is_within(claims: Sequences, lowest: int, highest: int) -> Flags:
     return found
 
 
-def read_group(group: RowGroup) -> Iterator[Rows]:
+def read_group(files: LastOpened, group: RowGroup) -> Iterator[Rows]:
     """Read a row group, some rows at a time; a claim that is no uint64 is taken for 0.
 
     Raises ArrowInvalid where a row claims what the group's own statistics deny: they guide rows to
     units, and whoever wrote them could hide rows.
     """
     first = group.first_row
-    with pq.ParquetFile(group.path) as file:
-        for batch in file.iter_batches(
-            group.batch_rows, row_groups=[group.group], columns=RAW_ENVELOPES.names
-        ):
-            indexes = np.arange(first, first + len(batch), dtype=np.int64)
-            rows = Rows(claims(batch.column("sequence_id")), indexes, batch.column("envelope"))
-            _check_guidance(group, rows)
-            yield rows
-            first += len(batch)
+    batches = files.open(group.path).iter_batches(
+        group.batch_rows, row_groups=[group.group], columns=RAW_ENVELOPES.names
+    )
+    for batch in batches:
+        indexes = np.arange(first, first + len(batch), dtype=np.int64)
+        rows = Rows(claims(batch.column("sequence_id")), indexes, batch.column("envelope"))
+        _check_guidance(group, rows)
+        yield rows
+        first += len(batch)
 
 
 def _check_guidance(group: RowGroup, rows: Rows) -> None:

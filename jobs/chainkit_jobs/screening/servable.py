@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from chainkit import envelope
 from chainkit.proto import envelopes_pb2
 from chainkit.types import TopicKind
-from chainkit_jobs.screening.expected_bytes import Bytes2D, Flags, Integers, offsets, pieces
+from chainkit_jobs.screening.expected_bytes import Bytes2D, Flags, Integers, fixed, offsets, pieces
 
 _TOPIC_LENGTH: Final = 33
 _AAD_TAG: Final = 0x0A
@@ -69,7 +69,8 @@ def _is_usual(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
         found: Integers = data[np.minimum(places + at, len(data) - 1)].astype(np.int64)
         return found
 
-    head = data[np.minimum(places[:, None] + np.arange(_HEAD), len(data) - 1)]
+    # One that is shorter is none of the usual.
+    head = fixed(payloads, _HEAD)
     aad, last_seen = head[:, 1].astype(np.int64), head[:, _HEAD - 1].astype(np.int64)
     is_usual: Flags = (head[:, 0] == _AAD_TAG) & (head[:, 2] == _TOPIC_TAG)
     is_usual &= head[:, 3] == _TOPIC_LENGTH

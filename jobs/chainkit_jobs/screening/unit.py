@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -18,6 +19,7 @@ from chainkit_jobs.screening.counts import count_nodes, count_payloads
 from chainkit_jobs.screening.expected_bytes import Flags, Integers
 from chainkit_jobs.screening.node_rows import (
     BATCH_ROWS,
+    LastOpened,
     NodeRows,
     RowGroup,
     Rows,
@@ -160,7 +162,7 @@ def _screened(unit: Unit, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
 
 def _left(leftover: Leftover, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
     try:
-        for rows in read_group(leftover.group):
+        for rows in read_group(LastOpened(), leftover.group):
             summary.elsewhere += len(rows)
             yield from _served_rows(leftover.name, leftover.node_id, rows)
     except (OSError, pa.ArrowException) as error:
@@ -217,18 +219,19 @@ def _block_times(unit: Unit) -> BlockTimes:
 
 def _block_numbers(unit: Unit) -> Integers:
     parts: list[Integers] = [np.zeros(0, np.int64)]
-    for group in unit.logs:
-        with pq.ParquetFile(group.path) as file:
+    with closing(LastOpened()) as files:
+        for group in unit.logs:
+            file = files.open(group.path)
             column = file.read_row_group(group.group, columns=["block_number"]).column(0)
             parts.append(np.unique(column.to_numpy()))
     return np.unique(np.concatenate(parts))
 
 
 def _chain_batches(unit: Unit, times: BlockTimes) -> Iterator[ChainRows]:
-    for group in unit.logs:
-        with pq.ParquetFile(group.path) as file:
+    with closing(LastOpened()) as files:
+        for group in unit.logs:
             size = batch_rows(group.rows, group.bytes)
-            for batch in file.iter_batches(
+            for batch in files.open(group.path).iter_batches(
                 size, row_groups=[group.group], columns=list(LOG_COLUMNS)
             ):
                 rows = chain_rows(batch, times, unit.contracts)

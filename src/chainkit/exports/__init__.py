@@ -23,6 +23,7 @@ from chainkit.exports.manifest import (
     manifest_text,
     table_of,
 )
+from chainkit.exports.parquet import parquet_writer
 
 __all__ = [
     "FILE_NAME",
@@ -36,6 +37,7 @@ __all__ = [
     "flush",
     "load_manifest",
     "manifest_text",
+    "parquet_writer",
     "read_manifest",
     "table_of",
     "writing_to",

@@ -50,16 +50,20 @@ def read_manifest(
 
 
 def check_files(
-    directory: Path, manifest: Manifest, report: Callable[[int], None] = lambda more: None
+    directory: Path,
+    manifest: Manifest,
+    report: Callable[[int], None] = lambda more: None,
+    threads: int | None = None,
 ) -> None:
     """Prove that an export's files are the ones it was written with.
 
-    ``report`` is told how many more are proved. Raises StoreError where a file is missing or has
-    another digest, and whatever ``report`` raises.
+    ``report`` is told how many more are proved; ``threads`` are as many as cores where none are
+    named. Raises StoreError where a file is missing or has another digest, and whatever ``report``
+    raises.
     """
     paths = [directory / name for name in manifest.files]
     digests = [about["sha256"] for about in manifest.files.values()]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         # In the manifest's order, whichever comes first: the same fault gives the same error.
         for _ in pool.map(check_digest, paths, digests):
             report(1)

@@ -18,7 +18,6 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from chainkit.errors import StoreError
 from chainkit.exports.files import check_digest, describe_file, flush, writing_to
@@ -30,6 +29,7 @@ from chainkit.exports.manifest import (
     manifest_text,
     table_of,
 )
+from chainkit.exports.parquet import parquet_writer
 
 _STAGING: Final = ".partial"
 _DIGEST_DIGITS: Final = 16
@@ -196,7 +196,7 @@ class ExportFolder:
 
 def _write_parquet(path: Path, schema: pa.Schema, chunks: Iterable[Sequence[Sequence[Any]]]) -> int:
     rows = 0
-    with pq.ParquetWriter(path, schema) as writer:
+    with parquet_writer(path, schema) as writer:
         for chunk in chunks:
             columns = [
                 pa.array(values, field.type)

@@ -91,4 +91,7 @@ def _peak_kibibytes(pid: int) -> int:
     for line in status.splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1])
+        if line.startswith("State:") and line.split()[1] == "Z":
+            # It has ended, and nobody has asked for its exit code yet.
+            return 0
     raise ConfigurationError(f"process {pid}", "its peak memory in /proc (Linux)", "none")

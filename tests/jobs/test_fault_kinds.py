@@ -24,6 +24,7 @@ from benchmarks.audit.faults.plan import (
     plan_together,
 )
 from benchmarks.audit.oracle import count
+from chainkit_jobs.screening import job
 from support.command_line import run
 
 FAULTY_NODES = 6
@@ -113,6 +114,18 @@ def test_reconcile__each_kind_once__finds_them_all_and_invents_nothing(once: Aud
 
     assert (expected - once.found, once.found - expected) == (Counter(), Counter())
     assert {each.node_id for each in once.found} == set(ONCE.node_ids[:FAULTY_NODES])
+
+
+def test_reconcile__more_doubt_than_the_driver_takes__is_judged_by_spark_to_the_same_bytes(
+    once: Audited, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "FEW_BYTES", -1)
+
+    audited(tmp_path, once.exports, once.plan)
+
+    for name in ("findings.jsonl", "coverage.jsonl", "summary.json", "report.html"):
+        before = once.exports.directory.parent / "audit" / name
+        assert (tmp_path / "audit" / name).read_bytes() == before.read_bytes()
 
 
 def test_reconcile__node_that_begins_later__is_set_aside_and_not_accused(once: Audited) -> None:

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from typing import Any
@@ -107,6 +110,15 @@ def test_use__this_process__has_used_something() -> None:
     while usage.own_cpu_seconds() == before:
         sum(range(1000))
     assert usage.own_peak_mebibytes() > 1
+
+
+def test_use__a_child_that_ended_and_was_not_asked_for__uses_nothing() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+
+    assert usage.own_peak_mebibytes() > 1
+
+    child.wait()
 
 
 def test_compare__steps_with_blocks__a_page_commits_all_blocks_up_to_its_last() -> None:

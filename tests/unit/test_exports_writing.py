@@ -114,7 +114,7 @@ def test_write__row_that_the_schema_does_not_hold__is_refused_and_leaves_nothing
     assert list(tmp_path.iterdir()) == []
 
 
-def full_disk(writer: Any, *_: Any) -> None:
+def full_disk(writer: Any, *_: Any, **__: Any) -> None:
     writer.is_open = False
     raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -8,7 +8,14 @@ import pyarrow as pa
 
 from chainkit_jobs.expected import PayloadContracts
 from chainkit_jobs.screening.plan import NodeInput, Plan, make_plan
-from chainkit_jobs.screening.results import CHAIN, QUARANTINED, RESULTS, SERVED, read_summary
+from chainkit_jobs.screening.results import (
+    CHAIN,
+    FORBIDDEN,
+    QUARANTINED,
+    RESULTS,
+    SERVED,
+    read_summary,
+)
 from chainkit_jobs.screening.rules import PostingRules, Rule
 from chainkit_jobs.screening.screen import ScreenedNode
 from chainkit_jobs.screening.unit import run_leftover, run_unit
@@ -122,7 +129,7 @@ def test_run_unit__payload_while_paused__is_carried_on(tmp_path):
     _, rows = results(run_unit(plan.units[0]))
 
     # The payload of block 11 is an identity update's.
-    assert sequences(rows, CHAIN) == claims(rows) == [3]
+    assert sequences(rows, CHAIN) == sequences(rows, FORBIDDEN) == claims(rows) == [3]
 
 
 def test_run_unit__logs_that_stand_in_another_order__do_not_follow_each_other(tmp_path):

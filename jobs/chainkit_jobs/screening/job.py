@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -13,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -234,11 +234,10 @@ class _Folder:
     def run(
         self, work: Sequence[Work], report: Callable[[int], None] = _no_report
     ) -> list[UnitSummary]:
-        missing = [each for each in work if not self._path(each).exists()]
-        report(len(work) - len(missing))
+        with writing_to(self._directory):
+            self._directory.mkdir(parents=True, exist_ok=True)
+        missing = self._without_file(work, report)
         if missing:
-            with writing_to(self._directory):
-                self._directory.mkdir(parents=True, exist_ok=True)
             self._do(missing, report)
         texts = (_summary_of(self._path(each)) for each in work)
         return _in_order(texts, work)
@@ -250,28 +249,30 @@ class _Folder:
         """Do each piece of work in a task, and report as their files come."""
         context = self._spark.sparkContext
         tasks = context.parallelize([(each, self._path(each)) for each in work], len(work))
-        left = {self._path(each) for each in work}
+        left = work
         with ThreadPoolExecutor(1) as pool:
             job = pool.submit(tasks.foreach, _write)
             try:
                 while not wait([job], _LOOK_SECONDS).done:
-                    left = _still_left(left, report)
+                    left = self._without_file(left, report)
             except BaseException:
                 # The thread waits for Spark, and whoever leaves here waits for the thread.
                 with suppress(Py4JError, OSError):
                     context.cancelAllJobs()
                 raise
             job.result()
-        _still_left(left, report)
+        report(len(left))
+
+    def _without_file(self, work: Sequence[Work], report: Callable[[int], None]) -> Sequence[Work]:
+        """Return what is not done, and report what is."""
+        # Not asked for one by one: a network's file system remembers what it did not find.
+        names = {path.name for path in self._directory.iterdir()}
+        left = [each for each in work if self._path(each).name not in names]
+        report(len(work) - len(left))
+        return left
 
     def _path(self, work: Work) -> Path:
         return self._directory / f"{work.name}.parquet"
-
-
-def _still_left(paths: set[Path], report: Callable[[int], None]) -> set[Path]:
-    left = {path for path in paths if not path.exists()}
-    report(len(paths) - len(left))
-    return left
 
 
 class _Files:
@@ -314,7 +315,8 @@ def _run_numbers(
 def _write(task: tuple[Work, Path]) -> None:
     """Do a piece of work, and write its results to a file once all are there."""
     work, path = task
-    partial_path = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    # A cluster may do it twice at once.
+    partial_path = path.with_name(f".{path.name}.{uuid4().hex}.partial")
     try:
         with pq.ParquetWriter(partial_path, RESULTS) as writer:
             for batch in _run(work):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -29,16 +30,26 @@ each value is then found by way of it."""
 def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     """Open a file for the tables of an export. Raises OSError where that is impossible.
 
-    Most of its bytes are ciphertext, hashes and signatures, which no codec makes smaller: LZ4 finds
-    the zeros between them, and is read in half the time of Parquet's usual Snappy.
+    Most of its bytes are ciphertext, hashes and signatures, which no codec makes smaller: Zstandard
+    in haste finds the zeros between them, and is read in half the time of Parquet's usual Snappy.
     """
-    repeated = [leaf for leaf in _leaves(schema) if leaf.split(".")[0] not in _HARDLY_REPEATED]
-    return pq.ParquetWriter(path, schema, compression="lz4", use_dictionary=repeated)
+    repeated = [
+        leaf for field in schema if field.name not in _HARDLY_REPEATED for leaf in _leaves(field)
+    ]
+    # Of LZ4, faster still, parquet-java 1.17.0 cannot read larger pages (its issue 3478).
+    return pq.ParquetWriter(
+        path, schema, compression="zstd", compression_level=-5, use_dictionary=repeated
+    )
 
 
-def _leaves(schema: pa.Schema) -> list[str]:
-    """Return the paths of a schema's columns as Parquet names them, nested ones too."""
-    sink = pa.BufferOutputStream()
-    pq.write_table(schema.empty_table(), sink)
-    metadata = pq.read_metadata(pa.BufferReader(sink.getvalue()))
-    return [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+def _leaves(field: pa.Field) -> Iterator[str]:
+    """Yield the paths of a field's columns as Parquet names them."""
+    if pa.types.is_list(field.type):
+        inner = [field.type.value_field.with_name("list.element")]
+    elif pa.types.is_struct(field.type):
+        inner = list(field.type)
+    else:
+        yield field.name
+        return
+    for each in inner:
+        yield from (f"{field.name}.{leaf}" for leaf in _leaves(each))

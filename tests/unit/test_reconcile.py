@@ -1,0 +1,151 @@
+"""What stands under one key, judged without Spark."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from chainkit_jobs.coverage import Bins
+from chainkit_jobs.evidence.rows import findings_of
+from chainkit_jobs.reconcile import (
+    ComparedNode,
+    Tally,
+    Verdict,
+    covered,
+    judge,
+    node_counts,
+    read_tally,
+    verdicts,
+)
+from chainkit_jobs.served import SERVED
+
+NODE = ComparedNode(100, first_block=10, last_block=20, highest_sequence=8)
+BINS = Bins(10, 25, 8)
+RIGHT, WRONG = b"\x01" * 32, b"\x02" * 32
+HASH, OTHER_HASH = b"\x0a" * 32, b"\x0b" * 32
+KEY = (0, Decimal(7))
+
+
+def held(block: int = 12, reason: str | None = None, digest: bytes = RIGHT) -> dict[str, Any]:
+    return {
+        "digest": digest,
+        "block_number": block,
+        "log_index": 3,
+        "transaction_hash": HASH,
+        "quarantine_reason": reason,
+    }
+
+
+def served(digest: bytes | None = RIGHT, row_index: int = 0, **other: Any) -> dict[str, Any]:
+    row = dict.fromkeys(SERVED.names) | {"node_id": 100, "row_index": row_index, "digest": digest}
+    return row | {"transaction_hash": HASH} | other
+
+
+def codes(verdict: Verdict) -> list[str]:
+    return [finding["code"] for finding in findings_of(verdict)]
+
+
+UNREADABLE = served(None, transaction_hash=None, unreadable="no envelope")
+
+
+@pytest.mark.parametrize(
+    ("chain", "rows", "expected"),
+    [
+        ([held()], [served()], []),
+        ([held()], [], ["ENVELOPE_MISSING"]),
+        ([held(block=9)], [], []),
+        ([held(block=21)], [], []),
+        ([held(reason="not one")], [], []),
+        ([held(reason="not one")], [served()], ["QUARANTINED_SERVED"]),
+        ([held()], [served(WRONG)], ["ENVELOPE_ALTERED"]),
+        ([held(block=21)], [served(WRONG)], ["ENVELOPE_ALTERED"]),
+        ([held()], [UNREADABLE], ["ENVELOPE_UNREADABLE"]),
+        ([held()], [served(signature_problem="another's")], ["SIGNATURE_INVALID"]),
+        ([held()], [served(), served(row_index=1)], ["ENVELOPE_DUPLICATED"]),
+        (
+            [held()],
+            [served(), served(WRONG, 1)],
+            ["ENVELOPE_DUPLICATED", "ENVELOPE_ALTERED"],
+        ),
+        # What the chain export holds twice, or not though it may, accuses nobody.
+        ([held(), held(block=13)], [served(WRONG)], []),
+        ([], [served()], []),
+    ],
+)
+def test_judge__one_key__finds(
+    chain: list[dict[str, Any]], rows: list[dict[str, Any]], expected: list[str]
+) -> None:
+    assert codes(judge(KEY, chain, rows, NODE)) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "highest", "is_invented"),
+    [
+        ((0, 8), 8, False),
+        ((0, 9), 8, True),
+        ((0, 9), None, False),
+        ((0, 0), 8, True),
+        ((0, 0), None, True),
+        ((1, 3), 8, True),
+    ],
+)
+def test_judge__a_key_that_the_chain_lacks__is_invented_where_no_counter_gave_it(
+    key: tuple[int, int], highest: int | None, is_invented: bool
+) -> None:
+    node = ComparedNode(100, 10, 20, highest)
+
+    verdict = judge((key[0], Decimal(key[1])), [], [served()], node)
+
+    assert (verdict.is_invented, verdict.is_outside) == (is_invented, not is_invented)
+    assert codes(verdict) == ["ENVELOPE_INVENTED"] * is_invented
+
+
+def test_findings_of__altered__say_whether_the_transaction_is_another() -> None:
+    rows = [served(WRONG), served(WRONG, 1, transaction_hash=OTHER_HASH)]
+
+    found = list(findings_of(judge(KEY, [held()], rows, NODE)))
+
+    details = [row["detail"] for row in found if row["code"] == "ENVELOPE_ALTERED"]
+    assert details == [
+        "the right transaction, other envelope bytes",
+        "names another transaction",
+    ]
+    assert [row["row_index"] for row in found] == [None, 0, 1]
+
+
+def test_verdicts__nodes__are_judged_where_the_chain_holds_the_key_or_they_serve_it() -> None:
+    other = ComparedNode(200, 10, 20, 8)
+
+    both = verdicts(KEY, [held()], [served()], [NODE, other])
+    one = verdicts(KEY, [], [served()], [NODE, other])
+
+    assert [(each.node_id, each.is_missing) for each in both] == [(100, False), (200, True)]
+    assert [each.node_id for each in one] == [100]
+
+
+def test_tally__verdicts__are_counted_by_node_and_bin_and_survive_their_text() -> None:
+    tally = Tally()
+    for chain, rows in (
+        ([held(block=12)], [served()]),
+        ([held(block=16)], []),
+        ([held(block=16)], [served(), UNREADABLE]),
+        ([held(block=17, reason="not one")], [served()]),
+        ([held(block=24)], []),
+        ([], [served()]),
+    ):
+        tally.add(judge(KEY, chain, rows, NODE), BINS)
+    silent = ComparedNode(200, 10, 20, 8)
+
+    tallies = [read_tally(tally.text()), Tally()]
+
+    assert node_counts(tallies, [NODE, silent]) == {
+        100: {"expected": 3, "served": 5, "matched": 2, "outside": 1},
+        200: {"expected": 0, "served": 0, "matched": 0, "outside": 0},
+    }
+    rows = [tuple(row.values()) for row in covered(tallies, BINS)]
+    # Node, first and last block; expected, matched, missing, wrong, outside.
+    assert rows == [
+        (100, 10, 15, 1, 1, 0, 0, 0),
+        (100, 16, 23, 2, 0, 1, 2, 0),
+        (100, 24, 25, 1, 0, 0, 0, 1),
+    ]

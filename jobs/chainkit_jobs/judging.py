@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.comparison import NodeExport
 from chainkit_jobs.coverage import Bins, screened_coverage, summed
-from chainkit_jobs.evidence.rows import COLUMNS, findings_of
+from chainkit_jobs.evidence.rows import COLUMNS, key_findings, row_findings
 from chainkit_jobs.expected import PayloadContracts, expected_envelopes
 from chainkit_jobs.findings import FINDINGS
 from chainkit_jobs.frames import kept, rows_of
@@ -29,10 +29,11 @@ from chainkit_jobs.reconcile import (
     ComparedNode,
     Key,
     Tally,
+    Verdict,
+    begin,
     covered,
     node_counts,
     read_tally,
-    verdicts,
 )
 from chainkit_jobs.screening.job import Found, Screening
 from chainkit_jobs.screening.results import CHAIN, SERVED, NodeCount, UnitSummary
@@ -68,7 +69,7 @@ _JUDGED: Final = pa.schema(
         (_TALLY, pa.string()),
     ]
 )
-"""Rows of evidence.rows.findings_of; of a task the last one is its Tally, with nothing beside."""
+"""Findings of evidence.rows; of a task the last one is its Tally, with nothing beside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ class _Here:
         raw = again.rows(SERVED)
         rows = [*self._expected, *again.rows(CHAIN), *self._served]
         rows += (decode_row(row, None) for row in raw)
-        rows.sort(key=_row_order)
+        rows.sort(key=lambda row: (*_key(row), row.get("node_id", -1)))
         tally = Tally()
         found = list(_findings(rows, terms, tally))
         envelopes = {
@@ -211,7 +212,9 @@ def _judged_by_spark(
     lanes = expected.select(*_CHAIN_LANES).unionByName(
         served.select(*_SERVED_LANES), allowMissingColumns=True
     )
-    by_key = lanes.repartition(*_KEY).sortWithinPartitions(*_KEY)
+    by_key = lanes.repartition(*_KEY).sortWithinPartitions(
+        *_KEY, sf.col("node_id").asc_nulls_first()
+    )
     schema = from_arrow_schema(_JUDGED)
     with kept(by_key.mapInArrow(partial(_judge_batches, terms=terms), schema)) as judged:
         tallies = judged.filter(sf.col(_TALLY).isNotNull()).select(_TALLY).collect()
@@ -231,19 +234,34 @@ def _judge_batches(batches: Iterable[pa.RecordBatch], terms: _Terms) -> Iterator
     yield pa.RecordBatch.from_pylist([{_TALLY: tally.text()}], schema=_JUDGED)
 
 
-def _row_order(row: Mapping[str, Any]) -> Key:
+def _key(row: Mapping[str, Any]) -> Key:
     return row["originator_id"], row["sequence_id"]
 
 
 def _findings(rows: Iterable[Mapping[str, Any]], terms: _Terms, tally: Tally) -> Iterator[Row]:
-    """Judge rows that are ordered by key: the chain's name no node."""
-    for key, group in groupby(rows, _row_order):
-        both = list(group)
-        chain = [row for row in both if row.get("node_id") is None]
-        served = [row for row in both if row.get("node_id") is not None]
-        for verdict in verdicts(key, chain, served, terms.nodes):
+    """Judge rows that are ordered by key, the chain's first: they name no node.
+
+    A node's rows are not held together: it may serve any number under one key.
+    """
+    nodes = {node.node_id: node for node in terms.nodes}
+    for key, group in groupby(rows, _key):
+        chain: list[Mapping[str, Any]] = []
+        verdicts: dict[int, Verdict] = {}
+        for row in group:
+            node_id = row.get("node_id")
+            if node_id is None:
+                chain.append(row)
+                continue
+            if node_id not in verdicts:
+                verdicts[node_id] = begin(key, chain, nodes[node_id])
+            verdicts[node_id].see(row)
+            yield from row_findings(verdicts[node_id], row)
+        for node_id in nodes if chain else ():
+            if node_id not in verdicts:
+                verdicts[node_id] = begin(key, chain, nodes[node_id])
+        for verdict in verdicts.values():
             tally.add(verdict, terms.bins)
-            yield from findings_of(verdict)
+            yield from key_findings(verdict)
 
 
 def _judged(tallies: Sequence[Tally], found: Iterable[Row], terms: _Terms) -> Judged:

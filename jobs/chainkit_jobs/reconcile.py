@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
@@ -40,73 +40,86 @@ class ComparedNode:
     it was not read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Verdict:
-    """What a node serves under a key, held against the chain."""
+    """What a node serves under a key, held against the chain; it is shown one row at a time."""
 
     node_id: int
     key: Key
     chain: Row | None
     """A row of expected.EXPECTED; None where the chain does not hold the key."""
-    rows: Sequence[Row]
-    """What the node serves (rows of served.SERVED)."""
     is_known: bool
     """The chain holds it, once."""
     is_required: bool
-    is_missing: bool
-    is_altered: bool
-    is_invented: bool
-    is_quarantined_served: bool
-    is_matched: bool
-    is_outside: bool
-    """Served, but this chain export cannot tell: it lies before its first payload or after its
-    last, in a gap, or is held twice."""
+    is_impossible: bool
+    """No contract can have given it out when the chain export ends."""
+    readable: int = 0
+    """Rows that are envelopes."""
+    unreadable: int = 0
+    unsigned: int = 0
+    """Rows whose signature is not the node's."""
+    differing: int = 0
+    """Envelopes with another digest than the chain's."""
+
+    def see(self, row: Row) -> None:
+        """Take a row of served.SERVED into account: one that the node serves under the key."""
+        if row["unreadable"] is not None:
+            self.unreadable += 1
+        else:
+            self.readable += 1
+            self.differing += self.chain is None or row["digest"] != self.chain["digest"]
+        self.unsigned += row["signature_problem"] is not None
 
     @property
-    def readable(self) -> Sequence[Row]:
-        """The rows that are envelopes."""
-        return [row for row in self.rows if row["unreadable"] is None]
+    def is_missing(self) -> bool:
+        """Whether the node had to serve it, and does not."""
+        return self.is_required and not self.readable and not self.unreadable
+
+    @property
+    def is_quarantined(self) -> bool:
+        """Whether nobody may serve it."""
+        return self.chain is not None and self.chain["quarantine_reason"] is not None
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether the node serves it, and just as the chain demands."""
+        is_equal = self.is_known and self.readable > 0 and not self.differing
+        return is_equal and not self.is_quarantined
 
     @property
     def is_wrong(self) -> bool:
-        """Whether an envelope stands here that nobody may serve."""
-        problems = ("unreadable", "signature_problem")
-        is_bad = any(row[name] is not None for row in self.rows for name in problems)
-        return is_bad or self.is_altered or self.is_quarantined_served
+        """Whether an envelope stands here that nobody may serve, or nobody can read."""
+        is_bad = self.unsigned + self.unreadable > 0
+        return is_bad or (self.is_known and self.readable > 0 and not self.is_matched)
+
+    @property
+    def is_invented(self) -> bool:
+        """Whether the node serves what cannot be."""
+        return self.chain is None and self.readable > 0 and self.is_impossible
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it is served, but this chain export cannot tell.
+
+        It lies before its first payload or after its last, in a gap, or is held twice.
+        """
+        return self.readable > 0 and not self.is_known and not self.is_invented
 
 
-def judge(key: Key, chain: Sequence[Row], served: Sequence[Row], node: ComparedNode) -> Verdict:
-    """Judge one key for one node, by what the node was bound to serve.
+def begin(key: Key, chain: Sequence[Row], node: ComparedNode) -> Verdict:
+    """Begin to judge one key for one node, by what the node is bound to serve.
 
-    ``chain`` are rows of expected.EXPECTED, ``served`` the node's of served.SERVED, all of the key.
+    ``chain`` are all rows of expected.EXPECTED under the key.
     """
     held = min(chain, key=_chain_order, default=None)
-    digests = [row["digest"] for row in served if row["unreadable"] is None]
-    is_known, is_served = len(chain) == 1, bool(digests)
-    is_quarantined = held is not None and held["quarantine_reason"] is not None
+    is_known = len(chain) == 1
     is_required = (
         held is not None
         and is_known
-        and not is_quarantined
+        and held["quarantine_reason"] is None
         and node.first_block <= held["block_number"] <= node.last_block
     )
-    is_judged = is_known and is_served
-    is_equal = held is not None and all(digest == held["digest"] for digest in digests)
-    is_invented = not chain and is_served and _is_impossible(key, node)
-    return Verdict(
-        node_id=node.node_id,
-        key=key,
-        chain=held,
-        rows=served,
-        is_known=is_known,
-        is_required=is_required,
-        is_missing=is_required and not served,
-        is_altered=is_judged and not is_equal,
-        is_invented=is_invented,
-        is_quarantined_served=is_judged and is_equal and is_quarantined,
-        is_matched=is_judged and is_equal and not is_quarantined,
-        is_outside=is_served and not is_known and not is_invented,
-    )
+    return Verdict(node.node_id, key, held, is_known, is_required, _is_impossible(key, node))
 
 
 def _chain_order(row: Row) -> tuple[Any, ...]:
@@ -116,7 +129,6 @@ def _chain_order(row: Row) -> tuple[Any, ...]:
 
 
 def _is_impossible(key: Key, node: ComparedNode) -> bool:
-    """Tell whether no contract can have given a sequence out when the chain export ends."""
     originator_id, sequence_id = key
     highest = node.highest_sequence
     is_beyond = highest is not None and sequence_id > highest
@@ -136,22 +148,22 @@ class Tally:
         """Count one."""
         counts = self.counts.setdefault(verdict.node_id, Counter())
         counts["expected"] += verdict.is_required
-        counts["served"] += len(verdict.rows)
+        counts["served"] += verdict.readable + verdict.unreadable
         counts["matched"] += verdict.is_matched
         counts["outside"] += verdict.is_outside
         if verdict.is_known and verdict.chain is not None:
             first = bins.begin(verdict.chain["block_number"])
             bin_counts = self.coverage.setdefault((verdict.node_id, first), Counter())
-            _cover(bin_counts, verdict, verdict.chain["quarantine_reason"] is None)
+            _cover(bin_counts, verdict)
 
     def text(self) -> str:
         """Serialize."""
         return json.dumps([list(self.counts.items()), list(self.coverage.items())])
 
 
-def _cover(counts: Counter[str], verdict: Verdict, is_valid: bool) -> None:
-    is_wrong = verdict.is_wrong
-    is_matched = is_valid and verdict.is_matched and not is_wrong
+def _cover(counts: Counter[str], verdict: Verdict) -> None:
+    is_valid, is_wrong = not verdict.is_quarantined, verdict.is_wrong
+    is_matched = verdict.is_matched and not is_wrong
     counts["expected"] += is_valid
     counts["matched"] += is_matched
     counts["missing"] += verdict.is_missing
@@ -187,15 +199,3 @@ def covered(tallies: Iterable[Tally], bins: Bins) -> list[dict[str, int]]:
         for tally in tallies
     ]
     return summed(rows, bins)
-
-
-def verdicts(
-    key: Key, chain: Sequence[Row], served: Sequence[Row], nodes: Sequence[ComparedNode]
-) -> Iterator[Verdict]:
-    """Judge a key for each node that it concerns: all where the chain holds it."""
-    own: dict[int, list[Row]] = {}
-    for row in served:
-        own.setdefault(row["node_id"], []).append(row)
-    for node in nodes:
-        if chain or node.node_id in own:
-            yield judge(key, chain, own.get(node.node_id, ()), node)

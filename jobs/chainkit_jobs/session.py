@@ -86,9 +86,11 @@ def spark_session(
         leftover = _local_cluster_folder(spark)
         try:
             with explain_workers():
-                if not is_local(_master_of(spark)):
+                if is_local(_master_of(spark)):
+                    with _workers_starting(spark):
+                        yield spark
+                else:
                     check_workers(spark)
-                with _workers_starting(spark):
                     yield spark
         finally:
             _stop(spark, leftover)

@@ -6,16 +6,15 @@ from typing import Any
 import pytest
 
 from chainkit_jobs.coverage import Bins
-from chainkit_jobs.evidence.rows import findings_of
+from chainkit_jobs.evidence.rows import key_findings, row_findings
 from chainkit_jobs.reconcile import (
     ComparedNode,
     Tally,
     Verdict,
+    begin,
     covered,
-    judge,
     node_counts,
     read_tally,
-    verdicts,
 )
 from chainkit_jobs.served import SERVED
 
@@ -41,8 +40,24 @@ def served(digest: bytes | None = RIGHT, row_index: int = 0, **other: Any) -> di
     return row | {"transaction_hash": HASH} | other
 
 
-def codes(verdict: Verdict) -> list[str]:
-    return [finding["code"] for finding in findings_of(verdict)]
+Row = dict[str, Any]
+
+
+def judge(chain: list[Row], rows: list[Row], node: ComparedNode = NODE) -> Verdict:
+    verdict = begin(KEY, chain, node)
+    for row in rows:
+        verdict.see(row)
+    return verdict
+
+
+def findings(chain: list[Row], rows: list[Row]) -> list[Row]:
+    verdict = judge(chain, rows)
+    found = [finding for row in rows for finding in row_findings(verdict, row)]
+    return [*key_findings(verdict), *found]
+
+
+def codes(chain: list[Row], rows: list[Row]) -> list[str]:
+    return [finding["code"] for finding in findings(chain, rows)]
 
 
 UNREADABLE = served(None, transaction_hash=None, unreadable="no envelope")
@@ -57,6 +72,11 @@ UNREADABLE = served(None, transaction_hash=None, unreadable="no envelope")
         ([held(block=21)], [], []),
         ([held(reason="not one")], [], []),
         ([held(reason="not one")], [served()], ["QUARANTINED_SERVED"]),
+        (
+            [held(reason="not one")],
+            [served(), served(WRONG, 1)],
+            ["ENVELOPE_DUPLICATED", "QUARANTINED_SERVED", "ENVELOPE_ALTERED"],
+        ),
         ([held()], [served(WRONG)], ["ENVELOPE_ALTERED"]),
         ([held(block=21)], [served(WRONG)], ["ENVELOPE_ALTERED"]),
         ([held()], [UNREADABLE], ["ENVELOPE_UNREADABLE"]),
@@ -75,7 +95,7 @@ UNREADABLE = served(None, transaction_hash=None, unreadable="no envelope")
 def test_judge__one_key__finds(
     chain: list[dict[str, Any]], rows: list[dict[str, Any]], expected: list[str]
 ) -> None:
-    assert codes(judge(KEY, chain, rows, NODE)) == expected
+    assert codes(chain, rows) == expected
 
 
 @pytest.mark.parametrize(
@@ -94,16 +114,18 @@ def test_judge__a_key_that_the_chain_lacks__is_invented_where_no_counter_gave_it
 ) -> None:
     node = ComparedNode(100, 10, 20, highest)
 
-    verdict = judge((key[0], Decimal(key[1])), [], [served()], node)
+    verdict = begin((key[0], Decimal(key[1])), [], node)
+    verdict.see(served())
 
     assert (verdict.is_invented, verdict.is_outside) == (is_invented, not is_invented)
-    assert codes(verdict) == ["ENVELOPE_INVENTED"] * is_invented
+    found = [finding["code"] for finding in row_findings(verdict, served())]
+    assert found == ["ENVELOPE_INVENTED"] * is_invented
 
 
 def test_findings_of__altered__say_whether_the_transaction_is_another() -> None:
     rows = [served(WRONG), served(WRONG, 1, transaction_hash=OTHER_HASH)]
 
-    found = list(findings_of(judge(KEY, [held()], rows, NODE)))
+    found = findings([held()], rows)
 
     details = [row["detail"] for row in found if row["code"] == "ENVELOPE_ALTERED"]
     assert details == [
@@ -111,16 +133,6 @@ def test_findings_of__altered__say_whether_the_transaction_is_another() -> None:
         "names another transaction",
     ]
     assert [row["row_index"] for row in found] == [None, 0, 1]
-
-
-def test_verdicts__nodes__are_judged_where_the_chain_holds_the_key_or_they_serve_it() -> None:
-    other = ComparedNode(200, 10, 20, 8)
-
-    both = verdicts(KEY, [held()], [served()], [NODE, other])
-    one = verdicts(KEY, [], [served()], [NODE, other])
-
-    assert [(each.node_id, each.is_missing) for each in both] == [(100, False), (200, True)]
-    assert [each.node_id for each in one] == [100]
 
 
 def test_tally__verdicts__are_counted_by_node_and_bin_and_survive_their_text() -> None:
@@ -133,7 +145,7 @@ def test_tally__verdicts__are_counted_by_node_and_bin_and_survive_their_text() -
         ([held(block=24)], []),
         ([], [served()]),
     ):
-        tally.add(judge(KEY, chain, rows, NODE), BINS)
+        tally.add(judge(chain, rows), BINS)
     silent = ComparedNode(200, 10, 20, 8)
 
     tallies = [read_tally(tally.text()), Tally()]

@@ -1,4 +1,4 @@
-"""From a verdict to findings, each of which names the served row that shows it."""
+"""From verdicts to findings, those about an envelope with the served row that shows it."""
 
 from __future__ import annotations
 
@@ -26,38 +26,41 @@ COLUMNS: Final = (
 """Columns of findings.FINDINGS that are found; the others follow from them."""
 
 
-def findings_of(verdict: Verdict) -> Iterator[dict[str, Any]]:
-    """Return what a verdict finds (COLUMNS); ``row_index`` stands for the envelope.
+def row_findings(verdict: Verdict, row: Row) -> Iterator[dict[str, Any]]:
+    """Return what one served row shows (COLUMNS); its ``row_index`` stands for the envelope.
 
-    It leads to the served row, and is None where there is no one envelope to show.
+    Each is judged by itself: of two envelopes under a key, one may be right.
     """
+    shown = {
+        "row_index": row["row_index"],
+        "served_digest": row["digest"],
+        "served_transaction_hash": row["transaction_hash"],
+        "signature_problem": row["signature_problem"],
+    }
+    for code, detail in _row_codes(verdict, row):
+        yield _finding(verdict, code, detail) | shown
+
+
+def key_findings(verdict: Verdict) -> Iterator[dict[str, Any]]:
+    """Return what concerns a key as a whole, where there is no one envelope to show."""
     if verdict.is_missing:
         yield _finding(verdict, Code.ENVELOPE_MISSING, None)
-    times = len(verdict.readable)
-    if times > 1:
-        yield _finding(verdict, Code.ENVELOPE_DUPLICATED, f"served {times} times")
-    # Of two envelopes under a key, one may be right.
-    for row in verdict.rows:
-        shown = {
-            "row_index": row["row_index"],
-            "served_digest": row["digest"],
-            "served_transaction_hash": row["transaction_hash"],
-            "signature_problem": row["signature_problem"],
-        }
-        for code, detail in _row_codes(verdict, row):
-            yield _finding(verdict, code, detail) | shown
+    if verdict.readable > 1:
+        yield _finding(verdict, Code.ENVELOPE_DUPLICATED, f"served {verdict.readable} times")
 
 
 def _row_codes(verdict: Verdict, row: Row) -> Iterator[tuple[Code, str | None]]:
+    chain = verdict.chain
     if row["unreadable"] is not None:
         yield Code.ENVELOPE_UNREADABLE, row["unreadable"]
-    elif verdict.is_invented:
-        yield Code.ENVELOPE_INVENTED, None
-    elif verdict.is_known and verdict.chain is not None:
-        if row["digest"] != verdict.chain["digest"]:
-            yield Code.ENVELOPE_ALTERED, _altered(row, verdict.chain)
-        elif verdict.is_quarantined_served:
-            yield Code.QUARANTINED_SERVED, verdict.chain["quarantine_reason"]
+    elif chain is None:
+        if verdict.is_impossible:
+            yield Code.ENVELOPE_INVENTED, None
+    elif verdict.is_known:
+        if row["digest"] != chain["digest"]:
+            yield Code.ENVELOPE_ALTERED, _altered(row, chain)
+        elif verdict.is_quarantined:
+            yield Code.QUARANTINED_SERVED, chain["quarantine_reason"]
     if row["signature_problem"] is not None:
         yield Code.SIGNATURE_INVALID, row["signature_problem"]
 

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -51,6 +51,8 @@ _COLUMNS: Final[Mapping[str, Sequence[str]]] = {
 _LOOK_SECONDS: Final = 0.25
 
 Work = Unit | Leftover
+
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
 class Results(Protocol):
@@ -288,10 +290,12 @@ class _Files:
         return reader.parquet(*map(str, self._paths))
 
     def table(self, kind: str) -> pa.Table:
+        batches = (batch for path in self._paths for batch in _batches(path))
+        if not self.are_few():
+            return pa.Table.from_batches((_of_kind(batch, kind) for batch in batches), RESULTS)
         if self._table is None:
-            tables = [_read(path) for path in self._paths]
-            self._table = pa.concat_tables([RESULTS.empty_table(), *tables])
-        return self._table.filter(pc.equal(self._table["kind"], kind))
+            self._table = pa.Table.from_batches(batches, RESULTS)
+        return _of_kind(self._table, kind)
 
     def are_few(self) -> bool:
         return sum(path.stat().st_size for path in self._paths) <= FEW_BYTES
@@ -318,7 +322,10 @@ def _write(task: tuple[Work, Path]) -> None:
     # A cluster may do it twice at once.
     partial_path = path.with_name(f".{path.name}.{uuid4().hex}.partial")
     try:
-        with pq.ParquetWriter(partial_path, RESULTS) as writer:
+        # A file is as large as its rows are in memory: an envelope's author knows what compresses.
+        with pq.ParquetWriter(
+            partial_path, RESULTS, compression="none", use_dictionary=["unit", "kind"]
+        ) as writer:
             for batch in _run(work):
                 writer.write_batch(batch)
         partial_path.replace(path)
@@ -332,13 +339,18 @@ def _run(work: Work) -> Iterator[pa.RecordBatch]:
 
 
 def _summary_of(path: Path) -> str:
-    [text] = _read(path, ["summary"]).column(0).drop_null().to_pylist()
+    with pq.ParquetFile(path) as file:
+        [text] = file.read(["summary"]).column(0).drop_null().to_pylist()
     return str(text)
 
 
-def _read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+def _batches(path: Path) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as file:
-        return file.read(columns)
+        yield from file.iter_batches()
+
+
+def _of_kind(rows: _Rows, kind: str) -> _Rows:
+    return rows.filter(pc.equal(rows.column("kind"), kind))
 
 
 def _in_order(texts: Iterable[str], work: Sequence[Work]) -> list[UnitSummary]:

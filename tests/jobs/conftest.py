@@ -1,4 +1,4 @@
-"""One Spark session for all jobs' tests; without Java they are skipped, and only then."""
+"""One Spark session for all jobs' tests, without Java skipped and only then; a faulty endpoint."""
 
 import logging
 from collections.abc import Iterator
@@ -8,6 +8,8 @@ from pyspark.sql import SparkSession
 
 from chainkit.errors import ConfigurationError
 from chainkit_jobs.session import require_java, spark_session
+from support.chain import LocalChain
+from support.fault_proxy import FaultProxy
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +32,9 @@ def spark() -> Iterator[SparkSession]:
         # A session silences this process; the tests of what is logged run in it, too.
         logging.getLogger().setLevel(level)
         yield session
+
+
+@pytest.fixture
+def proxy(local_chain: LocalChain) -> Iterator[FaultProxy]:
+    with FaultProxy(local_chain.url) as proxy:
+        yield proxy

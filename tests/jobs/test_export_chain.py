@@ -2,79 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
-from pyspark.sql import SparkSession
 
-from chainkit.cli.main import chainkit
-from chainkit.decode import decode_payload_event
-from chainkit.envelope import quarantine_reason, sign_originator_envelope
-from chainkit.envelope import unsigned_originator_envelope as unsigned
 from chainkit.errors import RetryableChainError
 from chainkit.execution import header_bytes, receipt_bytes, transaction_bytes, trie_root
-from chainkit.exports import files_of, read_manifest
-from chainkit.signatures import SigningKey, keccak256
+from chainkit.exports import read_manifest
+from chainkit.signatures import keccak256
 from chainkit_jobs.chain_export.export import export_chain, resolve_range
-from chainkit_jobs.sources import log_from_row
-from support.audit_exports import key_of, write_node
-from support.chain import Deployment, LocalChain, dev_address, redeployed
-from support.command_line import Outcome, run
+from support.chain import Deployment, LocalChain, redeployed
 from support.every_type import send_every_type
-from support.fault_proxy import Call, Fault, FaultProxy, Reply
-from support.faults import error
-from support.payloads import commit, identity_update
-
-GROUP, INBOX = b"\x0a" * 32, b"\x0b" * 32
-
-
-def publish(chain: LocalChain) -> None:
-    for size in (100, 900, 5000):
-        chain.publish_message(GROUP, commit(GROUP, size))
-    chain.publish_identity_update(INBOX, identity_update(INBOX))
-    chain.publish_message(GROUP, b"\xff not an envelope")
-    chain.mine(2)
-
-
-def arguments_of(chain: LocalChain, out: Path, *options: str, url: str | None = None) -> list[str]:
-    where = ["--rpc", url or chain.url, "--deployment", str(chain.record_path)]
-    return ["audit", "export-chain", *where, "--out", str(out), *options]
-
-
-def export(chain: LocalChain, out: Path, *options: str, url: str | None = None) -> Outcome:
-    return run(*arguments_of(chain, out, *options, url=url))
-
-
-def exported(chain: LocalChain, out: Path, *options: str, url: str | None = None) -> Any:
-    """Export, and return what --json told."""
-    outcome = export(chain, out, "--json", *options, url=url)
-    assert (outcome.code, outcome.err) == (0, "")
-    return outcome.content
-
-
-def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:
-    names = files_of(read_manifest(folder, "chain"), table)
-    return [row for name in names for row in pq.read_table(folder / name).to_pylist()]
-
-
-def contents_of(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
-# ------------------------------------------------------------------------- rows
+from support.exported_chain import (
+    GROUP,
+    WHOLE,
+    arguments_of,
+    contents_of,
+    export,
+    exported,
+    publish,
+    rows_of,
+)
+from support.fault_proxy import Fault, FaultProxy, Reply
+from support.payloads import commit
 
 
 @pytest.mark.parametrize("hardfork", ["prague", "osaka"])
@@ -150,9 +106,6 @@ def test_export_chain__bounds__hold_both_ends(local_chain: LocalChain, tmp_path:
     assert (manifest.sequence_before, manifest.sequence_after) == (3, 5)
 
 
-# ------------------------------------------------------------------ growing, resumed
-
-
 def test_export_chain__called_again__grows_and_then_says_that_nothing_is_new(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
@@ -168,15 +121,6 @@ def test_export_chain__called_again__grows_and_then_says_that_nothing_is_new(
     assert told["kept"]
     assert again.code == 0
     assert "nothing new; " in again.out
-
-
-@pytest.fixture
-def proxy(local_chain: LocalChain) -> Iterator[FaultProxy]:
-    with FaultProxy(local_chain.url) as proxy:
-        yield proxy
-
-
-WHOLE = frozenset({"eth_getBlockReceipts"})
 
 
 @pytest.mark.parametrize("requests", [1, 3, 6])
@@ -273,176 +217,3 @@ def test_export_chain__reorg_of_an_earlier_chunk__is_refused(
         export_chain(endpoint, record, first, end, out, parallel=1, progress=reorganise)
 
     assert not (tmp_path / "chain").exists()
-
-
-# ---------------------------------------------------------------- other endpoints
-
-
-def test_export_chain__endpoint_without_block_receipts__gives_the_same_bytes(
-    local_chain: LocalChain, proxy: FaultProxy, tmp_path: Path
-) -> None:
-    publish(local_chain)
-    words = "the method eth_getBlockReceipts does not exist/is not available"
-    proxy.arm(Fault("no block receipts", error(-32601, words), methods=WHOLE))
-
-    exported(local_chain, tmp_path / "one-by-one", url=proxy.url)
-
-    exported(local_chain, tmp_path / "clean")
-    assert contents_of(tmp_path / "one-by-one") == contents_of(tmp_path / "clean")
-    assert proxy.calls["eth_getTransactionReceipt"] > 5
-
-
-def test_export_chain__endpoint_asks_for_a_pause__waits_and_goes_on(
-    local_chain: LocalChain, proxy: FaultProxy, tmp_path: Path
-) -> None:
-    def limited(_: Any, reply: Reply) -> Reply:
-        return Reply(b"", status=429, headers=(("Retry-After", "0"),))
-
-    proxy.arm(Fault("rate limit", of_reply=limited, methods=WHOLE), times=2)
-
-    exported(local_chain, tmp_path / "chain", url=proxy.url)
-
-    assert proxy.delivered["rate limit"] == 2
-
-
-def test_export_chain__endpoint_takes_few_calls_at_once__asks_in_smaller_batches(
-    local_chain: LocalChain, proxy: FaultProxy, tmp_path: Path
-) -> None:
-    def refuse(request: Any, reply: Reply) -> Reply:
-        if not isinstance(request, list) or len(request) <= 3:
-            return reply
-        about = {"code": -32600, "message": "batch too large"}
-        return Reply(json.dumps({"jsonrpc": "2.0", "id": None, "error": about}).encode())
-
-    proxy.arm(Fault("batch limit", of_reply=refuse))
-
-    exported(local_chain, tmp_path / "small", url=proxy.url)
-
-    exported(local_chain, tmp_path / "clean")
-    assert contents_of(tmp_path / "small") == contents_of(tmp_path / "clean")
-    assert proxy.delivered["batch limit"] > 0
-
-
-def test_export_chain__endpoint_dies__ends_with_2_and_leaves_what_was_published(
-    local_chain: LocalChain, proxy: FaultProxy, tmp_path: Path
-) -> None:
-    publish(local_chain)
-    ranges = ("--range-blocks", "2", "--parallel", "1")
-    asked: list[Call] = []
-
-    def die(call: Call, answer: Any) -> Any:
-        asked.append(call)
-        return error(-32603, "gone")(call, answer) if len(asked) > 5 else answer
-
-    proxy.arm(Fault("death", die, methods=WHOLE))
-
-    outcome = export(local_chain, tmp_path / "chain", *ranges, url=proxy.url)
-    proxy.refuse_connections()
-    dead = export(local_chain, tmp_path / "chain", *ranges, url=proxy.url)
-
-    assert (outcome.code, dead.code) == (2, 2)
-    assert "gone" in outcome.err
-    assert "connection refused" in dead.err
-    reached = read_manifest(tmp_path / "chain", "chain").to_block
-    assert local_chain.record.first_block <= reached < local_chain.head().number
-    told = exported(local_chain, tmp_path / "chain")
-    assert told["kept"]
-
-
-# ----------------------------------------------------------------------- refused
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--to-block", "100000"), "--to-block: expected at most the head"),
-        (("--from-block", "5", "--to-block", "4"), "--from-block: expected at most the last block"),
-    ],
-)
-def test_export_chain__impossible_range__is_refused(
-    local_chain: LocalChain, tmp_path: Path, options: tuple[str, ...], message: str
-) -> None:
-    outcome = export(local_chain, tmp_path / "chain", *options)
-
-    assert outcome.code == 2
-    assert message in outcome.err
-
-
-def test_export_chain__folder_of_something_else__is_refused_and_unchanged(
-    local_chain: LocalChain, tmp_path: Path
-) -> None:
-    (tmp_path / "chain").mkdir()
-    (tmp_path / "chain" / "notes.txt").write_text("mine")
-
-    outcome = export(local_chain, tmp_path / "chain")
-
-    assert outcome.code == 2
-    assert "expected an export, or an empty folder, got notes.txt" in outcome.err
-    assert contents_of(tmp_path / "chain") == {"notes.txt": b"mine"}
-
-
-@pytest.mark.parametrize("parallel", ["0", "17"])
-def test_export_chain__impolite__is_refused(
-    local_chain: LocalChain, tmp_path: Path, parallel: str
-) -> None:
-    assert export(local_chain, tmp_path / "chain", "--parallel", parallel).code == 2
-
-
-# ---------------------------------------------------------------------- reconciled
-
-
-def envelopes_of(chain: Path, key: SigningKey) -> list[bytes]:
-    """What an honest node serves of a chain export."""
-    times = {row["number"]: row["timestamp"] for row in rows_of(chain, "blocks")}
-    manifest = json.loads((chain / "manifest.json").read_text())
-    contracts = {
-        bytes.fromhex(manifest["contracts"][name][2:])
-        for name in ("GroupMessages", "IdentityUpdates")
-    }
-    logs = [log_from_row(row) for row in rows_of(chain, "logs")]
-    posted = [
-        (decode_payload_event(log), log)
-        for log in logs
-        if log.address in contracts and len(log.data) > 3 * 32
-    ]
-    return [
-        sign_originator_envelope(
-            unsigned(event, times[log.block_number]), log.transaction_hash, key
-        )
-        for event, log in posted
-        if quarantine_reason(event) is None
-    ]
-
-
-@pytest.mark.usefixtures("spark")
-def test_reconcile__export_of_a_real_chain__honest_node_clean_and_other_found(
-    local_chain: LocalChain, tmp_path: Path, spark: SparkSession
-) -> None:
-    keys = [key_of(1), key_of(2)]
-    for number, key in enumerate(keys):
-        local_chain.add_node(dev_address(3 + number), key.public_key, f"https://n{number}.example")
-    publish(local_chain)
-    chain = tmp_path / "chain"
-    exported(local_chain, chain, "--range-blocks", "8")
-    manifest = json.loads((chain / "manifest.json").read_text())
-    shared = ("chain_id", "genesis_hash", "contracts", "from_block", "to_block", "to_block_hash")
-    about = {name: manifest[name] for name in shared}
-    honest, lacking = (envelopes_of(chain, key) for key in keys)
-    nodes = [
-        write_node(tmp_path / "honest", honest, keys[0], **about),
-        write_node(tmp_path / "lacking", lacking[:-1], keys[1], **about),
-    ]
-
-    result = CliRunner(mix_stderr=False).invoke(
-        chainkit,
-        ["audit", "reconcile", "--chain", str(chain), "--out", str(tmp_path / "audit"), "--json"]
-        + [part for node in nodes for part in ("--node", str(node))],
-    )
-
-    summary = json.loads(result.stdout)
-    assert len(honest) == 4
-    assert [(n["node_id"], n["expected"], n["findings"]) for n in summary["nodes"]] == [
-        (100, 4, {}),
-        (200, 4, {"ENVELOPE_MISSING": 1}),
-    ]
-    assert (summary["chain"]["payloads"], summary["chain"]["quarantined"]) == (5, 1)

@@ -34,7 +34,7 @@ _SETTINGS: Final = {
     # An envelope may hold a payload near the block's gas limit: few rows, so that a batch fits.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
     # Arrow's allocator: memory goes from batch to batch. Given back to the system and taken again,
-    # it is filled with zeros each time, a fifth of what reading costs.
+    # it is filled with zeros each time.
     "spark.executorEnv.MIMALLOC_PURGE_DELAY": "-1",
     "spark.executorEnv.MIMALLOC_ALLOW_LARGE_OS_PAGES": "1",
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from chainkit.cli.bar import progress_bar
 from chainkit.errors import MalformedLog, StoreError
@@ -34,6 +34,7 @@ from chainkit_jobs.evidence.chain_rows import (
 )
 from chainkit_jobs.expected import PayloadContracts, expected_envelopes
 from chainkit_jobs.findings import complete
+from chainkit_jobs.frames import session_in
 from chainkit_jobs.judging import compared_blocks, judge_nodes, misplaced_rows
 from chainkit_jobs.node_tables import NodeTables, node_table_findings
 from chainkit_jobs.nodes import registry_at
@@ -171,7 +172,7 @@ def read_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]])
 
 
 def run_audit(
-    spark: SparkSession,
+    context: SparkContext,
     inputs: Inputs,
     trusted_hash: bytes | None = None,
     options: Options = DEFAULT_OPTIONS,
@@ -183,7 +184,7 @@ def run_audit(
     where the chain export does not follow from the 32 bytes of ``trusted_hash``.
     """
     chain = inputs.chain
-    proof = None if trusted_hash is None else _proved(spark, chain, trusted_hash)
+    proof = None if trusted_hash is None else _proved(context, chain, trusted_hash)
     contracts = {name: chain.contract(name) for name in (REGISTRY, *PAYLOAD_CONTRACTS)}
     administration = read_administration(chain, contracts)
     late = _begins_late(chain.manifest)
@@ -195,15 +196,15 @@ def run_audit(
     comparability = compare_ranges(chain, nodes, hashes, problems)
     # What was not seen from the beginning would contradict all that follows.
     ruled = None if late else administration
-    with results_folder(spark, options.work) as work:
+    with results_folder(context, options.work) as work:
         wanted = replace(options, work=work)
-        audit = _compare(spark, chain, tuple(nodes), comparability, ruled, wanted)
-    costs = read_digest(spark, chain) if options.with_costs else None
+        audit = _compare(context, chain, tuple(nodes), comparability, ruled, wanted)
+    costs = read_digest(session_in(context), chain) if options.with_costs else None
     return replace(audit, proof=proof, costs=costs)
 
 
-def _proved(spark: SparkSession, chain: Export, trusted_hash: bytes) -> ChainProof:
-    proof = prove_chain(spark, chain, trusted_hash)
+def _proved(context: SparkContext, chain: Export, trusted_hash: bytes) -> ChainProof:
+    proof = prove_chain(session_in(context), chain, trusted_hash)
     if not proof.problems_total and proof.is_anchored:
         return proof
     subject = f"export {chain.directory}"
@@ -235,7 +236,7 @@ def _block_hashes(chain: Export, nodes: Sequence[NodeExport]) -> dict[int, bytes
 
 
 def _compare(
-    spark: SparkSession,
+    context: SparkContext,
     chain: Export,
     nodes: tuple[NodeExport, ...],
     comparability: Comparability,
@@ -252,13 +253,13 @@ def _compare(
         with_quarantined=options.with_tables,
     )
     with progress_bar("comparing", len(plan.units) + len(plan.leftovers)) as advance:
-        screening = Screening(spark, plan, options.work, advance)
+        screening = Screening(context, plan, options.work, advance)
     comparability = set_aside(comparability, screening.unreadable)
     _check_decoded(screening.found)
     payloads = _payloads(screening.found)
     _check_counters(chain, payloads)
     judged = judge_nodes(
-        spark,
+        context,
         chain,
         contracts,
         comparability.comparable,
@@ -268,7 +269,7 @@ def _compare(
     tables = NodeTables([], ("what nodes' exports say beside their envelopes: see --tables",))
     if options.with_tables:
         tables = node_table_findings(
-            spark,
+            session_in(context),
             chain,
             comparability.comparable,
             screening.found.frame(QUARANTINED),
@@ -277,7 +278,7 @@ def _compare(
             misplaced_rows(screening.found),
         )
     found = judged.findings + tables.findings
-    found += _about_chain(spark, chain, contracts, screening.found, payloads)
+    found += _about_chain(context, chain, contracts, screening.found, payloads)
     if administration:
         found += event_findings(administration)
         found += payload_findings(screening.found.rows(FORBIDDEN), administration)
@@ -304,7 +305,7 @@ def _screened(chain: Export, node: NodeExport) -> NodeInput:
 
 
 def _about_chain(
-    spark: SparkSession,
+    context: SparkContext,
     chain: Export,
     contracts: PayloadContracts,
     screening: Found,
@@ -312,6 +313,7 @@ def _about_chain(
 ) -> list[Row]:
     keys = None
     if not screening.is_consecutive:
+        spark = session_in(context)
         logs, blocks = read_logs(spark, chain), read_blocks(spark, chain)
         keys = chain_keys(expected_envelopes(logs, blocks, contracts))
     return chain_findings(keys, _bounds(chain.manifest, payloads))

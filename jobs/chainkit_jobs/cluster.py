@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from chainkit import __version__
 from chainkit.errors import ChainkitError, ConfigurationError, StoreError
@@ -68,12 +68,11 @@ def _check_standalone(master: str) -> None:
     raise ConfigurationError("--master", "a Spark master that answers", "; ".join(reasons))
 
 
-def check_workers(spark: SparkSession) -> None:
+def check_workers(context: SparkContext) -> None:
     """Raise ConfigurationError unless the workers import this version of chainkit.
 
     Another version may decide otherwise, and nobody would see it in the result.
     """
-    context = spark.sparkContext
     tasks = context.defaultParallelism
     versions = set(context.parallelize(range(tasks), tasks).mapPartitions(_version).collect())
     if versions != {__version__}:

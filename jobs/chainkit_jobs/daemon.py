@@ -5,11 +5,24 @@ A worker that imports screening for itself takes a second of its core first, eac
 
 from __future__ import annotations
 
-# Arrow asks for pandas when it is first given an array.
-import pandas  # type: ignore[import-untyped]  # noqa: F401
-from pyspark.daemon import manager
+import sys
+from pathlib import Path
 
-import chainkit_jobs.screening.unit  # noqa: F401
+# Spark puts its Python package first as an archive, from which each module is compiled anew. Where
+# the archive came with an installed package, that one is the same, and compiled.
+_INSTALLED = {Path(path).resolve() / "pyspark" / "python" / "lib" for path in sys.path}
+sys.path[:] = [
+    path
+    for path in sys.path
+    if Path(path).name != "pyspark.zip" or Path(path).resolve().parent not in _INSTALLED
+]
+
+# Arrow asks for pandas when it is first given an array.
+import pandas  # type: ignore[import-untyped]  # noqa: E402, F401
+import pyspark.worker  # noqa: E402, F401
+from pyspark.daemon import manager  # noqa: E402
+
+import chainkit_jobs.screening.job  # noqa: E402, F401
 
 if __name__ == "__main__":
     manager()

@@ -1,4 +1,4 @@
-"""What jobs do with frames: keep one between actions, bring few rows to the driver."""
+"""What jobs do with frames: ask for a session, keep a frame, bring few rows to the driver."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+
+def session_in(context: SparkContext) -> SparkSession:
+    """Return the session of a context, which it has from the first time that somebody asks.
+
+    Ask where tables are wanted, not before: Java takes two seconds to load SQL.
+    """
+    return SparkSession(context)
 
 
 @contextmanager

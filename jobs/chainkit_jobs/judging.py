@@ -14,7 +14,8 @@ from itertools import groupby, islice
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import SparkContext
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -24,7 +25,7 @@ from chainkit_jobs.coverage import Bins, screened_coverage, summed
 from chainkit_jobs.evidence.rows import COLUMNS, key_findings, row_findings
 from chainkit_jobs.expected import PayloadContracts, expected_envelopes
 from chainkit_jobs.findings import FINDINGS
-from chainkit_jobs.frames import kept, rows_of
+from chainkit_jobs.frames import kept, rows_of, session_in
 from chainkit_jobs.reconcile import (
     ComparedNode,
     Key,
@@ -93,7 +94,7 @@ class _Terms:
 
 
 def judge_nodes(
-    spark: SparkSession,
+    context: SparkContext,
     chain: Export,
     contracts: PayloadContracts,
     nodes: Sequence[NodeExport],
@@ -114,6 +115,7 @@ def judge_nodes(
     keys = own if with_signatures else {}
     found = screening.found
     if not found.is_consecutive:
+        spark = session_in(context)
         expected = expected_envelopes(read_logs(spark, chain), read_blocks(spark, chain), contracts)
         raw = read_raw_envelopes(spark, {node.node.node_id: node.export for node in nodes})
         return _judged_by_spark(expected, raw, served_envelopes(raw, keys), terms)

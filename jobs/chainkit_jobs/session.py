@@ -1,4 +1,4 @@
-"""The Spark session: local by default, the same jobs on a cluster."""
+"""Spark: local by default, the same jobs on a cluster."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from chainkit.cli.doctor import JAVA_HINT, MINIMUM_JAVA, java_version
 from chainkit.errors import ConfigurationError
 from chainkit_jobs.cluster import check_master, check_workers, explain_workers, is_local
+from chainkit_jobs.frames import session_in
 
 DEFAULT_MASTER: Final = "local[*]"
 
@@ -65,7 +66,16 @@ def require_java() -> None:
 def spark_session(
     master: str = DEFAULT_MASTER, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Give a session and stop it at the end; one that runs already is used and left running.
+    """Give a session as ``spark_context`` gives a context."""
+    with spark_context(master, settings) as context:
+        yield session_in(context)
+
+
+@contextmanager
+def spark_context(
+    master: str = DEFAULT_MASTER, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkContext]:
+    """Give a context and stop it at the end; one that runs already is used and left running.
 
     ``settings`` come on top of the audit's own. Under spark-submit the master is the one that it
     was given, and what it sets is kept. Raises ConfigurationError where Java is missing, where
@@ -74,7 +84,7 @@ def spark_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         with explain_workers():
-            yield active
+            yield active.sparkContext
         return
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not is_submitted:
@@ -82,24 +92,23 @@ def spark_session(
         require_java()
     with tempfile.TemporaryDirectory(prefix="chainkit-spark-") as scratch:
         start = _start_submitted if is_submitted else _start
-        spark = start(master, Path(scratch), settings or {})
-        leftover = _local_cluster_folder(spark)
+        context = start(master, Path(scratch), settings or {})
+        leftover = _local_cluster_folder(context)
         try:
             with explain_workers():
-                if is_local(_master_of(spark)):
-                    with _workers_starting(spark):
-                        yield spark
+                if is_local(_master_of(context)):
+                    with _workers_starting(context):
+                        yield context
                 else:
-                    check_workers(spark)
-                    yield spark
+                    check_workers(context)
+                    yield context
         finally:
-            _stop(spark, leftover)
+            _stop(context, leftover)
 
 
 @contextmanager
-def _workers_starting(spark: SparkSession) -> Iterator[None]:
+def _workers_starting(context: SparkContext) -> Iterator[None]:
     """Have Python workers start beside what the driver does before it needs them."""
-    context = spark.sparkContext
     tasks = context.parallelize(range(context.defaultParallelism), context.defaultParallelism)
     with ThreadPoolExecutor(1) as pool:
         pool.submit(tasks.foreach, _do_nothing)
@@ -110,7 +119,7 @@ def _do_nothing(_: int) -> None:
     """Be done."""
 
 
-def _start(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkSession:
+def _start(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkContext:
     _silence_py4j()
     log_settings = Path(__file__).parent / "templates" / "log4j2.properties"
     java_options = f"-Dlog4j2.configurationFile={log_settings.as_uri()}"
@@ -135,7 +144,7 @@ def _start(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkSess
     return _get_or_create(master, {"spark.app.name": "chainkit audit"} | all_settings)
 
 
-def _start_submitted(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkSession:
+def _start_submitted(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkContext:
     """Start in the Java process that spark-submit started, with all that it was told."""
     _silence_py4j()
     SparkContext._ensure_initialized()
@@ -148,10 +157,10 @@ def _start_submitted(master: str, scratch: Path, settings: Mapping[str, str]) ->
     # Lost workers and a cluster without a free one are told at this level.
     defaults = {**_settings(own, scratch), "spark.log.level": "WARN"}
     kept = {name: value for name, value in defaults.items() if not submitted.contains(name)}
-    spark = _get_or_create(own, kept | dict(settings))
+    context = _get_or_create(own, kept | dict(settings))
     # PySpark's own handler calls Java first, which the same Ctrl-C has just ended.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    return spark
+    return context
 
 
 def _settings(master: str, scratch: Path) -> dict[str, str]:
@@ -167,12 +176,10 @@ def _settings(master: str, scratch: Path) -> dict[str, str]:
     }
 
 
-def _get_or_create(master: str, settings: Mapping[str, str]) -> SparkSession:
-    builder = SparkSession.builder.master(master)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+def _get_or_create(master: str, settings: Mapping[str, str]) -> SparkContext:
+    wanted = SparkConf().setMaster(master).setAll(list(settings.items()))
     try:
-        return builder.getOrCreate()
+        return SparkContext.getOrCreate(wanted)
     except Exception as error:  # Java's, py4j's and Spark's own have no common type
         # What Java throws comes with its whole stack: its last cause says it best.
         causes = [line for line in str(error).splitlines() if "Exception: " in line or "[" in line]
@@ -186,21 +193,23 @@ def _silence_py4j() -> None:
         logger.setLevel(logging.CRITICAL)
 
 
-def _local_cluster_folder(spark: SparkSession) -> Path | None:
+def _local_cluster_folder(context: SparkContext) -> Path | None:
     """Return where the workers of a ``local-cluster`` work: Spark's own folder, never emptied."""
-    if not _master_of(spark).startswith("local-cluster"):
+    if not _master_of(context).startswith("local-cluster"):
         return None
-    return Path(_find_spark_home()) / "work" / spark.sparkContext.applicationId
+    return Path(_find_spark_home()) / "work" / context.applicationId
 
 
-def _master_of(spark: SparkSession) -> str:
-    return spark.sparkContext.master or ""
+def _master_of(context: SparkContext) -> str:
+    return context.master or ""
 
 
-def _stop(spark: SparkSession, leftover: Path | None) -> None:
+def _stop(context: SparkContext, leftover: Path | None) -> None:
     # Ctrl-C ends the Java process of spark-submit first: then nothing is left to stop.
     with suppress(Py4JError, OSError):
-        spark.stop()
+        # A session outlives its context in what it remembers for the next one.
+        session = SparkSession.getActiveSession()
+        (context if session is None else session).stop()
     if leftover is not None:
         shutil.rmtree(leftover, ignore_errors=True)
         with suppress(OSError):

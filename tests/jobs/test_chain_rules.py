@@ -45,7 +45,7 @@ def audited(
         (None, write_node(root / str(node), honest(posts, key_of(node)), key_of(node)))
         for node in (A, B)
     ]
-    return run_audit(spark, read_inputs(chain, nodes))
+    return run_audit(spark.sparkContext, read_inputs(chain, nodes))
 
 
 def found(audit: Audit) -> list[tuple[str, int | None, int, str]]:
@@ -148,7 +148,7 @@ def test_audit__export_that_begins_after_the_deployment__accuses_no_contract(
         for n in (A, B)
     ]
 
-    audit = run_audit(spark, read_inputs(chain, nodes))
+    audit = run_audit(spark.sparkContext, read_inputs(chain, nodes))
 
     assert found(audit) == []
     assert not audit.is_administration_compared

@@ -176,7 +176,7 @@ def audit(
     serves = {NODE_IDS[name]: serve for name, (serve, _) in CASES.items()}
     root = tmp_path_factory.mktemp("scene")
     chain, nodes = write_scene(root, serves, is_table_right=request.param)
-    return run_audit(spark, read_inputs(chain, nodes))
+    return run_audit(spark.sparkContext, read_inputs(chain, nodes))
 
 
 @pytest.mark.parametrize("case", CASES)

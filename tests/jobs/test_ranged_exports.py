@@ -62,7 +62,7 @@ def audit_of(spark: SparkSession, root: Path, altered: int) -> tuple[Audit, byte
         (None, in_ranges(write_node(root / "a", honest(posts, key_of(A)), key_of(A)), 2)),
         (None, in_ranges(write_node(root / "b", honest(forged, b), b), 3)),
     ]
-    return run_audit(spark, read_inputs(chain, nodes)), forged[altered - 1].envelope(b)
+    return run_audit(spark.sparkContext, read_inputs(chain, nodes)), forged[altered - 1].envelope(b)
 
 
 @pytest.mark.parametrize("altered", [1, 5])

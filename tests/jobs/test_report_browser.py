@@ -94,7 +94,7 @@ def report(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Rep
     )
     nodes.append(export(ON_A_FORK, honest, to_block_hash="0x" + hash_of(20, "other").hex()))
     inputs = read_inputs(root / "chain", nodes)
-    audit = run_audit(spark, inputs, chain.head_hash, Options(with_costs=True))
+    audit = run_audit(spark.sparkContext, inputs, chain.head_hash, Options(with_costs=True))
     write_outputs(root / "audit", audit)
     return Report(root / "audit", look_at(root / "audit" / "report.html"))
 

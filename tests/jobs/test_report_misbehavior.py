@@ -43,7 +43,7 @@ def faulty(posts: Sequence[Post], key: SigningKey) -> list[bytes]:
 def findings(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("audit")
     chain, nodes = write_scene(root, {HONEST: honest, FAULTY: faulty})
-    write_outputs(root / "out", run_audit(spark, read_inputs(chain, nodes)))
+    write_outputs(root / "out", run_audit(spark.sparkContext, read_inputs(chain, nodes)))
     return root / "out"
 
 

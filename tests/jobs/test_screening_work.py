@@ -63,7 +63,7 @@ class Runs:
     def audit(self, root: Path, last: int, work: Path | None) -> tuple[object, ...]:
         self.done.clear()
         inputs = read_inputs(*scene(root, last))
-        return told(run_audit(self._spark, inputs, options=Options(work=work)))
+        return told(run_audit(self._spark.sparkContext, inputs, options=Options(work=work)))
 
 
 @pytest.fixture

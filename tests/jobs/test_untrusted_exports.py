@@ -38,7 +38,7 @@ def audit_of(spark: SparkSession, root: Path, posts: list[Post], **about: Any) -
         (None, write_node(root / "a", honest(base_posts(), a), a)),
         (None, write_node(root / "b", [*honest(base_posts(), b), INVENTED.envelope(b)], b)),
     ]
-    return run_audit(spark, read_inputs(chain, nodes))
+    return run_audit(spark.sparkContext, read_inputs(chain, nodes))
 
 
 def found(audit: Audit) -> list[tuple[str, int | None, int, str | None]]:
@@ -223,7 +223,7 @@ def hostile(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Au
         nodes.append((None, node))
     registry = [registered(node_id, log_index=n) for n, node_id in enumerate(NODE_IDS.values())]
     chain = write_chain(root / "chain", base_posts(), registry)
-    return run_audit(spark, read_inputs(chain, nodes))
+    return run_audit(spark.sparkContext, read_inputs(chain, nodes))
 
 
 @pytest.mark.parametrize("case", SET_ASIDE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -133,7 +132,7 @@ def _reconcile(
     from chainkit_jobs.kept import KeptAudits, audit_name
     from chainkit_jobs.output_folder import check_free
     from chainkit_jobs.proof import check_trusted_hash
-    from chainkit_jobs.session import spark_session
+    from chainkit_jobs.session import spark_context
 
     check_free(out)
     inputs = open_inputs(chain_path, nodes)
@@ -149,10 +148,10 @@ def _reconcile(
     with ThreadPoolExecutor(1) as beside:
         with ExitStack() as session:
             # Java starts meanwhile, and takes a core for itself.
-            proved = session.enter_context(proving(inputs, max(1, (os.cpu_count() or 1) - 1)))
-            spark = session.enter_context(spark_session(master))
+            proved = session.enter_context(proving(inputs))
+            context = session.enter_context(spark_context(master))
             proved()
-            result = run_audit(spark, inputs, trusted_hash, wanted)
+            result = run_audit(context, inputs, trusted_hash, wanted)
             stopped = beside.submit(session.pop_all().close)
         # It draws, with what takes a second to import.
         from chainkit_jobs.outputs import write_outputs

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -25,6 +26,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from chainkit.exports import writing_to
 from chainkit_jobs.cluster import is_local
 from chainkit_jobs.expected import EXPECTED
+from chainkit_jobs.frames import session_in
 from chainkit_jobs.screening.plan import Plan
 from chainkit_jobs.screening.results import (
     CHAIN,
@@ -115,12 +117,12 @@ class Found:
 
 
 @contextmanager
-def results_folder(spark: SparkSession, work: Path | None) -> Iterator[Path | None]:
+def results_folder(context: SparkContext, work: Path | None) -> Iterator[Path | None]:
     """Give the folder that keeps results: ``work``, or one that goes when it is left.
 
     None where workers are elsewhere, and no folder is named that they reach.
     """
-    if work is not None or not is_local(spark.sparkContext.master or ""):
+    if work is not None or not is_local(context.master or ""):
         yield work
         return
     with TemporaryDirectory(prefix="chainkit-screening-") as scratch:
@@ -132,7 +134,7 @@ class Screening:
 
     def __init__(
         self,
-        spark: SparkSession,
+        context: SparkContext,
         plan: Plan,
         work: Path | None = None,
         report: Callable[[int], None] = lambda more: None,
@@ -143,7 +145,7 @@ class Screening:
         again. ``report`` is told how many more units are done.
         """
         self._plan = plan
-        self._runner = _Folder(spark, work) if work else _Memory(spark)
+        self._runner = _Folder(context, work) if work else _Memory(context)
         everything: list[Work] = [*plan.units, *plan.leftovers]
         summaries = self._runner.run(everything, report)
         self.unreadable: dict[int, str] = {}
@@ -188,8 +190,8 @@ def _no_report(more: int) -> None:
 class _Memory:
     """Keeps results with the workers of a cluster, which may share no folder to write to."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self, context: SparkContext) -> None:
+        self._spark = session_in(context)
         self._frames: dict[str, DataFrame] = {}
 
     def run(
@@ -229,8 +231,8 @@ class _Frames:
 class _Folder:
     """Keeps results in a folder, a file for each piece of work."""
 
-    def __init__(self, spark: SparkSession, directory: Path) -> None:
-        self._spark = spark
+    def __init__(self, context: SparkContext, directory: Path) -> None:
+        self._context = context
         self._directory = directory.resolve()
 
     def run(
@@ -245,12 +247,11 @@ class _Folder:
         return _in_order(texts, work)
 
     def results(self, work: Sequence[Work]) -> Results:
-        return _Files(self._spark, [self._path(each) for each in work])
+        return _Files(self._context, [self._path(each) for each in work])
 
     def _do(self, work: Sequence[Work], report: Callable[[int], None]) -> None:
         """Do each piece of work in a task, and report as their files come."""
-        context = self._spark.sparkContext
-        tasks = context.parallelize([(each, self._path(each)) for each in work], len(work))
+        tasks = self._context.parallelize([(each, self._path(each)) for each in work], len(work))
         left = work
         with ThreadPoolExecutor(1) as pool:
             job = pool.submit(tasks.foreach, _write)
@@ -260,7 +261,7 @@ class _Folder:
             except BaseException:
                 # The thread waits for Spark, and whoever leaves here waits for the thread.
                 with suppress(Py4JError, OSError):
-                    context.cancelAllJobs()
+                    self._context.cancelAllJobs()
                 raise
             job.result()
         report(len(left))
@@ -278,15 +279,16 @@ class _Folder:
 
 
 class _Files:
-    def __init__(self, spark: SparkSession, paths: Sequence[Path]) -> None:
-        self._spark = spark
+    def __init__(self, context: SparkContext, paths: Sequence[Path]) -> None:
+        self._context = context
         self._paths = paths
         self._table: pa.Table | None = None
 
     def frame(self) -> DataFrame:
+        spark = session_in(self._context)
         if not self._paths:
-            return self._spark.createDataFrame([], from_arrow_schema(RESULTS))
-        reader = self._spark.read.schema(from_arrow_schema(RESULTS))
+            return spark.createDataFrame([], from_arrow_schema(RESULTS))
+        reader = spark.read.schema(from_arrow_schema(RESULTS))
         return reader.parquet(*map(str, self._paths))
 
     def table(self, kind: str) -> pa.Table:

@@ -232,7 +232,7 @@ def _chain_batches(unit: Unit, times: BlockTimes) -> Iterator[ChainRows]:
         for group in unit.logs:
             size = batch_rows(group.rows, group.bytes)
             for batch in files.open(group.path).iter_batches(
-                size, row_groups=[group.group], columns=list(LOG_COLUMNS)
+                size, row_groups=[group.group], columns=list(LOG_COLUMNS), use_threads=False
             ):
                 rows = chain_rows(batch, times, unit.contracts)
                 if len(rows):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from chainkit import tables
 from chainkit.execution import bloom_of_logs
+from chainkit.exports import parquet
 from chainkit_jobs.adapters import write
 from chainkit_jobs.adapters.adapter import SourceFile
 from chainkit_jobs.adapters.checks import Bounds
@@ -207,7 +208,8 @@ def test_write__batches_cut_anywhere__give_the_same_files(
     whole, cut = (tmp_path_factory.mktemp(name) for name in ("whole", "cut"))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(write, "_GROUP_ROWS", 4)
+        patch.setattr(parquet, "_GROUP_ROWS", 4)
+        patch.setattr(parquet, "_PIECE_ROWS", 2)
         results = [
             {
                 row["range_index"]: (row["rows"], (folder / row["staged"]).read_bytes())

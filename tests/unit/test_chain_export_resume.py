@@ -5,7 +5,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -83,18 +82,6 @@ def test_export_chain__requests_are_refused_down_to_one_call__gives_the_same_byt
     export(OneAtATime(posts=POSTS, head=HEAD), tmp_path / "other")
 
     assert contents_of(tmp_path / "other") == contents_of(tmp_path / "clean")
-
-
-def test_export_chain__row_groups__end_with_the_chunk_that_fills_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("chainkit_jobs.chain_export.range_files._GROUP_ROWS", 3)
-
-    export(chain_of(), tmp_path, range_blocks=50, parallel=3)
-
-    [blocks] = files_of(read_manifest(tmp_path, "chain"), "blocks")
-    groups = pq.ParquetFile(tmp_path / blocks).metadata
-    assert [groups.row_group(n).num_rows for n in range(groups.num_row_groups)] == [4, 4, 4, 4, 3]
 
 
 # ------------------------------------------------------------- killed and resumed

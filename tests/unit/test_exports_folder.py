@@ -114,7 +114,7 @@ def test_export__disk_is_full__says_so_and_leaves_the_last_export(
     chain.mine([Post("e")])
     node.catch_up()
 
-    def full_disk(*_: Any) -> None:
+    def full_disk(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full_disk)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from benchmarks.audit.exports.administration import CONTRACTS
 from benchmarks.audit.exports.batch import Batch, heads, make_batch
@@ -26,7 +25,7 @@ from benchmarks.audit.exports.node_tables import (
 from benchmarks.audit.exports.shape import FIRST_BLOCK, Blocks, Shape, hash_of, key_of
 from chainkit import tables
 from chainkit.errors import StoreError
-from chainkit.exports import MANIFEST_NAME, Manifest, describe_file, manifest_text, parquet_writer
+from chainkit.exports import MANIFEST_NAME, Manifest, TableWriter, describe_file, manifest_text
 from chainkit.signatures import keccak256
 
 CHAIN: Final = "chain"
@@ -34,7 +33,8 @@ EXPECTED_FOLDER: Final = "expected"
 """What the chain demands, for engines that cannot build an envelope; it is no export."""
 
 _CHAIN_ID: Final = 31337
-_GROUP_ROWS: Final = 10_000
+_FEW_ROWS: Final = 10_000
+"""Written before a process for them has started."""
 
 Tables = Mapping[tuple[str, str], pa.Table]
 """By folder and name of the table."""
@@ -110,7 +110,7 @@ def generate(
 
 def _written(jobs: list[_Job]) -> Iterator[tuple[_Job, _Files]]:
     workers = min(len(os.sched_getaffinity(0)), len(jobs))
-    if workers < 2 or jobs[0].shape.rows < _GROUP_ROWS:
+    if workers < 2 or jobs[0].shape.rows < _FEW_ROWS:
         yield from ((job, _write_range(job)) for job in jobs)
         return
     # Not forked: threads of Arrow, or of whoever calls, would be cut in the middle.
@@ -122,20 +122,17 @@ def _written(jobs: list[_Job]) -> Iterator[tuple[_Job, _Files]]:
 
 
 def _write_range(job: _Job) -> _Files:
-    writers: dict[tuple[str, str], pq.ParquetWriter] = {}
-    rows: dict[tuple[str, str], int] = {}
+    writers: dict[tuple[str, str], TableWriter] = {}
     with ExitStack() as stack:
         for place, schema in _schemas(job).items():
-            rows[place] = 0
-            writers[place] = stack.enter_context(parquet_writer(_path(job, place), schema))
+            writers[place] = stack.enter_context(TableWriter(_path(job, place), schema))
         for blocks in job.shape.batches(job.blocks):
             for place, table in _tables(job, blocks).items():
-                writers[place].write_table(table, row_group_size=_GROUP_ROWS)
-                rows[place] += table.num_rows
+                writers[place].append(table)
     files: _Files = {}
-    for (folder, name), count in rows.items():
+    for (folder, name), writer in writers.items():
         path = _path(job, (folder, name))
-        about = describe_file(path, count)
+        about = describe_file(path, writer.rows)
         about |= {"from_block": job.blocks.first, "to_block": job.blocks.last, "finished": True}
         files.setdefault(folder, {})[f"{name}/{path.name}"] = about
     return files

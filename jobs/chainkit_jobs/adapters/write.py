@@ -15,14 +15,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from chainkit.exports import ExportFolder, flush, parquet_writer
+from chainkit.exports import ExportFolder, TableWriter, flush
 from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.adapter import KEYS, SourceTables
 from chainkit_jobs.adapters.checks import Bounds
 from chainkit_jobs.chain_export.range_files import BlockRange, ranges_of
-
-_GROUP_ROWS: Final = 1000
-"""Rows in a Parquet row group: the same for all, so that files are identical."""
 
 _RANGE: Final = "range_index"
 _WRITTEN: Final = "range_index long, staged string, rows long"
@@ -128,16 +125,8 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:
 
 
 def _write_file(path: Path, schema: pa.Schema, tables: Iterator[pa.Table]) -> int:
-    rows, waiting = 0, schema.empty_table()
-    with parquet_writer(path, schema) as writer:
+    with TableWriter(path, schema) as writer:
         for table in tables:
-            waiting = pa.concat_tables([waiting, table.cast(schema)])
-            while waiting.num_rows >= _GROUP_ROWS:
-                writer.write_table(waiting.slice(0, _GROUP_ROWS).combine_chunks())
-                waiting = waiting.slice(_GROUP_ROWS)
-                rows += _GROUP_ROWS
-        if waiting.num_rows:
-            writer.write_table(waiting.combine_chunks())
-            rows += waiting.num_rows
+            writer.append(table.cast(schema))
     flush(path)
-    return rows
+    return writer.rows

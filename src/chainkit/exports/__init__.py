@@ -23,13 +23,14 @@ from chainkit.exports.manifest import (
     manifest_text,
     table_of,
 )
-from chainkit.exports.parquet import parquet_writer
+from chainkit.exports.parquet import TableWriter
 
 __all__ = [
     "FILE_NAME",
     "MANIFEST_NAME",
     "ExportFolder",
     "Manifest",
+    "TableWriter",
     "check_digest",
     "check_files",
     "describe_file",
@@ -37,7 +38,6 @@ __all__ = [
     "flush",
     "load_manifest",
     "manifest_text",
-    "parquet_writer",
     "read_manifest",
     "table_of",
     "writing_to",

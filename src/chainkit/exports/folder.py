@@ -29,7 +29,7 @@ from chainkit.exports.manifest import (
     manifest_text,
     table_of,
 )
-from chainkit.exports.parquet import parquet_writer
+from chainkit.exports.parquet import TableWriter
 
 _STAGING: Final = ".partial"
 _DIGEST_DIGITS: Final = 16
@@ -106,8 +106,8 @@ class ExportFolder:
     ) -> tuple[str, dict[str, Any]]:
         """Write a table, or a range of one, to a file; return its name and what it holds.
 
-        ``name`` has no suffix; rows have the columns of ``schema``, and each chunk becomes a row
-        group. Raises StoreError for a row that the schema does not hold, or a full disk.
+        ``name`` has no suffix; rows have the columns of ``schema``, and come some at a time.
+        Raises StoreError for a row that the schema does not hold, or a full disk.
         """
         staged = self._staging / f"{len(self._staged)}.parquet"
         with writing_to(self._directory):
@@ -195,14 +195,12 @@ class ExportFolder:
 
 
 def _write_parquet(path: Path, schema: pa.Schema, chunks: Iterable[Sequence[Sequence[Any]]]) -> int:
-    rows = 0
-    with parquet_writer(path, schema) as writer:
+    with TableWriter(path, schema) as writer:
         for chunk in chunks:
             columns = [
                 pa.array(values, field.type)
                 for values, field in zip(zip(*chunk, strict=True), schema, strict=True)
             ]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-            rows += len(chunk)
+            writer.append(pa.Table.from_arrays(columns, schema=schema))
     flush(path)
-    return rows
+    return writer.rows

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 _HARDLY_REPEATED: Final = frozenset(
@@ -27,8 +30,88 @@ _HARDLY_REPEATED: Final = frozenset(
 each value is then found by way of it."""
 
 
-def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Open a file for the tables of an export. Raises OSError where that is impossible.
+_GROUP_ROWS: Final = 10_000
+_GROUP_BYTES: Final = 16 * 2**20
+_PIECE_ROWS: Final = 1_000
+"""A row group ends with the piece that fills it. Audits read group by group, and what each one
+costs of itself weighs as much as a thousand rows."""
+
+
+class TableWriter:
+    """Writes a file of an export: the same rows give the same bytes, however they come."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        """Open the file. Raises OSError where that is impossible."""
+        self.rows = 0
+        """Of all tables that were appended."""
+        self._file = _parquet_file(path, schema)
+        self._rest = schema.empty_table()
+        """Less than a piece."""
+        self._group: list[pa.Table] = []
+        self._group_rows = self._group_bytes = 0
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file, or what is there of it."""
+        if error is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def append(self, table: pa.Table) -> None:
+        """Add rows. Raises OSError or ArrowException where they cannot be written."""
+        self.rows += table.num_rows
+        waiting = pa.concat_tables([self._rest, table])
+        while waiting.num_rows >= _PIECE_ROWS:
+            self._add(waiting.slice(0, _PIECE_ROWS))
+            waiting = waiting.slice(_PIECE_ROWS)
+        self._rest = waiting
+
+    def close(self) -> None:
+        """Write what waits, and close the file. Raises OSError or ArrowException."""
+        if self._rest.num_rows:
+            self._add(self._rest)
+        if self._group:
+            self._write_group()
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Close the file without what waits; it is of no use."""
+        # Closing writes, too: on a full disk that fails once more.
+        with suppress(OSError, pa.ArrowException):
+            self._file.close()
+
+    def _add(self, piece: pa.Table) -> None:
+        self._group.append(piece)
+        self._group_rows += piece.num_rows
+        self._group_bytes += _bytes(piece)
+        if self._group_rows >= _GROUP_ROWS or self._group_bytes >= _GROUP_BYTES:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        # Cut as they came, they would be written otherwise.
+        group = pa.concat_tables(self._group).combine_chunks()
+        self._file.write_table(group, row_group_size=self._group_rows)
+        self._group.clear()
+        self._group_rows = self._group_bytes = 0
+
+
+def _bytes(table: pa.Table) -> int:
+    """Return the bytes of what may be large. Arrow's own count depends on where a slice begins."""
+    large = [column for column in table.columns if pa.types.is_binary(column.type)]
+    return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in large)
+
+
+def _parquet_file(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Open a Parquet file.
 
     Most of its bytes are ciphertext, hashes and signatures, which no codec makes smaller: Zstandard
     in haste finds the zeros between them, and is read in half the time of Parquet's usual Snappy.
@@ -38,7 +121,13 @@ def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     ]
     # Of LZ4, faster still, parquet-java 1.17.0 cannot read larger pages (its issue 3478).
     return pq.ParquetWriter(
-        path, schema, compression="zstd", compression_level=-5, use_dictionary=repeated
+        path,
+        schema,
+        compression="zstd",
+        compression_level=-5,
+        use_dictionary=repeated,
+        # A column of a row group is one page: cut into many, it takes a tenth longer to read.
+        data_page_size=_GROUP_BYTES,
     )
 
 

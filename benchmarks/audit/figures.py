@@ -55,6 +55,12 @@ def row_figures(measured: Measured, rows: int | None = None) -> dict[str, Any]:
     }
 
 
+def median_row(rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the round that took the median time, and the seconds of all of them."""
+    ordered = sorted(rounds, key=lambda row: row["seconds"])
+    return dict(ordered[len(ordered) // 2]) | {"rounds_s": [row["seconds"] for row in rounds]}
+
+
 def accuracy_figures(expected: Counter[Finding], found: Counter[Finding]) -> dict[str, Any]:
     """Return what share of the injected was found, and what was found besides."""
     missed, invented = expected - found, found - expected

@@ -25,6 +25,8 @@ class Sizes:
     proved_transactions: int
     """Of the chain export that is proved from its last block's hash."""
     rows_per_block: int = 100
+    rounds: int = 3
+    """Of reconciling without signatures, which takes seconds: a machine has its moods."""
     is_linearity_measured: bool = False
     nodes: int = 3
 
@@ -57,6 +59,7 @@ class Sizes:
             "rows": self.rows,
             "nodes": self.nodes,
             "rows_per_block": self.rows_per_block,
+            "rounds": self.rounds,
             "payload_bytes": PAYLOAD_BYTES,
             "faults": self.faults,
             "proved_transactions": self.proved_transactions,
@@ -64,4 +67,4 @@ class Sizes:
 
 
 USUAL: Final = Sizes(rows=5_000_000, faults=6_000, proved_transactions=20_000)
-QUICK: Final = Sizes(rows=3_000, faults=190, proved_transactions=200, rows_per_block=20)
+QUICK: Final = Sizes(rows=3_000, faults=190, proved_transactions=200, rows_per_block=20, rounds=1)

@@ -16,6 +16,7 @@ from benchmarks.audit.figures import (
     accuracy_figures,
     audit_figures,
     linear_figures,
+    median_row,
     row_figures,
 )
 from benchmarks.audit.page import section
@@ -74,6 +75,15 @@ def test_summarize__another_way__by_its_own_clock() -> None:
     found = row_figures(measured(4.0, rows=1000, seconds=2.0, counts={"matched": 7}))
 
     assert (found["rows_per_s"], found["counts"]) == (500, {"matched": 7})
+
+
+def test_summarize__rounds__the_median_counts_and_all_are_told() -> None:
+    rounds = [row_figures(measured(seconds), 60) for seconds in (3.0, 1.0, 2.0)]
+
+    found = median_row(rounds)
+
+    assert (found["seconds"], found["rows_per_s"]) == (2.0, 30)
+    assert found["rounds_s"] == [3.0, 1.0, 2.0]
 
 
 def test_compare_findings__one_missed_and_one_twice__both_are_told() -> None:

@@ -117,8 +117,13 @@ def _written(jobs: list[_Job]) -> Iterator[tuple[_Job, _Files]]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         waiting = {pool.submit(_write_range, job): job for job in jobs}
-        for future in as_completed(waiting):
-            yield waiting[future], future.result()
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BaseException:
+            # Whoever interrupts does not wait for what has not begun.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _write_range(job: _Job) -> _Files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -63,7 +64,10 @@ def _generated(
 ) -> Iterator[Exports]:
     step(f"making exports of {shape.rows:,} payloads and {shape.nodes} nodes")
     directory = folder / "exports"
-    yield generate(directory, shape, edit)
+    exports = generate(directory, shape, edit)
+    # What is not on the disk yet is written beside whatever is measured.
+    os.sync()
+    yield exports
     # Those to come may need the room.
     shutil.rmtree(directory)
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -146,14 +147,15 @@ def _reconcile(
             proved()
         return kept.restore(name, out)
     with ThreadPoolExecutor(1) as beside:
+        # It draws, with what takes a second to import: nobody waits for it until the end.
+        beside.submit(import_module, "chainkit_jobs.outputs")
         with ExitStack() as session:
-            # Java starts meanwhile, and takes a core for itself.
+            # Spark starts meanwhile.
             proved = session.enter_context(proving(inputs))
             context = session.enter_context(spark_context(master))
             proved()
             result = run_audit(context, inputs, trusted_hash, wanted)
             stopped = beside.submit(session.pop_all().close)
-        # It draws, with what takes a second to import.
         from chainkit_jobs.outputs import write_outputs
 
         summary = write_outputs(out, result)

@@ -32,9 +32,10 @@ each value is then found by way of it."""
 
 _GROUP_ROWS: Final = 10_000
 _GROUP_BYTES: Final = 16 * 2**20
-_PIECE_ROWS: Final = 1_000
+_PIECE_ROWS: Final = 100
 """A row group ends with the piece that fills it. Audits read group by group, and what each one
-costs of itself weighs as much as a thousand rows."""
+costs of itself weighs as much as a thousand rows. A piece is held whole, and a payload may be as
+large as a block allows."""
 
 
 class TableWriter:

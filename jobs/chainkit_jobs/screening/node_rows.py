@@ -184,7 +184,11 @@ def read_group(files: LastOpened, group: RowGroup) -> Iterator[Rows]:
     """
     first = group.first_row
     batches = files.open(group.path).iter_batches(
-        group.batch_rows, row_groups=[group.group], columns=RAW_ENVELOPES.names
+        group.batch_rows,
+        row_groups=[group.group],
+        columns=RAW_ENVELOPES.names,
+        # Another thread would fill another core's cache with what is compared here.
+        use_threads=False,
     )
     for batch in batches:
         indexes = np.arange(first, first + len(batch), dtype=np.int64)

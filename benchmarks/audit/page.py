@@ -56,8 +56,8 @@ def _rows(figures: Figures) -> str:
 {rows}
 
 Each in a process of its own, once; of reconciling without signatures, the median of
-{figures["sizes"]["rounds"]}. The exports were just written, and all programs ran before: nothing
-waits for a disk. *CPU s* and *peak MiB* are those of the process and of all that it starts.
+{figures["sizes"]["rounds"]}. The exports were just written, and all programs ran before: the first
+rows wait for no disk. *CPU s* and *peak MiB* are those of the process and of all that it starts.
 
 - *{TITLES["scan"]}*: blocks, logs, sequences and envelopes, by pyarrow; nothing is looked at.
 - *the joins alone*: each node joined with the chain over the sequence that the node's table claims,

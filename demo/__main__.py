@@ -12,8 +12,8 @@ from typing import Final, NoReturn
 
 import click
 
-from chainkit.cli.doctor import JAVA_HINT, MINIMUM_JAVA, java_version
 from chainkit.errors import ChainkitError
+from chainkit.terminal.java import JAVA_HINT, MINIMUM_JAVA, java_version
 from demo.story import tell
 from demo.summary import Summary
 from localnet.deployment import PROJECT

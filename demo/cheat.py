@@ -11,8 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from chainkit.envelope import parse_originator_envelope, sign_originator_envelope
-from chainkit.proto import envelopes_pb2
+from chainkit.protocol.envelope import parse_originator_envelope, sign_originator_envelope
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey, keccak256
 
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 
 from chainkit.chain import Endpoint
-from chainkit.cli.key import load_signing_key
-from chainkit.envelope import parse_originator_envelope
 from chainkit.errors import ChainkitError
 from chainkit.exports import files_of, read_manifest
+from chainkit.protocol.envelope import parse_originator_envelope
+from chainkit.terminal.keystore import load_signing_key
 from demo.cheat import Injected, tamper
 from demo.commands import Settings, run, run_json
 from demo.council import Council, desired_nodes

@@ -14,10 +14,11 @@ from typing import Any, Final
 from eth_abi.abi import encode
 from eth_utils.address import to_checksum_address
 
-from chainkit.interface import shipped_interface
-from chainkit.safe import KnownContract, known_contracts
+from chainkit.chain.transactions import fetch_receipt
+from chainkit.contracts.interface import shipped_interface
+from chainkit.council.safe import KnownContract, known_contracts
 from chainkit.signatures import keccak256
-from chainkit.transactions import Receipt, fetch_receipt
+from chainkit.types import Receipt
 from localnet.accounts import development_account
 from localnet.anvil import Anvil
 from localnet.deployment import PROJECT

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from chainkit.proto import envelopes_pb2, identity_associations_pb2, mls_api_pb2
+from chainkit.protocol.proto import envelopes_pb2, identity_associations_pb2, mls_api_pb2
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, HASH_LENGTH, TopicKind
 
 COMMIT_BYTES = (300, 8_000)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from chainkit.deployment import DeploymentRecord, parse_deployment_record
+from chainkit.contracts.deployment import DeploymentRecord, parse_deployment_record
 from chainkit.errors import ChainkitError, ConfigurationError
 from scripts._connection import first_line
 

@@ -13,8 +13,8 @@ from eth_utils.address import to_checksum_address
 from web3.types import Nonce
 from web3.utils import get_create_address
 
-from chainkit.interface import shipped_interface
-from chainkit.parameters import Parameters
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.parameters import Parameters
 
 _SEQUENCE, _REGISTRY = 0, 5
 _IMPLEMENTATIONS = {"GroupMessages": 1, "IdentityUpdates": 2}

@@ -20,25 +20,25 @@ from ape.cli import account_option
 from ape.contracts import ContractContainer
 from eth_utils.address import to_checksum_address
 
-from chainkit.artifacts import CONTRACTS, creation_code
 from chainkit.chain import Endpoint
-from chainkit.cli.options import hex0x
-from chainkit.deployment import (
-    RECORD_FORMAT,
-    DeploymentRecord,
-    RecordedParameters,
-    read_deployment_record,
-)
-from chainkit.errors import ConfigurationError, InconsistentAnswer, WrongChain
-from chainkit.parameters import Parameters, read_parameters
-from chainkit.signatures import keccak256
-from chainkit.transactions import (
+from chainkit.chain.transactions import (
     SignedTransaction,
     send_transaction,
     transaction_count,
     wait_for_receipt,
 )
-from chainkit.verification import compare_accounts, compare_deployment, require_all
+from chainkit.contracts.artifacts import CONTRACTS, creation_code
+from chainkit.contracts.deployment import (
+    RECORD_FORMAT,
+    DeploymentRecord,
+    RecordedParameters,
+    read_deployment_record,
+)
+from chainkit.contracts.parameters import Parameters, read_parameters
+from chainkit.contracts.verification import compare_accounts, compare_deployment, require_all
+from chainkit.errors import ConfigurationError, InconsistentAnswer, WrongChain
+from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import hex0x
 from scripts._connection import connected, network_option
 from scripts._contracts import compile_contracts
 from scripts._record import EARLIER, Draft, Entry, NonceSpent, drafted

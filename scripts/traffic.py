@@ -16,10 +16,11 @@ import click
 from ape import accounts
 from eth_utils.address import to_checksum_address
 
-from chainkit.chain import Endpoint, check_deployment
-from chainkit.counter import read_own_counter
-from chainkit.deployment import DeploymentRecord, read_deployment_record
-from chainkit.interface import shipped_interface
+from chainkit.chain import Endpoint
+from chainkit.contracts.counter import read_own_counter
+from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.right_chain import check_deployment
 from chainkit.types import TopicKind
 from scripts._connection import connected, network_option
 from scripts._payloads import Payload, payloads

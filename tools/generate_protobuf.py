@@ -1,4 +1,4 @@
-"""Generates src/chainkit/proto/*_pb2.py and *_pb2.pyi from the .proto files beside them.
+"""Generates src/chainkit/protocol/proto/*_pb2.py and *_pb2.pyi from the .proto files beside them.
 
 Run ``python tools/generate_protobuf.py`` after a change to a .proto file and commit the result;
 ``--check`` changes nothing, names every file that is out of date and exits with 1.
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 IMPORT_ROOT = Path(__file__).resolve().parent.parent / "src"
-PACKAGE = Path("chainkit/proto")
+PACKAGE = Path("chainkit/protocol/proto")
 GENERATED_PATTERNS = ("*_pb2.py", "*_pb2.pyi")
 
 

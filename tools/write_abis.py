@@ -1,7 +1,7 @@
 """Writes the contracts' ABIs and artifacts into the Python package, or checks that they are there.
 
 Run `python tools/write_abis.py` after a contract or a compiler setting changed; `--check` writes
-nothing and exits 1 if a file in `src/chainkit/abi/` or `src/chainkit/artifact/` is not what the
+nothing and exits 1 if a file in `abi/` or `artifact/` of `src/chainkit/contracts/` is not what the
 contracts compile to. `--release 1.2.0` also notes the upgradeable contracts as that release, so
 that `chainkit contracts upgrade` will know them on a chain.
 
@@ -23,12 +23,12 @@ import solcx
 from ape import Project, compilers
 from ethpm_types import ContractType
 
-from chainkit.artifacts import CONTRACTS, RELEASES_FILE, interface_lines
-from chainkit.parameters import SEQUENCED_LOGS
+from chainkit.contracts.artifacts import CONTRACTS, RELEASES_FILE, interface_lines
+from chainkit.contracts.parameters import SEQUENCED_LOGS
 from chainkit.signatures import keccak256
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "src" / "chainkit"
+PACKAGE = ROOT / "src" / "chainkit" / "contracts"
 ABI_NAMES = ("GroupMessages", "IdentityUpdates", "NodeRegistry", "OriginatorSequence")
 
 Json = dict[str, Any]
@@ -76,7 +76,7 @@ class Compilation:
         return found
 
     def artifact(self, name: str) -> Json:
-        """Return what `chainkit.artifacts` reads of a contract."""
+        """Return what `chainkit.contracts.artifacts` reads of a contract."""
         code = self.contracts[name]["evm"]
         references = code["deployedBytecode"]["immutableReferences"]
         content = {
@@ -91,7 +91,7 @@ class Compilation:
         return content | ({"storage": self.storage(name)} if name in SEQUENCED_LOGS else {})
 
     def release(self, name: str, version: str) -> Json:
-        """Return what `chainkit.artifacts` reads of an upgradeable contract's release."""
+        """Return what `chainkit.contracts.artifacts` reads of an upgradeable contract's release."""
         content = self.artifact(name)
         code = bytes.fromhex(content["runtime_code"][2:])
         return {
@@ -201,7 +201,7 @@ def _within(layout: Json) -> Json:
 
 
 def _layout(raw: Json) -> Json:
-    """Return what `chainkit.storage_layout` reads of a layout, the same for the same contract.
+    """Return what `contracts.storage_layout` reads of a layout, the same for the same contract.
 
     The compiler numbers structs, contracts and enums anew with each other file that it is given.
     """

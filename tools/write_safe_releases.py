@@ -115,8 +115,8 @@ def interface(name: str) -> list[Json]:
 
 def generated_files() -> dict[str, str]:
     """Return the text of every file, by its path below the package's folder."""
-    content = {"safe/releases.json": releases()} | {
-        f"abi/{name}.json": interface(name) for name in INTERFACES
+    content = {"council/safe/releases.json": releases()} | {
+        f"contracts/abi/{name}.json": interface(name) for name in INTERFACES
     }
     return {
         path: json.dumps(value, indent=2, sort_keys=True) + "\n" for path, value in content.items()

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from benchmarks.index.job import Stretch
 from benchmarks.index.payloads import PAYLOAD_BYTES, message_calls
-from chainkit.chain import parse_bytes
-from chainkit.deployment import DeploymentRecord, read_deployment_record
+from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
 from chainkit.errors import InconsistentAnswer
+from chainkit.text.hexadecimal import parse_bytes
 from localnet.accounts import development_account
 from localnet.anvil import Anvil
 from localnet.deployment import deploy

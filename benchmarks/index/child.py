@@ -42,7 +42,7 @@ def _measured(job: Job) -> Measured:
 
         return index(job)
     from benchmarks.index.ours import catch_up, node_signer
-    from chainkit_indexer.signing import NoKey
+    from chainkit_indexer.follow.signing import NoKey
 
     return catch_up(job, NoKey if job.row == "unsigned" else node_signer)
 

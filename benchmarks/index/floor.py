@@ -7,9 +7,9 @@ from typing import Final
 from benchmarks.index.job import Job, Measured
 from benchmarks.index.meter import Meter
 from chainkit.chain import Endpoint
-from chainkit.payload_contract import read_followed_deployment
-from chainkit_indexer.fetch import PayloadLogs
-from chainkit_indexer.run import collect_garbage_seldom
+from chainkit.contracts.followed import read_followed_deployment
+from chainkit_indexer.follow.fetch import PayloadLogs
+from chainkit_indexer.follow.loop import collect_garbage_seldom
 
 _BLOCKS_PER_REQUEST: Final = 100
 

@@ -9,18 +9,19 @@ from typing import Final
 
 from benchmarks.index.job import Job, Measured
 from benchmarks.index.meter import Meter
-from chainkit.chain import Endpoint, EndpointPool, HeadWatcher, check_deployment
+from chainkit.chain import Endpoint, EndpointPool, HeadWatcher
+from chainkit.contracts.followed import FollowedDeployment, read_followed_deployment
+from chainkit.contracts.right_chain import check_deployment
 from chainkit.errors import ChainkitError
-from chainkit.payload_contract import FollowedDeployment, read_followed_deployment
 from chainkit.signatures import SigningKey
 from chainkit.types import Log, message_sent
 from chainkit_indexer.config import DEFAULT_POLL_SECONDS, IndexerSettings
-from chainkit_indexer.pages import PageReader
+from chainkit_indexer.follow.loop import Goal, Observer, StopRequest, collect_garbage_seldom, run
+from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.signing import Signer, SignerProcess
+from chainkit_indexer.follow.step import step
 from chainkit_indexer.registry.watch import is_behind, watch_registry
 from chainkit_indexer.replay.keeper import RawTransactionKeeper
-from chainkit_indexer.run import Goal, Observer, StopRequest, collect_garbage_seldom, run
-from chainkit_indexer.signing import Signer, SignerProcess
-from chainkit_indexer.step import step
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Advanced, Idle, PlacedEvent, StepResult

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 from typing import Final
 
-from chainkit.interface import shipped_interface
-from chainkit.proto import envelopes_pb2
+from chainkit.contracts.interface import shipped_interface
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, HASH_LENGTH, TopicKind
 
 PAYLOAD_BYTES: Final = 300

@@ -17,7 +17,7 @@ from web3.types import EventData
 
 from benchmarks.index.job import Job, Measured
 from benchmarks.index.meter import Meter
-from chainkit.deployment import read_deployment_record
+from chainkit.contracts.deployment import read_deployment_record
 
 _BLOCKS_PER_REQUEST: Final = 100
 
@@ -42,7 +42,7 @@ class Message(Base):
 
 def index(job: Job) -> Measured:
     """Index a stretch of history into an empty database."""
-    abi = json.loads(files("chainkit.abi").joinpath("GroupMessages.json").read_text())
+    abi = json.loads(files("chainkit.contracts.abi").joinpath("GroupMessages.json").read_text())
     record = read_deployment_record(job.record_path)
     web3 = Web3(HTTPProvider(job.url))
     contract = web3.eth.contract(

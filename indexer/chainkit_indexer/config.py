@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from chainkit.payload_contract import FollowedDeployment
+from chainkit.contracts.followed import FollowedDeployment
 from chainkit_indexer.finality import FinalityPolicy
 
 DEFAULT_PAGE_BLOCKS: Final = 1000

@@ -14,10 +14,10 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 from sqlalchemy import Connection, Select, Table, func, select
 
-from chainkit.cli.options import hex0x
 from chainkit.errors import StoreError
 from chainkit.exports import ExportFolder, Manifest
-from chainkit.tables import ENVELOPES, JOURNAL, QUARANTINE, REGISTRY_UPDATES
+from chainkit.exports.tables import ENVELOPES, JOURNAL, QUARANTINE, REGISTRY_UPDATES
+from chainkit.text.hexadecimal import hex0x
 from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.store import (

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from chainkit.types import BlockHeader, BlockReference, Log, PayloadEvent
+
+_PLACE_COLUMNS: Final = (
+    "originator_id",
+    "sequence_id",
+    "block_number",
+    "block_hash",
+    "transaction_hash",
+    "transaction_index",
+    "log_index",
+)
+ENVELOPE_COLUMNS: Final = (*_PLACE_COLUMNS, "originator_ns", "topic", "envelope")
+QUARANTINE_COLUMNS: Final = (*_PLACE_COLUMNS, "contract", "identifier", "payload", "reason")
 
 
 @dataclass(frozen=True, slots=True)

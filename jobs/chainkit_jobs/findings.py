@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from chainkit import tables
+from chainkit.exports import tables
 
 
 class Severity(StrEnum):

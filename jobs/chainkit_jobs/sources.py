@@ -18,10 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from chainkit import tables
-from chainkit.cli.bar import progress_bar
 from chainkit.errors import StoreError
-from chainkit.exports import MANIFEST_NAME, Manifest, check_files, files_of, load_manifest
+from chainkit.exports import MANIFEST_NAME, Manifest, check_files, files_of, load_manifest, tables
+from chainkit.terminal.bar import progress_bar
 from chainkit.types import Log
 
 RAW_ENVELOPES: Final = pa.schema(
@@ -102,7 +101,7 @@ def check_same_network(chain: Export, nodes: Sequence[Export]) -> None:
 
 
 def read_blocks(spark: SparkSession, chain: Export) -> DataFrame:
-    """Return the blocks of a chain export (columns of chainkit.tables.BLOCKS)."""
+    """Return the blocks of a chain export (columns of exports.tables.BLOCKS)."""
     return _read(spark, chain, "blocks", tables.BLOCKS)
 
 
@@ -124,17 +123,17 @@ def block_hashes(chain: Export, numbers: Set[int]) -> dict[int, bytes]:
 
 
 def read_transactions(spark: SparkSession, chain: Export) -> DataFrame:
-    """Return the transactions of a chain export (columns of chainkit.tables.TRANSACTIONS)."""
+    """Return the transactions of a chain export (columns of exports.tables.TRANSACTIONS)."""
     return _read(spark, chain, "transactions", tables.TRANSACTIONS)
 
 
 def read_receipts(spark: SparkSession, chain: Export) -> DataFrame:
-    """Return the receipts of a chain export (columns of chainkit.tables.RECEIPTS)."""
+    """Return the receipts of a chain export (columns of exports.tables.RECEIPTS)."""
     return _read(spark, chain, "receipts", tables.RECEIPTS)
 
 
 def read_logs(spark: SparkSession, chain: Export) -> DataFrame:
-    """Return the logs of a chain export (columns of chainkit.tables.LOGS)."""
+    """Return the logs of a chain export (columns of exports.tables.LOGS)."""
     return _read(spark, chain, "logs", tables.LOGS)
 
 
@@ -198,7 +197,7 @@ def _rows_without_envelope(path: Path) -> int:
 
 
 def log_from_row(row: Mapping[str, Any]) -> Log:
-    """Build a log from a row of chainkit.tables.LOGS, whichever way Spark handed it over."""
+    """Build a log from a row of exports.tables.LOGS, whichever way Spark handed it over."""
     columns: dict[str, Any] = {name: row[name] for name in Log._fields if name in row}
     for name in ("address", "data", "block_hash", "transaction_hash"):
         columns[name] = bytes(row[name])

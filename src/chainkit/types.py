@@ -100,6 +100,20 @@ class Log(NamedTuple):
         return f"block {self.block_number}, log {self.log_index}"
 
 
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a transaction did, in a block that is part of the chain."""
+
+    transaction_hash: bytes
+    """32 bytes."""
+    succeeded: bool
+    """Status 1; a transaction that reverted has no logs."""
+    to: bytes | None
+    """20 bytes: what the transaction itself called; None if it deployed a contract."""
+    block: BlockHeader
+    logs: tuple[Log, ...]
+
+
 # A tuple, like the log: it is made twice for every payload.
 class PayloadEvent(NamedTuple):
     """An event that becomes a node-0 envelope: MessageSent or IdentityUpdateCreated, by its kind.
@@ -138,6 +152,11 @@ class Node:
     http_address: str
     is_enabled: bool
     """The prototype calls it ``isHealthy``; §3.1.1 calls it status."""
+
+
+def status_name(is_enabled: bool) -> str:
+    """Return ``enabled`` or ``disabled`` (XIP-49 §3.1.1)."""
+    return "enabled" if is_enabled else "disabled"
 
 
 @dataclass(frozen=True, slots=True)

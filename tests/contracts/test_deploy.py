@@ -5,9 +5,9 @@ import ape
 import pytest
 from eth_utils import to_checksum_address
 
-from chainkit.deployment import RecordedParameters
+from chainkit.contracts.deployment import RecordedParameters
+from chainkit.contracts.parameters import read_parameters
 from chainkit.errors import ConfigurationError, WrongChain
-from chainkit.parameters import read_parameters
 from localnet.anvil import Anvil
 from localnet.deployment import PARAMETERS, ScriptFailed, deploy, run_ape_script
 from scripts.deploy import run

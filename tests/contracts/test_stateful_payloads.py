@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from chainkit.chain.parsing import parse_log
-from chainkit.decode import (
+from chainkit.protocol.events import (
     IDENTITY_UPDATE_CREATED_TOPIC,
     MESSAGE_SENT_TOPIC,
     decode_payload_event,

@@ -5,14 +5,14 @@ from collections import Counter
 import ape
 import pytest
 
-from chainkit.decode import (
+from chainkit.contracts.deployment import read_deployment_record
+from chainkit.errors import ConfigurationError
+from chainkit.protocol.envelope import quarantine_reason
+from chainkit.protocol.events import (
     IDENTITY_UPDATE_CREATED_TOPIC,
     MESSAGE_SENT_TOPIC,
     decode_payload_event,
 )
-from chainkit.deployment import read_deployment_record
-from chainkit.envelope import quarantine_reason
-from chainkit.errors import ConfigurationError
 from chainkit.types import PayloadEvent, TopicKind
 from localnet.anvil import Anvil
 from localnet.deployment import deploy, run_ape_script

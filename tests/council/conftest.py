@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.safe import known_versions
+from chainkit.council.safe import known_versions
 from support import safes
 from support.chain import LocalChain
 from support.desk import Desk, safe_desk

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from eth_account import Account
 
-from chainkit import changes
-from chainkit.calls import Call
-from chainkit.calls.log_effects import LOG_EFFECTS
-from chainkit.changes import execute_change, plan_change, sign_change
-from chainkit.cli.signers import SignerOptions
-from chainkit.contract_state import DEFAULT_ADMIN_ROLE, ContractState
+from chainkit.cli.change.signers import SignerOptions
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.parameters import PayloadBounds
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
+from chainkit.council import changes
+from chainkit.council.calls import Call
+from chainkit.council.calls.log_effects import LOG_EFFECTS
+from chainkit.council.changes import execute_change, plan_change, sign_change
 from chainkit.errors import TransactionFailed
-from chainkit.interface import shipped_interface
-from chainkit.parameters import PayloadBounds
 from chainkit.signatures import keccak256
 from support.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome, run, write_keystore

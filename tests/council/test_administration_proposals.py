@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chainkit.parameters import SEQUENCED_LOGS
-from chainkit.proposal import read_proposal, write_proposal_file
+from chainkit.contracts.parameters import SEQUENCED_LOGS
+from chainkit.council.proposal import read_proposal, write_proposal_file
 from support.chain import dev_address
 from support.command_line import Outcome, run
 from support.desk import PAYER, REASON, Desk

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from eth_utils.address import to_checksum_address
 
-from chainkit import artifacts
-from chainkit.artifacts import Release, masked, releases
-from chainkit.contract_state import DEFAULT_ADMIN_ROLE, IMPLEMENTATION_SLOT
-from chainkit.proposal import Proposal, read_proposal, write_proposal_file
+from chainkit.contracts import artifacts
+from chainkit.contracts.artifacts import Release, masked, releases
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, IMPLEMENTATION_SLOT
+from chainkit.contracts.verification import implementation_of
+from chainkit.council.proposal import Proposal, read_proposal, write_proposal_file
+from chainkit.council.upgrade.upgrade import deploy_implementation
 from chainkit.signatures import keccak256
-from chainkit.upgrade import deploy_implementation
-from chainkit.verification import implementation_of
 from support.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
 from support.desk import PAYER, REASON, Desk, safe_desk

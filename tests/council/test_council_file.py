@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from eth_utils.address import to_checksum_address
 
-from chainkit.contract_state import DEFAULT_ADMIN_ROLE
-from chainkit.interface import shipped_interface
-from chainkit.parameters import SEQUENCED_LOGS
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.parameters import SEQUENCED_LOGS
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE
 from localnet.accounts import COUNCIL
 from localnet.safe import create_safe
 from support.chain import LocalChain, dev_address

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from chainkit.calls import Call
-from chainkit.proposal import write_proposal_file
-from chainkit.safe import InnerCall, known_versions
+from chainkit.council.calls import Call
+from chainkit.council.proposal import write_proposal_file
+from chainkit.council.safe import InnerCall, known_versions
 from localnet.accounts import COUNCIL
 from support.chain import LocalChain, dev_address
 from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, safe_desk, send_as_safe

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from eth_utils.crypto import keccak
 
-from chainkit.calls import Call
+from chainkit.council.calls import Call
+from chainkit.council.log.events import SAFE_TOPICS
+from chainkit.council.safe import known_versions
 from chainkit.errors import InconsistentAnswer, RetryableChainError
-from chainkit.proposal.trail_events import SAFE_TOPICS
-from chainkit.safe import known_versions
 from chainkit.types import BlockHeader, Log
 from localnet.accounts import COUNCIL
 from localnet.safe import npm_artifact

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chainkit.calls import Call
-from chainkit.proposal import sign_proposal, write_proposal_file
-from chainkit.safe import InnerCall, Operation
-from chainkit.signing import KeySigner
+from chainkit.council.calls import Call
+from chainkit.council.proposal import sign_proposal, write_proposal_file
+from chainkit.council.safe import InnerCall, Operation
+from chainkit.council.signing import KeySigner
 from localnet.accounts import COUNCIL
 from support.chain import LocalChain, dev_address, dev_secret
 from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, safe_desk

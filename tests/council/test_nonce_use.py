@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from chainkit.chain import Endpoint
-from chainkit.contract_state import ContractState
+from chainkit.contracts.state import ContractState
+from chainkit.council.proposal import Proposal, sign_proposal
+from chainkit.council.proposal.execution import execute, prepare, sign_execution
+from chainkit.council.proposal.nonce_use import NonceUse, find_nonce_use
+from chainkit.council.safe import SafeTransaction
+from chainkit.council.signing import KeySigner
 from chainkit.errors import RefusedRequest, TransactionFailed
-from chainkit.proposal import Proposal, sign_proposal
-from chainkit.proposal.execution import execute, prepare, sign_execution
-from chainkit.proposal.nonce_use import NonceUse, find_nonce_use
-from chainkit.safe import SafeTransaction
-from chainkit.signing import KeySigner
 from chainkit.types import BlockReference
 from localnet.accounts import COUNCIL
 from support.chain import LocalChain, dev_address, dev_secret

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
-from chainkit import transactions
-from chainkit.cli.sending import TIMEOUT_SECONDS
-from chainkit.proposal import write_proposal_file
+from chainkit.chain import transactions
+from chainkit.cli.change.sending import TIMEOUT_SECONDS
+from chainkit.council.proposal import write_proposal_file
 from support.command_line import run
 from support.offline import STRANGER_ADDRESS, in_one_line, paper
 from support.proposals import OWNERS, PLAIN, SECRETS, STRANGER

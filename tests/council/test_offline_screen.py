@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from eth_utils.address import to_checksum_address
 
-from chainkit.calls import Call, expected_change
-from chainkit.calls.effects import EFFECTS
-from chainkit.cli import proposals as commands
-from chainkit.errors import ConfigurationError, MalformedData
-from chainkit.proposal import (
+from chainkit.cli.council import proposals as commands
+from chainkit.council.calls import Call, expected_change
+from chainkit.council.calls.effects import EFFECTS
+from chainkit.council.proposal import (
     Evidence,
     Proposal,
     read_proposal,
     sign_proposal,
     write_proposal_file,
 )
+from chainkit.errors import ConfigurationError, MalformedData
 from support.command_line import Outcome, run, write_keystore
 from support.offline import WEEK, Paper, in_one_line, paper
 from support.proposals import (

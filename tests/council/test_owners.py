@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from eth_abi.abi import encode
 
-from chainkit.calls import Call
+from chainkit.contracts.interface import shipped_interface
+from chainkit.council.calls import Call
+from chainkit.council.proposal import parse_proposal, proposal_bytes, read_proposal
+from chainkit.council.safe import known_versions
 from chainkit.errors import ConfigurationError, MalformedData
-from chainkit.interface import shipped_interface
-from chainkit.proposal import parse_proposal, proposal_bytes, read_proposal
-from chainkit.safe import known_versions
 from chainkit.signatures import keccak256
 from support.chain import LocalChain, dev_address
 from support.command_line import Outcome, run

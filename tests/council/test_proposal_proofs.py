@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
+from chainkit.chain.transactions import SignedTransaction
+from chainkit.council.proposal import Proposal, SafeSettings, execution, standing
+from chainkit.council.proposal.simulation import simulate_proposal
+from chainkit.council.safe import InnerCall, known_contracts
+from chainkit.council.signing import KeySigner
 from chainkit.errors import ConfigurationError, TransactionFailed, UndecodedState
-from chainkit.proposal import Proposal, SafeSettings, execution, standing
-from chainkit.proposal.simulation import simulate_proposal
-from chainkit.safe import InnerCall, known_contracts
-from chainkit.signing import KeySigner
-from chainkit.transactions import Receipt, SignedTransaction
+from chainkit.types import Receipt
 from support.chain import dev_address, dev_secret
 from support.command_line import run
 from support.desk import PAYER, Desk

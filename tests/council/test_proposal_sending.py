@@ -8,18 +8,18 @@ import pytest
 from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
-from chainkit.cli.signers import SignerOptions
-from chainkit.contract_state import IMPLEMENTATION_SLOT
-from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
-from chainkit.proposal import Proposal, sign_proposal
-from chainkit.proposal.execution import (
+from chainkit.chain.transactions import transaction_count
+from chainkit.cli.change.signers import SignerOptions
+from chainkit.contracts.state import IMPLEMENTATION_SLOT
+from chainkit.council.proposal import Proposal, sign_proposal
+from chainkit.council.proposal.execution import (
     code_afterwards,
     execute,
     prepare,
     sign_execution,
 )
-from chainkit.signing import KeySigner
-from chainkit.transactions import transaction_count
+from chainkit.council.signing import KeySigner
+from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
 from localnet.accounts import COUNCIL
 from support.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome, run
@@ -116,7 +116,7 @@ def test_execute__storage_changes_otherwise_than_shown__is_refused(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready(desk)
-    simulate, shown = "chainkit.cli.proposal_execution.simulated", iter([("a: 1 -> 2",)])
+    simulate, shown = "chainkit.cli.council.execution.simulated", iter([("a: 1 -> 2",)])
     monkeypatch.setattr(simulate, lambda *_: next(shown, ("a: 1 -> 3",)))
 
     outcome = broadcast(desk)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
-from chainkit.safe import known_versions
+from chainkit.council.safe import known_versions
 from support.chain import LocalChain, dev_address, dev_secret
 from support.command_line import run
 from support.desk import OWNER_NUMBERS, PAYER, Desk, safe_desk

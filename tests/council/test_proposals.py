@@ -5,15 +5,15 @@ import pytest
 from eth_abi.abi import encode
 from eth_account import Account
 
-from chainkit.calls import Call
-from chainkit.contract_state import DEFAULT_ADMIN_ROLE, IMPLEMENTATION_SLOT
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, IMPLEMENTATION_SLOT
+from chainkit.council.calls import Call
+from chainkit.council.proposal import Proposal, sign_proposal
+from chainkit.council.proposal.execution import execute, prepare, sign_execution
+from chainkit.council.safe import known_versions
+from chainkit.council.signing import KeySigner
 from chainkit.errors import ConfigurationError, TransactionFailed
-from chainkit.proposal import Proposal, sign_proposal
-from chainkit.proposal.execution import execute, prepare, sign_execution
-from chainkit.safe import known_versions
 from chainkit.signatures import keccak256
-from chainkit.signing import KeySigner
-from chainkit.transactions import Receipt
+from chainkit.types import Receipt
 from localnet.accounts import COUNCIL
 from support.chain import LocalChain, dev_address, dev_secret
 from support.desk import OWNER_NUMBERS, PAYER, Desk, plain_desk, safe_desk, send_as_safe

@@ -9,9 +9,9 @@ from pathlib import Path
 import eth_abi
 import pytest
 
-from chainkit.calls.checks import HTTP_ADDRESS_MAXIMUM
+from chainkit.contracts.checks import HTTP_ADDRESS_MAXIMUM
+from chainkit.contracts.registry import Registry
 from chainkit.errors import RefusedRequest
-from chainkit.registry import Registry
 from chainkit.signatures import address_of, keccak256
 from support.chain import REGISTRY_OWNER, LocalChain, dev_address, dev_secret
 from support.command_line import run, write_keystore

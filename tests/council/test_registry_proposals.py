@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.proposal import read_proposal
-from chainkit.proposal.execution import execute, prepare, sign_execution
-from chainkit.signing import KeySigner
+from chainkit.council.proposal import read_proposal
+from chainkit.council.proposal.execution import execute, prepare, sign_execution
+from chainkit.council.signing import KeySigner
 from support.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome
 from support.desk import PAYER, Desk, safe_desk

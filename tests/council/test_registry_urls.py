@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chainkit.registry import find_silent
+from chainkit.contracts.registry import find_silent
 from support.chain import LocalChain
 from support.registry_commands import KEYS, OPERATOR, add_arguments, registry_command
 

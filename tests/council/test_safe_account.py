@@ -8,10 +8,9 @@ import eth_abi
 import pytest
 from eth_utils import to_checksum_address
 
-from chainkit.contract_state import ContractState
-from chainkit.errors import ConfigurationError
-from chainkit.safe import known_contracts
-from chainkit.safe.account import (
+from chainkit.contracts.state import ContractState
+from chainkit.council.safe import known_contracts
+from chainkit.council.safe.account import (
     FALLBACK_HANDLER_SLOT,
     GUARD_SLOT,
     MODULE_GUARD_SLOT,
@@ -20,6 +19,7 @@ from chainkit.safe.account import (
     multi_send_address,
     read_account,
 )
+from chainkit.errors import ConfigurationError
 from chainkit.signatures import keccak256
 from localnet.anvil import Anvil
 from localnet.safe import deploy_safe_contracts

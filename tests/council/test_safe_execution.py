@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from chainkit.errors import InvalidSignature, MalformedData
-from chainkit.interface import shipped_interface
-from chainkit.safe import (
+from chainkit.chain.transactions import fetch_input
+from chainkit.contracts.interface import shipped_interface
+from chainkit.council.safe import (
     InnerCall,
     Operation,
     SafeTransaction,
@@ -19,8 +19,8 @@ from chainkit.safe import (
     parse_exec_calldata,
     unpack,
 )
-from chainkit.safe.account import hash_by_contract
-from chainkit.transactions import fetch_input
+from chainkit.council.safe.account import hash_by_contract
+from chainkit.errors import InvalidSignature, MalformedData
 from support.safes import (
     CHAIN_ID,
     COUNTER,

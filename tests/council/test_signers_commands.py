@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
-from chainkit.contract_state import ContractState
-from chainkit.proposal import read_proposal, write_proposal_file
-from chainkit.signing import PRIVATE_KEY_VARIABLE
+from chainkit.contracts.state import ContractState
+from chainkit.council.proposal import read_proposal, write_proposal_file
+from chainkit.council.signing import PRIVATE_KEY_VARIABLE
 from support.chain import LocalChain, dev_address, dev_secret
 from support.command_line import PASSWORD, write_keystore
 from support.desk import OWNER_NUMBERS, safe_desk
@@ -167,7 +167,7 @@ def test_broadcast__alias_that_ape_does_not_know__is_one_sentence(
 
 
 DEPLOYING = """
-from chainkit.signing import ApeSigner, sign_transaction
+from chainkit.council.signing import ApeSigner, sign_transaction
 from support.signers import FIELDS
 fields = {name: value for name, value in FIELDS.items() if name != "to"}
 print(sign_transaction(ApeSigner("council-1"), fields).hex())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from chainkit.contract_state import ContractState, erc7201_slot
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.state import ContractState, erc7201_slot
+from chainkit.council.simulation import Message, simulate_message
 from chainkit.errors import ChainError, ConfigurationError, RefusedRequest, UndecodedState
-from chainkit.interface import shipped_interface
-from chainkit.simulation import Message, simulate_message
 from support.chain import dev_address
 from support.safes import COUNTER
 from support.simulations import FIRST_HOLDER, KEYS, SimulatedCouncil, account

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from chainkit.calls import FUNCTIONS, Call
-from chainkit.contract_state import DEFAULT_ADMIN_ROLE
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE
+from chainkit.council.calls import FUNCTIONS, Call
 from support.chain import dev_address
 from support.simulations import FIRST_HOLDER, KEY_ADDRESSES, KEYS, SimulatedCouncil, account
 

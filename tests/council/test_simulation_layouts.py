@@ -12,14 +12,14 @@ from eth_utils.address import to_checksum_address
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chainkit.safe import known_versions
-from chainkit.simulation.difference import StateDifference, decode_difference
-from chainkit.simulation.keys import CandidateKeys
-from chainkit.simulation.layouts import SAFE_LAYOUTS, SAFE_NONCE_SLOT, KnownAccount
-from chainkit.simulation.safe_overrides import APPROVED_HASHES_SLOT
-from chainkit.simulation.trace import Message, trace_difference
-from chainkit.storage_layout import parse_layout
-from chainkit.transactions import wait_for_receipt
+from chainkit.chain.transactions import wait_for_receipt
+from chainkit.contracts.storage_layout import parse_layout
+from chainkit.council.safe import known_versions
+from chainkit.council.simulation.difference import StateDifference, decode_difference
+from chainkit.council.simulation.keys import CandidateKeys
+from chainkit.council.simulation.layouts import SAFE_LAYOUTS, SAFE_NONCE_SLOT, KnownAccount
+from chainkit.council.simulation.safe_overrides import APPROVED_HASHES_SLOT
+from chainkit.council.simulation.trace import Message, trace_difference
 from localnet.anvil import Anvil
 from localnet.deployment import PROJECT
 from support.chain import dev_address

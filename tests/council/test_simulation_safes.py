@@ -8,11 +8,15 @@ from functools import partial
 import pytest
 
 from chainkit.chain import Endpoint
+from chainkit.council.safe import InnerCall, SafeTransaction
+from chainkit.council.safe.account import GUARD_SLOT, SafeAccount
+from chainkit.council.simulation import (
+    StateDifference,
+    simulate_safe_transaction,
+    try_safe_transaction,
+)
+from chainkit.council.simulation.trace import METHOD
 from chainkit.errors import ConfigurationError, InconsistentAnswer, NoTracing, RefusedRequest
-from chainkit.safe import InnerCall, SafeTransaction
-from chainkit.safe.account import GUARD_SLOT, SafeAccount
-from chainkit.simulation import StateDifference, simulate_safe_transaction, try_safe_transaction
-from chainkit.simulation.trace import METHOD
 from support.chain import dev_address
 from support.fake_endpoint import FakeProvider, RpcError
 from support.safes import COUNTER, SafeOnChain

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from eth_utils.address import to_checksum_address
 
-from chainkit.safe import known_contracts, known_versions
+from chainkit.council.safe import known_contracts, known_versions
 from localnet.deployment import PROJECT
 from support.chain import LocalChain, dev_address, dev_secret
 from support.command_line import run

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from chainkit.chain import parse_log
-from chainkit.council.triage_types import Misbehavior
-from chainkit.decode import decode_payload_event
-from chainkit.envelope import sign_originator_envelope, unsigned_originator_envelope
-from chainkit.proposal import Proposal, read_proposal
-from chainkit.proposal.execution import execute, prepare, sign_execution
-from chainkit.report import sign_inconsistency_report
+from chainkit.council.proposal import Proposal, read_proposal
+from chainkit.council.proposal.execution import execute, prepare, sign_execution
+from chainkit.council.signing import KeySigner
+from chainkit.council.triage.types import Misbehavior
+from chainkit.protocol.envelope import sign_originator_envelope, unsigned_originator_envelope
+from chainkit.protocol.events import decode_payload_event
+from chainkit.protocol.reports import sign_inconsistency_report
 from chainkit.signatures import SigningKey, keccak256
-from chainkit.signing import KeySigner
 from chainkit.types import message_sent
 from support.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome, run

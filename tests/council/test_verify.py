@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from chainkit.chain import parse_log
-from chainkit.decode import decode_payload_event
-from chainkit.envelope import sign_originator_envelope, unsigned_originator_envelope
-from chainkit.report import sign_inconsistency_report
+from chainkit.protocol.envelope import sign_originator_envelope, unsigned_originator_envelope
+from chainkit.protocol.events import decode_payload_event
+from chainkit.protocol.reports import sign_inconsistency_report
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import message_sent
 from support.chain import LocalChain, dev_address

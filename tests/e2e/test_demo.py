@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chainkit.cli.doctor import JAVA_HINT, MINIMUM_JAVA, java_version
+from chainkit.terminal.java import JAVA_HINT, MINIMUM_JAVA, java_version
 from localnet.deployment import PROJECT
 
 EXPECTED_KEYS = {

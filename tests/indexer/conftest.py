@@ -11,12 +11,12 @@ import pytest
 from eth_account import Account
 from sqlalchemy import select
 
-from chainkit.payload_contract import FollowedDeployment
+from chainkit.contracts.followed import FollowedDeployment
 from chainkit.signatures import SigningKey
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.pages import PageReader
-from chainkit_indexer.signing import Signer
-from chainkit_indexer.step import step
+from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.signing import Signer
+from chainkit_indexer.follow.step import step
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store

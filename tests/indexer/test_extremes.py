@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import requests
 
-from chainkit.envelope import parse_originator_envelope
-from chainkit.interface import shipped_interface
-from chainkit.parameters import read_parameters
-from chainkit.upgrade import deploy_implementation
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.parameters import read_parameters
+from chainkit.council.upgrade.upgrade import deploy_implementation
+from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced, Idle
 from localnet.deployment import PARAMETERS

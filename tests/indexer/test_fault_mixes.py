@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from chainkit.chain import check_deployment
+from chainkit.contracts.right_chain import check_deployment
 from support import broken_answers, faults
 from support.branches import publish_round, timed_chain
 from support.chain import Deployment, LocalChain

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from chainkit.envelope import parse_originator_envelope, recover_node_key
+from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
 from chainkit_indexer.export import write_export
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.store import Store

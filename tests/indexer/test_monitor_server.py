@@ -18,6 +18,7 @@ from chainkit.errors import (
     ReorgTooDeep,
     StoreUnavailable,
 )
+from chainkit_indexer.follow.loop import StopRequest
 from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_indexer.monitoring.server import (
     MOST_CONNECTIONS,
@@ -25,7 +26,6 @@ from chainkit_indexer.monitoring.server import (
     MonitorServer,
     parse_listen,
 )
-from chainkit_indexer.run import StopRequest
 from support.loop_results import advanced, idle, logging_restored
 
 

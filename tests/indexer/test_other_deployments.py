@@ -12,9 +12,9 @@ import pytest
 from eth_account import Account
 
 from chainkit.chain import Endpoint, LogFilter
-from chainkit.envelope import recover_node_key
 from chainkit.errors import InconsistentAnswer, RefusedRequest, StoreError
 from chainkit.exports import files_of
+from chainkit.protocol.envelope import recover_node_key
 from chainkit.types import BlockHeader, Log
 from chainkit_indexer.export import write_export
 from chainkit_indexer.finality import FinalityPolicy

@@ -154,8 +154,8 @@ FOLLOW_FOREVER = """
 import sys
 from pathlib import Path
 from chainkit.chain import Endpoint
-from chainkit.deployment import read_deployment_record
-from chainkit.payload_contract import FollowedDeployment
+from chainkit.contracts.deployment import read_deployment_record
+from chainkit.contracts.followed import FollowedDeployment
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.registry.follower import RegistryFollower
 from chainkit_indexer.storage.store import Store

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import delete, select
 
 from chainkit.chain import Endpoint
-from chainkit.payload_contract import FollowedDeployment
+from chainkit.contracts.followed import FollowedDeployment
 from chainkit.signatures import keccak256
 from chainkit_indexer.finality import NOTHING_FINAL
 from chainkit_indexer.replay.keeper import RawTransactionKeeper

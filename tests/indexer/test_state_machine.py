@@ -10,9 +10,9 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 from chainkit.errors import ReorgTooDeep
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.pages import PageReader
-from chainkit_indexer.signing import Signer
-from chainkit_indexer.step import step
+from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.signing import Signer
+from chainkit_indexer.follow.step import step
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Idle
 from support.model_chain import cut_connection

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chainkit.errors import ConfigurationError
-from chainkit_jobs.session import require_java, spark_session
+from chainkit_jobs.spark.session import require_java, spark_session
 from support.chain import LocalChain
 from support.fault_proxy import FaultProxy
 

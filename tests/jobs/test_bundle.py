@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from chainkit.chain import parse_log
-from chainkit.decode import decode_payload_event
-from chainkit.envelope import sign_originator_envelope, unsigned_originator_envelope
-from chainkit.report import parse_inconsistency_report
+from chainkit.protocol.envelope import sign_originator_envelope, unsigned_originator_envelope
+from chainkit.protocol.events import decode_payload_event
+from chainkit.protocol.reports import parse_inconsistency_report
 from chainkit.signatures import SigningKey, address_of, keccak256
 from support.audit_exports import write_node
 from support.chain import REGISTRY_OWNER, LocalChain, dev_address

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from chainkit_jobs.audit import Audit, read_inputs, run_audit
+from chainkit_jobs.reconcile.audit import Audit, read_inputs, run_audit
 from support.administration import COUNCIL, SECOND_CODE, STRANGER, History
 from support.audit_exports import (
     Post,

@@ -12,11 +12,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from chainkit.errors import ChainkitError, ConfigurationError, StoreError
-from chainkit_jobs.cluster import check_master, explain_workers
-from chainkit_jobs.environment import needed_distributions, pack_environment
 from chainkit_jobs.proof import prove_chain
-from chainkit_jobs.session import require_java
 from chainkit_jobs.sources import read_export
+from chainkit_jobs.spark.cluster import check_master, explain_workers
+from chainkit_jobs.spark.environment import needed_distributions, pack_environment
+from chainkit_jobs.spark.session import require_java
 from support.audit_exports import honest, write_scene
 from support.spark_cluster import (
     SPARK_HOME,
@@ -38,7 +38,7 @@ from pathlib import Path
 
 from chainkit.errors import ChainkitError
 from chainkit_jobs.proof import prove_chain
-from chainkit_jobs.session import spark_session
+from chainkit_jobs.spark.session import spark_session
 from chainkit_jobs.sources import read_blocks, read_export
 
 
@@ -337,7 +337,7 @@ def test_pack__archive_exists__is_refused(tmp_path: Path) -> None:
 def test_pack__copy_does_not_import_the_jobs__is_refused_and_nothing_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chainkit_jobs.environment.needed_distributions", lambda: [])
+    monkeypatch.setattr("chainkit_jobs.spark.environment.needed_distributions", lambda: [])
 
     with pytest.raises(ConfigurationError, match="run from another place, got ModuleNotFound"):
         pack_environment(tmp_path / "environment.tar.gz")

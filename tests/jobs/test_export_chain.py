@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from chainkit.errors import RetryableChainError
-from chainkit.execution import header_bytes, receipt_bytes, transaction_bytes, trie_root
+from chainkit.ethereum import header_bytes, receipt_bytes, transaction_bytes, trie_root
 from chainkit.exports import read_manifest
 from chainkit.signatures import keccak256
 from chainkit_jobs.chain_export.export import export_chain, resolve_range

@@ -24,7 +24,7 @@ from benchmarks.audit.faults.plan import (
     plan_together,
 )
 from benchmarks.audit.oracle import count
-from chainkit_jobs.screening import job
+from chainkit_jobs.reconcile.screening import job
 from support.command_line import run
 
 FAULTY_NODES = 6

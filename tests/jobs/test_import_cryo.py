@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from chainkit.cli.main import chainkit
-from chainkit.deployment import read_deployment_record
+from chainkit.contracts.deployment import read_deployment_record
 from chainkit.exports import read_manifest
 from chainkit_jobs.adapters.cryo import Cryo
 from chainkit_jobs.adapters.importing import import_chain

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from chainkit.deployment import read_deployment_record
-from chainkit.tables import CHAIN_TABLES
+from chainkit.contracts.deployment import read_deployment_record
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.ethereum_etl import EthereumEtl
 from chainkit_jobs.adapters.importing import import_chain
 from support.etl_fixtures import (

@@ -29,9 +29,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from chainkit import tables
 from chainkit.cli.main import chainkit
-from chainkit.deployment import DeploymentRecord, read_deployment_record
+from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
+from chainkit.exports import tables
 from chainkit_jobs.adapters.adapter import SourceFile, SourceTables
 from chainkit_jobs.adapters.cells import Cell, fault, hex_text, number_text, raw_bytes, whole_number
 from chainkit_jobs.adapters.cryo import Cryo

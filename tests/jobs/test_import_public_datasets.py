@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from chainkit.deployment import read_deployment_record
+from chainkit.contracts.deployment import read_deployment_record
 from chainkit.errors import StoreError
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.aws import Aws
 from chainkit_jobs.adapters.bigquery import BigQuery
 from chainkit_jobs.adapters.importing import import_chain

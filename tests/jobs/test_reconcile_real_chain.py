@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from chainkit.cli.main import chainkit
-from chainkit.decode import decode_payload_event
-from chainkit.envelope import quarantine_reason, sign_originator_envelope
-from chainkit.envelope import unsigned_originator_envelope as unsigned
+from chainkit.protocol.envelope import quarantine_reason, sign_originator_envelope
+from chainkit.protocol.envelope import unsigned_originator_envelope as unsigned
+from chainkit.protocol.events import decode_payload_event
 from chainkit.signatures import SigningKey
 from chainkit_jobs.sources import log_from_row
 from support.audit_exports import key_of, write_node

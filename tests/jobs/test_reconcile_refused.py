@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chainkit import tables
 from chainkit.errors import ConfigurationError, StoreError
+from chainkit.exports import tables
 from support.audit_exports import GROUP_MESSAGES, rewrite_table
 from support.reconcile_command import A, B, chain_of, node_of, reconcile, refusal
 

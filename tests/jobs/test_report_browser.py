@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chainkit.signatures import SigningKey
-from chainkit_jobs.audit import Options, read_inputs, run_audit
-from chainkit_jobs.coverage import COVERAGE
-from chainkit_jobs.outputs import write_outputs
+from chainkit_jobs.reconcile.audit import Options, read_inputs, run_audit
+from chainkit_jobs.reconcile.coverage import COVERAGE
+from chainkit_jobs.reconcile.outputs import write_outputs
 from chainkit_jobs.report.page import SECTIONS, render_report
 from support.audit_exports import (
     Post,

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from chainkit.cli.main import chainkit
 from chainkit.errors import ChainkitError, ConfigurationError
-from chainkit.report import parse_inconsistency_report
+from chainkit.protocol.reports import parse_inconsistency_report
 from chainkit.signatures import SigningKey
-from chainkit_jobs.audit import read_inputs, run_audit
-from chainkit_jobs.outputs import write_outputs
+from chainkit_jobs.reconcile.audit import read_inputs, run_audit
+from chainkit_jobs.reconcile.outputs import write_outputs
 from support.audit_exports import Post, base_posts, honest, key_of, write_scene
 from support.payloads import commit
 

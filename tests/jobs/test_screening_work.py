@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from chainkit_jobs.audit import Audit, Options, read_inputs, run_audit
-from chainkit_jobs.screening import job, plan
+from chainkit_jobs.reconcile.audit import Audit, Options, read_inputs, run_audit
+from chainkit_jobs.reconcile.screening import job, plan
 from support.audit_exports import Post, base_posts, honest, registered, write_chain, write_node
 from support.identities import key_of
 

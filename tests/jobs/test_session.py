@@ -3,13 +3,13 @@
 import pytest
 
 from chainkit.errors import ConfigurationError
-from chainkit_jobs.session import spark_session
+from chainkit_jobs.spark.session import spark_session
 
 
 def test_session__unknown_master__is_refused_before_java_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("chainkit_jobs.session.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.setattr("chainkit_jobs.spark.session.SparkSession.getActiveSession", lambda: None)
 
     with pytest.raises(ConfigurationError, match="--master: expected"), spark_session("lcal[2]"):
         pass
@@ -18,8 +18,8 @@ def test_session__unknown_master__is_refused_before_java_starts(
 def test_session__java_missing__names_the_package(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("chainkit_jobs.session.java_version", lambda: 11)
-    monkeypatch.setattr("chainkit_jobs.session.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.setattr("chainkit_jobs.spark.session.java_version", lambda: 11)
+    monkeypatch.setattr("chainkit_jobs.spark.session.SparkSession.getActiveSession", lambda: None)
 
     with pytest.raises(ConfigurationError) as raised, spark_session():
         pass

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chainkit.errors import StoreError
-from chainkit_jobs.audit import Audit, read_inputs, run_audit
+from chainkit_jobs.reconcile.audit import Audit, read_inputs, run_audit
 from support.audit_exports import (
     Post,
     base_posts,

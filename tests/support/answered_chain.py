@@ -8,8 +8,8 @@ from typing import Any
 
 import eth_abi
 
-from chainkit.decode import MESSAGE_SENT_TOPIC
-from chainkit.deployment import DeployedContract, DeploymentRecord
+from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
+from chainkit.protocol.events import MESSAGE_SENT_TOPIC
 from chainkit.signatures import keccak256
 from chainkit.types import BlockReference
 from support.fake_endpoint import FakeProvider, RpcError

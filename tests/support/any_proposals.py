@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from eth_utils.address import to_checksum_address
 from hypothesis import strategies as st
 
-from chainkit.calls import FUNCTIONS, OWNER_FUNCTIONS, Call, expected_change
-from chainkit.calls.effect import NONE
-from chainkit.calls.effects import EFFECTS
-from chainkit.parameters import PAYLOAD_SIZE_CAP
-from chainkit.proposal import Evidence, Fees, Grounds, Proposal
+from chainkit.contracts.parameters import PAYLOAD_SIZE_CAP
+from chainkit.council.calls import FUNCTIONS, OWNER_FUNCTIONS, Call, expected_change
+from chainkit.council.calls.effect import NONE
+from chainkit.council.calls.effects import EFFECTS
+from chainkit.council.proposal import Evidence, Fees, Grounds, Proposal
 from chainkit.signatures import SECP256K1_ORDER, SigningKey, address_of
 from support.proposals import OWNERS, PLAIN, RECORD, SAFE
 

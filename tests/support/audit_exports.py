@@ -14,19 +14,19 @@ import eth_abi
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chainkit import tables
-from chainkit.decode import (
+from chainkit.errors import MalformedEnvelope
+from chainkit.exports import tables
+from chainkit.protocol.envelope import (
+    parse_originator_envelope,
+    sign_originator_envelope,
+    unsigned_originator_envelope,
+)
+from chainkit.protocol.events import (
     IDENTITY_UPDATE_CREATED_TOPIC,
     MESSAGE_SENT_TOPIC,
     NODE_UPDATED_TOPIC,
     decode_node_updated,
 )
-from chainkit.envelope import (
-    parse_originator_envelope,
-    sign_originator_envelope,
-    unsigned_originator_envelope,
-)
-from chainkit.errors import MalformedEnvelope
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import PayloadEvent, identity_update_created, message_sent
 from chainkit_jobs.sources import log_from_row

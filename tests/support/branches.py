@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from chainkit.chain import parse_bytes
+from chainkit.text.hexadecimal import parse_bytes
 from support import payloads
 from support.chain import Deployment, LocalChain, redeployed
 

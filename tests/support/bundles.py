@@ -20,12 +20,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chainkit.council import Verdict, verify_bundle
-from chainkit.deployment import DeploymentRecord, parse_deployment_record
-from chainkit.envelope import blockchain_proof_digest
+from chainkit.contracts.deployment import DeploymentRecord, parse_deployment_record
+from chainkit.council.evidence import Verdict, verify_bundle
+from chainkit.documents.canonical import line_bytes, page_bytes
 from chainkit.evidence.bundle import FILE_NAMES
 from chainkit.evidence.folder import read_bundle
-from chainkit.evidence.records import line_bytes, page_bytes
+from chainkit.protocol.envelope import blockchain_proof_digest
 from chainkit.signatures import SigningKey, keccak256
 from chainkit_jobs.evidence.bundle import Reporter, WrittenBundle, accused_nodes, write_bundles
 from chainkit_jobs.evidence.bundle_inputs import read_bundle_inputs

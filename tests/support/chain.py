@@ -16,9 +16,10 @@ import eth_abi
 import pytest
 from eth_account import Account
 
-from chainkit.chain import Endpoint, parse_bytes
-from chainkit.deployment import DeploymentRecord, read_deployment_record
+from chainkit.chain import Endpoint
+from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
 from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import parse_bytes
 from chainkit.types import BlockHeader
 from localnet.accounts import COUNCIL as REGISTRY_OWNER
 from localnet.accounts import development_account

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from chainkit.deployment import DeploymentRecord
+from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.exports import files_of, read_manifest
 from chainkit_jobs.chain_export.export import Exported, export_chain
 from support.answered_chain import RECORD, AnsweredChain

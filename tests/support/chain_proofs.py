@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.proof.block import BlockRows, Claims, check_block
 from chainkit_jobs.proof.collector import Collector
 from chainkit_jobs.proof.result import Counts, Problem

@@ -10,10 +10,10 @@ from typing import Any
 
 import eth_abi
 
-from chainkit import tables
-from chainkit.decode import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
+from chainkit.exports import tables
+from chainkit.exports.tables import CHAIN_TABLES
+from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.signatures import keccak256
-from chainkit.tables import CHAIN_TABLES
 from support.audit_exports import GENESIS, block_row, hash_of, log_row
 from support.export_folders import write_folder
 

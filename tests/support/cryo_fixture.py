@@ -17,7 +17,7 @@ import click
 from eth_account import Account
 from eth_account.datastructures import SignedTransaction
 
-from chainkit.deployment import read_deployment_record
+from chainkit.contracts.deployment import read_deployment_record
 from localnet.accounts import development_account
 from localnet.anvil import Anvil
 from localnet.deployment import deploy

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, func, insert, select, update
 
-from chainkit_indexer.build import ENVELOPE_COLUMNS
 from chainkit_indexer.storage import migrate, schema
 from chainkit_indexer.storage.database import Database
+from chainkit_indexer.types import ENVELOPE_COLUMNS
 from localnet.postgres import Postgres
 
 PAGE_PAYLOADS = 100

@@ -11,18 +11,19 @@ from pathlib import Path
 from eth_account import Account
 from eth_utils.address import to_checksum_address
 
-from chainkit.calls import Call
-from chainkit.chain import Endpoint, parse_bytes
-from chainkit.contract_state import DEFAULT_ADMIN_ROLE, ContractState
-from chainkit.deployment import DeploymentRecord
-from chainkit.interface import shipped_interface
-from chainkit.proposal import Council, Proposal, sign_proposal, write_council
-from chainkit.proposal.authority import council_of
-from chainkit.proposal.drafting import Terms, draft
-from chainkit.proposal.standing import Standing, read_standing
-from chainkit.registry import Registry
-from chainkit.signing import KeySigner
-from chainkit.transactions import wait_for_receipt
+from chainkit.chain import Endpoint
+from chainkit.chain.transactions import wait_for_receipt
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.registry import Registry
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
+from chainkit.council.calls import Call
+from chainkit.council.proposal import Council, Proposal, sign_proposal, write_council
+from chainkit.council.proposal.authority import council_of
+from chainkit.council.proposal.drafting import Terms, draft
+from chainkit.council.proposal.standing import Standing, read_standing
+from chainkit.council.signing import KeySigner
+from chainkit.text.hexadecimal import parse_bytes
 from localnet.accounts import COUNCIL
 from localnet.safe import create_safe, deploy_safe_contracts
 from support.chain import LocalChain, dev_address, dev_secret

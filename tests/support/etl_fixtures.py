@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.adapter import KEYS, SourceTables
 
 FIXTURES: Final = Path(__file__).parent.parent / "fixtures"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from chainkit import tables
+from chainkit.exports import tables
 from support.vectors import from_hex
 
 Row = dict[str, Any]

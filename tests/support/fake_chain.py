@@ -14,10 +14,10 @@ from typing import Any
 import eth_abi
 
 from chainkit.chain import Endpoint, RetryPolicy
-from chainkit.chain.bloom import bloom_mask
-from chainkit.decode import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
-from chainkit.deployment import DeployedContract, DeploymentRecord
-from chainkit.payload_contract import FollowedDeployment
+from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
+from chainkit.contracts.followed import FollowedDeployment
+from chainkit.ethereum.bloom import bloom_mask
+from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.signatures import keccak256
 from chainkit.types import TopicKind
 from support import payloads

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from eth_utils.address import to_checksum_address
 
-from chainkit.artifacts import artifact
-from chainkit.contract_state import INITIALIZABLE_SLOT, LOCKED, ContractState
-from chainkit.deployment import DeployedContract, DeploymentRecord
-from chainkit.implementation import implementation_code
-from chainkit.parameters import PayloadBounds
+from chainkit.contracts.artifacts import artifact
+from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
+from chainkit.contracts.implementation import implementation_code
+from chainkit.contracts.parameters import PayloadBounds
+from chainkit.contracts.state import INITIALIZABLE_SLOT, LOCKED, ContractState
 from chainkit.types import BlockReference
 
 SEQUENCE = b"\x44" * 20

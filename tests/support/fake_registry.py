@@ -9,9 +9,9 @@ from typing import Any
 import eth_abi
 
 from chainkit.chain import Endpoint
-from chainkit.contract_state import ContractState
-from chainkit.deployment import DeployedContract, DeploymentRecord
-from chainkit.registry import Registry
+from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
+from chainkit.contracts.registry import Registry
+from chainkit.contracts.state import ContractState
 from chainkit.signatures import SigningKey, address_of, keccak256
 from chainkit.types import BlockReference, Node
 from support.fake_endpoint import FakeProvider, RpcError

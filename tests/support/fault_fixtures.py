@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.chain import check_deployment
+from chainkit.contracts.right_chain import check_deployment
 from support.branches import two_branches
 from support.chain import Deployment
 from support.fault_proxy import FaultProxy

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from chainkit.chain import Endpoint
-from chainkit.deployment import DeploymentRecord
-from chainkit.payload_contract import FollowedDeployment
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.followed import FollowedDeployment
 from chainkit.signatures import SigningKey
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.finality import FinalityPolicy
-from chainkit_indexer.pages import PageReader
-from chainkit_indexer.signing import Signer
-from chainkit_indexer.step import step
+from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.signing import Signer
+from chainkit_indexer.follow.step import step
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Idle, StepResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eth_abi.abi import encode
 
-from chainkit.interface import shipped_interface
+from chainkit.contracts.interface import shipped_interface
 from support.fake_registry import HOLDER, node_key
 
 

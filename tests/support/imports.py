@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit.exports import files_of, read_manifest
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

@@ -11,7 +11,7 @@ import rlp
 from eth_abi import encode
 from eth_utils import keccak
 
-from chainkit.chain import parse_bytes
+from chainkit.text.hexadecimal import parse_bytes
 from localnet.accounts import development_account
 from localnet.anvil import Anvil
 from support.solidity import Question, RawLog, StorageQuestion, Transaction, types_of

@@ -16,9 +16,10 @@ from typing import Any
 import eth_abi
 import requests
 
-from chainkit.chain.bloom import bloom_mask
-from chainkit.payload_contract import FollowedDeployment, PayloadContract, SequenceCounter
-from chainkit.proto import envelopes_pb2
+from chainkit.contracts.followed import FollowedDeployment, SequenceCounter
+from chainkit.ethereum.bloom import bloom_mask
+from chainkit.protocol.payload_contract import PayloadContract
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import keccak256
 from chainkit.types import TopicKind
 from support.fake_chain import FIRST_BLOCK, Block, FakeChain

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize
 
 from chainkit.errors import ChainkitError, ReorgTooDeep, RetryableChainError
-from chainkit_indexer import look_ahead
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.finality import FinalityPolicy
-from chainkit_indexer.pages import PageReader
-from chainkit_indexer.signing import Signer
-from chainkit_indexer.step import step
+from chainkit_indexer.follow import prefetch as look_ahead
+from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.signing import Signer
+from chainkit_indexer.follow.step import step
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Advanced, Idle, RolledBack, StepResult

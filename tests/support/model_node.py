@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from chainkit.proto import envelopes_pb2
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey, keccak256
 from support.fake_chain import FIRST_BLOCK, Block
 from support.model_chain import Emission, ModelChain

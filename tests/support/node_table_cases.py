@@ -8,7 +8,7 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
-from chainkit.proto import envelopes_pb2
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey, keccak256
 from support.audit_exports import GROUP, Post, base_posts, hash_of
 from support.identities import NODE_REGISTRY

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eth_account import Account
 
-from chainkit.proposal import Council, Proposal, write_council, write_proposal_file
+from chainkit.council.proposal import Council, Proposal, write_council, write_proposal_file
 from chainkit.signatures import SigningKey, address_of
 from support.command_line import Outcome, run, write_keystore
 from support.proposals import RECORD, SAFE, STRANGER, proposed

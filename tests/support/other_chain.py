@@ -14,14 +14,14 @@ import solcx
 from sqlalchemy import select
 
 from chainkit.chain import Endpoint
-from chainkit.envelope import ServedEnvelope, parse_originator_envelope
-from chainkit.payload_contract import FollowedDeployment, read_followed_deployment
-from chainkit.proto import envelopes_pb2
+from chainkit.contracts.followed import FollowedDeployment, read_followed_deployment
+from chainkit.protocol.envelope import ServedEnvelope, parse_originator_envelope
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.pages import PageReader
-from chainkit_indexer.signing import Signer
-from chainkit_indexer.step import step
+from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.signing import Signer
+from chainkit_indexer.follow.step import step
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store

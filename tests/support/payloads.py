@@ -2,7 +2,7 @@
 
 import random
 
-from chainkit.proto import envelopes_pb2
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.types import TopicKind
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from eth_utils.address import to_checksum_address
 
-from chainkit.calls import Call, expected_change
-from chainkit.calls.effects import EFFECTS
-from chainkit.deployment import DeployedContract, DeploymentRecord
-from chainkit.parameters import SEQUENCED_LOGS
-from chainkit.proposal import Council, Evidence, Fees, Grounds, Proposal, SafeSettings
-from chainkit.safe import known_contracts
+from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
+from chainkit.contracts.parameters import SEQUENCED_LOGS
+from chainkit.council.calls import Call, expected_change
+from chainkit.council.calls.effects import EFFECTS
+from chainkit.council.proposal import Council, Evidence, Fees, Grounds, Proposal, SafeSettings
+from chainkit.council.safe import known_contracts
+from chainkit.council.signing import KeySigner
 from chainkit.signatures import SigningKey, address_of
-from chainkit.signing import KeySigner
 
 
 def _deployed(name: str, byte: int) -> DeployedContract:

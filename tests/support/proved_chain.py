@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chainkit import tables
-from chainkit.execution import (
+from chainkit.ethereum import (
     bloom_of_logs,
     create_address,
     header_bytes,
@@ -27,9 +26,9 @@ from chainkit.execution import (
     transaction_bytes,
     trie_root,
 )
-from chainkit.exports import ExportFolder, Manifest
+from chainkit.exports import ExportFolder, Manifest, tables
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.signatures import SigningKey, keccak256
-from chainkit.tables import CHAIN_TABLES
 from support.audit_exports import (
     FIRST_BLOCK,
     GENESIS,

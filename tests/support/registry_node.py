@@ -10,8 +10,8 @@ from eth_abi import encode
 from sqlalchemy import select
 
 from chainkit.chain import Endpoint, RetryPolicy
-from chainkit.payload_contract import FollowedDeployment, FollowedRegistry
-from chainkit.registry import Registry
+from chainkit.contracts.followed import FollowedDeployment, FollowedRegistry
+from chainkit.contracts.registry import Registry
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import Node
 from chainkit_indexer.registry.follower import (

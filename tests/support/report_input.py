@@ -9,8 +9,8 @@ from chainkit_jobs.cost.digest import CostDigest
 from chainkit_jobs.cost.headroom import BlockTotals, MessageTotals, headroom
 from chainkit_jobs.cost.schema import RATIOS, TABLES
 from chainkit_jobs.cost.variants import RULES, VARIANTS
-from chainkit_jobs.coverage import COVERAGE
 from chainkit_jobs.findings import FINDINGS, MEANINGS, Code
+from chainkit_jobs.reconcile.coverage import COVERAGE
 from chainkit_jobs.report.page import ReportInput
 
 EVIL = "<script>alert('&')</script>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from chainkit.chain import parse_bytes
+from chainkit.text.hexadecimal import parse_bytes
 from support import payloads
 from support.branches import GROUP, INBOX
 from support.chain import LocalChain, dev_address

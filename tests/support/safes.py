@@ -9,13 +9,19 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from chainkit.chain import Endpoint
-from chainkit.contract_state import ContractState
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.state import ContractState
+from chainkit.council.safe import (
+    InnerCall,
+    Operation,
+    SafeTransaction,
+    known_contracts,
+    known_versions,
+)
+from chainkit.council.safe.account import SafeAccount, read_account
 from chainkit.errors import RefusedRequest
-from chainkit.interface import shipped_interface
-from chainkit.safe import InnerCall, Operation, SafeTransaction, known_contracts, known_versions
-from chainkit.safe.account import SafeAccount, read_account
 from chainkit.signatures import SECP256K1_ORDER, SigningKey, address_of, keccak256
-from chainkit.transactions import Receipt
+from chainkit.types import Receipt
 from localnet.anvil import Anvil
 from localnet.safe import create_safe, deploy_safe_contracts, send_unsigned
 from support.chain import dev_address

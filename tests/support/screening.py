@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from chainkit import tables
-from chainkit_jobs.expected import PayloadContracts
-from chainkit_jobs.screening.chain_rows import LOG_COLUMNS, BlockTimes
+from chainkit.exports import tables
+from chainkit_jobs.reconcile.expected import PayloadContracts
+from chainkit_jobs.reconcile.screening.chain_rows import LOG_COLUMNS, BlockTimes
 from support.audit_exports import block_row
 from support.identities import GROUP_MESSAGES, IDENTITY_UPDATES
 
@@ -18,7 +18,7 @@ CONTRACTS = PayloadContracts(GROUP_MESSAGES, IDENTITY_UPDATES)
 
 
 def batch(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-    """Rows of chainkit.tables.LOGS as columns."""
+    """Rows of chainkit.exports.tables.LOGS as columns."""
     return pa.RecordBatch.from_pylist(list(rows), schema=tables.LOGS).select(list(LOG_COLUMNS))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chainkit.signing import KeySigner
+from chainkit.council.signing import KeySigner
 from support.chain import dev_secret
 
 TYPED_DATA: dict[str, Any] = {

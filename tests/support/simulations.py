@@ -11,12 +11,12 @@ from typing import Any
 import eth_abi
 from eth_utils.address import to_checksum_address
 
-from chainkit.artifacts import creation_code
-from chainkit.calls import Call
-from chainkit.contract_state import DEFAULT_ADMIN_ROLE, ContractState
-from chainkit.safe import InnerCall, SafeTransaction, pack
-from chainkit.signatures import SigningKey, address_of
-from chainkit.simulation import (
+from chainkit.chain.transactions import wait_for_receipt
+from chainkit.contracts.artifacts import creation_code
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
+from chainkit.council.calls import Call
+from chainkit.council.safe import InnerCall, SafeTransaction, pack
+from chainkit.council.simulation import (
     Message,
     StateDifference,
     simulate_message,
@@ -24,9 +24,10 @@ from chainkit.simulation import (
     try_message,
     try_safe_transaction,
 )
-from chainkit.simulation.safe_overrides import approved_execution, suppose_approval
-from chainkit.simulation.trace import RawDifference, parse_difference, trace_difference
-from chainkit.transactions import Receipt, wait_for_receipt
+from chainkit.council.simulation.safe_overrides import approved_execution, suppose_approval
+from chainkit.council.simulation.trace import RawDifference, parse_difference, trace_difference
+from chainkit.signatures import SigningKey, address_of
+from chainkit.types import Receipt
 from localnet.safe import deploy_safe_contracts
 from support.chain import REGISTRY_OWNER, Deployment, LocalChain, dev_address, redeployed
 from support.safes import SafeChain, SafeOnChain

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from chainkit.exports import Manifest
-from chainkit.tables import ENVELOPES, QUARANTINE
+from chainkit.exports.tables import ENVELOPES, QUARANTINE
 from support.export_folders import write_folder
 
 SCHEMAS = {"envelopes": ENVELOPES, "quarantine": QUARANTINE}

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from pyspark.find_spark_home import _find_spark_home
 
-from chainkit_jobs import submit
+from chainkit_jobs.spark import submit
 
 SPARK_HOME: Final = Path(_find_spark_home())
 SUBMIT: Final = Path(submit.__file__)

@@ -6,8 +6,8 @@ from typing import Any
 
 import eth_abi
 
-from chainkit.contract_state import DEFAULT_ADMIN_ROLE, erc7201_slot
-from chainkit.interface import shipped_interface
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, erc7201_slot
 from chainkit.signatures import keccak256
 from support.chain import REGISTRY_OWNER, LocalChain, dev_address
 

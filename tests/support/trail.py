@@ -8,14 +8,14 @@ from typing import Any
 
 from eth_abi.abi import encode
 
-from chainkit.calls import Call
 from chainkit.chain import Endpoint
-from chainkit.contract_state import ContractState
-from chainkit.proposal import Evidence, Proposal, SafeSettings
-from chainkit.proposal.drafting import Terms, draft
-from chainkit.proposal.trail import Trail, read_trail
-from chainkit.proposal.trail_proposals import KeptProposals
-from chainkit.safe import InnerCall, SafeTransaction, pack
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.log.proposals import KeptProposals
+from chainkit.council.log.trail import Trail, read_trail
+from chainkit.council.proposal import Evidence, Proposal, SafeSettings
+from chainkit.council.proposal.drafting import Terms, draft
+from chainkit.council.safe import InnerCall, SafeTransaction, pack
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import Log
 from support.chain import dev_secret

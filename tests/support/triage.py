@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chainkit.council.triage_checks import Witness
-from chainkit.council.triage_types import Misbehavior
-from chainkit.council.triage_values import Claim, Roll
-from chainkit.proto import message_api_pb2
-from chainkit.registry import RegisteredNode
-from chainkit.report import sign_report
+from chainkit.contracts.registry import RegisteredNode
+from chainkit.council.triage.checks import Witness
+from chainkit.council.triage.types import Misbehavior
+from chainkit.council.triage.values import Claim, Roll
+from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.reports import sign_report
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import Node
 from support.bundles import ACCUSED, OTHER, BundleScene

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chainkit import artifacts
-from chainkit.artifacts import Release
+from chainkit.contracts import artifacts
+from chainkit.contracts.artifacts import Release
 from support.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
 

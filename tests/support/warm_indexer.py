@@ -108,7 +108,7 @@ def _import_everything() -> None:
         for module in iter_modules(import_module(name).__path__, f"{name}."):
             if not module.ispkg:
                 import_module(module.name)
-    signing = import_module("chainkit_indexer.signing")
+    signing = import_module("chainkit_indexer.follow.signing")
     # The signer's process is one more Python that would have to start in each life.
     setattr(signing, "SignerProcess", signing.Signer)  # noqa: B010
 

@@ -11,9 +11,8 @@ from click import Choice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit import tables
-from chainkit.execution import bloom_of_logs
-from chainkit.exports import parquet
+from chainkit.ethereum import bloom_of_logs
+from chainkit.exports import parquet, tables
 from chainkit_jobs.adapters import write
 from chainkit_jobs.adapters.adapter import SourceFile
 from chainkit_jobs.adapters.checks import Bounds

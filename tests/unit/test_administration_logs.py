@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chainkit import tables
-from chainkit.decode import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.errors import StoreError
+from chainkit.exports import tables
+from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit_jobs.administration.logs import read_administration
-from chainkit_jobs.nodes import Registry, registry_at
+from chainkit_jobs.reconcile.nodes import Registry, registry_at
 from chainkit_jobs.sources import Export, read_export
 from support.administration import CONTRACTS
 from support.audit_exports import Row, base_posts, payload_log, registered, write_chain

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from chainkit import artifacts
-from chainkit.artifacts import (
+from chainkit.contracts import artifacts
+from chainkit.contracts.artifacts import (
     CONTRACTS,
     artifact,
     creation_code,
@@ -15,7 +15,7 @@ from chainkit.artifacts import (
     releases,
     runtime_code,
 )
-from chainkit.parameters import SEQUENCED_LOGS
+from chainkit.contracts.parameters import SEQUENCED_LOGS
 from chainkit.signatures import keccak256
 
 IMMUTABLES = {

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit_jobs import audit
-from chainkit_jobs.audit import proving
+from chainkit_jobs.reconcile import audit
+from chainkit_jobs.reconcile.audit import proving
 
 Report = Callable[[int], None]
 

@@ -28,8 +28,8 @@ from benchmarks.index.page import page
 from benchmarks.index.payloads import PAYLOAD_BYTES, message_calls
 from benchmarks.index.plot import plot
 from benchmarks.index.table import lines
-from chainkit.envelope import quarantine_reason
-from chainkit.interface import shipped_interface
+from chainkit.contracts.interface import shipped_interface
+from chainkit.protocol.envelope import quarantine_reason
 from chainkit.types import message_sent
 
 EVENTS = 50_000

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from chainkit.chain import check_deployment
-from chainkit.deployment import DeployedContract, DeploymentRecord
+from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
+from chainkit.contracts.right_chain import check_deployment
 from chainkit.errors import InconsistentAnswer, RefusedRequest, WrongChain
 from chainkit.types import BlockReference
 from support.endpoint_answers import chain, hex0x

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit import tables
 from chainkit.errors import InconsistentAnswer
-from chainkit.execution import transaction_bytes
+from chainkit.ethereum import transaction_bytes
+from chainkit.exports import tables
 from chainkit.signatures import keccak256
 from chainkit_jobs.chain_export.block_rows import parse_body, parse_receipts
 from support.transaction_answers import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from eth_utils.address import to_checksum_address
 
-from chainkit.cli.administration import COMMANDS
+from chainkit.cli.contracts.administration import COMMANDS
 from support.bundles import record_content
 from support.command_line import Outcome, run
 

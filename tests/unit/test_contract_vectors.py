@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chainkit.decode import decode_node_updated, decode_payload_event
+from chainkit.protocol.events import decode_node_updated, decode_payload_event
 from chainkit.signatures import address_of, is_valid_public_key, keccak256
 from chainkit.types import Log, Node, TopicKind
 from support.vectors import from_hex, load
@@ -31,7 +31,7 @@ def topic_of(signature: str) -> str:
 
 
 def shipped_signatures(interface: str, kind: str) -> set[str]:
-    file = resources.files("chainkit.abi") / f"{SHIPPED_ABIS[interface]}.json"
+    file = resources.files("chainkit.contracts.abi") / f"{SHIPPED_ABIS[interface]}.json"
     entries = json.loads(file.read_text(encoding="utf-8"))
     return {signature(entry) for entry in entries if entry["type"] == kind}
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainkit.contracts.interface import shipped_interface
 from chainkit.errors import StoreError
-from chainkit.interface import shipped_interface
 from chainkit_jobs.cost import figures
 from chainkit_jobs.cost.functions import selectors
 from chainkit_jobs.cost.headroom import BlockTotals, MessageTotals, headroom

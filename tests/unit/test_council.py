@@ -7,12 +7,12 @@ from typing import Any
 import eth_abi
 import pytest
 
-from chainkit.council import ReportVerdict, Verdict, verify_report
-from chainkit.deployment import DeployedContract, DeploymentRecord
-from chainkit.envelope import sign_originator_envelope, unsigned_originator_envelope
+from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
+from chainkit.council.evidence import ReportVerdict, Verdict, verify_report
 from chainkit.errors import InconsistentAnswer, InvalidSignature, MalformedData
-from chainkit.proto import envelopes_pb2, message_api_pb2
-from chainkit.report import sign_inconsistency_report
+from chainkit.protocol.envelope import sign_originator_envelope, unsigned_originator_envelope
+from chainkit.protocol.proto import envelopes_pb2, message_api_pb2
+from chainkit.protocol.reports import sign_inconsistency_report
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import PayloadEvent, TopicKind, identity_update_created, message_sent
 from support.fake_endpoint import FakeProvider

@@ -3,15 +3,15 @@ from typing import Any
 import pytest
 import requests
 
-from chainkit.counter import read_counter, read_own_counter
-from chainkit.deployment import DeployedContract, DeploymentRecord
+from chainkit.contracts.counter import read_counter, read_own_counter
+from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
+from chainkit.contracts.followed import LAST_SELECTOR, SequenceCounter
 from chainkit.errors import (
     AccessRefused,
     EndpointUnavailable,
     InconsistentAnswer,
     RateLimited,
 )
-from chainkit.payload_contract import LAST_SELECTOR, SequenceCounter
 from chainkit.types import BlockReference
 from support.fake_endpoint import FakeProvider, FakeServer, RpcError
 

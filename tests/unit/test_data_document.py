@@ -1,4 +1,4 @@
-"""docs/data.md says of every column what chainkit.tables and the manifest say."""
+"""docs/data.md says of every column what chainkit.exports.tables and the manifest say."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from chainkit import tables
-from chainkit.exports import Manifest
+from chainkit.exports import Manifest, tables
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
 SCHEMAS = {

@@ -9,15 +9,15 @@ from eth_abi.exceptions import DecodingError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.decode import (
+from chainkit.errors import MalformedLog
+from chainkit.protocol.events import (
     IDENTITY_UPDATE_CREATED_TOPIC,
     MESSAGE_SENT_TOPIC,
     NODE_UPDATED_TOPIC,
     decode_node_updated,
     decode_payload_event,
 )
-from chainkit.errors import MalformedLog
-from chainkit.payload_contract import EventLayout, PayloadContract
+from chainkit.protocol.payload_contract import EventLayout, PayloadContract
 from chainkit.types import Log, Node, PayloadEvent, TopicKind, identity_update_created, message_sent
 from support.vectors import case_name, from_hex, load
 

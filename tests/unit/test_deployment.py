@@ -9,15 +9,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chainkit.deployment import (
+from chainkit.contracts.deployment import (
     DeployedContract,
     RecordedParameters,
     parse_deployment_record,
     read_deployment_record,
     replace_implementation,
 )
+from chainkit.contracts.parameters import Parameters, PayloadBounds
 from chainkit.errors import ConfigurationError
-from chainkit.parameters import Parameters, PayloadBounds
 
 CONTRACTS = ["GroupMessages", "IdentityUpdates", "NodeRegistry", "OriginatorSequence"]
 PROXIES = CONTRACTS[:2]

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from chainkit.cli.doctor import Finding, doctor, inspect_machine, java_version
+from chainkit.cli.doctor import Finding, doctor, inspect_machine
+from chainkit.terminal.java import java_version
 
 ROLES = {"operator", "auditor", "council", "developer"}
 JAVA_17 = 'openjdk version "17.0.15" 2025-04-15'

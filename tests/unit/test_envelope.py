@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.envelope import (
+from chainkit.errors import InvalidSignature, MalformedEnvelope
+from chainkit.protocol.envelope import (
     MAXIMUM_BLOCK_TIMESTAMP,
     QuarantineReason,
     ServedEnvelope,
@@ -19,8 +20,7 @@ from chainkit.envelope import (
     sign_originator_envelope,
     unsigned_originator_envelope,
 )
-from chainkit.errors import InvalidSignature, MalformedEnvelope
-from chainkit.proto import envelopes_pb2
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import PayloadEvent, identity_update_created, message_sent
 from support import payloads

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from chainkit import errors
-from chainkit.decode import MESSAGE_SENT_TOPIC, decode_payload_event
-from chainkit.deployment import read_deployment_record
-from chainkit.envelope import parse_originator_envelope
+from chainkit.contracts.deployment import read_deployment_record
 from chainkit.errors import ChainkitError, EndpointUnavailable, RateLimited, RefusedRequest
+from chainkit.protocol.envelope import parse_originator_envelope
+from chainkit.protocol.events import MESSAGE_SENT_TOPIC, decode_payload_event
 from chainkit.signatures import SigningKey, recover_public_key
 from chainkit.types import Log
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.errors import MalformedData
-from chainkit.ether import ether_text, ether_words, parse_ether
+from chainkit.text.ether import ether_text, ether_words, parse_ether
 
 
 @pytest.mark.parametrize(

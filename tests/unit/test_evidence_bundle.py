@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.council import BundleVerdict, Verdict, verify_bundle
+from chainkit.council.evidence import BundleVerdict, Verdict, verify_bundle
 from chainkit.errors import ConfigurationError
 from chainkit.evidence.folder import read_bundle
-from chainkit.report import parse_inconsistency_report
+from chainkit.protocol.reports import parse_inconsistency_report
 from chainkit.signatures import keccak256
 from chainkit_jobs.evidence.bundle import Reporter
 from support.audit_exports import GROUP, GROUP_MESSAGES, Post, base_posts, key_of

@@ -8,7 +8,7 @@ import pytest
 import rlp
 
 from chainkit.errors import MalformedData, Unprovable
-from chainkit.execution import (
+from chainkit.ethereum import (
     decode_call,
     decode_header,
     decode_receipt,
@@ -19,7 +19,7 @@ from chainkit.execution import (
     transaction_bytes,
     trie_root,
 )
-from chainkit.execution.transaction import ARBITRUM_INTERNAL
+from chainkit.ethereum.transaction import ARBITRUM_INTERNAL
 from support.execution_rows import block_row, receipt_rows, transaction_rows
 from support.proved_chain import every_kind, proved_chain
 from support.vectors import case_name, load

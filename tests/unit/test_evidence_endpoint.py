@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chainkit.council import BundleVerdict, Verdict, verify_bundle_with_endpoint
+from chainkit.council.evidence import BundleVerdict, Verdict, verify_bundle_with_endpoint
 from chainkit.errors import ConfigurationError, InconsistentAnswer
 from chainkit.evidence.folder import read_bundle
 from chainkit.types import BlockReference, Node

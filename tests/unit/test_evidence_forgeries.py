@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from chainkit.council import verify_bundle
+from chainkit.council.evidence import verify_bundle
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.evidence.folder import read_bundle
-from chainkit.report import sign_report
+from chainkit.protocol.reports import sign_report
 from chainkit_jobs.evidence.bundle import Reporter
 from support.audit_exports import GENESIS, NODE_REGISTRY, key_of, registered
 from support.bundles import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from chainkit.documents import untrusted as safe_files
 from chainkit.errors import ConfigurationError, MalformedData
-from chainkit.evidence import safe_files
 from chainkit_jobs.evidence.bundle import Reporter
 from support.bundles import (
     BundleScene,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chainkit.errors import InvalidSignature, MalformedData
-from chainkit.proto import message_api_pb2
-from chainkit.report import (
+from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.reports import (
     reporter_of,
     sign_inconsistency_report,
     sign_report,

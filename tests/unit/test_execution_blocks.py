@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from chainkit.chain.bloom import bloom_of
-from chainkit.execution import (
+from chainkit.ethereum import (
     bloom_of_logs,
     create_address,
     header_bytes,
@@ -16,6 +15,7 @@ from chainkit.execution import (
     trie_root,
     verify_inclusion,
 )
+from chainkit.ethereum.bloom import bloom_of
 from chainkit.signatures import keccak256
 from support.execution_rows import block_row, receipt_rows, transaction_rows
 from support.vectors import case_name, from_hex, load

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from chainkit.errors import MalformedData, Unprovable
-from chainkit.execution import header_bytes
+from chainkit.ethereum import header_bytes
 from support.execution_rows import block_row
 from support.vectors import load
 

@@ -5,10 +5,10 @@ import rlp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit import tables
-from chainkit.chain.bloom import bloom_of
 from chainkit.errors import MalformedData, Unprovable
-from chainkit.execution import bloom_of_logs, receipt_bytes
+from chainkit.ethereum import bloom_of_logs, receipt_bytes
+from chainkit.ethereum.bloom import bloom_of
+from chainkit.exports import tables
 
 LOG = {
     **dict.fromkeys(tables.LOGS.names),

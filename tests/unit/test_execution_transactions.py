@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.errors import InvalidSignature, MalformedData, Unprovable
-from chainkit.execution import recover_sender, signing_hash, transaction_bytes
+from chainkit.ethereum import recover_sender, signing_hash, transaction_bytes
 from chainkit.signatures import SECP256K1_ORDER
 from support.execution_rows import Row, empty_transaction
 

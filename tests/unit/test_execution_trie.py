@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from trie import HexaryTrie
 
 from chainkit.errors import MalformedData
-from chainkit.execution import inclusion_proof, trie_root, verify_inclusion
+from chainkit.ethereum import inclusion_proof, trie_root, verify_inclusion
 from chainkit.signatures import keccak256
 
 # Below 32 bytes a node stands within the one above it.

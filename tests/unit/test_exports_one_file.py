@@ -6,7 +6,7 @@ import pytest
 
 from chainkit.errors import StoreError
 from chainkit.exports import read_manifest
-from chainkit.tables import BLOCKS
+from chainkit.exports.tables import BLOCKS
 from support.export_folders import write_folder
 
 

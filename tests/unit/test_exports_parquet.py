@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.exports import TableWriter
-from chainkit.tables import LOGS
+from chainkit.exports.tables import LOGS
 
 
 def logs(sizes: Iterable[int]) -> pa.Table:

@@ -10,7 +10,7 @@ import pytest
 
 from chainkit.errors import StoreError
 from chainkit.exports import ExportFolder, Manifest, read_manifest
-from chainkit.tables import QUARANTINE
+from chainkit.exports.tables import QUARANTINE
 from support.export_folders import write_folder
 from support.small_export import ABOUT, BASE_ROW, ROWS, SCHEMAS, write_export
 

@@ -13,8 +13,8 @@ from benchmarks.audit.faults.kind import Found, Kind, Place, Served, Window
 from benchmarks.audit.faults.kinds import KINDS
 from benchmarks.audit.faults.plan import window_of
 from benchmarks.audit.faults.wire import signed, unsigned
-from chainkit.envelope import parse_originator_envelope, recover_node_key
 from chainkit.errors import InvalidSignature, MalformedEnvelope
+from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
 from chainkit_jobs.findings import Code
 
 SHAPE = Shape(rows=120, nodes=2, rows_per_block=20, range_blocks=10)

@@ -24,14 +24,14 @@ from benchmarks.audit.faults.inject import Injection
 from benchmarks.audit.faults.kind import Place
 from benchmarks.audit.faults.kinds import KINDS
 from benchmarks.audit.faults.plan import Fault, Plan, plan_once, plan_together
-from chainkit import tables
-from chainkit.decode import decode_payload_event
-from chainkit.envelope import (
+from chainkit.errors import ConfigurationError
+from chainkit.exports import tables
+from chainkit.protocol.envelope import (
     quarantine_reason,
     sign_originator_envelope,
     unsigned_originator_envelope,
 )
-from chainkit.errors import ConfigurationError
+from chainkit.protocol.events import decode_payload_event
 from chainkit_jobs.administration.replay import replay
 from chainkit_jobs.sources import log_from_row
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainkit.documents.fields import DEEPEST_JSON, MOST_FAULTS, Faults, Fields, read_json
 from chainkit.errors import ConfigurationError
-from chainkit.fields import DEEPEST_JSON, MOST_FAULTS, Faults, Fields, read_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

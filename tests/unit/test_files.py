@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from chainkit.documents.files import open_regular, read_regular, replace_file, write_new
 from chainkit.errors import ConfigurationError
-from chainkit.files import open_regular, read_regular, replace_file, write_new
 
 Write = Callable[[Path, bytes, str], None]
 
@@ -187,7 +187,7 @@ def test_replace__name_of_the_draft_guessed__writes_through_no_link(
     path: Path, mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path.write_bytes(b"old")
-    monkeypatch.setattr("chainkit.files.secrets.token_hex", lambda length: "guessed")
+    monkeypatch.setattr("chainkit.documents.files.secrets.token_hex", lambda length: "guessed")
     path.with_name(".guessed.draft").symlink_to(mine)
 
     with pytest.raises(ConfigurationError, match="File exists"):
@@ -207,7 +207,7 @@ def test_replace__interrupted_by_the_disk__leaves_the_old_one_and_no_draft(
     if step == "replace":
         monkeypatch.setattr(Path, "replace", full)
     else:
-        monkeypatch.setattr("chainkit.files.os.fchmod", full)
+        monkeypatch.setattr("chainkit.documents.files.os.fchmod", full)
         path.chmod(0o644)
 
     with pytest.raises(ConfigurationError, match="No space left"):

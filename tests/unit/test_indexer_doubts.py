@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from chainkit.chain.transport import HttpFailure
+from chainkit.contracts.followed import FollowedDeployment
 from chainkit.errors import InconsistentAnswer, RefusedRequest
-from chainkit.payload_contract import FollowedDeployment
 from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced, RolledBack

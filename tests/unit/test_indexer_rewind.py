@@ -7,8 +7,8 @@ from sqlalchemy import delete
 from sqlalchemy import update as update_rows
 
 from chainkit.errors import ChainkitError, ReorgTooDeep, StoreError, WrongChain
-from chainkit_indexer.history import read_history
-from chainkit_indexer.quarantine import find_quarantined, list_quarantine, printable
+from chainkit_indexer.inspection.history import read_history
+from chainkit_indexer.inspection.quarantine import find_quarantined, list_quarantine, preview
 from chainkit_indexer.rewind import plan_rewind, rewind
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced
@@ -355,4 +355,4 @@ def test_quarantine__one__is_found_with_its_payload(node: FakeNode) -> None:
     ],
 )
 def test_printable__any_bytes__are_plain_characters(data: bytes, most: int, expected: str) -> None:
-    assert printable(data, most) == expected
+    assert preview(data, most) == expected

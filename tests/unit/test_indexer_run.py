@@ -15,7 +15,7 @@ from chainkit.errors import (
     StoreUnavailable,
 )
 from chainkit.types import BlockHeader
-from chainkit_indexer.run import Goal, StopRequest, run
+from chainkit_indexer.follow.loop import Goal, StopRequest, run
 from chainkit_indexer.types import Advanced, Idle, RolledBack, StepResult
 from support.fake_chain import FakeChain
 

@@ -6,7 +6,7 @@ from sqlalchemy import insert
 
 from chainkit.signatures import SigningKey
 from chainkit.types import BlockReference
-from chainkit_indexer.status import ReorgSummary, as_json, as_text, read_status
+from chainkit_indexer.inspection.status import ReorgSummary, as_json, as_text, read_status
 from chainkit_indexer.storage import schema
 from support.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed, update
 from support.fake_node import KEY, FakeNode

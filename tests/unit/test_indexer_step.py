@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from chainkit.envelope import parse_originator_envelope, recover_node_key
 from chainkit.errors import ReorgTooDeep, StoreError
+from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
 from chainkit.types import TopicKind
-from chainkit_indexer import step as step_module
-from chainkit_indexer.build import BegunPage
+from chainkit_indexer.follow import step as step_module
+from chainkit_indexer.follow.build import BegunPage
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced, Idle, PageRows, RolledBack
 from support.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed, update

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, delete, update
 
 from chainkit.errors import StoreError, StoreInUse
-from chainkit.payload_contract import EventLayout, PayloadContract
+from chainkit.protocol.payload_contract import EventLayout, PayloadContract
 from chainkit.types import BlockHeader
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.identity import Identity

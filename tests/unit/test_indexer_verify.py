@@ -7,17 +7,17 @@ import pytest
 from sqlalchemy import Table, delete, insert, select, update
 
 from chainkit.chain import EndpointPool
-from chainkit.envelope import (
+from chainkit.contracts.followed import FollowedDeployment
+from chainkit.errors import ChainError, InconsistentAnswer, StoreError
+from chainkit.protocol.envelope import (
     originator_envelope,
     parse_originator_envelope,
     sign_originator_envelope,
 )
-from chainkit.errors import ChainError, InconsistentAnswer, StoreError
-from chainkit.payload_contract import FollowedDeployment
 from chainkit.signatures import SigningKey
-from chainkit_indexer.page_comparison import Difference
 from chainkit_indexer.storage import schema
-from chainkit_indexer.verify import Verified, stored_range, verify_range
+from chainkit_indexer.verification.page_comparison import Difference
+from chainkit_indexer.verification.verify import Verified, stored_range, verify_range
 from support.fake_chain import FakeChain, Post, malformed
 from support.fake_chain import update as identity_update
 from support.fake_node import FakeNode

@@ -3,9 +3,10 @@
 import eth_abi
 import pytest
 
+from chainkit.contracts.interface import render, render_call, shipped_interface
 from chainkit.errors import InconsistentAnswer, MalformedData, MalformedLog, RefusedRequest
-from chainkit.interface import printable, render, render_call, shipped_interface
 from chainkit.signatures import keccak256
+from chainkit.text.printable import printable
 from chainkit.types import Log
 from support.fake_registry import HOLDER, OWNER_ADDRESS, hexed, selector
 

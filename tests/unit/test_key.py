@@ -13,10 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 from eth_account import Account
 
-from chainkit.cli.key import key, load_secret, load_signing_key
+from chainkit.cli.key import key
 from chainkit.cli.main import main
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import SigningKey, address_of
+from chainkit.terminal.keystore import load_secret, load_signing_key
 
 SECRET = bytes(range(1, 33))
 SIGNING_KEY = SigningKey(SECRET)
@@ -48,7 +49,7 @@ def password(tmp_path: Path) -> Path:
 
 def run(*arguments: object, typed: str | None = None, **options: Any) -> Result:
     """Run `chainkit key` before a terminal where something is typed."""
-    with mock.patch("chainkit.cli.key._has_terminal", return_value=typed is not None):
+    with mock.patch("chainkit.terminal.keystore._has_terminal", return_value=typed is not None):
         words = [str(argument) for argument in arguments]
         return CliRunner(**options).invoke(key, words, input=typed)
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 from eth_utils.address import to_checksum_address
 
-from chainkit import artifacts
-from chainkit.artifacts import releases
-from chainkit.calls import FUNCTIONS, Call, Change, read_change, unmet
-from chainkit.calls.log_effects import LOG_EFFECTS
-from chainkit.contract_state import DEFAULT_ADMIN_ROLE
+from chainkit.contracts import artifacts
+from chainkit.contracts.artifacts import releases
+from chainkit.contracts.implementation import implementation_code
+from chainkit.contracts.parameters import PAYLOAD_SIZE_CAP, SEQUENCED_LOGS
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE
+from chainkit.contracts.storage_layout import StorageMember
+from chainkit.council.calls import FUNCTIONS, Call, Change, read_change, unmet
+from chainkit.council.calls.log_effects import LOG_EFFECTS
 from chainkit.errors import ConfigurationError
-from chainkit.implementation import implementation_code
-from chainkit.parameters import PAYLOAD_SIZE_CAP, SEQUENCED_LOGS
-from chainkit.storage_layout import StorageMember
 from support.fake_log import (
     CURRENT,
     FIRST,

@@ -10,11 +10,11 @@ import pytest
 from chainkit.chain import Endpoint
 from chainkit.errors import InconsistentAnswer
 from chainkit.signatures import SigningKey
-from chainkit_indexer.build import BegunPage, begin_page
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.look_ahead import LookAhead
-from chainkit_indexer.pages import PageReader
-from chainkit_indexer.signing import Signer
+from chainkit_indexer.follow.build import BegunPage, begin_page
+from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.prefetch import LookAhead
+from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
 from support.fake_chain import FakeChain, Post
 

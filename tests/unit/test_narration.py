@@ -19,7 +19,7 @@ from chainkit.chain import (
     SubscriptionState,
 )
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, ReorgTooDeep
-from chainkit_indexer.monitoring.logs import LogEvent, configure_logging, log_event, without_secrets
+from chainkit_indexer.log_lines import LogEvent, configure_logging, log_event, without_secrets
 from chainkit_indexer.monitoring.narration import Narrator, describe, narrate_start
 from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
 from chainkit_indexer.types import StepResult

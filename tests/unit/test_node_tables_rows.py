@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chainkit.envelope import sign_originator_envelope
-from chainkit.proto import envelopes_pb2
+from chainkit.protocol.envelope import sign_originator_envelope
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import keccak256
-from chainkit_jobs.node_tables import columns
-from chainkit_jobs.node_tables.reading import missing_tables, table_problem
+from chainkit_jobs.reconcile.node_tables import columns
+from chainkit_jobs.reconcile.node_tables.reading import missing_tables, table_problem
 from support.audit_exports import GROUP, Post, base_posts, key_of, rewrite_table, time_of
 from support.node_tables import envelope_row, honest_tables, write_tables
 from support.payloads import commit

@@ -2,7 +2,7 @@ import pytest
 
 from chainkit.types import Node
 from chainkit_jobs.findings import Code
-from chainkit_jobs.node_tables.standing import registry_standings
+from chainkit_jobs.reconcile.node_tables.standing import registry_standings
 
 Change = tuple[int, int, bool]
 UNREGISTERED, DISABLED = Code.NODE_UNREGISTERED, Code.NODE_DISABLED

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from chainkit.chain import Endpoint
-from chainkit.counter import read_counter
+from chainkit.contracts.counter import read_counter
+from chainkit.contracts.followed import FollowedRegistry, SequenceCounter
 from chainkit.errors import AccessRefused, ChainError, EndpointUnavailable, RefusedRequest
-from chainkit.payload_contract import FollowedRegistry, SequenceCounter
 from chainkit.types import BlockReference
 from chainkit_indexer.registry.follower import RegistryAdvanced, RegistryFollower
 from chainkit_indexer.storage.identity import Identity

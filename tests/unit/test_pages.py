@@ -10,10 +10,10 @@ from chainkit.chain import Endpoint
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, RangeRefused
 from chainkit.signatures import SigningKey
 from chainkit.types import BlockHeader
-from chainkit_indexer import look_ahead
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.pages import RECENT_BLOCKS, TARGET_BYTES, AdaptiveRange, PageReader
-from chainkit_indexer.signing import Signer
+from chainkit_indexer.follow import prefetch as look_ahead
+from chainkit_indexer.follow.pages import RECENT_BLOCKS, TARGET_BYTES, AdaptiveRange, PageReader
+from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
 from support.fake_chain import FakeChain, Post
 
@@ -271,7 +271,7 @@ def test_head__a_while_later__is_asked_for(
     ahead: tuple[FakeChain, PageReader, IndexedBlock], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chain, reader, position = ahead
-    monkeypatch.setattr("chainkit_indexer.pages._HEAD_SECONDS", 0.0)
+    monkeypatch.setattr("chainkit_indexer.follow.pages._HEAD_SECONDS", 0.0)
 
     assert reader.head(chain.endpoint, position).number == chain.head.number
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from chainkit.contracts.parameters import PayloadBounds, read_parameters
 from chainkit.errors import ConfigurationError
-from chainkit.parameters import PayloadBounds, read_parameters
 
 LOCAL = Path(__file__).parents[2] / "deployments" / "parameters" / "local.json"
 CONTENT: dict[str, Any] = json.loads(LOCAL.read_text())

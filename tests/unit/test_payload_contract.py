@@ -10,17 +10,16 @@ from eth_utils import keccak
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.deployment import parse_deployment_record
-from chainkit.errors import ConfigurationError
-from chainkit.payload_contract import (
-    EventLayout,
+from chainkit.contracts.deployment import parse_deployment_record
+from chainkit.contracts.followed import (
     FollowedDeployment,
     FollowedRegistry,
-    PayloadContract,
     SequenceCounter,
     parse_followed_deployment,
     read_followed_deployment,
 )
+from chainkit.errors import ConfigurationError
+from chainkit.protocol.payload_contract import EventLayout, PayloadContract
 from chainkit.types import TopicKind
 
 PROJECT = Path(__file__).parents[2]

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.errors import MalformedData
-from chainkit.execution import header_bytes, transaction_bytes
+from chainkit.ethereum import header_bytes, transaction_bytes
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.signatures import keccak256
-from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.proof.block import BlockRows, Claims, check_block
 from support.audit_exports import Row
 from support.chain_proofs import claims_of

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.proof.block import check_block
 from chainkit_jobs.proof.collector import Collector
 from chainkit_jobs.proof.job import check_batches

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.calls import Call
+from chainkit.council.calls import Call
+from chainkit.council.proposal.calls_file import read_calls_file
+from chainkit.documents.yaml_text import LARGEST_FILE_BYTES
 from chainkit.errors import ConfigurationError
-from chainkit.proposal.calls_file import read_calls_file
-from chainkit.yaml_file import LARGEST_FILE_BYTES
 from support.fake_registry import node_key
 from support.proposals import OWNERS, RECORD, disable, pause
 

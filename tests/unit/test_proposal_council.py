@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from eth_utils.address import to_checksum_address
 
+from chainkit.council.proposal import AddressBook, council_content, read_council, write_council
 from chainkit.errors import ConfigurationError
-from chainkit.proposal import AddressBook, council_content, read_council, write_council
 from support.proposals import NAMES, OWNERS, PLAIN, RECORD, SAFE
 
 ALICE = OWNERS[0]

@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from chainkit.calls import Call
-from chainkit.errors import ChainkitError, ConfigurationError, InvalidSignature, MalformedData
-from chainkit.evidence.records import page_bytes
-from chainkit.proposal import (
+from chainkit.council.calls import Call
+from chainkit.council.proposal import (
     Council,
     Proposal,
     collect,
@@ -24,8 +22,10 @@ from chainkit.proposal import (
     sign_proposal,
     write_proposal_file,
 )
-from chainkit.safe import SafeTransaction
-from chainkit.signing import KeySigner
+from chainkit.council.safe import SafeTransaction
+from chainkit.council.signing import KeySigner
+from chainkit.documents.canonical import page_bytes
+from chainkit.errors import ChainkitError, ConfigurationError, InvalidSignature, MalformedData
 from support.proposals import (
     OWNERS,
     PLAIN,
@@ -164,7 +164,7 @@ def test_parse__promises_other_than_its_calls_do__is_refused(
 ) -> None:
     # All that follows from the promise fits it, as in the file of a drafter who skips the check.
     with monkeypatch.context() as patch:
-        patch.setattr("chainkit.proposal.proposal._check_promise", lambda *_: None)
+        patch.setattr("chainkit.council.proposal.proposal._check_promise", lambda *_: None)
         content = proposal_content(proposed(**change))
 
     with pytest.raises(ChainkitError, match=words):
@@ -387,7 +387,7 @@ def test_write__over_a_read_only_file__leaves_it(tmp_path: Path) -> None:
 
 def test_signing__without_a_network__loads_nothing_that_could_open_one() -> None:
     program = (
-        "import sys, chainkit.proposal, chainkit.cli.council\n"
+        "import sys, chainkit.council.proposal, chainkit.cli.council.group\n"
         "print([name for name in ('web3', 'requests', 'chainkit.chain') if name in sys.modules])"
     )
 

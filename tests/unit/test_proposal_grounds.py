@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.calls import Call
+from chainkit.council.calls import Call
+from chainkit.council.proposal import Evidence, Grounds, split_trailer
+from chainkit.council.proposal.grounds import LONGEST_REASON, TRAILER_LENGTH, check_reason
 from chainkit.errors import MalformedData
-from chainkit.proposal import Evidence, Grounds, split_trailer
-from chainkit.proposal.grounds import LONGEST_REASON, TRAILER_LENGTH, check_reason
 from support.proposals import EXPIRES, RECORD, disable, grounds
 
 PRINTABLE = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=80)

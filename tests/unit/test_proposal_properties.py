@@ -7,8 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chainkit.errors import ChainkitError
-from chainkit.proposal import (
+from chainkit.council.proposal import (
     Council,
     Evidence,
     Proposal,
@@ -19,7 +18,8 @@ from chainkit.proposal import (
     sign_proposal,
     split_trailer,
 )
-from chainkit.safe import SafeTransaction, pack, parse_exec_calldata, unpack
+from chainkit.council.safe import SafeTransaction, pack, parse_exec_calldata, unpack
+from chainkit.errors import ChainkitError
 from support.any_proposals import (
     Step,
     contract_steps,

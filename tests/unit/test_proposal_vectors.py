@@ -6,11 +6,17 @@ from typing import Any
 import pytest
 from eth_utils.abi import function_signature_to_4byte_selector
 
-from chainkit.calls import FUNCTIONS, OWNER_FUNCTIONS, SAFE, Call
-from chainkit.deployment import DeployedContract
-from chainkit.interface import shipped_interface
-from chainkit.proposal import Grounds, Proposal, parse_proposal, proposal_bytes, split_trailer
-from chainkit.safe import SafeTransaction
+from chainkit.contracts.deployment import DeployedContract
+from chainkit.contracts.interface import shipped_interface
+from chainkit.council.calls import FUNCTIONS, OWNER_FUNCTIONS, SAFE, Call
+from chainkit.council.proposal import (
+    Grounds,
+    Proposal,
+    parse_proposal,
+    proposal_bytes,
+    split_trailer,
+)
+from chainkit.council.safe import SafeTransaction
 from support import proposals
 from support.vectors import case_name, from_hex, load
 

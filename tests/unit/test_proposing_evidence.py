@@ -8,14 +8,14 @@ from typing import Any
 import click
 import pytest
 
-from chainkit.cli import triage as triage_command
-from chainkit.cli.proposing import evidence_of, write_proposal
-from chainkit.council import triage_checks
-from chainkit.council.triage import rank
+from chainkit.cli.change.proposing import evidence_of, write_proposal
+from chainkit.cli.council import triage as triage_command
+from chainkit.council.proposal import Evidence, Grounds, write_council
+from chainkit.council.proposal.grounds import LONGEST_NAME, MOST_EVIDENCE
+from chainkit.council.triage import checks as triage_checks
+from chainkit.council.triage.ranking import rank
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.evidence import bundle as bundles
-from chainkit.proposal import Evidence, Grounds, write_council
-from chainkit.proposal.grounds import LONGEST_NAME, MOST_EVIDENCE
 from chainkit.types import BlockReference
 from support.audit_exports import key_of
 from support.bundles import BundleScene, Reporter, bundle_scene, copied

@@ -13,7 +13,7 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
-from chainkit.proto import envelopes_pb2, identity_associations_pb2, message_api_pb2
+from chainkit.protocol.proto import envelopes_pb2, identity_associations_pb2, message_api_pb2
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -111,7 +111,7 @@ def load_generator() -> Any:
 
 @pytest.fixture
 def copied_root(tmp_path: Path) -> Path:
-    shutil.copytree(ROOT / "src/chainkit/proto", tmp_path / "chainkit/proto")
+    shutil.copytree(ROOT / "src/chainkit/protocol/proto", tmp_path / "chainkit/protocol/proto")
     return tmp_path
 
 
@@ -253,7 +253,7 @@ def test_check__committed_code__is_current() -> None:
 def test_check__changed_missing_and_orphaned_files__names_each_and_changes_nothing(
     copied_root: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    folder = copied_root / "chainkit/proto"
+    folder = copied_root / "chainkit/protocol/proto"
     changed = folder / "envelopes_pb2.py"
     changed.write_text(changed.read_text() + "# edited by hand\n")
     (folder / "mls_api_pb2.pyi").unlink()
@@ -264,21 +264,21 @@ def test_check__changed_missing_and_orphaned_files__names_each_and_changes_nothi
     named = [line.split(":")[0] for line in capfd.readouterr().out.splitlines()]
     assert exit_code == 1
     assert named == [
-        "chainkit/proto/envelopes_pb2.py",
-        "chainkit/proto/mls_api_pb2.pyi",
-        "chainkit/proto/removed_pb2.py",
+        "chainkit/protocol/proto/envelopes_pb2.py",
+        "chainkit/protocol/proto/mls_api_pb2.pyi",
+        "chainkit/protocol/proto/removed_pb2.py",
     ]
     assert changed.read_text().endswith("# edited by hand\n")
 
 
 def test_generate__new_field__writes_code_that_is_current_again(copied_root: Path) -> None:
     generator = load_generator()
-    source = copied_root / "chainkit/proto/envelopes.proto"
+    source = copied_root / "chainkit/protocol/proto/envelopes.proto"
     source.write_text(source.read_text().replace("Cursor last_seen = 3;", "Cursor seen = 3;"))
 
     assert generator.outdated_files(copied_root) == [
-        "chainkit/proto/envelopes_pb2.py",
-        "chainkit/proto/envelopes_pb2.pyi",
+        "chainkit/protocol/proto/envelopes_pb2.py",
+        "chainkit/protocol/proto/envelopes_pb2.pyi",
     ]
     assert generator.main([], copied_root) == 0
     assert generator.outdated_files(copied_root) == []

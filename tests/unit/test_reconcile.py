@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from chainkit_jobs.coverage import Bins
-from chainkit_jobs.evidence.rows import key_findings, row_findings
-from chainkit_jobs.reconcile import (
+from chainkit_jobs.reconcile.coverage import Bins
+from chainkit_jobs.reconcile.finding_rows import key_findings, row_findings
+from chainkit_jobs.reconcile.served import SERVED
+from chainkit_jobs.reconcile.verdict import (
     ComparedNode,
     Tally,
     Verdict,
@@ -16,7 +17,6 @@ from chainkit_jobs.reconcile import (
     node_counts,
     read_tally,
 )
-from chainkit_jobs.served import SERVED
 
 NODE = ComparedNode(100, first_block=10, last_block=20, highest_sequence=8)
 BINS = Bins(10, 25, 8)

@@ -9,7 +9,7 @@ from sqlalchemy import insert
 
 from chainkit.errors import StoreUnavailable
 from chainkit.types import BlockHeader, BlockReference
-from chainkit_indexer.monitoring.logs import LogEvent
+from chainkit_indexer.log_lines import LogEvent
 from chainkit_indexer.monitoring.registration import RegistrationNarrator
 from chainkit_indexer.registry.follower import RegistryAdvanced, RegistryIdle
 from chainkit_indexer.storage import schema

@@ -5,9 +5,8 @@ from dataclasses import replace
 import eth_abi
 import pytest
 
-from chainkit.calls.checks import HTTP_ADDRESS_MAXIMUM, check_no_contract_of_ours
-from chainkit.errors import ConfigurationError, InconsistentAnswer, RefusedRequest
-from chainkit.registry import (
+from chainkit.contracts.checks import HTTP_ADDRESS_MAXIMUM, check_no_contract_of_ours
+from chainkit.contracts.registry import (
     PAGE_SIZE,
     RegisteredNode,
     check_account,
@@ -15,6 +14,7 @@ from chainkit.registry import (
     check_public_key,
     node_facts,
 )
+from chainkit.errors import ConfigurationError, InconsistentAnswer, RefusedRequest
 from chainkit.signatures import address_of
 from chainkit.types import Node
 from support.fake_endpoint import RpcError

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainkit.council.registry_plan import DesiredNode, read_desired_nodes
+from chainkit.documents.yaml_text import LARGEST_FILE_BYTES
 from chainkit.errors import ConfigurationError
-from chainkit.registry import DesiredNode, read_desired_nodes
-from chainkit.yaml_file import LARGEST_FILE_BYTES
 from support.fake_registry import HOLDER, node_key
 
 KEYS = [node_key(number).public_key for number in (1, 2, 3)]

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from chainkit.calls import Call, read_change
-from chainkit.calls.registry_effects import REGISTRY_EFFECTS
-from chainkit.errors import ConfigurationError
-from chainkit.registry import (
+from chainkit.contracts.registry import RegisteredNode
+from chainkit.council.calls import Call, read_change
+from chainkit.council.calls.registry_effects import REGISTRY_EFFECTS
+from chainkit.council.registry_plan import (
     DesiredNode,
-    RegisteredNode,
     RegistryDifference,
     calls_towards,
     compare_nodes,
 )
+from chainkit.errors import ConfigurationError
 from chainkit.signatures import address_of
 from support.fake_registry import (
     HOLDER,

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from chainkit.cli.registry import registry
-from chainkit.registry import read_desired_nodes
+from chainkit.cli.registry.group import registry
+from chainkit.council.registry_plan import read_desired_nodes
 from support.fake_registry import node_key
 
 PAGE = (Path(__file__).parents[2] / "docs" / "registry.md").read_text()

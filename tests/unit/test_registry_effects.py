@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from chainkit.calls import FUNCTIONS, Call, Change, read_change, unmet
-from chainkit.calls.registry_effects import REGISTRY_EFFECTS
+from chainkit.council.calls import FUNCTIONS, Call, Change, read_change, unmet
+from chainkit.council.calls.registry_effects import REGISTRY_EFFECTS
 from chainkit.errors import ConfigurationError, RefusedRequest
 from chainkit.signatures import address_of
 from chainkit.types import Node

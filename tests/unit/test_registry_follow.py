@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chainkit.chain import Endpoint, EndpointPool
+from chainkit.contracts.followed import FollowedDeployment, FollowedRegistry
 from chainkit.errors import (
     ChainkitError,
     ConfigurationError,
@@ -19,7 +20,6 @@ from chainkit.errors import (
     StoreUnavailable,
     WrongChain,
 )
-from chainkit.payload_contract import FollowedDeployment, FollowedRegistry
 from chainkit.types import BlockHeader, BlockReference, Log, Node
 from chainkit_indexer.registry.fetch import RegistryReader
 from chainkit_indexer.registry.follower import (

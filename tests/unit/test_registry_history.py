@@ -7,9 +7,9 @@ import pytest
 
 from chainkit.chain import LogFilter
 from chainkit.chain.log_ranges import logs_by_pieces
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.registry import RegistryEvent, read_history, telling
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, MalformedLog
-from chainkit.interface import shipped_interface
-from chainkit.registry import RegistryEvent, read_history, telling
 from chainkit.signatures import address_of, keccak256
 from chainkit.types import Node
 from support.fake_endpoint import FakeProvider, RpcError

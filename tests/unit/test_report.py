@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.envelope import blockchain_proof_digest
 from chainkit.errors import InvalidSignature, MalformedData
-from chainkit.proto import envelopes_pb2, message_api_pb2
-from chainkit.report import (
+from chainkit.protocol.envelope import blockchain_proof_digest
+from chainkit.protocol.proto import envelopes_pb2, message_api_pb2
+from chainkit.protocol.reports import (
     BlockchainInconsistencyReport,
     misbehavior_digest,
     parse_inconsistency_report,

@@ -3,10 +3,10 @@
 import eth_abi
 import pytest
 
-from chainkit.contract_state import ContractState
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.state import ContractState
+from chainkit.council.safe.account import SafeAccount, is_safe, read_account
 from chainkit.errors import ConfigurationError, InconsistentAnswer
-from chainkit.interface import shipped_interface
-from chainkit.safe.account import SafeAccount, is_safe, read_account
 from chainkit.types import BlockReference
 from localnet.safe import npm_artifact
 from support.fake_endpoint import FakeProvider

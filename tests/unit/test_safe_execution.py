@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainkit.council.safe import Operation, SafeTransaction, find_execution, parse_exec_calldata
 from chainkit.errors import MalformedData, MalformedLog
-from chainkit.safe import Operation, SafeTransaction, find_execution, parse_exec_calldata
 from chainkit.signatures import keccak256
 from chainkit.types import Log
 from support.safes import transactions

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainkit.council.safe import InnerCall, decode_batch, encode_batch
 from chainkit.errors import MalformedData
-from chainkit.safe import InnerCall, decode_batch, encode_batch
 from support.safe_eth_py import MultiSend
 from support.safes import calls
 from support.vectors import case_name, from_hex, load

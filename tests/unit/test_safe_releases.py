@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from chainkit.interface import shipped_interface
-from chainkit.safe import identify, known_contracts, known_versions
+from chainkit.contracts.interface import shipped_interface
+from chainkit.council.safe import identify, known_contracts, known_versions
 from chainkit.signatures import keccak256
 from localnet.deployment import PROJECT
 from tools import write_safe_releases
@@ -98,19 +98,19 @@ def test_shipped_files__as_packaged__are_small_and_what_the_npm_packages_make() 
     assert write_safe_releases.drifting_files() == []
     size = sum(len(text) for text in write_safe_releases.generated_files().values())
     assert size < 20_000
-    assert files("chainkit.safe").joinpath("releases.json").is_file()
+    assert files("chainkit.council.safe").joinpath("releases.json").is_file()
 
 
 def test_check__file_that_drifted__is_named_and_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "safe").mkdir()
-    (tmp_path / "abi").mkdir()
+    (tmp_path / "council" / "safe").mkdir(parents=True)
+    (tmp_path / "contracts" / "abi").mkdir(parents=True)
     monkeypatch.setattr(write_safe_releases, "PACKAGE", tmp_path)
 
     written = CliRunner().invoke(write_safe_releases.main, [])
     assert (written.exit_code, written.output) == (0, "3 files, 3 written anew\n")
-    path = tmp_path / "safe" / "releases.json"
+    path = tmp_path / "council" / "safe" / "releases.json"
     path.write_text(path.read_text().replace("0xd7d408eb", "0xd7d408ec"))
     tampered = path.read_text()
 

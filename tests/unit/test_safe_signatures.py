@@ -6,8 +6,8 @@ from eth_account.messages import encode_defunct
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainkit.council.safe import check_signatures, pack, recover_owner, unpack
 from chainkit.errors import InvalidSignature
-from chainkit.safe import check_signatures, pack, recover_owner, unpack
 from support.safe_eth_py import SafeSignature
 from support.safes import Owner, owner, owners_of, second_form
 from support.vectors import case_name, from_hex, load

@@ -9,8 +9,8 @@ from eth_account.messages import encode_typed_data
 from eth_utils import to_checksum_address
 from hypothesis import given
 
+from chainkit.council.safe import InnerCall, Operation, SafeTransaction, encode_batch
 from chainkit.errors import MalformedData
-from chainkit.safe import InnerCall, Operation, SafeTransaction, encode_batch
 from support.safe_eth_py import SafeTx
 from support.safes import transactions
 from support.vectors import case_name, from_hex, load
@@ -236,7 +236,8 @@ def test_transaction__operation_that_no_safe_has__is_refused(operation: int) -> 
 def test_safe__what_an_offline_signer_imports__opens_no_way_to_a_network() -> None:
     network = ("web3", "requests", "chainkit.chain")
     program = (
-        "import sys; from chainkit.safe import SafeTransaction, check_signatures, find_execution\n"
+        "import sys\n"
+        "from chainkit.council.safe import SafeTransaction, check_signatures, find_execution\n"
         f"print([name for name in {network!r} if name in sys.modules])"
     )
 

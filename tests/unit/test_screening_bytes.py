@@ -5,13 +5,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.envelope import (
+from chainkit.protocol.envelope import (
     MAXIMUM_BLOCK_TIMESTAMP,
     originator_envelope,
     unsigned_originator_envelope,
 )
 from chainkit.types import message_sent
-from chainkit_jobs.screening.expected_bytes import expected_bytes, matrix, pieces, slices
+from chainkit_jobs.reconcile.screening.expected_bytes import expected_bytes, matrix, pieces, slices
 
 IDENTIFIER = b"\x01" * 32
 

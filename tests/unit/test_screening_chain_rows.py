@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.signatures import BLOCKCHAIN_LABEL, keccak256
-from chainkit_jobs.expected import decode_row
-from chainkit_jobs.screening.chain_rows import chain_rows, first_sequence
-from chainkit_jobs.screening.expected_bytes import slices
+from chainkit_jobs.reconcile.expected import decode_row
+from chainkit_jobs.reconcile.screening.chain_rows import chain_rows, first_sequence
+from chainkit_jobs.reconcile.screening.expected_bytes import slices
 from support.audit_exports import base_posts, payload_log, registered, time_of
 from support.identities import GROUP_MESSAGES
 from support.screening import CONTRACTS, batch, times

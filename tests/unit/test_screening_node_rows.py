@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit_jobs.screening.node_rows import (
+from chainkit_jobs.reconcile.screening.node_rows import (
     HIGHEST_SEQUENCE,
     LastOpened,
     NodeRows,

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit_jobs.expected import PayloadContracts
-from chainkit_jobs.screening import plan as planning
-from chainkit_jobs.screening.footers import NOWHERE, in_order, row_groups
-from chainkit_jobs.screening.node_rows import HIGHEST_SEQUENCE, RowGroup
-from chainkit_jobs.screening.plan import NodeInput, Plan, divide, make_plan
-from chainkit_jobs.screening.rules import PostingRules
-from chainkit_jobs.screening.screen import ScreenedNode
+from chainkit_jobs.reconcile.expected import PayloadContracts
+from chainkit_jobs.reconcile.screening import plan as planning
+from chainkit_jobs.reconcile.screening.footers import NOWHERE, in_order, row_groups
+from chainkit_jobs.reconcile.screening.node_rows import HIGHEST_SEQUENCE, RowGroup
+from chainkit_jobs.reconcile.screening.plan import NodeInput, Plan, divide, make_plan
+from chainkit_jobs.reconcile.screening.rules import PostingRules
+from chainkit_jobs.reconcile.screening.screen import ScreenedNode
 from chainkit_jobs.sources import read_export
 from support.audit_exports import base_posts, honest, registered, write_chain, write_node
 from support.identities import GROUP_MESSAGES, IDENTITY_UPDATES, key_of

@@ -8,11 +8,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.envelope import parse_originator_envelope
 from chainkit.errors import MalformedEnvelope
-from chainkit_jobs.screening.chain_rows import chain_rows
-from chainkit_jobs.screening.node_rows import Rows
-from chainkit_jobs.screening.screen import ScreenedNode, pick, screen
+from chainkit.protocol.envelope import parse_originator_envelope
+from chainkit_jobs.reconcile.screening.chain_rows import chain_rows
+from chainkit_jobs.reconcile.screening.node_rows import Rows
+from chainkit_jobs.reconcile.screening.screen import ScreenedNode, pick, screen
 from support.audit_exports import MALFORMED_SEQUENCE, base_posts, payload_log
 from support.identities import key_of
 from support.screening import CONTRACTS, batch, times

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.envelope import quarantine_reason
-from chainkit.proto import envelopes_pb2
+from chainkit.protocol.envelope import quarantine_reason
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.types import PayloadEvent, TopicKind
-from chainkit_jobs.screening import servable
-from chainkit_jobs.screening.servable import are_servable
+from chainkit_jobs.reconcile.screening import servable
+from chainkit_jobs.reconcile.screening.servable import are_servable
 from support.payloads import commit, identity_update
 
 IDENTIFIER = b"\x01" * 32

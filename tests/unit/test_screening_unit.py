@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from chainkit_jobs.expected import PayloadContracts
-from chainkit_jobs.screening.plan import NodeInput, Plan, make_plan
-from chainkit_jobs.screening.results import (
+from chainkit_jobs.reconcile.expected import PayloadContracts
+from chainkit_jobs.reconcile.screening.plan import NodeInput, Plan, make_plan
+from chainkit_jobs.reconcile.screening.results import (
     CHAIN,
     FORBIDDEN,
     QUARANTINED,
@@ -16,9 +16,9 @@ from chainkit_jobs.screening.results import (
     SERVED,
     read_summary,
 )
-from chainkit_jobs.screening.rules import PostingRules, Rule
-from chainkit_jobs.screening.screen import ScreenedNode
-from chainkit_jobs.screening.unit import run_leftover, run_unit
+from chainkit_jobs.reconcile.screening.rules import PostingRules, Rule
+from chainkit_jobs.reconcile.screening.screen import ScreenedNode
+from chainkit_jobs.reconcile.screening.unit import run_leftover, run_unit
 from chainkit_jobs.sources import read_export
 from support.audit_exports import Post, base_posts, honest, registered, write_chain, write_node
 from support.identities import GROUP_MESSAGES, IDENTITY_UPDATES, key_of

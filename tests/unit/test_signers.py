@@ -14,9 +14,7 @@ from eth_account.messages import encode_typed_data
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.errors import ChainkitError, ConfigurationError, InvalidSignature, MalformedData
-from chainkit.signatures import SECP256K1_ORDER
-from chainkit.signing import (
+from chainkit.council.signing import (
     PRIVATE_KEY_VARIABLE,
     KeySigner,
     has_environment_key,
@@ -25,12 +23,14 @@ from chainkit.signing import (
     sign_typed_data,
     take_environment_key,
 )
-from chainkit.signing.hashes import (
+from chainkit.council.signing.hashes import (
     decode_transaction,
     encode_transaction,
     transaction_digest,
     typed_data_digest,
 )
+from chainkit.errors import ChainkitError, ConfigurationError, InvalidSignature, MalformedData
+from chainkit.signatures import SECP256K1_ORDER
 from support.signers import FIELDS, TYPED_DATA, FaultyWallet
 
 SECRET = bytes(range(1, 33))

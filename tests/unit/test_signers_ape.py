@@ -10,9 +10,9 @@ from typing import Any
 import click
 import pytest
 
+from chainkit.council.signing import ApeSigner, KeySigner, sign_transaction, sign_typed_data
+from chainkit.council.signing.hashes import typed_data_digest
 from chainkit.errors import ConfigurationError, InvalidSignature
-from chainkit.signing import ApeSigner, KeySigner, sign_transaction, sign_typed_data
-from chainkit.signing.hashes import typed_data_digest
 from support.signers import FIELDS, TYPED_DATA
 
 SIGNER = KeySigner("keystore", bytes(range(1, 33)))
@@ -151,7 +151,7 @@ def test_ape__plugin_signs_another_chains_transaction__is_noticed(
             return types.SimpleNamespace(signature=types.SimpleNamespace(v=0, r=r, s=s))
 
     monkeypatch.setitem(sys.modules, "ape", ape_with(Wallet(lambda: None)))
-    monkeypatch.setattr("chainkit.signing.ape_account._ape_transaction", lambda *_: None)
+    monkeypatch.setattr("chainkit.council.signing.ape_account._ape_transaction", lambda *_: None)
 
     with pytest.raises(InvalidSignature, match="signed transaction of Ape account council-1"):
         sign_transaction(ApeSigner("council-1"), FIELDS)

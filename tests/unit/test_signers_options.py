@@ -14,10 +14,15 @@ import pytest
 from click.testing import CliRunner, Result
 from eth_account import Account
 
-from chainkit.cli.signers import SignerOptions, read_signature, signature_option, signer_options
+from chainkit.cli.change.signers import (
+    SignerOptions,
+    read_signature,
+    signature_option,
+    signer_options,
+)
+from chainkit.council.signing import PRIVATE_KEY_VARIABLE, KeySigner
+from chainkit.council.signing.hashes import typed_data_digest
 from chainkit.errors import ConfigurationError
-from chainkit.signing import PRIVATE_KEY_VARIABLE, KeySigner
-from chainkit.signing.hashes import typed_data_digest
 from support.signers import TYPED_DATA
 
 SECRET = bytes(range(1, 33))
@@ -55,7 +60,7 @@ def keystore(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object, typed: str | None = None) -> Result:
-    with mock.patch("chainkit.cli.key._has_terminal", return_value=typed is not None):
+    with mock.patch("chainkit.terminal.keystore._has_terminal", return_value=typed is not None):
         runner = CliRunner(mix_stderr=False)
         return runner.invoke(sign, [str(argument) for argument in arguments], input=typed)
 

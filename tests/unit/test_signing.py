@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.envelope import parse_originator_envelope, recover_node_key
+from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import Log, identity_update_created, message_sent
-from chainkit_indexer import signing
-from chainkit_indexer.signing import (
+from chainkit_indexer.follow import signing
+from chainkit_indexer.follow.signing import (
     NoKey,
     Outcome,
     Outcomes,

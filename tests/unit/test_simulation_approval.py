@@ -4,9 +4,13 @@ import pytest
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
-from chainkit.safe import InnerCall, SafeTransaction, known_contracts, parse_exec_calldata
-from chainkit.safe.account import SafeAccount
-from chainkit.simulation.safe_overrides import EXECUTOR, approved_execution, suppose_approval
+from chainkit.council.safe import InnerCall, SafeTransaction, known_contracts, parse_exec_calldata
+from chainkit.council.safe.account import SafeAccount
+from chainkit.council.simulation.safe_overrides import (
+    EXECUTOR,
+    approved_execution,
+    suppose_approval,
+)
 from support.safes import owners_of
 
 SAFE = b"\x5a" * 20

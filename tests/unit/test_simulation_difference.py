@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainkit.contracts.storage_layout import Layout, StoredType, StoredVariable
+from chainkit.council.simulation.difference import SlotChange, StateDifference, decode_difference
+from chainkit.council.simulation.keys import CandidateKeys
+from chainkit.council.simulation.layouts import ADDRESS, UINT256, KnownAccount
+from chainkit.council.simulation.slots import data_slot
+from chainkit.council.simulation.trace import AccountChange, AccountField, RawDifference
+from chainkit.council.simulation.values import LONGEST_TEXT, render_value
 from chainkit.errors import UndecodedState
-from chainkit.simulation.difference import SlotChange, StateDifference, decode_difference
-from chainkit.simulation.keys import CandidateKeys
-from chainkit.simulation.layouts import ADDRESS, UINT256, KnownAccount
-from chainkit.simulation.slots import data_slot
-from chainkit.simulation.trace import AccountChange, AccountField, RawDifference
-from chainkit.simulation.values import LONGEST_TEXT, render_value
-from chainkit.storage_layout import Layout, StoredType, StoredVariable
 
 CONTRACT, SENDER, COINBASE, STRANGER = (bytes([number]) * 20 for number in range(1, 5))
 NAME: Final = "Thing"

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from chainkit.calls import Call
-from chainkit.contract_state import ContractState
-from chainkit.interface import shipped_interface
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.simulation.keys import CandidateKeys, keys_of_arguments, read_candidate_keys
+from chainkit.council.simulation.layouts import known_accounts
 from chainkit.signatures import SigningKey, address_of
-from chainkit.simulation.keys import CandidateKeys, keys_of_arguments, read_candidate_keys
-from chainkit.simulation.layouts import known_accounts
 from chainkit.types import BlockReference
 from support.fake_endpoint import FakeProvider
 from support.fake_registry import RECORD

@@ -9,13 +9,13 @@ from eth_utils.crypto import keccak
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.artifacts import CONTRACTS, artifact
-from chainkit.contract_state import erc1967_slot, erc7201_slot
-from chainkit.parameters import SEQUENCED_LOGS
-from chainkit.simulation.keys import CandidateKeys
-from chainkit.simulation.layouts import contract_layout
-from chainkit.simulation.slots import Place, SlotNames, name_slots
-from chainkit.storage_layout import Layout, parse_layout
+from chainkit.contracts.artifacts import CONTRACTS, artifact
+from chainkit.contracts.parameters import SEQUENCED_LOGS
+from chainkit.contracts.state import erc1967_slot, erc7201_slot
+from chainkit.contracts.storage_layout import Layout, parse_layout
+from chainkit.council.simulation.keys import CandidateKeys
+from chainkit.council.simulation.layouts import contract_layout
+from chainkit.council.simulation.slots import Place, SlotNames, name_slots
 
 REGISTRY, LOG = contract_layout("NodeRegistry"), contract_layout("GroupMessages")
 numbers = st.integers(0, 2**256 - 1)

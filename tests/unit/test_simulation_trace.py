@@ -4,13 +4,7 @@ from typing import Any
 
 import pytest
 
-from chainkit.errors import (
-    ChainkitError,
-    EndpointUnavailable,
-    InconsistentAnswer,
-    NoTracing,
-)
-from chainkit.simulation.trace import (
+from chainkit.council.simulation.trace import (
     METHOD,
     AccountChange,
     Message,
@@ -18,6 +12,12 @@ from chainkit.simulation.trace import (
     parse_difference,
     state_overrides,
     trace_difference,
+)
+from chainkit.errors import (
+    ChainkitError,
+    EndpointUnavailable,
+    InconsistentAnswer,
+    NoTracing,
 )
 from chainkit.types import BlockReference
 from support.fake_endpoint import FakeProvider, FakeServer, RpcError

@@ -1,6 +1,6 @@
 import pytest
 
-from chainkit.storage_layout import StorageMember, compare_storage
+from chainkit.contracts.storage_layout import StorageMember, compare_storage
 
 NAMESPACE = "erc7201:chainkit.storage.SequencedLog"
 PAUSED = StorageMember("paused", 0, 0, 1, "bool")

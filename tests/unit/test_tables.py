@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chainkit import tables
+from chainkit.exports import tables
 
 SCHEMAS = {name: value for name, value in vars(tables).items() if isinstance(value, pa.Schema)}
 PLACE = ["block_number", "block_hash", "transaction_hash", "transaction_index", "log_index"]

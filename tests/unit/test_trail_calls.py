@@ -3,11 +3,11 @@ from typing import Any
 
 import pytest
 
-from chainkit.calls import Call
-from chainkit.interface import shipped_interface
-from chainkit.proposal import Proposal
-from chainkit.proposal.trail_calls import Calls, calls_of
-from chainkit.safe import InnerCall, Operation, SafeTransaction, known_contracts
+from chainkit.contracts.interface import shipped_interface
+from chainkit.council.calls import Call
+from chainkit.council.log.calls import Calls, calls_of
+from chainkit.council.proposal import Proposal
+from chainkit.council.safe import InnerCall, Operation, SafeTransaction, known_contracts
 from support.hostile_text import add_node_without_utf_8
 from support.proposals import PLAIN, RECORD, SAFE, disable, grounds, pause, proposed
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from chainkit.deployment import DeploymentRecord
-from chainkit.errors import RefusedRequest
-from chainkit.parameters import SEQUENCED_LOGS, PayloadBounds
-from chainkit.proposal.trail_events import (
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.parameters import SEQUENCED_LOGS, PayloadBounds
+from chainkit.council.log.events import (
     LOG_TOPICS,
     SAFE_TOPICS,
     UNREADABLE,
@@ -17,6 +16,7 @@ from chainkit.proposal.trail_events import (
     contradictions,
     of_log,
 )
+from chainkit.errors import RefusedRequest
 from chainkit.signatures import keccak256
 from chainkit.types import Log
 from support.administration import (
@@ -106,7 +106,7 @@ def test_topics__of_what_is_asked_for__are_events_of_the_shipped_interfaces() ->
 
 
 def _topics(name: str, without: str = "") -> set[bytes]:
-    entries = json.loads(files("chainkit.abi").joinpath(f"{name}.json").read_text())
+    entries = json.loads(files("chainkit.contracts.abi").joinpath(f"{name}.json").read_text())
     events = [each for each in entries if each["type"] == "event" and each["name"] != without]
     return {
         keccak256(f"{each['name']}({','.join(item['type'] for item in each['inputs'])})".encode())

@@ -5,13 +5,13 @@ import eth_abi
 import pytest
 from eth_utils.address import to_checksum_address
 
-from chainkit.calls import Call
-from chainkit.proposal import Proposal, sign_proposal
-from chainkit.proposal.trail_events import SAFE as SAFE_NAME
-from chainkit.proposal.trail_events import TrailEvent, of_log
-from chainkit.proposal.trail_executions import Act, SafeHistory, Sent, read_executions, safe_history
-from chainkit.proposal.trail_proposals import KeptProposals
-from chainkit.safe import InnerCall, SafeTransaction, pack
+from chainkit.council.calls import Call
+from chainkit.council.log.events import SAFE as SAFE_NAME
+from chainkit.council.log.events import TrailEvent, of_log
+from chainkit.council.log.executions import Act, SafeHistory, Sent, read_executions, safe_history
+from chainkit.council.log.proposals import KeptProposals
+from chainkit.council.proposal import Proposal, sign_proposal
+from chainkit.council.safe import InnerCall, SafeTransaction, pack
 from chainkit.signatures import keccak256
 from chainkit.types import Log
 from support.proposals import OWNERS, RECORD, SAFE, disable, pause, proposed, signer

@@ -4,16 +4,16 @@ from typing import Any
 import pytest
 from eth_utils.address import to_checksum_address
 
-from chainkit.calls import Call
-from chainkit.cli.council_log_output import echo_trail, trail_json
-from chainkit.proposal import AddressBook
-from chainkit.proposal.grounds import Trailer
-from chainkit.proposal.trail import Trail
-from chainkit.proposal.trail_calls import TrailCall
-from chainkit.proposal.trail_executions import Act
-from chainkit.proposal.trail_proposals import KeptProposals
-from chainkit.proposal.trail_signers import Signer
-from chainkit.proposal.trail_transactions import Entry
+from chainkit.cli.council.log_output import echo_trail, trail_json
+from chainkit.council.calls import Call
+from chainkit.council.log.calls import TrailCall
+from chainkit.council.log.executions import Act
+from chainkit.council.log.proposals import KeptProposals
+from chainkit.council.log.signers import Signer
+from chainkit.council.log.trail import Trail
+from chainkit.council.log.transactions import Entry
+from chainkit.council.proposal import AddressBook
+from chainkit.council.proposal.grounds import Trailer
 from chainkit.types import BlockReference
 from support.fake_registry import node_key
 from support.proposals import EXPIRES, OWNERS, RECORD, SAFE, disable, grounds

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from chainkit.calls import Call
+from chainkit.council.calls import Call
+from chainkit.council.log.calls import Calls, TrailCall
+from chainkit.council.log.proposals import KeptProposals, read_kept
+from chainkit.council.proposal import Council, Proposal, proposal_content, write_proposal_file
+from chainkit.council.proposal.grounds import Trailer
+from chainkit.documents.canonical import page_bytes
 from chainkit.errors import ConfigurationError
-from chainkit.evidence.records import page_bytes
-from chainkit.proposal import Council, Proposal, proposal_content, write_proposal_file
-from chainkit.proposal.grounds import Trailer
-from chainkit.proposal.trail_calls import Calls, TrailCall
-from chainkit.proposal.trail_proposals import KeptProposals, read_kept
 from support.hostile_text import add_node_without_utf_8
 from support.proposals import (
     EXPIRES,

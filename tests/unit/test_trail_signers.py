@@ -1,4 +1,4 @@
-from chainkit.proposal.trail_signers import Signer, signers_of
+from chainkit.council.log.signers import Signer, signers_of
 from support.safes import Owner, owner, owners_of, second_form
 
 HASH = b"\x5a" * 32

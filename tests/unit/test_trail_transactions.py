@@ -6,15 +6,15 @@ import eth_abi
 import pytest
 from eth_utils.address import to_checksum_address
 
-from chainkit.calls import Call
+from chainkit.council.calls import Call
+from chainkit.council.log.events import SAFE as SAFE_NAME
+from chainkit.council.log.events import TrailEvent, of_log
+from chainkit.council.log.executions import Act, safe_history
+from chainkit.council.log.proposals import KeptProposals
+from chainkit.council.log.transactions import Entry, EntryReader
+from chainkit.council.proposal import Council, sign_proposal
+from chainkit.council.safe import SafeTransaction, pack
 from chainkit.errors import InconsistentAnswer
-from chainkit.proposal import Council, sign_proposal
-from chainkit.proposal.trail_events import SAFE as SAFE_NAME
-from chainkit.proposal.trail_events import TrailEvent, of_log
-from chainkit.proposal.trail_executions import Act, safe_history
-from chainkit.proposal.trail_proposals import KeptProposals
-from chainkit.proposal.trail_transactions import Entry, EntryReader
-from chainkit.safe import SafeTransaction, pack
 from chainkit.signatures import keccak256
 from chainkit.types import Log
 from support.endpoint_answers import hex0x

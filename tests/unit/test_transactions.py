@@ -7,17 +7,7 @@ from eth_account import Account
 from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
-from chainkit.changes import sign_call
-from chainkit.errors import (
-    ConfigurationError,
-    EndpointUnavailable,
-    InconsistentAnswer,
-    RefusedRequest,
-    TransactionFailed,
-)
-from chainkit.signatures import keccak256
-from chainkit.signing import KeySigner, transaction_cost
-from chainkit.transactions import (
+from chainkit.chain.transactions import (
     SignedTransaction,
     draft_transaction,
     estimate_gas,
@@ -26,6 +16,16 @@ from chainkit.transactions import (
     send_transaction,
     wait_for_receipt,
 )
+from chainkit.council.changes import sign_call
+from chainkit.council.signing import KeySigner, transaction_cost
+from chainkit.errors import (
+    ConfigurationError,
+    EndpointUnavailable,
+    InconsistentAnswer,
+    RefusedRequest,
+    TransactionFailed,
+)
+from chainkit.signatures import keccak256
 from chainkit.types import BlockReference
 from support.fake_endpoint import FakeProvider, RpcError
 from support.fake_registry import HEAD, OWNER_ADDRESS, FakeRegistry, block_hash
@@ -228,7 +228,7 @@ def test_send__no_answer_at_all__tells_the_hash_to_look_for() -> None:
 def test_wait__receipt_after_a_fork_and_an_outage__is_returned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("chainkit.transactions._POLL_SECONDS", 0)
+    monkeypatch.setattr("chainkit.chain.transactions._POLL_SECONDS", 0)
     forked = receipt(blockHash="0x" + block_hash(8).hex())
     answers = [None, forked, *[RpcError(-32099, "down")] * 4, receipt()]
     endpoint = provider(eth_getTransactionReceipt=lambda _: answers.pop(0)).endpoint()

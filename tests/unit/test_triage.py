@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.council.triage import MOST_GROUNDS, rank
-from chainkit.council.triage_types import Misbehavior, Severity
-from chainkit.council.triage_values import Action, Claim, Dismissed, RankedNode, Ranking
+from chainkit.council.triage.ranking import MOST_GROUNDS, rank
+from chainkit.council.triage.types import Misbehavior, Severity
+from chainkit.council.triage.values import Action, Claim, Dismissed, RankedNode, Ranking
 from support.identities import key_of
 from support.triage import AUDITOR, OTHER_AUDITOR, proof, registered, roll, tells
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from chainkit.council import triage_checks
-from chainkit.council.triage_checks import Examiner, work
-from chainkit.council.triage_files import Piece, find_evidence
-from chainkit.council.triage_types import Misbehavior
-from chainkit.council.triage_values import Claim, Dismissed
+from chainkit.council.triage import checks as triage_checks
+from chainkit.council.triage.checks import Examiner, work
+from chainkit.council.triage.files import Piece, find_evidence
+from chainkit.council.triage.types import Misbehavior
+from chainkit.council.triage.values import Claim, Dismissed
 from chainkit.errors import EndpointUnavailable
 from support.audit_exports import key_of
 from support.bundles import (

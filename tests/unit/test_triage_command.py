@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.cli.triage_output import default_reason
-from chainkit.council.triage import rank
-from chainkit.proposal.grounds import LONGEST_REASON, check_reason
+from chainkit.cli.council.triage_output import default_reason
+from chainkit.council.proposal.grounds import LONGEST_REASON, check_reason
+from chainkit.council.triage.ranking import rank
 from support.audit_exports import key_of
 from support.bundles import (
     ACCUSED,

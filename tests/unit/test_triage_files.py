@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.council import triage_files
-from chainkit.council.triage_files import DEEPEST, find_evidence
+from chainkit.council.triage import files as triage_files
+from chainkit.council.triage.files import DEEPEST, find_evidence
 from chainkit.errors import ConfigurationError
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from chainkit.council.triage_reports import parse_report
-from chainkit.council.triage_types import Misbehavior, Severity
+from chainkit.council.triage.reports import parse_report
+from chainkit.council.triage.types import Misbehavior, Severity
 from chainkit.errors import MalformedData
-from chainkit.proto import message_api_pb2
-from chainkit.report import sign_report
+from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.reports import sign_report
 from support.identities import key_of
 from support.triage import AUDITOR, liveness_report, safety_report
 

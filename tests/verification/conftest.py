@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.artifacts import Release, masked, releases
+from chainkit.contracts.artifacts import Release, masked, releases
+from chainkit.contracts.verification import implementation_of
 from chainkit.signatures import keccak256
-from chainkit.verification import implementation_of
 from support.chain import LocalChain, dev_secret
 from support.command_line import write_keystore
 from support.tampering import ADMINISTRATOR, change_last_byte

@@ -12,12 +12,12 @@ import pytest
 from eth_abi.abi import encode
 from eth_account import Account
 
-from chainkit.artifacts import creation_code, runtime_code
 from chainkit.chain import Endpoint
-from chainkit.contract_state import DEFAULT_ADMIN_ROLE, IMPLEMENTATION_SLOT, erc7201_slot
+from chainkit.contracts.artifacts import creation_code, runtime_code
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.parameters import Parameters, read_parameters
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, IMPLEMENTATION_SLOT, erc7201_slot
 from chainkit.errors import InconsistentAnswer
-from chainkit.interface import shipped_interface
-from chainkit.parameters import Parameters, read_parameters
 from chainkit.signatures import keccak256
 from chainkit.types import Log
 from localnet.anvil import Anvil

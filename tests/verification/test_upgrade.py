@@ -8,15 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from chainkit import upgrade
-from chainkit.artifacts import Release, runtime_code
-from chainkit.contract_state import INITIALIZABLE_SLOT, ContractState
+from chainkit.contracts.artifacts import Release, runtime_code
+from chainkit.contracts.parameters import PayloadBounds
+from chainkit.contracts.state import INITIALIZABLE_SLOT, ContractState
+from chainkit.contracts.storage_layout import StorageMember
+from chainkit.contracts.verification import implementation_immutables, implementation_of
+from chainkit.council.evidence.upgrade import upgrade
+from chainkit.council.upgrade.upgrade import (
+    deploy_implementation,
+    execute_upgrade,
+    plan_upgrade,
+    read_log_state,
+)
 from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
-from chainkit.parameters import PayloadBounds
 from chainkit.signatures import keccak256
-from chainkit.storage_layout import StorageMember
-from chainkit.upgrade import deploy_implementation, execute_upgrade, plan_upgrade, read_log_state
-from chainkit.verification import implementation_immutables, implementation_of
 from support.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome, run, write_keystore
 from support.signers import dev_signer

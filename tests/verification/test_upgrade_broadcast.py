@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from chainkit import upgrade
-from chainkit.artifacts import Release
 from chainkit.chain import Endpoint
-from chainkit.cli import upgrade as upgrade_commands
-from chainkit.contract_state import ContractState
-from chainkit.deployment import DeployedContract, implementation_content
+from chainkit.cli.contracts import upgrade as upgrade_commands
+from chainkit.contracts.artifacts import Release
+from chainkit.contracts.deployment import DeployedContract, implementation_content
+from chainkit.contracts.state import ContractState
+from chainkit.contracts.storage_layout import StorageMember
+from chainkit.council.evidence.upgrade import upgrade
 from chainkit.errors import AccessRefused, RefusedRequest
-from chainkit.storage_layout import StorageMember
 from support.chain import LocalChain, dev_address
 from support.tampering import ADMINISTRATOR, call_as, write_code
 from support.upgrades import NAME, note_release, traces, upgrade_command

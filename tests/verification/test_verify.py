@@ -11,23 +11,23 @@ from pathlib import Path
 import pytest
 from eth_utils.address import to_checksum_address
 
-from chainkit.artifacts import runtime_code
-from chainkit.contract_state import (
+from chainkit.contracts.artifacts import runtime_code
+from chainkit.contracts.parameters import PAYLOAD_SIZE_CAP, SEQUENCED_LOGS, read_parameters
+from chainkit.contracts.state import (
     IMPLEMENTATION_SLOT,
     INITIALIZABLE_SLOT,
     ContractState,
     erc1967_slot,
 )
-from chainkit.errors import ConfigurationError
-from chainkit.parameters import PAYLOAD_SIZE_CAP, SEQUENCED_LOGS, read_parameters
-from chainkit.types import BlockReference
-from chainkit.upgrade import deploy_implementation
-from chainkit.verification import (
+from chainkit.contracts.verification import (
     compare_accounts,
     compare_deployment,
     implementation_of,
     require_all,
 )
+from chainkit.council.upgrade.upgrade import deploy_implementation
+from chainkit.errors import ConfigurationError
+from chainkit.types import BlockReference
 from support.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
 from support.signers import dev_signer

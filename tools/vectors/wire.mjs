@@ -1,5 +1,5 @@
 // Protobuf wire format by protobufjs, from descriptors written by hand after XIP-49 section 3.
-// They are kept apart from src/chainkit/proto/*.proto on purpose: a wrong number there must show.
+// They are kept apart from src/chainkit/protocol/proto/*.proto on purpose: a wrong number there must show.
 import { getBytes, hexlify } from "ethers";
 import protobuf from "protobufjs";
 

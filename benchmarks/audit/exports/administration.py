@@ -34,7 +34,7 @@ _EVENTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 
 
 def administration_logs(shape: Shape) -> list[dict[str, Any]]:
-    """Return the logs, as rows of chainkit.tables.LOGS, that make the nodes known."""
+    """Return the logs, as rows of chainkit.exports.tables.LOGS, that make the nodes known."""
     rows = [
         (FIRST_BLOCK, contract, event, arguments) for contract, event, *arguments in _deployment()
     ]

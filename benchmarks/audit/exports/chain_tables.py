@@ -13,8 +13,8 @@ from benchmarks.audit.exports.administration import CONTRACTS, SENDER, administr
 from benchmarks.audit.exports.batch import Batch, log_data
 from benchmarks.audit.exports.columns import beside, binary, repeated, table
 from benchmarks.audit.exports.shape import Blocks, Shape, hash_of, time_of
-from chainkit import tables
-from chainkit.decode import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
+from chainkit.exports import tables
+from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 
 SCHEMAS: Final[Mapping[str, pa.Schema]] = {
     "blocks": tables.BLOCKS,

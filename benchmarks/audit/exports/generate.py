@@ -23,9 +23,15 @@ from benchmarks.audit.exports.node_tables import (
     without_malformed,
 )
 from benchmarks.audit.exports.shape import FIRST_BLOCK, Blocks, Shape, hash_of, key_of
-from chainkit import tables
 from chainkit.errors import StoreError
-from chainkit.exports import MANIFEST_NAME, Manifest, TableWriter, describe_file, manifest_text
+from chainkit.exports import (
+    MANIFEST_NAME,
+    Manifest,
+    TableWriter,
+    describe_file,
+    manifest_text,
+    tables,
+)
 from chainkit.signatures import keccak256
 
 CHAIN: Final = "chain"

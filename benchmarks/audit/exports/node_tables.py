@@ -12,7 +12,7 @@ from benchmarks.audit.exports.chain_tables import place_columns
 from benchmarks.audit.exports.columns import beside, binary, decimals, table
 from benchmarks.audit.exports.shape import Shape
 from benchmarks.audit.exports.signing import signatures
-from chainkit import tables
+from chainkit.exports import tables
 from chainkit.types import TopicKind
 
 EXPECTED: Final = pa.schema(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.audit.exports.columns import Bytes
 from benchmarks.audit.exports.shape import PAYLOAD_BYTES
-from chainkit.proto import envelopes_pb2
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, HASH_LENGTH, TopicKind
 
 _TEMPLATES: Final = 256

@@ -11,9 +11,8 @@ from benchmarks.audit.exports.batch import Batch, log_data, make_batch
 from benchmarks.audit.exports.columns import Bytes
 from benchmarks.audit.exports.generate import chain_manifest
 from benchmarks.audit.exports.shape import Blocks, Shape, hash_of, time_of
-from chainkit import tables
-from chainkit.decode import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
-from chainkit.execution import (
+from chainkit.contracts.interface import shipped_interface
+from chainkit.ethereum import (
     bloom_of_logs,
     header_bytes,
     receipt_bytes,
@@ -21,8 +20,8 @@ from chainkit.execution import (
     transaction_bytes,
     trie_root,
 )
-from chainkit.exports import ExportFolder
-from chainkit.interface import shipped_interface
+from chainkit.exports import ExportFolder, tables
+from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import HASH_LENGTH
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from chainkit_jobs.findings import Code
 
 Log = dict[str, Any]
-"""A row of chainkit.tables.LOGS."""
+"""A row of chainkit.exports.tables.LOGS."""
 
 _RUN: Final = 3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from chainkit.cli.command import CompleteGroup, require_packages
+from chainkit.terminal.command import CompleteGroup, require_packages
 from chainkit_indexer.cli.export import export_command
 from chainkit_indexer.cli.follow import run_command, step_command
 from chainkit_indexer.cli.inspect import history_command, status_command

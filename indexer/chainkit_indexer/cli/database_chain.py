@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def connect_to_chain_of(identity: Identity, rpc_urls: Sequence[str]) -> EndpointPool:
     """Connect to endpoints that each serve the chain of a database."""
-    from chainkit.payload_contract import FollowedDeployment
+    from chainkit.contracts.followed import FollowedDeployment
 
     chain = FollowedDeployment(identity.chain_id, identity.genesis_hash, identity.contracts, {})
     return connect_endpoints(rpc_urls, chain)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chainkit.cli.bar import progress_bar
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import echo_json, json_option
+from chainkit.terminal.bar import progress_bar
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import echo_json, json_option
 from chainkit_indexer.cli.options import database_option, existing
 from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import echo_json, hex0x, json_option
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import echo_json, json_option
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockHeader, BlockReference
 from chainkit_indexer.cli.options import Following, following, options_of_a_follower
 from chainkit_indexer.config import DEFAULT_POLL_SECONDS
@@ -99,9 +100,9 @@ def run_command(
         --keystore node.json --password-file password.txt --database node.db
     """
     from chainkit.chain import HeadWatcher
+    from chainkit_indexer.follow.loop import Goal, StopRequest, collect_garbage_seldom, run
     from chainkit_indexer.monitoring.monitor import Monitor
     from chainkit_indexer.monitoring.narration import narrate_start
-    from chainkit_indexer.run import Goal, StopRequest, collect_garbage_seldom, run
 
     stop = StopRequest()
     limits = ReadyLimits(stale_seconds, ready_lag_blocks, serve == "final")
@@ -127,8 +128,8 @@ def run_command(
 
 
 def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
-    from chainkit_indexer.pages import PageReader
-    from chainkit_indexer.step import step
+    from chainkit_indexer.follow.pages import PageReader
+    from chainkit_indexer.follow.step import step
 
     store, settings = follows.store, follows.settings
     reader = PageReader(settings, follows.signer, looks_ahead=True)
@@ -171,9 +172,9 @@ def step_command(as_json: bool, **options: Any) -> None:
       chainkit index step --rpc http://127.0.0.1:8545 --deployment deployment.json \\
         --keystore node.json --password-file password.txt --database node.db --json
     """
+    from chainkit_indexer.follow.pages import PageReader
+    from chainkit_indexer.follow.step import step
     from chainkit_indexer.monitoring.narration import describe
-    from chainkit_indexer.pages import PageReader
-    from chainkit_indexer.step import step
 
     with following(**options) as follows:
         endpoint = follows.pool.choose()

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import echo_json, hex0x, json_option, open_chain
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import echo_json, json_option, open_chain
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_indexer.cli.lines import fit, short, shortened
 from chainkit_indexer.cli.options import database_option, existing
 
 if TYPE_CHECKING:
-    from chainkit_indexer.history import History, Payload, Retraction
-    from chainkit_indexer.status import RegistryState, Status
+    from chainkit_indexer.inspection.history import History, Payload, Retraction
+    from chainkit_indexer.inspection.status import RegistryState, Status
     from chainkit_indexer.storage.store import Store
 
 originator_option = click.option(
@@ -94,7 +95,7 @@ def _watch(
     rounds: Iterable[object],
 ) -> None:
     from chainkit.errors import ChainkitError, RetryableChainError, StoreUnavailable
-    from chainkit_indexer.monitoring.logs import one_line
+    from chainkit_indexer.log_lines import one_line
 
     failure: ChainkitError | None = None
     for number, _ in enumerate(rounds):
@@ -131,7 +132,7 @@ def _ask(
 ) -> tuple[Status, int | None]:
     from dataclasses import replace
 
-    from chainkit_indexer.status import read_status
+    from chainkit_indexer.inspection.status import read_status
 
     found = read_status(store)
     if rpc_url and deployment_path:
@@ -140,13 +141,13 @@ def _ask(
 
 
 def _as_json(found: Status, behind: int | None) -> dict[str, Any]:
-    from chainkit_indexer.status import as_json
+    from chainkit_indexer.inspection.status import as_json
 
     return as_json(found) | ({} if behind is None else {"blocks_behind": behind})
 
 
 def _tell(found: Status, behind: int | None, as_json: bool) -> None:
-    from chainkit_indexer.status import as_text
+    from chainkit_indexer.inspection.status import as_text
 
     if as_json:
         echo_json(_as_json(found, behind))
@@ -171,8 +172,8 @@ def _blocks_behind(rpc_url: str, found: Status) -> int:
 
 def _registry(rpc_url: str, deployment_path: Path, found: Status) -> RegistryState:
     """Say which node this database is, and which nodes it is to follow, by the chain itself."""
-    from chainkit.registry import Registry
-    from chainkit_indexer.status import RegistryState
+    from chainkit.contracts.registry import Registry
+    from chainkit_indexer.inspection.status import RegistryState
 
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     nodes = Registry(endpoint, record.node_registry.address).nodes(head.reference)
@@ -193,7 +194,7 @@ def history_command(sequence_id: int, originator_id: int, database: str, as_json
     Example:
       chainkit index history 42 --database node.db
     """
-    from chainkit_indexer.history import read_history
+    from chainkit_indexer.inspection.history import read_history
 
     with existing(database) as store:
         found = read_history(store, originator_id, sequence_id)

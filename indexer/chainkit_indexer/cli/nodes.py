@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import echo_json, hex0x, json_option
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import echo_json, json_option
+from chainkit.text.hexadecimal import hex0x
 from chainkit_indexer.cli.lines import short
 from chainkit_indexer.cli.options import database_option, existing
 
@@ -76,8 +77,8 @@ def _followed(
 
 
 def _node_text(node: Node) -> str:
-    from chainkit.interface import printable
-    from chainkit.registry import status_word
+    from chainkit.contracts.registry import status_word
+    from chainkit.text.printable import printable
 
     shown = printable(node.http_address)
     return f"{node.node_id:>6}  {status_word(node):<8}  {short(node.signing_key)}  {shown}"
@@ -99,7 +100,7 @@ def _place_json(
 
 
 def _node_json(node: Node) -> dict[str, Any]:
-    from chainkit.registry import status_word
+    from chainkit.contracts.registry import status_word
 
     return {
         "node_id": node.node_id,

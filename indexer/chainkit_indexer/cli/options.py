@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chainkit.cli.options import deployment_option, keystore_option, password_option
+from chainkit.terminal.options import deployment_option, keystore_option, password_option
 from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS, IndexerSettings
 from chainkit_indexer.finality import DEFAULT_BLOCKS, FinalityPolicy
 
 if TYPE_CHECKING:
     # SQLAlchemy takes longer to import than `--help` to answer.
     from chainkit.chain import EndpointPool
-    from chainkit.payload_contract import FollowedDeployment
-    from chainkit_indexer.signing import Signer
+    from chainkit.contracts.followed import FollowedDeployment
+    from chainkit_indexer.follow.signing import Signer
     from chainkit_indexer.storage.store import Store
 
 database_option = click.option(
@@ -106,10 +106,10 @@ def following(
     signs_beside: bool = False,
 ) -> Iterator[Following]:
     """Open what a step needs; ``signs_beside`` starts a process that signs."""
-    from chainkit.cli.key import load_signing_key
-    from chainkit.payload_contract import read_followed_deployment
-    from chainkit_indexer.first_start import check_first_block
-    from chainkit_indexer.signing import Signer, SignerProcess
+    from chainkit.contracts.followed import read_followed_deployment
+    from chainkit.terminal.keystore import load_signing_key
+    from chainkit_indexer.follow.first_start import check_first_block
+    from chainkit_indexer.follow.signing import Signer, SignerProcess
     from chainkit_indexer.storage.identity import Identity
     from chainkit_indexer.storage.store import Store
 
@@ -130,7 +130,8 @@ def following(
 
 def connect_endpoints(urls: Sequence[str], deployment: FollowedDeployment) -> EndpointPool:
     """Connect to endpoints that each serve the deployment's chain."""
-    from chainkit.chain import EndpointPool, check_deployment
+    from chainkit.chain import EndpointPool
+    from chainkit.contracts.right_chain import check_deployment
 
     return EndpointPool.connect(urls, lambda endpoint: check_deployment(endpoint, deployment))
 

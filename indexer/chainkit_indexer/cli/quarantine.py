@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from chainkit.cli.command import CompleteGroup
-from chainkit.cli.options import echo_json, hex0x, json_option
+from chainkit.terminal.command import CompleteGroup
+from chainkit.terminal.options import echo_json, json_option
+from chainkit.text.hexadecimal import hex0x
 from chainkit_indexer.cli.inspect import originator_option
 from chainkit_indexer.cli.lines import cut
 from chainkit_indexer.cli.options import database_option, existing
 
 if TYPE_CHECKING:
-    from chainkit_indexer.quarantine import Quarantined
+    from chainkit_indexer.inspection.quarantine import Quarantined
 
 _LISTED_BYTES: Final = 24
 _SHOWN_BYTES: Final = 1024
@@ -49,7 +50,7 @@ def list_command(
     Example:
       chainkit index quarantine list --database node.db --reason "not a ClientEnvelope"
     """
-    from chainkit_indexer.quarantine import list_quarantine, printable
+    from chainkit_indexer.inspection.quarantine import list_quarantine, preview
 
     with existing(database) as store:
         # One more than is shown, to say that there are more.
@@ -63,7 +64,7 @@ def list_command(
     width = max(map(len, places), default=0)
     for each, place in zip(listed, places, strict=True):
         about = f"{len(each.payload):>6} bytes  {each.reason}"
-        payload = printable(each.payload, _LISTED_BYTES)
+        payload = preview(each.payload, _LISTED_BYTES)
         click.echo(cut(f"{each.sequence_id:>8}  {place:<{width}}  {about}  {payload}".rstrip()))
     if len(found) > limit:
         click.echo(f"… and more: see --limit and --from-block {listed[-1].block_number}")
@@ -93,7 +94,7 @@ def show_command(
     Example:
       chainkit index quarantine show 42 --database node.db --out payload.bin
     """
-    from chainkit_indexer.quarantine import find_quarantined, printable
+    from chainkit_indexer.inspection.quarantine import find_quarantined, preview
 
     with existing(database) as store:
         found = find_quarantined(store, originator_id, sequence_id)
@@ -108,7 +109,7 @@ def show_command(
     else:
         for name, value in _as_json(found).items():
             click.echo(f"{name:<17} {value}")
-        click.echo(f"{'payload':<17} {printable(found.payload, _SHOWN_BYTES)}")
+        click.echo(f"{'payload':<17} {preview(found.payload, _SHOWN_BYTES)}")
     return 0 if found else 1
 
 

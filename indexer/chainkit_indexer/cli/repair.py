@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from chainkit.cli.bar import progress_bar
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import deployment_option, echo_json, json_option, reference_as_json
+from chainkit.terminal.bar import progress_bar
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import deployment_option, echo_json, json_option
+from chainkit.text.json_values import reference_as_json
 from chainkit_indexer.cli.database_chain import connect_to_chain_of
 from chainkit_indexer.cli.lines import fit, shortened
 from chainkit_indexer.cli.options import (
@@ -23,9 +24,9 @@ from chainkit_indexer.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from chainkit_indexer.page_comparison import Difference
     from chainkit_indexer.rewind import Rewind
     from chainkit_indexer.storage.store import Store
+    from chainkit_indexer.verification.page_comparison import Difference
 
 _MOST_IN_TEXT: Final = 20
 _MOST_IN_JSON: Final = 1000
@@ -68,8 +69,8 @@ def verify_command(
       chainkit index verify --database node.db --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json
     """
-    from chainkit.payload_contract import read_followed_deployment
-    from chainkit_indexer.verify import stored_range, verify_range
+    from chainkit.contracts.followed import read_followed_deployment
+    from chainkit_indexer.verification.verify import stored_range, verify_range
 
     deployment = read_followed_deployment(deployment_path)
     with existing(database) as store:

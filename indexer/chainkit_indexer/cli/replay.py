@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import echo_json, hex0x, json_option
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import echo_json, json_option
+from chainkit.text.hexadecimal import hex0x
 from chainkit_indexer.cli.database_chain import connect_to_chain_of
 from chainkit_indexer.cli.lines import fit, short
 from chainkit_indexer.cli.options import database_option, endpoints_option, existing

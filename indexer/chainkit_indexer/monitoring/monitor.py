@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from chainkit.errors import ChainkitError, FatalChainError, StoreError
+from chainkit_indexer.log_lines import LogEvent, configure_logging, log_event, without_secrets
 from chainkit_indexer.monitoring.health import Check, Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
-from chainkit_indexer.monitoring.logs import LogEvent, configure_logging, log_event, without_secrets
 from chainkit_indexer.monitoring.metrics import Metrics
 from chainkit_indexer.monitoring.narration import Narrator
 from chainkit_indexer.monitoring.server import Answer, MonitorServer, parse_listen
@@ -22,7 +22,7 @@ from chainkit_indexer.types import StepResult
 if TYPE_CHECKING:
     from chainkit.chain import EndpointPool
     from chainkit.chain.heads import HeadWatcher
-    from chainkit_indexer.run import StopRequest
+    from chainkit_indexer.follow.loop import StopRequest
 
 FAREWELL_SECONDS: Final = 30.0
 """How long the last metrics stay readable after an error that a person must decide."""

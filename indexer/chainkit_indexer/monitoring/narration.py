@@ -14,7 +14,7 @@ import click
 from chainkit.chain import EndpointState, EndpointStatus, NoEndpointAvailable
 from chainkit.errors import ChainkitError
 from chainkit.types import BlockReference
-from chainkit_indexer.monitoring.logs import LogEvent, log_event
+from chainkit_indexer.log_lines import LogEvent, log_event
 from chainkit_indexer.monitoring.progress import Pace, Progress, blocks_to_go, duration
 from chainkit_indexer.types import Advanced, RolledBack, StepResult
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from chainkit.chain import Endpoint, LogFilter, bloom_mask, may_hold
-from chainkit.decode import NODE_UPDATED_TOPIC, decode_node_updated
+from chainkit.chain import Endpoint, LogFilter
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, MalformedLog, RangeRefused
+from chainkit.ethereum.bloom import bloom_mask, may_hold
+from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
 from chainkit.types import BlockHeader, Log
-from chainkit_indexer.fetch import check_headers, linked_headers
+from chainkit_indexer.follow.fetch import check_headers, linked_headers
 from chainkit_indexer.registry.history import RegistryUpdate
 
 _FIRST_RANGE_BLOCKS: Final = 10_000

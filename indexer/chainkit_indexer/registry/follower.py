@@ -19,6 +19,8 @@ from itertools import groupby
 from typing import Final
 
 from chainkit.chain import Endpoint, tells_of_missing_state
+from chainkit.contracts.followed import FollowedRegistry
+from chainkit.contracts.registry import Registry
 from chainkit.errors import (
     AccessRefused,
     EndpointUnavailable,
@@ -26,8 +28,6 @@ from chainkit.errors import (
     RefusedRequest,
     ReorgTooDeep,
 )
-from chainkit.payload_contract import FollowedRegistry
-from chainkit.registry import Registry
 from chainkit.types import BlockHeader, BlockReference, Node
 from chainkit_indexer.registry.fetch import RegistryRange, RegistryReader
 from chainkit_indexer.registry.history import RegistryHistory, fold_updates

@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from chainkit.contracts.followed import FollowedRegistry
 from chainkit.errors import StoreError
-from chainkit.payload_contract import FollowedRegistry
 from chainkit.types import BlockHeader, BlockReference, Node
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.store import Store

@@ -8,7 +8,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from chainkit.chain import Endpoint, EndpointPool, check_deployment
+from chainkit.chain import Endpoint, EndpointPool
+from chainkit.contracts.followed import FollowedDeployment, FollowedRegistry
+from chainkit.contracts.registry import Registry
+from chainkit.contracts.right_chain import check_deployment
 from chainkit.errors import (
     ChainError,
     ChainkitError,
@@ -18,16 +21,14 @@ from chainkit.errors import (
     StoreUnavailable,
     WrongChain,
 )
-from chainkit.payload_contract import FollowedDeployment, FollowedRegistry
-from chainkit.registry import Registry
-from chainkit_indexer.monitoring.logs import LogEvent, log_event
+from chainkit_indexer.follow.loop import REPEATS_OF_A_DEEP_REORG
+from chainkit_indexer.log_lines import LogEvent, log_event
 from chainkit_indexer.registry.follower import (
     RegistryAdvanced,
     RegistryFollower,
     RegistryRolledBack,
     RegistryStepResult,
 )
-from chainkit_indexer.run import REPEATS_OF_A_DEEP_REORG
 from chainkit_indexer.storage.store import Store
 
 PAUSE_SECONDS: Final = 2.0

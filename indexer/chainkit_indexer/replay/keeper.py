@@ -22,7 +22,7 @@ from chainkit.errors import (
     StoreUnavailable,
 )
 from chainkit.signatures import keccak256
-from chainkit_indexer.monitoring.logs import LogEvent, log_event
+from chainkit_indexer.log_lines import LogEvent, log_event
 from chainkit_indexer.replay.rebuild import rebuild_transaction
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.store import PAYLOAD_TABLES, Store, first_sequence_id_from

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import rlp
 
-from chainkit.chain import parse_bytes, parse_integer
+from chainkit.chain import parse_integer
 from chainkit.errors import MalformedData
 from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import parse_bytes
 
 _SIGNATURE: Final = ("yParity", "r", "s")
 _CALL: Final = ("gas", "to", "value", "input")

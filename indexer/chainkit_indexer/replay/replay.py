@@ -16,6 +16,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, select
 
 from chainkit.chain import Endpoint, parse_integer
+from chainkit.chain.transactions import SignedTransaction, fetch_receipt, send_transaction
+from chainkit.contracts.interface import shipped_interface
 from chainkit.errors import (
     AccessRefused,
     ConfigurationError,
@@ -23,8 +25,7 @@ from chainkit.errors import (
     RefusedRequest,
     TransactionFailed,
 )
-from chainkit.interface import printable, shipped_interface
-from chainkit.transactions import SignedTransaction, fetch_receipt, send_transaction
+from chainkit.text.printable import printable
 from chainkit.types import BlockHeader
 from chainkit_indexer.replay.rebuild import SentTransaction, read_transaction
 from chainkit_indexer.storage import schema

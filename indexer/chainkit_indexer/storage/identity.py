@@ -8,13 +8,9 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, insert, select
 
+from chainkit.contracts.followed import FollowedDeployment
 from chainkit.errors import StoreError
-from chainkit.payload_contract import (
-    EVENT_NAMES,
-    EventLayout,
-    FollowedDeployment,
-    PayloadContract,
-)
+from chainkit.protocol.payload_contract import EVENT_NAMES, EventLayout, PayloadContract
 from chainkit.types import TopicKind
 from chainkit_indexer.storage import schema
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, Table, bindparam, delete, func, insert, select, update
 
-from chainkit.envelope import parse_originator_envelope
+from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.signatures import keccak256
 from chainkit.types import BlockReference, TopicKind
 from chainkit_indexer.storage import schema

@@ -11,7 +11,6 @@ from sqlalchemy import Connection, Table, delete, func, insert, select, update
 
 from chainkit.errors import StoreError
 from chainkit.types import BlockHeader, BlockReference
-from chainkit_indexer.build import ENVELOPE_COLUMNS, QUARANTINE_COLUMNS
 from chainkit_indexer.finality import NOTHING_FINAL
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
@@ -29,7 +28,14 @@ from chainkit_indexer.storage.journal import (
     retract_after,
 )
 from chainkit_indexer.storage.migrate import check_revision, create
-from chainkit_indexer.types import IndexedBlock, PageRows, Progress, VerifiedPage
+from chainkit_indexer.types import (
+    ENVELOPE_COLUMNS,
+    QUARANTINE_COLUMNS,
+    IndexedBlock,
+    PageRows,
+    Progress,
+    VerifiedPage,
+)
 
 _BLOCK_COLUMNS: Final = ("number", "hash", "parent_hash", "timestamp", "sequence_ids")
 PAYLOAD_TABLES: Final = (schema.envelopes, schema.quarantine)

@@ -1,4 +1,4 @@
-"""What an adapter is: it reads files that another tool wrote as rows of chainkit.tables.
+"""What an adapter is: it reads files that another tool wrote as rows of chainkit.exports.tables.
 
 It converts and marks, and decides nothing: whether the rows make a chain is checked for all
 adapters in one place (``chainkit_jobs.adapters.checks``).
@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
 
 KEYS: Final = {
     "blocks": ("number",),
@@ -46,12 +46,12 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class SourceTables:
-    """The rows of a source: the columns of chainkit.tables in their order, and three more.
+    """The rows of a source: the columns of chainkit.exports.tables in their order, and three more.
 
     ``source_file``: string, the SourceFile's name. ``row_chain_id``: decimal(38,0), null where the
     row does not name its chain. ``fault``: FAULT_TYPE, null where the row is fine, else the first
     thing that is wrong with it; the cell is then null. Every column may be null, whatever
-    chainkit.tables says. Where the source does not tell ``cumulative_gas_used``, it is null, and
+    exports.tables says. Where the source does not tell ``cumulative_gas_used``, it is null, and
     the import takes it from the sum of ``gas_used``. No row is dropped, repaired or merged.
     """
 

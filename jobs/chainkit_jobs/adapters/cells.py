@@ -17,8 +17,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 
-from chainkit import tables
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports import tables
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.faults import FAULT_TYPE, FaultCode
 
 _SHOWN: Final = 40
@@ -29,7 +29,7 @@ _LARGEST: Final = {
     tables.UINT64: 2**64 - 1,
     tables.WEI: 10**38 - 1,
 }
-"""The integer types of chainkit.tables. None holds a negative value."""
+"""The integer types of chainkit.exports.tables. None holds a negative value."""
 
 _ANY_WHOLE: Final = "decimal(38,0)"
 

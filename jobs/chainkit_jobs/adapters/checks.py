@@ -8,8 +8,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from chainkit.deployment import DeploymentRecord
-from chainkit.tables import CHAIN_TABLES
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.adapter import KEYS, SourceTables
 from chainkit_jobs.adapters.cells import fault
 from chainkit_jobs.adapters.completeness import incomplete_blocks

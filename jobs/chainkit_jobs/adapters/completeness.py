@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from chainkit.execution import bloom_of_logs
+from chainkit.ethereum import bloom_of_logs
 from chainkit_jobs.adapters.adapter import SourceTables
 from chainkit_jobs.adapters.faults import FaultCode
 from chainkit_jobs.adapters.places import places

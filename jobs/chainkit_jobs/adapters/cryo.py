@@ -23,8 +23,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType
 
-from chainkit import tables
-from chainkit.execution import create_address
+from chainkit.ethereum import create_address
+from chainkit.exports import tables
 from chainkit_jobs.adapters.adapter import SourceFile, SourceTables
 from chainkit_jobs.adapters.cells import (
     Cell,

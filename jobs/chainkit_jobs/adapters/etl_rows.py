@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from chainkit import tables
+from chainkit.exports import tables
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
 from chainkit_jobs.adapters.cells import (
     Cell,

@@ -12,11 +12,11 @@ from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from chainkit.cli.options import hex0x
-from chainkit.deployment import DeploymentRecord
+from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError, StoreError
 from chainkit.exports import ExportFolder, Manifest
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
+from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.adapters.adapter import Adapter, SourceTables
 from chainkit_jobs.adapters.checks import Bounds, in_range, row_faults
 from chainkit_jobs.adapters.faults import Fault

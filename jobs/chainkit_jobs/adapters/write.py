@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from chainkit.exports import ExportFolder, TableWriter, flush
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.adapter import KEYS, SourceTables
 from chainkit_jobs.adapters.checks import Bounds
 from chainkit_jobs.chain_export.range_files import BlockRange, ranges_of

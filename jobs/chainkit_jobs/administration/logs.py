@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from chainkit import tables
-from chainkit.decode import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.errors import StoreError
+from chainkit.exports import tables
+from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.types import Log
 from chainkit_jobs.administration.replay import Administration, replay
 from chainkit_jobs.sources import Export, log_from_row, table_paths

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from chainkit.decode import decode_node_updated
 from chainkit.errors import MalformedLog
+from chainkit.protocol.events import decode_node_updated
 from chainkit.signatures import is_valid_public_key
 from chainkit.types import Log, Node
 from chainkit_jobs.administration.contradiction import Place, Report, place_of

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.parameters import SEQUENCED_LOGS
 from chainkit.errors import MalformedLog
-from chainkit.interface import shipped_interface
-from chainkit.parameters import SEQUENCED_LOGS
 from chainkit.types import Log
 from chainkit_jobs.administration.contradiction import Contradiction, Report
 from chainkit_jobs.administration.node_registry import NodeRegistryReplay

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from chainkit.cli.options import hex0x
 from chainkit.errors import InconsistentAnswer
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockReference, Log
 from chainkit_jobs.chain_export.fetch import BlockReader, BlockRows
 from chainkit_jobs.chain_export.json_rows import Row

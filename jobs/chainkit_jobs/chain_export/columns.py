@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from chainkit import tables
+from chainkit.exports import tables
 from chainkit_jobs.chain_export.json_rows import (
     ADDRESS,
     BYTES,

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from chainkit.chain import Endpoint
-from chainkit.cli.options import hex0x
-from chainkit.counter import read_counter, read_own_counter
-from chainkit.deployment import DeploymentRecord
+from chainkit.contracts.counter import read_counter, read_own_counter
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.followed import LAST_SELECTOR, SequenceCounter
 from chainkit.errors import ConfigurationError
 from chainkit.exports import ExportFolder, Manifest
-from chainkit.payload_contract import LAST_SELECTOR, SequenceCounter
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockHeader, BlockReference
 from chainkit_jobs.chain_export.chunk import (
     CHUNK_BLOCKS,

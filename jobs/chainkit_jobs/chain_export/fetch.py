@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainkit.chain import Endpoint
-from chainkit.cli.options import hex0x
 from chainkit.errors import ChainError
+from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.chain_export.batches import Batches, tells_of_missing_method
 from chainkit_jobs.chain_export.block_rows import Body, parse_body, parse_receipts
 from chainkit_jobs.chain_export.json_rows import Row

@@ -9,8 +9,9 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from chainkit.chain import parse_bytes, parse_integer
+from chainkit.chain import parse_integer
 from chainkit.errors import InconsistentAnswer
+from chainkit.text.hexadecimal import parse_bytes
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
 
 Row: TypeAlias = dict[str, Any]

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit.chain import Endpoint
-from chainkit.cli.options import hex0x
 from chainkit.errors import StoreError
 from chainkit.exports import Manifest, check_digest
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockReference
 from chainkit_jobs.chain_export.chunk import reference_of
 from chainkit_jobs.chain_export.range_files import BlockRange, ranges_of

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from chainkit.exports import ExportFolder, TableWriter, flush, writing_to
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.chain_export.chunk import Chunk
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from chainkit.decode import decode_payload_event, payload_topics
-from chainkit.deployment import DeploymentRecord
+from chainkit.contracts.deployment import DeploymentRecord, payload_topics
 from chainkit.errors import InconsistentAnswer, MalformedLog
+from chainkit.protocol.events import decode_payload_event
 from chainkit.types import BlockReference, Log
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from chainkit.cli.command import CompleteGroup, require_packages
+from chainkit.terminal.command import CompleteGroup, require_packages
 from chainkit_jobs.cli.bundle import bundle_command
 from chainkit_jobs.cli.cost import cost_command
 from chainkit_jobs.cli.export_chain import export_chain_command

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from chainkit.cli.bar import progress_bar
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import echo_json, hex0x, json_option, password_option
-from chainkit.envelope import MAXIMUM_BLOCK_TIMESTAMP
+from chainkit.protocol.envelope import MAXIMUM_BLOCK_TIMESTAMP
+from chainkit.terminal.bar import progress_bar
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import echo_json, json_option, password_option
+from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.cli.options import out_option
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def bundle_command(
     """
     if keystore_path is not None and reported_at is None:
         raise click.UsageError("--keystore needs --reported-at TIME, which is signed too")
-    from chainkit.cli.key import load_signing_key
+    from chainkit.terminal.keystore import load_signing_key
     from chainkit_jobs.evidence.bundle import Reporter, accused_nodes, work_of, write_bundles
     from chainkit_jobs.evidence.bundle_inputs import read_bundle_inputs
 
@@ -105,7 +106,7 @@ def _nanoseconds(moment: datetime | None) -> int:
 
 
 def _echo(written: WrittenBundle) -> None:
-    from chainkit.cli.facts import echo_fact
+    from chainkit.terminal.facts import echo_fact
 
     bundle = written.bundle
     signed = "unsigned" if bundle.reporter_public_key is None else "signed"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import echo_json, json_option
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import echo_json, json_option
 from chainkit_jobs.cli.options import master_option, out_option
 
 
@@ -39,7 +39,7 @@ def cost_command(chain_path: Path, out: Path, master: str, as_json: bool) -> Non
     from chainkit_jobs.cost.terminal import cost_lines
     from chainkit_jobs.cost.writing import json_text
     from chainkit_jobs.output_folder import check_free
-    from chainkit_jobs.session import spark_session
+    from chainkit_jobs.spark.session import spark_session
 
     check_free(out)
     chain = read_chain(chain_path)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chainkit.cli.bar import progress_bar
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import deployment_option, echo_json, json_option, rpc_option
+from chainkit.terminal.bar import progress_bar
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import deployment_option, echo_json, json_option, rpc_option
 from chainkit_jobs.chain_export.limits import (
     DEFAULT_PARALLEL,
     DEFAULT_RANGE_BLOCKS,
@@ -75,7 +75,7 @@ def export_chain_command(
     Example:
       chainkit audit export-chain --rpc http://127.0.0.1:8545 --deployment record.json --out chain/
     """
-    from chainkit.cli.options import open_chain
+    from chainkit.terminal.options import open_chain
     from chainkit_jobs.chain_export.export import export_chain, resolve_range
 
     endpoint, record, head = open_chain(rpc_url, deployment_path)
@@ -110,7 +110,7 @@ def export_chain_command(
 
 def _rows(manifest: Manifest) -> dict[str, int]:
     from chainkit.exports import table_of
-    from chainkit.tables import CHAIN_TABLES
+    from chainkit.exports.tables import CHAIN_TABLES
 
     rows: Counter[str] = Counter()
     for name, about in manifest.files.items():

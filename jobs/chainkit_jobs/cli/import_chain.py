@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import deployment_option, echo_json, json_option
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import deployment_option, echo_json, json_option
 from chainkit_jobs.chain_export.limits import DEFAULT_RANGE_BLOCKS
 from chainkit_jobs.cli.options import EXIT_FINDINGS, master_option
 
@@ -84,10 +84,10 @@ def import_chain_command(
       chainkit audit import-chain --format cryo --source cryo/ --deployment record.json \\
         --out chain/
     """
-    from chainkit.deployment import read_deployment_record
+    from chainkit.contracts.deployment import read_deployment_record
     from chainkit_jobs.adapters.importing import import_chain
     from chainkit_jobs.adapters.registry import ADAPTERS
-    from chainkit_jobs.session import spark_session
+    from chainkit_jobs.spark.session import spark_session
 
     record = read_deployment_record(deployment_path)
     with spark_session(master) as spark:
@@ -139,7 +139,7 @@ def _as_json(imported: Imported) -> dict[str, Any]:
 
 def _rows(manifest: Manifest) -> dict[str, int]:
     from chainkit.exports import table_of
-    from chainkit.tables import CHAIN_TABLES
+    from chainkit.exports.tables import CHAIN_TABLES
 
     rows: Counter[str] = Counter()
     for name, about in manifest.files.items():

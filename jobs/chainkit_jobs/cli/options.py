@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from chainkit.cli.options import block_hash
+from chainkit.terminal.options import block_hash
 
 EXIT_FINDINGS: Final = 1
 EXIT_NOT_COMPARED: Final = 2

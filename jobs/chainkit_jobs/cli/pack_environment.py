@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from chainkit.cli.command import CompleteCommand
+from chainkit.terminal.command import CompleteCommand
 from chainkit_jobs.cli.options import out_option
 
 
@@ -21,7 +21,7 @@ def pack_environment_command(out: Path) -> None:
     Example:
       chainkit audit pack-environment --out environment.tar.gz
     """
-    from chainkit_jobs.environment import pack_environment
+    from chainkit_jobs.spark.environment import pack_environment
 
     size = pack_environment(out)
     click.echo(f"{out}: {size / 2**20:.0f} MiB")

@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.facts import echo_error
-from chainkit.cli.options import echo_json, json_option
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.facts import echo_error
+from chainkit.terminal.options import echo_json, json_option
 from chainkit_jobs.cli.options import (
     EXIT_FINDINGS,
     EXIT_NOT_COMPARED,
@@ -129,11 +129,11 @@ def _reconcile(
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
     # Spark takes long to import, and is not needed to say that an argument is wrong.
-    from chainkit_jobs.audit import Options, open_inputs, proving, run_audit
-    from chainkit_jobs.kept import KeptAudits, audit_name
     from chainkit_jobs.output_folder import check_free
     from chainkit_jobs.proof import check_trusted_hash
-    from chainkit_jobs.session import spark_context
+    from chainkit_jobs.reconcile.audit import Options, open_inputs, proving, run_audit
+    from chainkit_jobs.reconcile.kept import KeptAudits, audit_name
+    from chainkit_jobs.spark.session import spark_context
 
     check_free(out)
     inputs = open_inputs(chain_path, nodes)
@@ -148,7 +148,7 @@ def _reconcile(
         return kept.restore(name, out)
     with ThreadPoolExecutor(1) as beside:
         # It draws, with what takes a second to import: nobody waits for it until the end.
-        beside.submit(import_module, "chainkit_jobs.outputs")
+        beside.submit(import_module, "chainkit_jobs.reconcile.outputs")
         with ExitStack() as session:
             # Spark starts meanwhile.
             proved = session.enter_context(proving(inputs))
@@ -156,7 +156,7 @@ def _reconcile(
             proved()
             result = run_audit(context, inputs, trusted_hash, wanted)
             stopped = beside.submit(session.pop_all().close)
-        from chainkit_jobs.outputs import write_outputs
+        from chainkit_jobs.reconcile.outputs import write_outputs
 
         summary = write_outputs(out, result)
         stopped.result()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import keystore_option, password_option
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import keystore_option, password_option
 from chainkit_jobs.cli.options import out_option
 
 
@@ -39,7 +39,7 @@ def report_misbehavior_command(
       chainkit audit report-misbehavior --findings audit/ --finding 1f0c2a9be51d3c77 \\
         --keystore auditor.json --out report.pb
     """
-    from chainkit.cli.key import load_signing_key
+    from chainkit.terminal.keystore import load_signing_key
     from chainkit_jobs.evidence.misbehavior import read_finding, report_finding, write_report
 
     finding = read_finding(findings_path, finding_id)

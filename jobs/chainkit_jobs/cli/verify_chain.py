@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from chainkit.cli.command import CompleteCommand
-from chainkit.cli.options import echo_json, hex0x, json_option
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import echo_json, json_option
+from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.cli.options import EXIT_FINDINGS, EXIT_NOT_COMPARED, master_option, trust_option
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ def verify_chain_command(chain_path: Path, trusted_hash: bytes, master: str, as_
     """
     from chainkit_jobs.proof import check_trusted_hash, prove_chain
     from chainkit_jobs.proof.words import proof_as_json
-    from chainkit_jobs.session import spark_session
     from chainkit_jobs.sources import read_export
+    from chainkit_jobs.spark.session import spark_session
 
     chain = read_export(chain_path, "chain")
     check_trusted_hash(chain, trusted_hash)

@@ -10,7 +10,7 @@ from typing import Final
 
 from eth_utils.abi import collapse_if_tuple
 
-from chainkit.interface import SELECTOR_LENGTH
+from chainkit.contracts.interface import SELECTOR_LENGTH
 from chainkit.signatures import keccak256
 
 CREATION: Final = "(creation)"
@@ -32,7 +32,7 @@ def selectors(contract: str) -> dict[bytes, str]:
 
     Empty for a contract whose ABI this package does not ship.
     """
-    resource = files("chainkit.abi").joinpath(f"{contract}.json")
+    resource = files("chainkit.contracts.abi").joinpath(f"{contract}.json")
     if not resource.is_file():
         return {}
     return {

@@ -21,7 +21,6 @@ from chainkit_jobs.cost.messages import carried_messages
 from chainkit_jobs.cost.outliers import outliers
 from chainkit_jobs.cost.traffic import variant_costs
 from chainkit_jobs.cost.transactions import transaction_costs
-from chainkit_jobs.frames import kept
 from chainkit_jobs.sources import (
     PAYLOAD_CONTRACTS,
     Export,
@@ -31,6 +30,7 @@ from chainkit_jobs.sources import (
     read_receipts,
     read_transactions,
 )
+from chainkit_jobs.spark.frames import kept
 
 _OVERFLOW: Final = re.compile(r"\[([A-Z_.]*(?:OVERFLOW|OUT_OF_RANGE)[A-Z_.]*)\]")
 """Spark's names of what does not fit: with ANSI rules it ends the job instead of being null."""

@@ -10,13 +10,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from chainkit import tables
-from chainkit.decode import (
+from chainkit.errors import MalformedLog
+from chainkit.exports import tables
+from chainkit.protocol.events import (
     IDENTITY_UPDATE_CREATED_TOPIC,
     MESSAGE_SENT_TOPIC,
     decode_payload_event,
 )
-from chainkit.errors import MalformedLog
 from chainkit_jobs.cost.functions import SEVERAL
 from chainkit_jobs.cost.variants import VARIANT_COLUMNS, variant_gas
 from chainkit_jobs.sources import log_from_row
@@ -53,7 +53,7 @@ def name_of(address: str, contracts: Mapping[str, bytes]) -> Column:
 def carried_messages(logs: DataFrame, contracts: Mapping[str, bytes]) -> DataFrame:
     """Return one row per transaction in which one of our contracts emitted a log.
 
-    ``logs`` has the columns of chainkit.tables.LOGS; ``contracts`` are the addresses by name.
+    ``logs`` has the columns of exports.tables.LOGS; ``contracts`` are the addresses by name.
     Columns: transaction_hash; ``emitter`` and ``message_contract`` (a contract's name, SEVERAL, or
     null where none carried a message), ``messages``, ``payload_bytes``, ``malformed`` and
     VARIANT_COLUMNS, summed over the messages.

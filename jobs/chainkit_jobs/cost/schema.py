@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from chainkit import tables
+from chainkit.exports import tables
 
 SCHEMA_VERSION: Final = 1
 """Of all tables here; it grows when a column changes its name, type or meaning."""

@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from chainkit.interface import SELECTOR_LENGTH
+from chainkit.contracts.interface import SELECTOR_LENGTH
 from chainkit_jobs.cost.functions import CREATION, INDIRECT, NO_SELECTOR, selectors
 from chainkit_jobs.cost.messages import name_of
 from chainkit_jobs.cost.variants import VARIANT_COLUMNS
@@ -52,7 +52,7 @@ def transaction_costs(
 ) -> DataFrame:
     """Return what each transaction cost (columns of COSTS).
 
-    ``carried`` is of messages.carried_messages, the others have the columns of chainkit.tables.
+    ``carried`` is of messages.carried_messages, the others have the columns of exports.tables.
     ``hour`` and ``day`` are the seconds since 1970 at which they begin (UTC), null where the export
     lacks the block; ``calldata_bytes`` is null where it lacks the transaction.
     """

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from chainkit import __version__
-from chainkit.envelope import parse_originator_envelope
 from chainkit.errors import ConfigurationError, MalformedEnvelope, StoreError
 from chainkit.evidence.bundle import (
     BUNDLE_NAME,
@@ -31,9 +30,10 @@ from chainkit.evidence.inclusion import proof_line
 from chainkit.evidence.judgement import Court
 from chainkit.evidence.reports import SIGNED_SUFFIX, UNSIGNED_SUFFIX
 from chainkit.evidence.verdict import Verdict
-from chainkit.interface import printable
-from chainkit.report import sign_report, unsigned_inconsistency_report
+from chainkit.protocol.envelope import parse_originator_envelope
+from chainkit.protocol.reports import sign_report, unsigned_inconsistency_report
 from chainkit.signatures import SigningKey
+from chainkit.text.printable import printable
 from chainkit_jobs.evidence.bundle_chain import ChainRows, Place
 from chainkit_jobs.evidence.bundle_inputs import BundleInputs, findings_about
 

@@ -12,12 +12,12 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from chainkit.decode import NODE_UPDATED_TOPIC, decode_node_updated
 from chainkit.errors import StoreError, Unprovable
+from chainkit.ethereum import header_bytes, inclusion_proofs, receipt_bytes, transaction_bytes
 from chainkit.evidence.inclusion import TransactionProof
-from chainkit.execution import header_bytes, inclusion_proofs, receipt_bytes, transaction_bytes
 from chainkit.exports import files_of
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
+from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
 from chainkit_jobs.sources import Export, log_from_row
 
 _BLOCKS_AT_ONCE: Final = 64

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from chainkit.documents.fields import Fields, read_json
 from chainkit.errors import ConfigurationError, StoreError
 from chainkit.evidence.emission import PayloadAddresses
 from chainkit.evidence.findings import BundledFinding
-from chainkit.fields import Fields, read_json
-from chainkit.interface import printable
+from chainkit.text.printable import printable
 from chainkit.types import HASH_LENGTH, BlockReference
 from chainkit_jobs.administration.replay import REGISTRY
 from chainkit_jobs.findings import FINDINGS

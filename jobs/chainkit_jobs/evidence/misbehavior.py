@@ -9,9 +9,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chainkit.envelope import parse_originator_envelope, recover_node_key
 from chainkit.errors import ConfigurationError, MalformedData, StoreError
-from chainkit.report import sign_inconsistency_report
+from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
+from chainkit.protocol.reports import sign_inconsistency_report
 from chainkit.signatures import SigningKey
 from chainkit_jobs.findings import FINDINGS, Code
 

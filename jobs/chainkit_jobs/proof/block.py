@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from chainkit.errors import MalformedData, Unprovable
-from chainkit.execution import header_bytes
+from chainkit.ethereum import header_bytes
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.signatures import keccak256
-from chainkit.tables import CHAIN_TABLES
 from chainkit_jobs.proof.collector import Collector, Row
 from chainkit_jobs.proof.receipts import check_receipts
 from chainkit_jobs.proof.result import MANIFEST_TABLE, Counts, GapCode, ProblemCode

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from chainkit.cli.options import hex0x
 from chainkit.errors import MalformedData, Unprovable
+from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.proof.result import Counts, Gap, GapCode, Problem, ProblemCode
 
 Row: TypeAlias = Mapping[str, Any]
-"""One row of a table of chainkit.tables, as pyarrow gives it, but every integer an int: arithmetic
-on Decimals rounds to 28 digits."""
+"""One row of a table of exports.tables, as pyarrow gives it, but every integer an int:
+arithmetic on Decimals rounds to 28 digits."""
 
 _LONGEST_TEXT: Final = 600
 """Characters of a value that a problem repeats: a whole bloom filter fits."""
@@ -83,7 +83,7 @@ class Collector:
 
 
 def column_of(error: MalformedData) -> str | None:
-    """Return the column that an error of chainkit.execution names, if any."""
+    """Return the column that an error of chainkit.ethereum names, if any."""
     name = error.place.removeprefix("column ")
     return name if name.isidentifier() else None
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit.errors import ConfigurationError
-from chainkit.tables import CHAIN_TABLES
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.proof.block import Claims, check_block
 from chainkit_jobs.proof.manifest import unproved_claims
 from chainkit_jobs.proof.result import ChainProof, Counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from chainkit.execution import trie_root
+from chainkit.ethereum import trie_root
 from chainkit_jobs.proof.collector import Collector, Row
 from chainkit_jobs.proof.result import GapCode, ProblemCode
 

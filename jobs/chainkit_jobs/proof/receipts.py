@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from chainkit.cli.options import hex0x
 from chainkit.errors import MalformedData, Unprovable
-from chainkit.execution import bloom_of_logs, create_address, receipt_bytes
-from chainkit.execution.transaction import OPTIMISM_DEPOSIT, SIGNED_COLUMNS
+from chainkit.ethereum import bloom_of_logs, create_address, receipt_bytes
+from chainkit.ethereum.transaction import OPTIMISM_DEPOSIT, SIGNED_COLUMNS
+from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.proof.collector import Collector, Row, type_words
 from chainkit_jobs.proof.places import check_place, check_root, in_order
 from chainkit_jobs.proof.result import GapCode, ProblemCode

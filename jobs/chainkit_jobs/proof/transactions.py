@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from chainkit.errors import InvalidSignature, MalformedData, Unprovable
-from chainkit.execution import recover_sender, transaction_bytes
-from chainkit.execution.transaction import (
+from chainkit.ethereum import recover_sender, transaction_bytes
+from chainkit.ethereum.transaction import (
     COMMITTED_COLUMNS,
     FOREIGN_COLUMNS,
     LEGACY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainkit.cli.options import hex0x
+from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.proof.result import ChainProof, Problem, Unproved
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from chainkit.interface import printable
+from chainkit.text.printable import printable
 from chainkit_jobs.cost import figures
 from chainkit_jobs.cost.digest import CostDigest
 from chainkit_jobs.report.drawing import drawn

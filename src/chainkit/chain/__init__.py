@@ -1,13 +1,11 @@
 """JSON-RPC, typed and doubted: the only package that talks to an endpoint."""
 
-from chainkit.chain.bloom import bloom_mask, bloom_of, may_hold
-from chainkit.chain.check import check_deployment
 from chainkit.chain.client import BATCH_SIZE, RetryPolicy, Traffic
 from chainkit.chain.endpoint import Endpoint
 from chainkit.chain.heads import HeadStatistics, HeadWatcher, SubscriptionState
 from chainkit.chain.logs import ANY_LOG, LogFilter
 from chainkit.chain.member import EndpointState, EndpointStatus
-from chainkit.chain.parsing import parse_bytes, parse_header, parse_integer, parse_log
+from chainkit.chain.parsing import parse_header, parse_integer, parse_log
 from chainkit.chain.pool import EndpointPool, NoEndpointAvailable
 from chainkit.chain.refusals import tells_of_missing_state
 
@@ -25,11 +23,6 @@ __all__ = [
     "RetryPolicy",
     "SubscriptionState",
     "Traffic",
-    "bloom_mask",
-    "bloom_of",
-    "check_deployment",
-    "may_hold",
-    "parse_bytes",
     "parse_header",
     "parse_integer",
     "parse_log",

@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 from chainkit.chain.client import BATCH_SIZE, RpcClient
 from chainkit.chain.logs import LogFilter, parse_wanted_logs
-from chainkit.chain.parsing import parse_bytes, parse_header, parse_integer
+from chainkit.chain.parsing import parse_header, parse_integer
 from chainkit.chain.transport import Call
 from chainkit.errors import AccessRefused, RefusedRequest, WrongChain
 from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import parse_bytes
 from chainkit.types import BlockHeader, BlockReference, Log
 
 ContractCall = tuple[bytes, bytes]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from binascii import unhexlify
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
+from chainkit.text.hexadecimal import parse_bytes
 from chainkit.types import BlockHeader, Log
 
 _Value = TypeVar("_Value")
@@ -60,20 +60,6 @@ def parse_integer(value: Any) -> int:
     if not is_hex or len(value) > _LONGEST_QUANTITY:
         raise ValueError(f"expected 0x and hex digits, got {value[:20]!r}")
     return int(value, 16)
-
-
-def parse_bytes(value: str, length: int | None = None) -> bytes:
-    """Return the bytes of a 0x-prefixed string. Raises ValueError for another length."""
-    if value[:2] != "0x":
-        raise ValueError(f"expected 0x and hex digits, got {value[:20]!r}")
-    try:
-        # ``bytes.fromhex`` would skip spaces, and take half as long again.
-        decoded = unhexlify(value[2:])
-    except ValueError:
-        raise ValueError(f"expected 0x and hex digits, got {value[:20]!r}") from None
-    if length is not None and len(decoded) != length:
-        raise ValueError(f"expected {length} bytes, got {len(decoded)}")
-    return decoded
 
 
 class _Parsed(dict[str, _Value]):

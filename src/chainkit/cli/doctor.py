@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import shutil
-import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from typing import Final
 
 import click
 
-from chainkit.cli.options import echo_json, json_option
-
-JAVA_HINT: Final = "install the Debian package openjdk-17-jre-headless"
-MINIMUM_JAVA: Final = 17
+from chainkit.terminal.java import JAVA_HINT, MINIMUM_JAVA, java_version, output_of
+from chainkit.terminal.options import echo_json, json_option
 
 _AUDIT_PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2")
 
@@ -46,15 +42,6 @@ def inspect_machine() -> list[Finding]:
     ]
 
 
-def java_version() -> int | None:
-    """Return the major version of the Java on the PATH, or None."""
-    program = shutil.which("java")
-    if program is None:
-        return None
-    match = re.search(r'version "(\d+)', _output(program, "-version") or "")
-    return int(match.group(1)) if match else None
-
-
 def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     return Finding("everyone", "python", sys.version_info >= (3, 11), version)
@@ -78,19 +65,10 @@ def _program(role: str, name: str, hint: str) -> Finding:
     program = shutil.which(name)
     if program is None:
         return Finding(role, name, False, hint)
-    output = _output(program, "--version")
+    output = output_of(program, "--version")
     if output is None:
         return Finding(role, name, False, f"{program} does not run: {hint}")
     return Finding(role, name, True, output.partition("\n")[0])
-
-
-def _output(*command: str) -> str | None:
-    """Return what a program prints of itself, None if it cannot be run."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout + done.stderr
 
 
 @click.command()

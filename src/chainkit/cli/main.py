@@ -17,8 +17,8 @@ from typing import Final, NoReturn
 import click
 
 from chainkit import __version__
-from chainkit.cli.facts import echo_error, folded
 from chainkit.errors import ChainkitError
+from chainkit.terminal.facts import echo_error, folded
 
 SECTIONS: Final = {
     "Node operator": {
@@ -29,13 +29,16 @@ SECTIONS: Final = {
         "audit": ("chainkit_jobs.cli:audit", "Compare what nodes serve with what the chain holds."),
     },
     "Security council": {
-        "registry": ("chainkit.cli.registry:registry", "Read and change the registry of nodes."),
+        "registry": (
+            "chainkit.cli.registry.group:registry",
+            "Read and change the registry of nodes.",
+        ),
         "council": (
-            "chainkit.cli.council:council",
+            "chainkit.cli.council.group:council",
             "Check evidence; draft, sign and execute proposals.",
         ),
         "contracts": (
-            "chainkit.cli.contracts:contracts",
+            "chainkit.cli.contracts.group:contracts",
             "Verify, administer and upgrade the contracts.",
         ),
     },

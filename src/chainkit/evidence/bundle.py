@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from chainkit.documents.canonical import Record, check_form, line_bytes, page_bytes, parse_object
 from chainkit.errors import MalformedData
 from chainkit.evidence.emission import PayloadAddresses
-from chainkit.evidence.records import Record, check_form, line_bytes, page_bytes, parse_object
 from chainkit.signatures import PUBLIC_KEY_LENGTH
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockReference
 

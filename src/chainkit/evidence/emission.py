@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from chainkit.decode import (
+from chainkit.contracts.interface import shipped_interface
+from chainkit.errors import MalformedData
+from chainkit.protocol.events import (
     IDENTITY_UPDATE_CREATED_TOPIC,
     MESSAGE_SENT_TOPIC,
     decode_payload_event,
 )
-from chainkit.errors import MalformedData
-from chainkit.interface import shipped_interface
-from chainkit.transactions import Receipt
-from chainkit.types import PayloadEvent, identity_update_created, message_sent
+from chainkit.types import PayloadEvent, Receipt, identity_update_created, message_sent
 
 _PAYLOAD_TOPICS: Final = ((MESSAGE_SENT_TOPIC,), (IDENTITY_UPDATE_CREATED_TOPIC,))
 

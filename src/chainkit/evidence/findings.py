@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from chainkit.documents.canonical import Record, line_bytes, parse_line
 from chainkit.evidence.bundle import hex_of
-from chainkit.evidence.records import Record, line_bytes, parse_line
 from chainkit.types import HASH_LENGTH
 
 _FIELDS: Final = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from chainkit.decode import NODE_UPDATED_TOPIC, decode_node_updated
+from chainkit.documents.untrusted import check_file, lines_of, open_file, read_small
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.evidence.bundle import (
     BUNDLE_NAME,
@@ -23,7 +23,7 @@ from chainkit.evidence.emission import MinedTransaction
 from chainkit.evidence.findings import BundledFinding, parse_finding
 from chainkit.evidence.headers import Advance, ProvedHeaders, prove_headers
 from chainkit.evidence.inclusion import TransactionProof, parse_proof, proved_transaction
-from chainkit.evidence.safe_files import check_file, lines_of, open_file, read_small
+from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
 from chainkit.types import BlockReference, Node
 
 LARGEST_PAGE: Final = 2**26

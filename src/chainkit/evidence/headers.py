@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from chainkit.documents.untrusted import open_file
 from chainkit.errors import MalformedData
+from chainkit.ethereum import DecodedHeader, decode_header
 from chainkit.evidence.bundle import HEADERS_NAME
-from chainkit.evidence.safe_files import open_file
-from chainkit.execution import DecodedHeader, decode_header
 from chainkit.signatures import keccak256
 from chainkit.types import HASH_LENGTH, BlockReference
 

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from chainkit.documents.canonical import Record, line_bytes, parse_line
 from chainkit.errors import MalformedData
+from chainkit.ethereum import DecodedHeader, decode_call, decode_receipt, verify_inclusion
 from chainkit.evidence.bundle import hex_of
 from chainkit.evidence.emission import MinedTransaction
-from chainkit.evidence.records import Record, line_bytes, parse_line
-from chainkit.execution import DecodedHeader, decode_call, decode_receipt, verify_inclusion
 from chainkit.signatures import keccak256
-from chainkit.transactions import Receipt
-from chainkit.types import HASH_LENGTH, Log
+from chainkit.types import HASH_LENGTH, Log, Receipt
 
 _FIELDS: Final = (
     *("block_number", "receipt_proof", "transaction_hash", "transaction_index"),

@@ -40,14 +40,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from chainkit.envelope import (
-    QuarantineReason,
-    ServedEnvelope,
-    parse_originator_envelope,
-    quarantine_reason,
-    recover_node_key,
-    unsigned_originator_envelope,
-)
 from chainkit.errors import InvalidSignature, MalformedEnvelope
 from chainkit.evidence.emission import (
     MinedTransaction,
@@ -56,8 +48,15 @@ from chainkit.evidence.emission import (
     promised_payload,
 )
 from chainkit.evidence.verdict import EnvelopeVerdict, Step, Verdict
+from chainkit.protocol.envelope import (
+    QuarantineReason,
+    ServedEnvelope,
+    parse_originator_envelope,
+    quarantine_reason,
+    recover_node_key,
+    unsigned_originator_envelope,
+)
 from chainkit.signatures import address_of, keccak256
-from chainkit.transactions import Receipt
 from chainkit.types import (
     BLOCKCHAIN_ORIGINATOR_ID,
     HASH_LENGTH,
@@ -65,6 +64,7 @@ from chainkit.types import (
     BlockReference,
     Node,
     PayloadEvent,
+    Receipt,
     message_sent,
 )
 

@@ -6,11 +6,11 @@ import hashlib
 from pathlib import Path
 from typing import Final
 
+from chainkit.documents.untrusted import LONGEST_LINE, read_small
 from chainkit.errors import MalformedData
 from chainkit.evidence.bundle import REPORTS_NAME, Bundle
 from chainkit.evidence.findings import BundledFinding
-from chainkit.evidence.safe_files import LONGEST_LINE, read_small
-from chainkit.report import reporter_of, unsigned_inconsistency_report
+from chainkit.protocol.reports import reporter_of, unsigned_inconsistency_report
 
 UNSIGNED_SUFFIX: Final = ".unsigned.pb"
 SIGNED_SUFFIX: Final = ".pb"

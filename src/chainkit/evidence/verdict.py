@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chainkit.envelope import ServedEnvelope, blockchain_proof_digest
+from chainkit.protocol.envelope import ServedEnvelope, blockchain_proof_digest
 
 
 class Verdict(StrEnum):

@@ -6,7 +6,7 @@ import {VectorFile} from "./VectorFile.sol";
 
 /// @title Trailers
 /// @notice A proposal's grounds stand as a trailer behind the arguments of its last call, so that its
-/// owners sign them and the chain keeps them (chainkit.proposal). The suites over this contract prove
+/// owners sign them and the chain keeps them (chainkit.council.proposal). The suites over this contract prove
 /// what this rests on, for each function that a council calls: bytes behind the arguments change
 /// nothing of what the call does.
 abstract contract Trailers is Outcomes, VectorFile {

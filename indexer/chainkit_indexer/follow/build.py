@@ -1,0 +1,68 @@
+"""Builds the rows of a page: an envelope that is served, or a quarantined payload that is not.
+
+No clock and no I/O but the signer's: the same blocks and key always give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from chainkit.protocol.envelope import originator_ns
+from chainkit_indexer.follow.signing import Outcomes, Signer
+from chainkit_indexer.types import PageRows, PlacedEvent, VerifiedPage
+
+_CHUNK: Final = 64
+"""Payloads that the signer is asked about together."""
+
+
+@dataclass(frozen=True, slots=True)
+class BegunPage:
+    """A page whose payloads are on their way to become envelopes."""
+
+    page: VerifiedPage
+    chunks: Sequence[tuple[Sequence[PlacedEvent], Outcomes]]
+
+    def rows(self) -> PageRows:
+        """Wait for the envelopes, and return the rows. Raises SignerFailed."""
+        envelopes: list[tuple[Any, ...]] = []
+        quarantine: list[tuple[Any, ...]] = []
+        for events, outcomes in self.chunks:
+            for placed, outcome in zip(events, outcomes(), strict=True):
+                if isinstance(outcome, bytes):
+                    envelopes.append(_envelope(placed, outcome))
+                else:
+                    quarantine.append(_quarantined(placed, outcome))
+        return PageRows(tuple(envelopes), tuple(quarantine))
+
+
+def begin_page(page: VerifiedPage, signer: Signer) -> BegunPage:
+    """Ask the node's signer for the envelopes of a page's payloads (XIP-49 §3.2.1)."""
+    starts = range(0, len(page.events), _CHUNK)
+    chunks = [page.events[start : start + _CHUNK] for start in starts]
+    return BegunPage(page, [(chunk, signer.sign(chunk)) for chunk in chunks])
+
+
+def _envelope(placed: PlacedEvent, envelope: bytes) -> tuple[Any, ...]:
+    event = placed.event
+    topic = event.kind.topic(event.identifier)
+    return (*_place(placed), originator_ns(placed.timestamp), topic, envelope)
+
+
+def _quarantined(placed: PlacedEvent, reason: str) -> tuple[Any, ...]:
+    event = placed.event
+    return (*_place(placed), placed.log.address, event.identifier, event.payload, reason)
+
+
+def _place(placed: PlacedEvent) -> tuple[Any, ...]:
+    event, log = placed.event, placed.log
+    return (
+        event.originator_id,
+        event.sequence_id,
+        log.block_number,
+        log.block_hash,
+        log.transaction_hash,
+        log.transaction_index,
+        log.log_index,
+    )

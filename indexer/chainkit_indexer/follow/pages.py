@@ -1,0 +1,209 @@
+"""Reads the chain page by page, in ranges as wide as the endpoint gives.
+
+A page is bounded by what it holds in memory, whatever number of blocks that is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from chainkit.chain import BATCH_SIZE, Endpoint
+from chainkit.errors import EndpointUnavailable, RangeRefused
+from chainkit.types import BlockHeader
+from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.follow.build import BegunPage, begin_page
+from chainkit_indexer.follow.fetch import (
+    PayloadLogs,
+    check_links,
+    fetch_page,
+    linked_headers,
+    verified_page,
+)
+from chainkit_indexer.follow.prefetch import LookAhead
+from chainkit_indexer.follow.signing import Signer
+from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
+
+TARGET_BYTES: Final = 3 * 2**20
+"""Size of an answer with logs that a page aims at: it takes about five times that in memory."""
+
+RECENT_BLOCKS: Final = 64
+"""Near the head, heights change their meaning: there, logs are asked for by block hash."""
+
+_HEAD_SECONDS: Final = 1.0
+"""How long a head will do for pages that are here already: to ask for it takes time for each."""
+
+_PATIENCE_SECONDS: Final = 10.0
+"""An endpoint that needs so long to refuse ranges leaves the step to another one."""
+
+_FIRST_BLOCKS: Final = 16
+_JSON_BYTES_PER_LOG: Final = 700
+"""What an endpoint's JSON takes for a log, beside two characters for each byte of its data."""
+_PAGES_UNTIL_RETRY: Final = 64
+"""A range that was refused is tried again after so many pages: limits may depend on contents."""
+
+
+class AdaptiveRange:
+    """How many blocks to ask an endpoint for: halves when refused, doubles while answers are small.
+
+    ``most`` bounds it, whatever the endpoint gives.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Begin with a few blocks."""
+        self._most = most
+        self._refused: int | None = None
+        self._pages_since_refusal = 0
+        self.blocks = min(_FIRST_BLOCKS, most)
+
+    def shrink(self, refused: int, suggested: int | None) -> None:
+        """Take note that a range of ``refused`` blocks was refused."""
+        self._refused, self._pages_since_refusal = refused, 0
+        self.blocks = max(1, min(suggested or refused // 2, refused - 1))
+
+    def adapt(self, blocks: int, answered_bytes: int) -> None:
+        """Take note of what an answer over some blocks held."""
+        self._pages_since_refusal += 1
+        if self._pages_since_refusal > _PAGES_UNTIL_RETRY:
+            self._refused = None
+        fitting = blocks * TARGET_BYTES // max(answered_bytes, 1)
+        # The thread that looks ahead may have another answer at the same time.
+        refused = self._refused
+        ceiling = self._most if refused is None else min(self._most, refused - 1)
+        self.blocks = max(1, min(fitting, 2 * max(blocks, self.blocks), ceiling))
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    header: BlockHeader
+    asked_at: float
+    """Seconds of the monotonic clock."""
+
+
+class PageReader:
+    """Fetches the page that follows a block, and begins to sign it."""
+
+    def __init__(
+        self,
+        settings: IndexerSettings,
+        signer: Signer,
+        looks_ahead: bool = False,
+        recent_blocks: int = RECENT_BLOCKS,
+    ) -> None:
+        """Look ahead where pages are taken one after the other, by a loop."""
+        self._recent_blocks = recent_blocks
+        self._payload_logs = PayloadLogs(settings.deployment)
+        self._chain_id = settings.deployment.chain_id
+        self._heads: WeakKeyDictionary[Endpoint, _Head] = WeakKeyDictionary()
+        self._most = settings.page_blocks
+        self._ranges: WeakKeyDictionary[Endpoint, AdaptiveRange] = WeakKeyDictionary()
+        self._begin = partial(begin_page, signer=signer)
+        self._look_ahead = LookAhead(self._begin) if looks_ahead else None
+
+    def head(self, endpoint: Endpoint, position: IndexedBlock | None) -> BlockHeader:
+        """Return an endpoint's newest block, or that of a moment ago if it makes no difference.
+
+        It makes none if the page after the position is here and ends far below, so that nothing has
+        to be asked for. Raises WrongChain for the head of another chain.
+        """
+        known = self._heads.get(endpoint)
+        if known is None or not self._will_do(known, endpoint, position):
+            asked_at = time.monotonic()
+            known = _Head(endpoint.head_of(self._chain_id), asked_at)
+            self._heads[endpoint] = known
+        return known.header
+
+    def _will_do(self, known: _Head, endpoint: Endpoint, position: IndexedBlock | None) -> bool:
+        if self._look_ahead is None or position is None:
+            return False
+        last = self._look_ahead.last_of_page(endpoint, position)
+        is_deep = last is not None and last <= known.header.number - RECENT_BLOCKS
+        return is_deep and time.monotonic() - known.asked_at < _HEAD_SECONDS
+
+    def read(
+        self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader, top: int
+    ) -> BegunPage | None:
+        """Return the page after ``start``, not above ``top``, or None if it does not link to it.
+
+        Blocks more than ``recent_blocks`` below the head are asked for by range, others by hash.
+        Raises what ``fetch`` does, and EndpointUnavailable where the endpoint does not even give
+        one block's logs, or takes long to say that it gives none of several.
+        """
+        begun = self._taken_from_ahead(endpoint, start, head, top)
+        if begun is None:
+            page = self._fetch(endpoint, head, top, start)
+            begun = None if page is None else self._begin(page)
+        if self._look_ahead is not None and begun is not None:
+            following = partial(self._fetch, endpoint, head, top)
+            self._look_ahead.go_on(endpoint, begun.page.last, head.number, top, following)
+        return begun
+
+    def _taken_from_ahead(
+        self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader, top: int
+    ) -> BegunPage | None:
+        taken = None if self._look_ahead is None else self._look_ahead.take(endpoint, start)
+        if taken is None:
+            return None
+        last = taken.begun.page.last.header
+        if last.number > top:
+            # The chain was longer, or seemed so, when it was asked for.
+            return None
+        if last.number <= min(head.number, taken.head) - self._recent_blocks:
+            return taken.begun
+        # It was near the head: the chain may have left the branch since, however long it is now.
+        now = endpoint.find_header(last.number)
+        return taken.begun if now is not None and now.hash == last.hash else None
+
+    def _fetch(
+        self, endpoint: Endpoint, head: BlockHeader, top: int, start: IndexedBlock
+    ) -> VerifiedPage | None:
+        width = self._ranges.setdefault(endpoint, AdaptiveRange(self._most))
+        first = start.header.number + 1
+        deep = head.number - self._recent_blocks
+        patience_ends = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            last = min(top, first + width.blocks - 1)
+            last = min(last, deep) if first <= deep else min(last, first + BATCH_SIZE - 1)
+            try:
+                if first <= deep:
+                    page = self._by_range(endpoint, start, last)
+                else:
+                    page = self._by_hash(endpoint, start, last, head)
+            except RangeRefused as error:
+                width.shrink(max(last - first + 1, 2), error.suggested_blocks)
+                if first == last or time.monotonic() > patience_ends:
+                    expected = "an answer over fewer blocks"
+                    raise EndpointUnavailable(error.subject, expected, error.got) from error
+                continue
+            if page is not None:
+                width.adapt(last - first + 1, _answered_bytes(page.events))
+            return page
+
+    def _by_range(self, endpoint: Endpoint, start: IndexedBlock, last: int) -> VerifiedPage | None:
+        first = start.header.number + 1
+        answered, logs = endpoint.blocks_with_logs(first, last, self._payload_logs.wanted)
+        headers = check_links(endpoint, first, answered)
+        if headers[0].parent_hash != start.header.hash:
+            return None
+        return verified_page(endpoint, self._payload_logs, start, headers, logs)
+
+    def _by_hash(
+        self, endpoint: Endpoint, start: IndexedBlock, last: int, head: BlockHeader
+    ) -> VerifiedPage | None:
+        first = start.header.number + 1
+        is_head = first == last == head.number
+        if is_head:
+            headers = check_links(endpoint, first, [head])
+        else:
+            headers = linked_headers(endpoint, first, last)
+        if headers[0].parent_hash != start.header.hash:
+            return None
+        return fetch_page(endpoint, self._payload_logs, start, headers)
+
+
+def _answered_bytes(events: Sequence[PlacedEvent]) -> int:
+    return sum(_JSON_BYTES_PER_LOG + 2 * len(placed.log.data) for placed in events)

@@ -1,0 +1,169 @@
+"""Has the next pages under way: they are fetched in turn, and each is signed as soon as it came."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
+from typing import Final
+from weakref import finalize
+
+from chainkit.chain import Endpoint
+from chainkit.errors import ChainkitError
+from chainkit.types import BlockReference
+from chainkit_indexer.follow.build import BegunPage
+from chainkit_indexer.types import IndexedBlock, VerifiedPage
+
+_PAGES: Final = 3
+"""How many are under way: one is being fetched, and those before it keep the signing process busy
+however long the fetching takes."""
+
+Fetch = Callable[[IndexedBlock], VerifiedPage | None]
+"""Returns the page after a block, None if it does not link to the block."""
+
+_Ahead = Future[BegunPage | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TakenPage:
+    """A page that was under way."""
+
+    begun: BegunPage
+    head: int
+    """Height of the chain when it was asked for: so deep was the page then."""
+
+
+class LookAhead:
+    """What was asked of one endpoint, beyond the page that a step commits."""
+
+    def __init__(self, begin: Callable[[VerifiedPage], BegunPage]) -> None:
+        """Sign with ``begin``, which returns at once."""
+        self._begin = begin
+        self._worker = _Worker()
+        self._endpoint: Endpoint | None = None
+        self._start: BlockReference | None = None
+        """The block that the first of the pages continues."""
+        self._pages: deque[tuple[_Ahead, int]] = deque()
+        """With the height of the chain when each was asked for."""
+
+    def take(self, endpoint: Endpoint, start: IndexedBlock) -> TakenPage | None:
+        """Return the page after a block if it is under way at this endpoint; may wait for it.
+
+        Raises what the fetching of it raised. What does not continue the block is dropped.
+        """
+        if not self._continues(endpoint, start):
+            self._drop()
+            return None
+        ahead, head = self._pages.popleft()
+        try:
+            begun = ahead.result()
+        except ChainkitError:
+            self._drop()
+            raise
+        if begun is None:
+            self._drop()
+            return None
+        self._start = begun.page.last.header.reference
+        return TakenPage(begun, head)
+
+    def last_of_page(self, endpoint: Endpoint, start: IndexedBlock) -> int | None:
+        """Return where the page after a block ends if it was fetched from this endpoint."""
+        if not self._continues(endpoint, start):
+            return None
+        ahead = self._pages[0][0]
+        is_there = ahead.done() and ahead.exception() is None
+        begun = ahead.result() if is_there else None
+        return None if begun is None else begun.page.last.header.number
+
+    def go_on(
+        self, endpoint: Endpoint, last: IndexedBlock, head: int, top: int, fetch: Fetch
+    ) -> None:
+        """Have the pages after a block under way, as far as ``top``; the chain ends at ``head``."""
+        if not self._continues(endpoint, last):
+            self._drop()
+            self._endpoint, self._start = endpoint, last.header.reference
+            if last.header.number < top:
+                first = partial(_begun_page, self._worker, fetch, self._begin, last)
+                self._pages.append((self._worker.submit(first), head))
+        while 0 < len(self._pages) < _PAGES:
+            previous = self._pages[-1][0]
+            following = partial(_page_after, self._worker, fetch, self._begin, previous, top)
+            self._pages.append((self._worker.submit(following), head))
+
+    def _continues(self, endpoint: Endpoint, start: IndexedBlock) -> bool:
+        is_asked = bool(self._pages) and self._endpoint is endpoint
+        return is_asked and self._start == start.header.reference
+
+    def _drop(self) -> None:
+        if any(not ahead.done() for ahead, _ in self._pages):
+            # It may never be answered, and nobody must wait behind it.
+            self._worker.is_left = True
+            self._worker = _Worker()
+        self._pages.clear()
+
+
+class _Worker:
+    """One thread that does jobs in turn, and ends when nobody has a job for it any more.
+
+    A daemon, unlike an executor's: an endpoint that does not answer must not keep the process.
+    """
+
+    def __init__(self) -> None:
+        self.is_left = False
+        """Nobody waits for its pages any more."""
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        Thread(target=_do_all, args=(self._jobs,), name="look-ahead", daemon=True).start()
+        finalize(self, self._jobs.put, None)
+
+    def submit(self, work: Callable[[], BegunPage | None]) -> _Ahead:
+        result: _Ahead = Future()
+        self._jobs.put(partial(_settle, result, work))
+        return result
+
+
+def _page_after(
+    worker: _Worker,
+    fetch: Fetch,
+    begin: Callable[[VerifiedPage], BegunPage],
+    previous: _Ahead,
+    top: int,
+) -> BegunPage | None:
+    # The worker has done it: where it failed, there is nothing to continue.
+    before = previous.result() if previous.exception() is None else None
+    if before is None or before.page.last.header.number >= top:
+        return None
+    return _begun_page(worker, fetch, begin, before.page.last)
+
+
+def _begun_page(
+    worker: _Worker,
+    fetch: Fetch,
+    begin: Callable[[VerifiedPage], BegunPage],
+    start: IndexedBlock,
+) -> BegunPage | None:
+    if worker.is_left:
+        return None
+    page = fetch(start)
+    return None if page is None or worker.is_left else begin(page)
+
+
+def _do_all(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job()
+        # While it waits for the next one, it must keep neither the page nor its own reader.
+        del job
+
+
+def _settle(result: _Ahead, work: Callable[[], BegunPage | None]) -> None:
+    try:
+        result.set_result(work())
+    except ChainkitError as error:
+        # Not itself: its frames hold the whole answer, and the future that holds the error.
+        result.set_exception(copy.copy(error))
+    except BaseException as error:
+        result.set_exception(error)

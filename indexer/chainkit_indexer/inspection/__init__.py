@@ -1,0 +1,1 @@
+"""What an operator asks a database: read-only."""

@@ -1,0 +1,242 @@
+"""What an operator asks a database: how far, how much, how final, and which reorgs there were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, func, select
+
+from chainkit.contracts.registry import status_word
+from chainkit.text.hexadecimal import hex0x
+from chainkit.text.json_values import reference_as_json
+from chainkit.types import BlockReference, Node
+from chainkit_indexer.finality import NOTHING_FINAL
+from chainkit_indexer.registry.history import nodes_at, read_followed_history
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
+from chainkit_indexer.storage.store import Store, read_final_block, read_position
+
+SHOWN_REORGS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ReorgSummary:
+    """A reorg and what became of the payloads that it took back."""
+
+    reorg_id: int
+    ancestor: BlockReference
+    old_head: BlockReference
+    depth: int
+    kept: int
+    moved: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One state of a database."""
+
+    database: str
+    identity: Identity
+    cursor: BlockReference | None
+    """None before the first page."""
+    final_block: int | None
+    """None where nothing is final yet."""
+    sequence_ids: Mapping[int, int]
+    """The node's cursor over originators (XIP-49 §3.2.2)."""
+    envelopes: int
+    """By the sequence ids, of which each is an envelope or in quarantine: rows are not counted,
+    because that takes the longer the more there are. ``index verify`` looks at every row."""
+    soft_envelopes: int
+    """Those above the final block, which a reorg may take back."""
+    quarantined: Mapping[str, int]
+    """Reason to count."""
+    reorg_count: int
+    reorgs: tuple[ReorgSummary, ...]
+    """The newest SHOWN_REORGS, oldest first."""
+    registry: RegistryState | None
+    """None where no registry was followed so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryState:
+    """What a registry says about this node and the others (XIP-49 §3.2.3)."""
+
+    block: BlockReference
+    """As of which block."""
+    node_id: int | None
+    """This node's; None where its key is not registered."""
+    status: str
+    enabled_nodes: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, nodes: Sequence[Node], node_public_key: bytes, block: BlockReference
+    ) -> RegistryState:
+        """Return what a listing of the registry as of a block says to a node."""
+        own = next((node for node in nodes if node.signing_key == node_public_key), None)
+        return cls(
+            block=block,
+            node_id=own.node_id if own else None,
+            status=status_word(own) if own else "not registered",
+            enabled_nodes=tuple(node.node_id for node in nodes if node.is_enabled),
+        )
+
+
+def read_status(store: Store) -> Status:
+    """Return the state of a database as of one moment."""
+    with store.reading() as connection:
+        position = read_position(connection)
+        final_block = read_final_block(connection)
+        sequence_ids = position.sequence_ids if position else {}
+        quarantined = _by_reason(connection)
+        return Status(
+            database=store.name,
+            identity=store.identity,
+            cursor=position.header.reference if position else None,
+            final_block=None if final_block == NOTHING_FINAL else final_block,
+            sequence_ids=sequence_ids,
+            envelopes=sum(sequence_ids.values()) - sum(quarantined.values()),
+            soft_envelopes=_envelopes_above(connection, sequence_ids, final_block),
+            quarantined=quarantined,
+            reorg_count=connection.scalar(select(func.count()).select_from(schema.reorgs)) or 0,
+            reorgs=_reorgs(connection),
+            registry=_registry(connection, store.identity.node_public_key),
+        )
+
+
+def _by_reason(connection: Connection) -> dict[str, int]:
+    reason = schema.quarantine.c.reason
+    rows = connection.execute(select(reason, func.count()).group_by(reason).order_by(reason))
+    return {row[0]: row[1] for row in rows}
+
+
+def _envelopes_above(
+    connection: Connection, sequence_ids: Mapping[int, int], block_number: int
+) -> int:
+    below = sequence_ids_up_to(connection, sequence_ids, block_number)
+    quarantine = schema.quarantine.c
+    count = 0
+    for originator_id, last in sequence_ids.items():
+        above = select(func.count()).where(
+            quarantine.originator_id == originator_id,
+            quarantine.sequence_id > below[originator_id],
+        )
+        count += last - below[originator_id] - (connection.scalar(above) or 0)
+    return count
+
+
+def _reorgs(connection: Connection) -> tuple[ReorgSummary, ...]:
+    journal, reorgs = schema.journal.c, schema.reorgs.c
+    newest = select(schema.reorgs).order_by(reorgs.id.desc()).limit(SHOWN_REORGS)
+    rows = connection.execute(newest).all()[::-1]
+    counted = (
+        select(journal.reorg_id, journal.outcome, func.count())
+        .where(journal.reorg_id.in_([row.id for row in rows]))
+        .group_by(journal.reorg_id, journal.outcome)
+    )
+    outcomes = {(row[0], row[1]): row[2] for row in connection.execute(counted)}
+    return tuple(
+        ReorgSummary(
+            reorg_id=row.id,
+            ancestor=BlockReference(row.ancestor_number, row.ancestor_hash),
+            old_head=BlockReference(row.old_head_number, row.old_head_hash),
+            depth=row.depth,
+            kept=outcomes.get((row.id, schema.KEPT), 0),
+            moved=outcomes.get((row.id, schema.MOVED), 0),
+            dropped=outcomes.get((row.id, schema.DROPPED), 0),
+        )
+        for row in rows
+    )
+
+
+def _registry(connection: Connection, node_public_key: bytes) -> RegistryState | None:
+    followed = read_followed_history(connection)
+    if followed is None or followed.last is None:
+        return None
+    return RegistryState.of(nodes_at(connection, None), node_public_key, followed.last)
+
+
+def as_json(status: Status) -> dict[str, Any]:
+    """Return a status as scripts read it."""
+    return {
+        "database": status.database,
+        "chain_id": status.identity.chain_id,
+        "node_public_key": hex0x(status.identity.node_public_key),
+        "cursor": reference_as_json(status.cursor) if status.cursor else None,
+        "final_block": status.final_block,
+        "sequence_ids": {str(key): value for key, value in status.sequence_ids.items()},
+        "envelopes": status.envelopes,
+        "envelopes_soft": status.soft_envelopes,
+        "envelopes_final": status.envelopes - status.soft_envelopes,
+        "quarantined": status.quarantined,
+        "reorg_count": status.reorg_count,
+        "reorgs": [
+            {
+                "id": reorg.reorg_id,
+                "depth": reorg.depth,
+                "ancestor": reference_as_json(reorg.ancestor),
+                "old_head": reference_as_json(reorg.old_head),
+                "kept": reorg.kept,
+                "moved": reorg.moved,
+                "dropped": reorg.dropped,
+            }
+            for reorg in status.reorgs
+        ],
+        "registry": registry_as_json(status.registry) if status.registry else None,
+    }
+
+
+def registry_as_json(registry: RegistryState) -> dict[str, Any]:
+    """Return what the registry says as scripts read it."""
+    return {
+        "block": reference_as_json(registry.block),
+        "node_id": registry.node_id,
+        "status": registry.status,
+        "enabled_nodes": list(registry.enabled_nodes),
+    }
+
+
+def as_text(status: Status) -> str:
+    """Return a status as a person reads it."""
+    final = status.envelopes - status.soft_envelopes
+    sequences = [f"{last} of originator {key}" for key, last in status.sequence_ids.items()]
+    lines = [
+        f"database     {status.database}",
+        f"chain        {status.identity.chain_id}",
+        f"node         {hex0x(status.identity.node_public_key)}",
+        f"cursor       {f'block {status.cursor}' if status.cursor else 'before the first block'}",
+        f"final        {'nothing yet' if status.final_block is None else _up_to(status)}",
+        *_listed("sequence", sequences or ["none yet"]),
+        f"envelopes    {status.envelopes}: {final} final, {status.soft_envelopes} soft",
+        f"quarantined  {sum(status.quarantined.values())}",
+        *(f"             {count} {reason}" for reason, count in status.quarantined.items()),
+        f"reorgs       {status.reorg_count}",
+    ]
+    lines += [
+        f"             {reorg.reorg_id}: {reorg.depth} blocks above {reorg.ancestor}, "
+        f"{reorg.kept} kept, {reorg.moved} moved, {reorg.dropped} dropped"
+        for reorg in status.reorgs
+    ]
+    if status.registry is not None:
+        lines.append(registry_as_text(status.registry))
+    return "\n".join(lines)
+
+
+def registry_as_text(registry: RegistryState) -> str:
+    """Return what the registry says as a person reads it."""
+    own = f"node {registry.node_id} is " if registry.node_id else "this key is "
+    enabled = ", ".join(map(str, registry.enabled_nodes)) or "none"
+    block = f"at block {registry.block.number}"
+    return f"registry     {own}{registry.status}; enabled nodes: {enabled} ({block})"
+
+
+def _up_to(status: Status) -> str:
+    return f"up to block {status.final_block}"
+
+
+def _listed(title: str, values: Sequence[str]) -> list[str]:
+    return [f"{title if not n else '':<13}{value}" for n, value in enumerate(values)]

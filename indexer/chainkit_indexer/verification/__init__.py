@@ -1,0 +1,1 @@
+"""Stored rows, compared with the chain again."""

@@ -1,0 +1,211 @@
+"""Compares what is stored with what a page of the chain gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, Table, select
+
+from chainkit.errors import MalformedData
+from chainkit.protocol.envelope import (
+    originator_envelope,
+    parse_originator_envelope,
+    recover_node_key,
+)
+from chainkit.signatures import keccak256
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.store import (
+    PAYLOAD_TABLES,
+    encode_sequence_ids,
+    read_position,
+)
+from chainkit_indexer.types import (
+    ENVELOPE_COLUMNS,
+    QUARANTINE_COLUMNS,
+    IndexedBlock,
+    PageRows,
+    VerifiedPage,
+)
+
+_SHOWN_BYTES: Final = 65
+
+Key = tuple[int, int]
+"""Originator id and sequence id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that the chain says otherwise than the database."""
+
+    what: str
+    expected: str
+    got: str
+    where: str
+
+    def __str__(self) -> str:
+        """One line, as errors are written."""
+        return f"{self.what}: expected {self.expected}, got {self.got} ({self.where})"
+
+
+def page_differences(
+    connection: Connection, page: VerifiedPage, rows: PageRows, node_public_key: bytes
+) -> Iterator[Difference]:
+    """Yield what is stored otherwise than a page and its built rows say.
+
+    The stored rows are found by the page's sequence ids, which the chain proved to have no gap,
+    so that a row is found whatever its other columns say.
+    """
+    known = _known_blocks(connection, page)
+    for block in page.blocks:
+        if (stored := known.get(block.header.number)) is not None:
+            yield from _block_differences(block, stored)
+    for table, names, built in (
+        (schema.envelopes, ENVELOPE_COLUMNS, rows.envelopes),
+        (schema.quarantine, QUARANTINE_COLUMNS, rows.quarantine),
+    ):
+        found = _rows_of(connection, table, page)
+        for values in built:
+            expected = dict(zip(names, values, strict=True))
+            yield from _row_differences(table, expected, found, node_public_key)
+        for key, row in found.items():
+            yield _difference(_name(table, key), "none", "one", _where(row))
+
+
+def end_differences(connection: Connection, last: IndexedBlock) -> Iterator[Difference]:
+    """Yield what no block of the chain accounts for, and where the cursor is wrong."""
+    where = f"block {last.header.number}"
+    position = read_position(connection)
+    is_cursor = position is not None and position.header.number == last.header.number
+    # Below the cursor, what it says bounds the sequence: what follows was not compared.
+    ends = last if is_cursor or position is None else position
+    for table, key in _strays(connection, ends.sequence_ids):
+        yield _difference(_name(table, key), "none", "one", where)
+    if position is not None and is_cursor and position.sequence_ids != last.sequence_ids:
+        expected = f"sequence ids {dict(last.sequence_ids)}"
+        yield _difference("cursor", expected, dict(position.sequence_ids), where)
+
+
+def _row_differences(
+    table: Table,
+    expected: Mapping[str, Any],
+    found: dict[Key, Mapping[Any, Any]],
+    node_public_key: bytes,
+) -> Iterator[Difference]:
+    key, where = (expected["originator_id"], expected["sequence_id"]), _where(expected)
+    name = _name(table, key)
+    if (row := found.pop(key, None)) is None:
+        yield _difference(name, "one", "none", where)
+        return
+    for column, value in expected.items():
+        if column != "envelope" and row[column] != value:
+            yield _difference(name, f"{column} {_shown(value)}", row[column], where)
+    if "envelope" in expected:
+        problem = _envelope_problem(expected["envelope"], row["envelope"], node_public_key)
+        if problem is not None:
+            yield _difference(name, *problem, where)
+
+
+def _envelope_problem(
+    unsigned_yet: bytes, stored: bytes, node_public_key: bytes
+) -> tuple[str, object] | None:
+    """Say what an envelope should be and what it is; the first thing only, as the rest follows."""
+    built = parse_originator_envelope(unsigned_yet)
+    content, transaction = built.unsigned_originator_envelope, built.transaction_hash
+    try:
+        served = parse_originator_envelope(stored)
+    except MalformedData as error:
+        return str(error.expected), error.got
+    if served.unsigned_originator_envelope != content:
+        return f"signed content {_shown(content)}", served.unsigned_originator_envelope
+    if served.transaction_hash != transaction:
+        return f"proof of transaction {_shown(transaction)}", served.transaction_hash
+    try:
+        signer = _shown(recover_node_key(served))
+    except MalformedData as error:
+        signer = str(error.got)
+    if signer != (expected := _shown(node_public_key)):
+        return f"signature of {expected}", signer
+    whole = originator_envelope(content, transaction, served.node_signature)
+    return None if whole == stored else (f"envelope {_shown(whole)}", stored)
+
+
+def _rows_of(
+    connection: Connection, table: Table, page: VerifiedPage
+) -> dict[Key, Mapping[Any, Any]]:
+    rows: dict[Key, Mapping[Any, Any]] = {}
+    for originator_id, last in page.last.sequence_ids.items():
+        query = select(table).where(
+            table.c.originator_id == originator_id,
+            table.c.sequence_id > page.start.sequence_ids[originator_id],
+            table.c.sequence_id <= last,
+        )
+        found = connection.execute(query).mappings()
+        rows |= {(originator_id, row["sequence_id"]): row for row in found}
+    return rows
+
+
+def _known_blocks(connection: Connection, page: VerifiedPage) -> dict[int, Mapping[Any, Any]]:
+    number = schema.blocks.c.number
+    first, last = page.blocks[0].header.number, page.last.header.number
+    query = select(schema.blocks).where(number.between(first, last))
+    return {row["number"]: row for row in connection.execute(query).mappings()}
+
+
+def _block_differences(block: IndexedBlock, stored: Mapping[Any, Any]) -> Iterator[Difference]:
+    header = block.header
+    expected = {
+        "hash": header.hash,
+        "parent_hash": header.parent_hash,
+        "timestamp": header.timestamp,
+        "sequence_ids": encode_sequence_ids(block.sequence_ids),
+    }
+    for column, value in expected.items():
+        if stored[column] != value:
+            what = f"{column} {_shown(value)}"
+            yield _difference("known block", what, stored[column], f"block {header.number}")
+
+
+def _strays(connection: Connection, sequence_ids: Mapping[int, int]) -> Iterator[tuple[Table, Key]]:
+    """Find rows of an originator that is not followed, or beyond the sequence's ends."""
+    for table in PAYLOAD_TABLES:
+        sequence_id = table.c.sequence_id
+        for originator_id in _originators(connection, table):
+            query = select(sequence_id).where(table.c.originator_id == originator_id)
+            if (last := sequence_ids.get(originator_id)) is not None:
+                query = query.where((sequence_id < 1) | (sequence_id > last))
+            for found in connection.scalars(query.order_by(sequence_id)):
+                yield table, (originator_id, found)
+
+
+def _originators(connection: Connection, table: Table) -> list[int]:
+    """Return the originators of a table: each is one look into the primary key, not a scan."""
+    query = select(table.c.originator_id).order_by(table.c.originator_id).limit(1)
+    originators: list[int] = []
+    found = connection.scalar(query)
+    while found is not None:
+        originators.append(found)
+        found = connection.scalar(query.where(table.c.originator_id > found))
+    return originators
+
+
+def _name(table: Table, key: Key) -> str:
+    kind = "envelope" if table is schema.envelopes else "quarantined payload"
+    return f"{kind} {key[1]} of originator {key[0]}"
+
+
+def _where(row: Mapping[Any, Any]) -> str:
+    return f"block {row['block_number']}, log {row['log_index']}"
+
+
+def _difference(what: str, expected: object, got: object, where: str) -> Difference:
+    return Difference(what, _shown(expected), _shown(got), where)
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, bytes):
+        return str(value)
+    if len(value) <= _SHOWN_BYTES:
+        return "0x" + value.hex()
+    return f"{len(value)} bytes with keccak256 0x{keccak256(value).hex()}"

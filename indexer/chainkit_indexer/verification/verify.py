@@ -1,0 +1,149 @@
+"""Proves a stored range against the chain again: nothing is written, no private key is needed.
+
+Every page is fetched as the indexer fetches it, every unsigned envelope built again. Only the
+signature cannot be: it must recover to the node's key, and the stored bytes must be exactly those
+that the built envelope and this signature make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from chainkit.chain import Endpoint, EndpointPool
+from chainkit.contracts.counter import read_counter
+from chainkit.contracts.followed import FollowedDeployment
+from chainkit.errors import InconsistentAnswer, StoreError
+from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS, IndexerSettings
+from chainkit_indexer.follow.build import BegunPage
+from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.signing import NoKey
+from chainkit_indexer.storage.identity import Identity, check_identity
+from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
+from chainkit_indexer.storage.store import Store, read_final_block, read_position
+from chainkit_indexer.types import IndexedBlock
+from chainkit_indexer.verification.page_comparison import (
+    Difference,
+    end_differences,
+    page_differences,
+)
+
+_PATIENCE_SECONDS: Final = 60.0
+"""How long a page may take until its endpoints are given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was compared."""
+
+    from_block: int
+    to_block: int
+    envelopes: int
+    """Payloads of the chain that a node serves."""
+    quarantined: int
+    """Payloads of the chain that it must not serve."""
+    differences: int
+
+
+class Observer(Protocol):
+    """Whoever is told what differs, and how far it is."""
+
+    def differs(self, difference: Difference) -> None:
+        """Take note of a difference."""
+
+    def compared(self, blocks: int) -> None:
+        """Take note that so many more blocks were compared."""
+
+
+def stored_range(store: Store, first: int | None, last: int | None) -> tuple[int, int]:
+    """Return the blocks to verify: as asked, or from the first to the final block.
+
+    While nothing is final, to the cursor. Raises StoreError for blocks that were not indexed.
+    """
+    with store.reading() as connection:
+        position, final_block = read_position(connection), read_final_block(connection)
+    lowest = store.identity.first_block
+    if position is None or position.header.number < lowest:
+        raise StoreError(f"database {store.name}", "an indexed block", "none yet")
+    highest = position.header.number
+    if first is None:
+        first = lowest
+    if last is None:
+        last = final_block if final_block >= first else highest
+    if not lowest <= first <= last <= highest:
+        expected = f"a range within the indexed blocks {lowest} to {highest}"
+        raise StoreError(f"database {store.name}", expected, f"{first} to {last}")
+    return first, last
+
+
+def verify_range(
+    pool: EndpointPool,
+    store: Store,
+    deployment: FollowedDeployment,
+    blocks: tuple[int, int],
+    observer: Observer,
+    page_blocks: int = DEFAULT_PAGE_BLOCKS,
+) -> Verified:
+    """Compare the stored rows of some blocks, both ends included, with the chain.
+
+    Raises StoreError where the database is another deployment's, ChainError where no endpoint
+    gives an answer that holds even after some time.
+    """
+    key = store.identity.node_public_key
+    check_identity(store.name, Identity.of(deployment, key), store.identity)
+    envelopes = quarantined = differences = 0
+    for begun in _pages(pool, store, IndexerSettings(deployment, page_blocks), blocks):
+        page, rows = begun.page, begun.rows()
+        envelopes += len(rows.envelopes)
+        quarantined += len(rows.quarantine)
+        with store.reading() as connection:
+            found = list(page_differences(connection, page, rows, key))
+            if page.last.header.number == blocks[1]:
+                found += end_differences(connection, page.last)
+        for difference in found:
+            observer.differs(difference)
+        differences += len(found)
+        observer.compared(len(page.blocks))
+    return Verified(*blocks, envelopes, quarantined, differences)
+
+
+def _pages(
+    pool: EndpointPool, store: Store, settings: IndexerSettings, blocks: tuple[int, int]
+) -> Iterator[BegunPage]:
+    first, last = blocks
+    reader = PageReader(settings, NoKey(), looks_ahead=True, recent_blocks=0)
+    before = partial(_before, store, settings.deployment, first)
+    start = pool.first_answer(before, _PATIENCE_SECONDS)
+    while start.header.number < last:
+        page_after = partial(_page_after, reader, start, last)
+        begun = pool.first_answer(page_after, _PATIENCE_SECONDS)
+        yield begun
+        start = begun.page.last
+
+
+def _page_after(
+    reader: PageReader, start: IndexedBlock, last: int, endpoint: Endpoint
+) -> BegunPage:
+    begun = reader.read(endpoint, start, endpoint.head(), last)
+    if begun is None:
+        subject = f"block {start.header.number} at {endpoint.name}"
+        raise InconsistentAnswer(subject, "the same block twice", "another one")
+    return begun
+
+
+def _before(
+    store: Store, deployment: FollowedDeployment, first: int, endpoint: Endpoint
+) -> IndexedBlock:
+    """Return the block before the range, with the numbers that the counters tell there."""
+    header = endpoint.header(max(first - 1, 0))
+    if first <= deployment.first_block:
+        return IndexedBlock(header, dict.fromkeys(deployment.originator_ids, 0))
+    with store.reading() as connection:
+        sequence_ids = sequence_ids_up_to(connection, deployment.originator_ids, first - 1)
+    for originator_id, counter in deployment.counters.items():
+        # Where nobody tells, what is stored: the next page must continue it without a gap.
+        if counter and (told := read_counter(endpoint, counter, header.reference)) is not None:
+            sequence_ids[originator_id] = told
+    return IndexedBlock(header, sequence_ids)

@@ -1,0 +1,1 @@
+"""Reconciliation: what nodes serve against what the chain demands."""

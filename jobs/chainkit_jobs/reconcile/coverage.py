@@ -1,0 +1,109 @@
+"""What was compared, over the blocks: per node and bin of blocks, how many payloads and how."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from chainkit_jobs.reconcile.screening.results import UnitSummary, rebinned
+
+SCHEMA_VERSION: Final = 1
+"""It grows when a column changes its name, type or meaning."""
+
+MOST_BINS: Final = 96
+"""More would be narrower than a line of the picture."""
+
+_INT: Final = pa.int64()
+
+COUNTS: Final = ("expected", "matched", "missing", "wrong", "outside")
+
+COVERAGE: Final = pa.schema(
+    [
+        pa.field(name, _INT, nullable=False)
+        for name in (
+            "node_id",
+            "first_block",
+            "last_block",
+            *COUNTS,
+        )
+    ],
+    metadata={
+        "chainkit.table": "coverage",
+        "chainkit.schema_version": str(SCHEMA_VERSION),
+    },
+)
+"""One row per node that was compared and bin of blocks, first and last block included; a bin in
+which the chain holds no payload has none. ``expected`` counts the valid payloads of these blocks.
+Of them are
+
+- ``matched``: served once or more, with the chain's bytes and the node's signature;
+- ``missing``: not served, though the node was bound to;
+- ``wrong``: served with other bytes, a wrong signature or unreadable. Malformed payloads that were
+  served count here too, beyond ``expected``;
+- ``outside``: not served, in blocks that the node's export does not speak of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """The blocks of a chain export, both ends included, in bins that begin at multiples of a step.
+
+    The step is a power of two, so that narrower bins can be summed as a chain grows.
+    """
+
+    first_block: int
+    last_block: int
+    step: int
+
+    @classmethod
+    def over(cls, first_block: int, last_block: int) -> Bins:
+        """Divide a range of blocks into MOST_BINS or fewer bins of one length."""
+        step = 1
+        while last_block // step - first_block // step >= MOST_BINS:
+            step *= 2
+        return cls(first_block, last_block, step)
+
+    def begin(self, block: int) -> int:
+        """Return the first block of the bin that a block lies in."""
+        return block - block % self.step
+
+
+def screened_coverage(units: Iterable[UnitSummary], bins: Bins) -> list[dict[str, int]]:
+    """Return what screening found right, or not asked for (columns of COVERAGE)."""
+    found = []
+    for unit in units:
+        for node_id, count in unit.nodes.items():
+            matched = rebinned(count.matched, bins.step)
+            for first, valid in rebinned(count.valid, bins.step).items():
+                right = matched.get(first, 0)
+                nothing = dict.fromkeys(COVERAGE.names, 0)
+                row = {"node_id": node_id, "first_block": first, "expected": valid}
+                found.append(nothing | row | {"matched": right, "outside": valid - right})
+    return summed([found], bins)
+
+
+def summed(
+    parts: Iterable[Iterable[Mapping[str, int]]],
+    bins: Bins,
+    without: Iterable[Mapping[str, int]] = (),
+) -> list[dict[str, int]]:
+    """Add up rows of COVERAGE by node and bin, less those that were counted twice."""
+    totals: dict[tuple[int, int], Counter[str]] = {}
+    for sign, rows in (*((1, part) for part in parts), (-1, without)):
+        for row in rows:
+            first = bins.begin(row["first_block"])
+            total = totals.setdefault((row["node_id"], first), Counter())
+            total.update({name: sign * row[name] for name in COUNTS})
+    return [
+        {
+            "node_id": node_id,
+            "first_block": max(first, bins.first_block),
+            "last_block": min(first + bins.step - 1, bins.last_block),
+            **{name: total[name] for name in COUNTS},
+        }
+        for (node_id, first), total in sorted(totals.items())
+        if total["expected"] or total["wrong"]
+    ]

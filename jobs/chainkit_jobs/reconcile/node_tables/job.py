@@ -1,0 +1,157 @@
+"""All that nodes' exports say beside their envelopes, held against the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from chainkit_jobs.administration.replay import Administration
+from chainkit_jobs.reconcile.node_tables.chain_side import ChainSide, chain_side
+from chainkit_jobs.reconcile.node_tables.columns import column_findings
+from chainkit_jobs.reconcile.node_tables.cursor import cursor_findings
+from chainkit_jobs.reconcile.node_tables.journal import journal_findings
+from chainkit_jobs.reconcile.node_tables.quarantine import quarantine_findings
+from chainkit_jobs.reconcile.node_tables.reading import (
+    SCHEMAS,
+    has_rows,
+    missing_tables,
+    table_problem,
+)
+from chainkit_jobs.reconcile.node_tables.registry_history import (
+    history_findings,
+    not_comparable,
+    read_chain_updates,
+)
+from chainkit_jobs.reconcile.node_tables.retracted import retracted_findings
+from chainkit_jobs.reconcile.node_tables.standing import standing_findings
+from chainkit_jobs.reconcile.scope import NodeExport
+from chainkit_jobs.sources import Export
+
+Rows = list[dict[str, Any]]
+Step = Callable[[Sequence[NodeExport]], Rows]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTables:
+    """What was found beside the envelopes, and what could not be compared."""
+
+    findings: Rows
+    """Columns of evidence.rows.COLUMNS."""
+    not_compared: tuple[str, ...]
+    """A sentence each, as comparison.Comparability has them."""
+
+
+def node_table_findings(
+    spark: SparkSession,
+    chain: Export,
+    nodes: Sequence[NodeExport],
+    expected: DataFrame,
+    administration: Administration | None,
+    found: Rows,
+    misplaced: DataFrame | None = None,
+) -> NodeTables:
+    """Compare the other tables and columns of nodes that can be compared with the chain.
+
+    ``expected`` has the columns of expected.EXPECTED; one that holds only payloads with a
+    ``quarantine_reason`` will do. ``administration`` is None where the chain export begins too
+    late. ``found`` are the findings about these nodes' envelopes. ``misplaced``, if it is known:
+    see columns.column_findings. Raises StoreError where the chain export lacks a table.
+    """
+    if not nodes:
+        return NodeTables([], ())
+    readable, sentences = _readable(nodes)
+    side = chain_side(spark, chain, expected)
+    findings = [row for node in nodes for row in cursor_findings(node)]
+    steps: dict[str, Step] = {
+        "envelopes": lambda those: (
+            column_findings(spark, those, side, misplaced)
+            + standing_findings(spark, those, side, administration)
+        ),
+        "quarantine": lambda those: quarantine_findings(spark, those, side),
+        "journal": lambda those: _journal(spark, those, side, found),
+    }
+    for table, step in steps.items():
+        if those := readable[table]:
+            rows, broken = _without_broken(table, those, step)
+            findings += rows
+            sentences += broken
+    compared, reasons = _registry_history(spark, chain, readable["registry_updates"])
+    return NodeTables(findings + compared, (*sentences, *reasons))
+
+
+def _readable(nodes: Sequence[NodeExport]) -> tuple[dict[str, list[NodeExport]], list[str]]:
+    """Return the nodes that have each table, and a sentence for what they have not."""
+    readable: dict[str, list[NodeExport]] = {table: [] for table in SCHEMAS}
+    sentences = []
+    for node in nodes:
+        subject, lacking = f"node {node.node.node_id}", missing_tables(node.export)
+        if lacking:
+            sentences.append(f"{subject}: {', '.join(lacking)}, which its export does not hold")
+        for table in SCHEMAS:
+            if table in lacking:
+                continue
+            # To read millions of rows twice, only to know that they can be read, costs too much.
+            problem = table_problem(node.export, table, with_rows=table != "envelopes")
+            if problem is None:
+                readable[table].append(node)
+            else:
+                sentences.append(_unreadable(node, table, problem))
+    return readable, sentences
+
+
+def _unreadable(node: NodeExport, table: str, problem: str) -> str:
+    columns = " beside the envelopes" if table == "envelopes" else ""
+    return f"node {node.node.node_id}: {table}{columns}, which cannot be read: {problem}"
+
+
+def _without_broken(table: str, nodes: Sequence[NodeExport], step: Step) -> tuple[Rows, list[str]]:
+    """Run a step; where Spark cannot read a file, without the nodes whose files are broken."""
+    try:
+        return step(nodes), []
+    except (PySparkException, Py4JError) as error:
+        # Java's own exception, which is not always translated, has the condition in its text.
+        if "FAILED_READ_FILE" not in str(error):
+            raise
+        problems = [table_problem(node.export, table) for node in nodes]
+        if not any(problems):
+            raise
+    judged = list(zip(nodes, problems, strict=True))
+    sound = [node for node, problem in judged if problem is None]
+    broken = [_unreadable(node, table, problem) for node, problem in judged if problem]
+    return (step(sound) if sound else []), broken
+
+
+def _journal(
+    spark: SparkSession, nodes: Sequence[NodeExport], chain: ChainSide, found: Rows
+) -> Rows:
+    written = [node for node in nodes if has_rows(node.export, "journal")]
+    if not written:
+        return []
+    return journal_findings(spark, written, chain) + retracted_findings(spark, written, found)
+
+
+def _registry_history(
+    spark: SparkSession, chain: Export, nodes: Sequence[NodeExport]
+) -> tuple[Rows, list[str]]:
+    findings: Rows = []
+    reasons = {node.node.node_id: not_comparable(chain, node) for node in nodes}
+    compared = [node for node in nodes if reasons[node.node.node_id] is None]
+    if compared:
+        ends = {
+            node.manifest.registry["block_number"] for node in compared if node.manifest.registry
+        }
+        updates, hashes = read_chain_updates(spark, chain, sorted(ends))
+        for node in compared:
+            rows, reasons[node.node.node_id] = history_findings(chain, node, updates, hashes)
+            findings += rows
+    sentences = [
+        f"node {node_id}: its history of the registry: {reason}"
+        for node_id, reason in reasons.items()
+        if reason is not None
+    ]
+    return findings, sentences

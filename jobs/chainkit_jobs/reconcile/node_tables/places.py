@@ -1,0 +1,78 @@
+"""Where each payload stands on the chain, and all that a node's table may say of it beside it.
+
+Read from the logs by SQL alone: millions of rows are compared with these, none in Python.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, NANOSECONDS_PER_SECOND, TopicKind
+from chainkit_jobs.reconcile.expected import PayloadContracts
+
+PLACE: Final = (
+    "originator_id",
+    "sequence_id",
+    "block_number",
+    "block_hash",
+    "transaction_hash",
+    "transaction_index",
+    "log_index",
+    "originator_ns",
+    "topic",
+)
+"""Columns of chainkit.exports.tables.ENVELOPES beside the envelope."""
+
+_WORD: Final = 32
+_LENGTH: Final = 8
+"""Bytes at the end of a word that hold any length or sequence id."""
+
+
+def payload_places(logs: DataFrame, blocks: DataFrame, contracts: PayloadContracts) -> DataFrame:
+    """Return the columns of PLACE for each payload event, and ``payload_sha256`` in hex.
+
+    ``logs`` and ``blocks`` have the columns of exports.tables; the logs are ones that
+    screening has decoded, so that their data has the one form that a contract emits:
+    identifier, offset, sequence id, length, payload.
+    """
+    kinds = {
+        contracts.group_messages: (MESSAGE_SENT_TOPIC, TopicKind.GROUP_MESSAGE),
+        contracts.identity_updates: (IDENTITY_UPDATE_CREATED_TOPIC, TopicKind.IDENTITY_UPDATE),
+    }
+    kind: Column = sf.lit(None).cast("binary")
+    for address, (topic, value) in kinds.items():
+        is_event = (sf.col("address") == sf.lit(address)) & (sf.get("topics", sf.lit(0)) == topic)
+        kind = sf.when(is_event, sf.lit(value.topic(b""))).otherwise(kind)
+    times = blocks.select(
+        sf.col("number").alias("block_number"),
+        sf.col("hash").alias("block_hash"),
+        sf.try_multiply(sf.col("timestamp"), sf.lit(NANOSECONDS_PER_SECOND)).alias("originator_ns"),
+    )
+    payload = sf.substring("data", sf.lit(4 * _WORD + 1), _number(3).cast("int"))
+    payloads = logs.withColumn("kind", kind).filter(sf.col("kind").isNotNull())
+    return (
+        payloads.select(
+            sf.lit(BLOCKCHAIN_ORIGINATOR_ID).cast("long").alias("originator_id"),
+            _number(2).alias("sequence_id"),
+            "block_number",
+            "block_hash",
+            "transaction_hash",
+            "transaction_index",
+            "log_index",
+            sf.concat("kind", sf.substring("data", 1, _WORD)).alias("topic"),
+            sf.sha2(payload, 256).alias("payload_sha256"),
+        )
+        .join(times, ["block_number", "block_hash"], "inner")
+        .select(*PLACE, "payload_sha256")
+    )
+
+
+def _number(word: int) -> Column:
+    """Return the uint64 that a word of the data holds; a long would not hold every one."""
+    start = word * _WORD + _WORD - _LENGTH + 1
+    digits = sf.hex(sf.substring("data", start, _LENGTH))
+    return sf.conv(digits, 16, 10).cast("decimal(20,0)")

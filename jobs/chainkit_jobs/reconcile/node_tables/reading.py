@@ -1,0 +1,111 @@
+"""The tables of nodes' exports beside the envelopes: which there are, and whether they can be read.
+
+Nothing here ends an audit: what one node's export lacks is told in a sentence, and the others are
+compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from chainkit.exports import files_of
+from chainkit.exports.tables import ENVELOPES, JOURNAL, QUARANTINE, REGISTRY_UPDATES
+from chainkit_jobs.reconcile.scope import NodeExport
+from chainkit_jobs.sources import Export
+
+SCHEMAS: Final = {
+    "envelopes": ENVELOPES,
+    "quarantine": QUARANTINE,
+    "journal": JOURNAL,
+    "registry_updates": REGISTRY_UPDATES,
+}
+"""The tables of a node's export, by name."""
+
+
+def paths_of(export: Export, table: str) -> list[Path]:
+    """Return a table's files in the order of their blocks; none where the export lacks it."""
+    return [export.directory.resolve() / name for name in files_of(export.manifest, table)]
+
+
+def missing_tables(export: Export) -> list[str]:
+    """Return the tables that an export does not hold: an older one has no journal."""
+    return [table for table in SCHEMAS if not files_of(export.manifest, table)]
+
+
+def has_rows(export: Export, table: str) -> bool:
+    """Tell whether a table that can be read has any row."""
+    return any(pq.read_metadata(path).num_rows for path in paths_of(export, table))
+
+
+def table_problem(export: Export, table: str, with_rows: bool = True) -> str | None:
+    """Say why a table that the export holds cannot be read, or None where it can.
+
+    ``with_rows`` reads each row, as what stops half-way in Spark would end the audit of all nodes;
+    without, only the columns' types are looked at.
+    """
+    schema = SCHEMAS[table]
+    for path in paths_of(export, table):
+        try:
+            with pq.ParquetFile(path) as file:
+                problem = _schema_problem(file.schema_arrow, schema)
+                if problem is None and with_rows:
+                    problem = _rows_problem(file, schema)
+        except (OSError, pa.ArrowException) as error:
+            problem = " ".join(str(error).split())
+        if problem is not None:
+            return f"{path.name}: {problem}"
+    return None
+
+
+def _schema_problem(found: pa.Schema, expected: pa.Schema) -> str | None:
+    for field in expected:
+        # Spark tells names apart without regard to case, and fills what is missing with nulls.
+        types = [str(other.type) for other in found if other.name.lower() == field.name]
+        if types != [str(field.type)]:
+            return (
+                f"expected {field.name} of type {field.type}, got {' and '.join(types) or 'none'}"
+            )
+    return None
+
+
+def _rows_problem(file: pq.ParquetFile, schema: pa.Schema) -> str | None:
+    for batch in file.iter_batches(columns=schema.names):
+        for field in schema:
+            if not field.nullable and batch.column(field.name).null_count:
+                return f"a row has no {field.name}"
+    return None
+
+
+def read_tables(
+    spark: SparkSession, nodes: Sequence[NodeExport], table: str, columns: Sequence[str] = ()
+) -> DataFrame:
+    """Return a table of several nodes: ``node_id``, then ``columns`` (all where none is named).
+
+    Each node has the table, with the right columns.
+    """
+    schema = from_arrow_schema(SCHEMAS[table])
+    frames = [
+        spark.read.schema(schema)
+        .parquet(*map(str, paths_of(node.export, table)))
+        .select(sf.lit(node.node.node_id).cast("long").alias("node_id"), *(columns or schema.names))
+        for node in nodes
+    ]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def read_registry_rows(node: NodeExport) -> list[Mapping[str, object]]:
+    """Return a node's history of the registry (columns of exports.tables.REGISTRY_UPDATES).
+
+    Persons cause these rows: they are few.
+    """
+    tables = [pq.read_table(path) for path in paths_of(node.export, "registry_updates")]
+    return [row for table in tables for row in table.to_pylist()]

@@ -1,0 +1,139 @@
+"""How a node stood while payloads were posted: not registered, disabled, or not there yet.
+
+Notes, which accuse nobody. They tell how to read the findings beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from chainkit.types import Node
+from chainkit_jobs.administration.contradiction import Place
+from chainkit_jobs.administration.replay import Administration
+from chainkit_jobs.findings import Code
+from chainkit_jobs.reconcile.node_tables.chain_side import ChainSide
+from chainkit_jobs.reconcile.node_tables.reading import read_tables
+from chainkit_jobs.reconcile.node_tables.rows import finding
+from chainkit_jobs.reconcile.scope import NodeExport
+
+_COLUMNS: Final = "node_id long, code string, first long, last long, log_index long"
+
+_WORDS: Final = {
+    Code.NODE_UNREGISTERED: "not registered yet",
+    Code.NODE_DISABLED: "disabled",
+    Code.NODE_BEHIND: "which its export does not reach",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Blocks, both ends included, at which a node stood so."""
+
+    node_id: int
+    code: Code
+    first: int
+    last: int
+    log_index: int | None = None
+    """Of the event in the first block that made it so, where one did."""
+
+
+def standing_findings(
+    spark: SparkSession,
+    nodes: Sequence[NodeExport],
+    chain: ChainSide,
+    administration: Administration | None,
+) -> list[dict[str, Any]]:
+    """Return a note for each run of blocks that holds payloads and at which a node stood so.
+
+    Without ``administration`` (see administration.replay) only what the exports do not reach.
+    """
+    found = [each for node in nodes for each in _behind(node, chain.manifest.to_block)]
+    if administration is not None:
+        for node in nodes:
+            first = max(node.manifest.from_block, chain.manifest.from_block)
+            history = administration.registry.history.get(node.node.node_id, [])
+            last = node.manifest.to_block
+            found += registry_standings(node.node.node_id, history, first, last)
+    if not found:
+        return []
+    lowest, highest = min(each.first for each in found), max(each.last for each in found)
+    near = chain.valid_places().filter(sf.col("block_number").between(lowest, highest))
+    posted = _counts(spark, near, found, [])
+    passed = [each for each in found if posted.get(each)]
+    registered = [each for each in passed if each.code != Code.NODE_BEHIND]
+    served = {}
+    if registered:
+        rows = read_tables(spark, nodes, "envelopes", ("block_number",))
+        served = _counts(spark, rows, registered, ["node_id"])
+    return [_finding(each, posted[each], served.get(each, 0)) for each in passed]
+
+
+def registry_standings(
+    node_id: int, history: Sequence[tuple[Place, Node]], first: int, last: int
+) -> Iterator[Standing]:
+    """Tell the blocks from ``first`` to ``last`` at which the registry did not hold a node enabled.
+
+    ``history`` is its entries in the chain's order. A block's last event decides for the block.
+    """
+    changes = {block: (log_index, node.is_enabled) for (block, log_index), node in history}
+    changes = {block: change for block, change in changes.items() if block <= last}
+    # One more, after all blocks, closes the last run.
+    changes[last + 1] = (0, True)
+    code: Code | None = Code.NODE_UNREGISTERED
+    since, event = first, None
+    for block, (log_index, is_enabled) in sorted(changes.items()):
+        following = None if is_enabled else Code.NODE_DISABLED
+        if following == code:
+            continue
+        if code is not None and max(since, first) < block:
+            is_within = event is not None and since >= first
+            yield Standing(
+                node_id, code, max(since, first), block - 1, event if is_within else None
+            )
+        code, since, event = following, block, log_index
+
+
+def _behind(node: NodeExport, to_block: int) -> Iterator[Standing]:
+    if node.manifest.to_block < to_block:
+        yield Standing(node.node.node_id, Code.NODE_BEHIND, node.manifest.to_block + 1, to_block)
+
+
+def _counts(
+    spark: SparkSession, rows: DataFrame, standings: Sequence[Standing], key: list[str]
+) -> dict[Standing, int]:
+    """Count the rows (``block_number``, and ``key``) in each run of blocks."""
+    runs = spark.createDataFrame([astuple(each) for each in standings], _COLUMNS)
+    is_within = sf.col("block_number").between(sf.col("first"), sf.col("last"))
+    for name in key:
+        is_within = is_within & (rows[name] == runs[name])
+    names = Standing.__dataclass_fields__
+    counted = (
+        rows.join(sf.broadcast(runs), is_within, "inner")
+        .groupBy(*(runs[name] for name in names))
+        .count()
+        .collect()
+    )
+    return {
+        Standing(**{name: row[name] for name in names} | {"code": Code(row["code"])}): row["count"]
+        for row in counted
+    }
+
+
+def _finding(standing: Standing, posted: int, served: int) -> dict[str, Any]:
+    first, last = standing.first, standing.last
+    blocks = f"block {first}" if first == last else f"blocks {first} to {last}"
+    detail = f"{blocks}, {_WORDS[standing.code]}: {posted} valid payloads"
+    if standing.code != Code.NODE_BEHIND:
+        detail += f", of which it serves {served}"
+    return finding(
+        standing.code,
+        standing.node_id,
+        detail,
+        block_number=first,
+        log_index=standing.log_index,
+    )

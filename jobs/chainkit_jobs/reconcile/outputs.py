@@ -1,0 +1,169 @@
+"""What an audit leaves behind: tables for machines, a summary, and a page for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import fields
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from chainkit import __version__
+from chainkit.errors import StoreError
+from chainkit.text.printable import printable
+from chainkit_jobs.findings import FINDINGS, Severity
+from chainkit_jobs.output_folder import check_free
+from chainkit_jobs.proof import ChainProof
+from chainkit_jobs.proof.words import unproved_words
+from chainkit_jobs.reconcile.audit import Audit, Row
+from chainkit_jobs.reconcile.coverage import COVERAGE
+from chainkit_jobs.reconcile.scope import NodeExport
+from chainkit_jobs.report.page import ReportInput, render_report
+
+SUMMARY_FORMAT: Final = 1
+
+
+def write_outputs(directory: Path, audit: Audit) -> dict[str, Any]:
+    """Write all outputs beside ``directory``, rename them into place, and return the summary.
+
+    The same exports give the same bytes, however Spark divided the work. Raises StoreError if
+    the folder exists or cannot be written.
+    """
+    check_free(directory)
+    summary = summarize(audit)
+    partial = directory.with_name(f".{directory.name}.{os.getpid()}.partial")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        _write_table(partial / "findings", audit.findings, FINDINGS)
+        _write_table(partial / "coverage", audit.coverage, COVERAGE)
+        (partial / "summary.json").write_text(_json(summary, indent=2) + "\n")
+        page = ReportInput(summary, audit.findings, audit.coverage, audit.costs)
+        (partial / "report.html").write_text(render_report(page), encoding="utf-8")
+        partial.rename(directory)
+    except OSError as error:
+        subject = f"output {directory}"
+        reason = error.strerror or error
+        raise StoreError(subject, "a folder that can be written", reason) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return summary
+
+
+def summarize(audit: Audit) -> dict[str, Any]:
+    """Return the summary: inputs with digests, what was compared, what not, and the counts."""
+    manifest = audit.chain.manifest
+    findings = _count(audit.findings, "code")
+    return {
+        "format": SUMMARY_FORMAT,
+        "tool": f"chainkit {__version__}",
+        "outcome": outcome(audit),
+        "chain": {
+            "chain_id": manifest.chain_id,
+            "genesis_hash": manifest.genesis_hash,
+            "contracts": dict(manifest.contracts),
+            "from_block": manifest.from_block,
+            "to_block": manifest.to_block,
+            "to_block_hash": manifest.to_block_hash,
+            "manifest_sha256": audit.chain.manifest_digest,
+            "payloads": audit.payloads.count,
+            "quarantined": audit.payloads.quarantined,
+            "first_sequence": audit.payloads.first_sequence,
+            "last_sequence": audit.payloads.last_sequence,
+            "sequence_before": manifest.sequence_before,
+            "sequence_after": manifest.sequence_after,
+        },
+        "nodes": [_summarize_node(audit, node) for node in audit.nodes],
+        "with_signatures": audit.with_signatures,
+        "trust": _summarize_proof(audit.proof) if audit.proof else None,
+        "findings": findings,
+        "findings_total": sum(findings.values()),
+        "severities": _count(audit.findings, "severity"),
+        "set_aside": list(audit.comparability.set_aside.values()),
+        "not_compared": not_compared(audit),
+    }
+
+
+def outcome(audit: Audit) -> str:
+    """Say in a word how it ended: a node that could not be compared outweighs findings.
+
+    Notes are no findings against anybody.
+    """
+    if audit.comparability.set_aside:
+        return "could not compare"
+    is_clean = all(row["severity"] == Severity.NOTE for row in audit.findings)
+    return "clean" if is_clean else "findings"
+
+
+def not_compared(audit: Audit) -> list[str]:
+    """Return a sentence for everything that a reader might think was compared."""
+    sentences = [*audit.comparability.set_aside.values(), *audit.comparability.left_out]
+    if not audit.is_administration_compared:
+        sentences.append(
+            "who ruled the contracts, their pauses and payload bounds: the chain export begins "
+            "after their deployment"
+        )
+    for node_id, counts in sorted(audit.counts.items()):
+        if counts["outside"]:
+            sentences.append(
+                f"node {node_id}: {counts['outside']} sequences that the chain export lacks or "
+                f"repeats, though the contracts must have given them out"
+            )
+    return [*sentences, *audit.tables_not_compared]
+
+
+def _summarize_proof(proof: ChainProof) -> dict[str, Any]:
+    return {
+        "block_hash": "0x" + proof.trusted_hash.hex(),
+        "proved": {each.name: getattr(proof.proved, each.name) for each in fields(proof.proved)},
+        "not_proved": [unproved_words(each) for each in proof.unproved],
+    }
+
+
+def _summarize_node(audit: Audit, node: NodeExport) -> dict[str, Any]:
+    manifest, node_id = node.manifest, node.node.node_id
+    counts = audit.counts.get(node_id)
+    own = [row for row in audit.findings if row["node_id"] == node_id]
+    return {
+        "node_id": node_id,
+        "public_key": "0x" + node.node.signing_key.hex(),
+        "http_address": printable(node.node.http_address),
+        "is_enabled": node.node.is_enabled,
+        "manifest_sha256": node.export.manifest_digest,
+        "from_block": manifest.from_block,
+        "to_block": manifest.to_block,
+        "to_block_hash": manifest.to_block_hash,
+        "compared": counts is not None,
+        "expected": counts["expected"] if counts else None,
+        "served": counts["served"] if counts else None,
+        "matched": counts["matched"] if counts else None,
+        "findings": _count(own, "code"),
+    }
+
+
+def _count(findings: Iterable[Row], column: str) -> dict[str, int]:
+    return dict(sorted(Counter(str(row[column]) for row in findings).items()))
+
+
+def _write_table(path: Path, rows: list[Row], schema: pa.Schema) -> None:
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path.with_suffix(".parquet"))
+    lines = (_json({name: json_value(row[name]) for name in schema.names}) for row in rows)
+    path.with_suffix(".jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+
+def json_value(value: Any) -> Any:
+    """Write bytes as 0x hex and decimals (uint64, wei) as text: JSON readers round numbers."""
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    return str(value) if isinstance(value, Decimal) else value
+
+
+def _json(content: Any, indent: int | None = None) -> str:
+    return json.dumps(content, indent=indent, sort_keys=True)

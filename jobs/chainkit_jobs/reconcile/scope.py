@@ -1,0 +1,171 @@
+"""What can be compared: each node's registered key, and the blocks both exports speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from chainkit.errors import ConfigurationError, StoreError
+from chainkit.exports import Manifest
+from chainkit.types import Node
+from chainkit_jobs.reconcile.nodes import Registry
+from chainkit_jobs.sources import Export
+
+
+@dataclass(frozen=True, slots=True)
+class NodeExport:
+    """A node's export, and the registry's entry that it is held to."""
+
+    node: Node
+    export: Export
+
+    @property
+    def manifest(self) -> Manifest:
+        """The export's manifest."""
+        return self.export.manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Comparability:
+    """Which nodes can be compared, and a sentence for all that cannot."""
+
+    comparable: tuple[NodeExport, ...]
+    set_aside: Mapping[int, str]
+    """Node id to why nothing of it was compared."""
+    left_out: tuple[str, ...]
+    """Blocks of comparable nodes that were not compared."""
+
+
+def identify_nodes(
+    exports: Sequence[tuple[int | None, Export]], registry: Registry
+) -> list[NodeExport]:
+    """Return each export with its registered node, sorted by id.
+
+    A node is named by its id, or found by the key in its manifest. Raises ConfigurationError
+    where the registry holds no such node, its key is not the one in the manifest, or two exports
+    are of the same one.
+    """
+    found: dict[int, Path] = {}
+    nodes = []
+    for node_id, export in exports:
+        key = export.manifest.node_public_key
+        if node_id is None and key is None:
+            subject = f"export {export.directory}"
+            raise StoreError(subject, "node_public_key in its manifest", "none")
+        name = str(export.directory)
+        node = registry.by_id(node_id) if node_id is not None else registry.by_key(key or "", name)
+        if key is not None:
+            _check_key(node, key, name, registry)
+        if node.node_id in found:
+            other = f"also {found[node.node_id]}"
+            raise ConfigurationError(f"node {node.node_id}", f"one export ({name})", other)
+        found[node.node_id] = export.directory
+        nodes.append(NodeExport(node, export))
+    return sorted(nodes, key=lambda item: item.node.node_id)
+
+
+def _check_key(node: Node, key: str, export: str, registry: Registry) -> None:
+    """An id on the command line must not hold a node to signatures that it never claimed."""
+    owner = registry.find_key(key)
+    if owner is node:
+        return
+    expected = f"an export with its registered key ({export})"
+    whose = "that is not registered" if owner is None else f"of node {owner.node_id}"
+    raise ConfigurationError(
+        f"node {node.node_id}", expected, f"another: its manifest names the key {whose}"
+    )
+
+
+def set_aside(comparability: Comparability, unreadable: Mapping[int, str]) -> Comparability:
+    """Take nodes out whose rows turned out to be unreadable: node id to why."""
+    comparable = tuple(
+        node for node in comparability.comparable if node.node.node_id not in unreadable
+    )
+    reasons = {
+        node_id: f"node {node_id}: its export cannot be read: {reason}"
+        for node_id, reason in sorted(unreadable.items())
+    }
+    return replace(
+        comparability, comparable=comparable, set_aside={**comparability.set_aside, **reasons}
+    )
+
+
+def compare_ranges(
+    chain: Export,
+    nodes: Sequence[NodeExport],
+    block_hashes: Mapping[int, bytes],
+    problems: Mapping[int, str] = MappingProxyType({}),
+) -> Comparability:
+    """Decide what of each node's export this chain export can judge.
+
+    ``block_hashes`` holds the chain's hash at the last block of each node's export, where the
+    chain export has that block; ``problems`` says by node id why an export cannot be read.
+    """
+    comparable, set_aside, left_out = [], {}, []
+    for node in nodes:
+        obstacle = _obstacle(chain.manifest, node.manifest, block_hashes)
+        obstacle = obstacle or problems.get(node.node.node_id)
+        if obstacle is not None:
+            set_aside[node.node.node_id] = f"node {node.node.node_id}: {obstacle}"
+            continue
+        comparable.append(node)
+        left_out.extend(_left_out(chain.manifest, node))
+    return Comparability(tuple(comparable), set_aside, tuple(left_out))
+
+
+def _obstacle(chain: Manifest, node: Manifest, hashes: Mapping[int, bytes]) -> str | None:
+    if node.from_block > node.to_block:
+        return (
+            f"its export says that it begins at block {node.from_block}, after its last block "
+            f"{node.to_block}"
+        )
+    first = _first_payload_block(chain)
+    if first is not None and node.from_block > first:
+        return (
+            f"its export says that it begins at block {node.from_block}, though one that holds "
+            f"everything begins at the deployment's first block {first}"
+        )
+    if node.to_block > chain.to_block:
+        return (
+            f"its export ends at block {node.to_block}, beyond the chain export's last block "
+            f"{chain.to_block}: export the chain again, up to that block or further"
+        )
+    if node.to_block < chain.from_block:
+        return (
+            f"its export ends at block {node.to_block}, before the chain export's first block "
+            f"{chain.from_block}: they have no block in common"
+        )
+    found = hashes.get(node.to_block)
+    if found is None or "0x" + found.hex() != node.to_block_hash.lower():
+        on_chain = "no block" if found is None else f"0x{found.hex()}"
+        return (
+            f"its export ends on another fork: its block {node.to_block} is "
+            f"{node.to_block_hash}, the chain export has {on_chain}"
+        )
+    return None
+
+
+def _first_payload_block(chain: Manifest) -> int | None:
+    """Return the block below which nobody has anything to serve; None where it is not known."""
+    return chain.first_block if chain.first_payload_block is None else chain.first_payload_block
+
+
+def _left_out(chain: Manifest, node: NodeExport) -> list[str]:
+    own = node.manifest
+    first = max(chain.from_block, chain.first_payload_block or 0)
+    gaps = [
+        (first, own.from_block - 1, "before its export begins"),
+        (own.from_block, chain.from_block - 1, "before the chain export begins"),
+        (own.to_block + 1, chain.to_block, "which its export does not reach"),
+    ]
+    return [
+        f"node {node.node.node_id}: {_blocks(first, last)}, {reason}"
+        for first, last, reason in gaps
+        if first <= last
+    ]
+
+
+def _blocks(first: int, last: int) -> str:
+    return f"block {first}" if first == last else f"blocks {first} to {last}"

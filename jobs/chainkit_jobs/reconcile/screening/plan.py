@@ -1,0 +1,242 @@
+"""How an audit is divided: units of the chain's logs, each with the rows that may belong to them.
+
+Only the files' footers are read, and the first payload of each unit. What a stranger's footer says
+guides rows to a unit; it is checked where the rows are read, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+
+from chainkit import __version__
+from chainkit_jobs.reconcile.expected import PayloadContracts
+from chainkit_jobs.reconcile.screening.chain_rows import LOG_COLUMNS, first_sequence
+from chainkit_jobs.reconcile.screening.footers import (
+    NOWHERE,
+    PlacedLogs,
+    block_files,
+    log_groups,
+    row_groups,
+)
+from chainkit_jobs.reconcile.screening.node_rows import HIGHEST_SEQUENCE, RowGroup, Share
+from chainkit_jobs.reconcile.screening.rules import PostingRules
+from chainkit_jobs.reconcile.screening.screen import ScreenedNode
+from chainkit_jobs.reconcile.screening.unit import Leftover, ServingNode, Unit
+from chainkit_jobs.sources import Export
+
+UNIT_ROWS: Final = 200_000
+UNIT_BYTES: Final = 256 * 2**20
+"""How many logs a unit takes: what a task does in some seconds, and loses when it is killed."""
+
+_PROBE_ROWS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInput:
+    """A node's export, and what it is held to."""
+
+    node: ScreenedNode
+    export: Export
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What there is to do."""
+
+    units: tuple[Unit, ...]
+    """In the chain's order."""
+    leftovers: tuple[Leftover, ...]
+    """Row groups that no unit was given."""
+    rows: dict[int, int]
+    """Node id to its rows in all."""
+
+    def recall(self, sequences: Sequence[int], ranges: dict[str, tuple[int, int]]) -> list[Unit]:
+        """Return the units that look again at sequences which were right, and at no others."""
+        found = []
+        ordered = sorted(sequences)
+        for unit in self.units:
+            first, last = ranges.get(unit.name, NOWHERE)
+            own = tuple(ordered[bisect_left(ordered, first) : bisect_right(ordered, last)])
+            if own:
+                again = replace(unit, recalled=own)
+                found.append(replace(again, name=_unit_name(again)))
+        return found
+
+
+def make_plan(
+    chain: Export,
+    nodes: Sequence[NodeInput],
+    contracts: PayloadContracts,
+    rules: PostingRules,
+    *,
+    with_signatures: bool,
+    with_quarantined: bool = False,
+) -> Plan:
+    """Divide an audit. Raises StoreError where a file of the chain export cannot be read."""
+    parts = list(_log_parts(chain))
+    guesses = _guesses([_first_sequence(part, contracts) for part in parts])
+    groups = {each.node.node_id: row_groups(each.export) for each in nodes}
+    divided = {node_id: divide(own, guesses) for node_id, own in groups.items()}
+    blocks = block_files(chain)
+    units = []
+    for number, part in enumerate(parts):
+        first_block, last_block = min(each.first for each in part), max(each.last for each in part)
+        unit = Unit(
+            name="",
+            logs=tuple(each.group for each in part),
+            blocks=tuple(
+                file for file, first, last in blocks if first <= last_block and first_block <= last
+            ),
+            first_block=first_block,
+            last_block=last_block,
+            contracts=contracts,
+            rules=rules,
+            nodes=tuple(
+                ServingNode(
+                    _clipped(each.node, first_block, last_block),
+                    tuple(divided[each.node.node_id].shares.get(number, ())),
+                )
+                for each in nodes
+            ),
+            with_signatures=with_signatures,
+            with_quarantined=with_quarantined,
+        )
+        units.append(replace(unit, name=_unit_name(unit)))
+    return Plan(
+        units=tuple(units),
+        leftovers=tuple(
+            Leftover(_name([node_id, *_group_content(group)]), node_id, group)
+            for node_id, own in divided.items()
+            for group in own.leftovers
+        ),
+        rows={node_id: sum(group.rows for group in own) for node_id, own in groups.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """A node's rows, each with one unit or left over."""
+
+    shares: dict[int, list[Share]]
+    """By the number of the unit."""
+    leftovers: list[RowGroup]
+
+
+def divide(groups: Sequence[RowGroup], guesses: Sequence[tuple[int, int]]) -> Divided:
+    """Divide a node's rows among units, by the sequences that each unit should hold.
+
+    A group goes to the units in whose sequences nearly all of its rows lie. Each of them accounts
+    for its own sequences, the first of them also for all that are none of these units'.
+    """
+    numbers = [number for number, guess in enumerate(guesses) if guess != NOWHERE]
+    firsts = [guesses[number][0] for number in numbers]
+    found = Divided({}, [])
+    for group in groups:
+        last = bisect_right(firsts, group.last)
+        own = numbers[max(0, bisect_right(firsts, group.first) - 1) : last]
+        if not group.is_guided or not own:
+            found.leftovers.append(group)
+            continue
+        for number in own:
+            ranges = [guesses[number]]
+            if number == own[0]:
+                ranges = [(0, guesses[number][1]), (guesses[own[-1]][1] + 1, HIGHEST_SEQUENCE)]
+            share = Share(group, _within(ranges, group.lowest, group.highest))
+            found.shares.setdefault(number, []).append(share)
+    return found
+
+
+def _within(
+    ranges: Sequence[tuple[int, int]], lowest: int, highest: int
+) -> tuple[tuple[int, int], ...]:
+    """Cut ranges off where no row of a group lies: a chain that grows changes no other share."""
+    cut = [(max(first, lowest), min(last, highest)) for first, last in ranges]
+    return tuple((first, last) for first, last in cut if first <= last)
+
+
+def _log_parts(chain: Export) -> Iterator[list[PlacedLogs]]:
+    part: list[PlacedLogs] = []
+    rows = size = 0
+    for placed in log_groups(chain):
+        if part and (
+            rows + placed.group.rows > UNIT_ROWS or size + placed.group.bytes > UNIT_BYTES
+        ):
+            yield part
+            part, rows, size = [], 0, 0
+        part.append(placed)
+        rows, size = rows + placed.group.rows, size + placed.group.bytes
+    if part:
+        yield part
+
+
+def _guesses(firsts: Sequence[int | None]) -> list[tuple[int, int]]:
+    """Return the sequences that each unit should hold, by its first one and the next unit's.
+
+    They ascend, and follow each other without a gap; a unit that is out of order gets none.
+    """
+    found = [NOWHERE] * len(firsts)
+    end = HIGHEST_SEQUENCE
+    for number, first in reversed(list(enumerate(firsts))):
+        if first is not None and first <= end:
+            found[number], end = (first, end), first - 1
+    return found
+
+
+def _first_sequence(part: Sequence[PlacedLogs], contracts: PayloadContracts) -> int | None:
+    for placed in part:
+        with pq.ParquetFile(placed.group.path) as file:
+            for batch in file.iter_batches(
+                _PROBE_ROWS, row_groups=[placed.group.group], columns=list(LOG_COLUMNS)
+            ):
+                found = first_sequence(batch, contracts)
+                if found is not None:
+                    return found
+    return None
+
+
+def _clipped(node: ScreenedNode, first_block: int, last_block: int) -> ScreenedNode:
+    """Name only what of a node's range a unit depends on: a longer range changes no other unit."""
+    first, last = max(node.first_block, first_block), min(node.last_block, last_block)
+    first, last = (first, last) if first <= last else NOWHERE
+    return replace(node, first_block=first, last_block=last)
+
+
+def _unit_name(unit: Unit) -> str:
+    return _name(
+        [
+            [[each.file_digest, each.group] for each in unit.logs],
+            [each.file_digest for each in unit.blocks],
+            [unit.contracts.group_messages.hex(), unit.contracts.identity_updates.hex()],
+            [asdict(rule) for rule in unit.rules.rules],
+            [
+                [
+                    each.node.node_id,
+                    each.node.registered_key.hex(),
+                    each.node.first_block,
+                    each.node.last_block,
+                    [[*_group_content(share.group), share.ranges] for share in each.shares],
+                ]
+                for each in unit.nodes
+            ],
+            unit.with_signatures,
+            unit.with_quarantined,
+            unit.recalled,
+        ]
+    )
+
+
+def _group_content(group: RowGroup) -> list[Any]:
+    return [group.file_digest, group.group, group.first_row]
+
+
+def _name(content: Any) -> str:
+    """Name a piece of work by all that its result depends on."""
+    text = json.dumps([__version__, content], separators=(",", ":"))
+    return "u" + hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,98 @@
+"""Which payloads of a batch may be served: those of the usual form are parsed all at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from chainkit.protocol import envelope
+from chainkit.protocol.proto import envelopes_pb2
+from chainkit.types import TopicKind
+from chainkit_jobs.reconcile.screening.expected_bytes import (
+    Bytes2D,
+    Flags,
+    Integers,
+    fixed,
+    offsets,
+    pieces,
+)
+
+_TOPIC_LENGTH: Final = 33
+_AAD_TAG: Final = 0x0A
+_TOPIC_TAG: Final = 0x12
+_LAST_SEEN_TAG: Final = 0x1A
+_AAD_HEAD: Final = 2 + _TOPIC_LENGTH
+"""Bytes of an aad that holds the topic alone."""
+_HEAD: Final = 2 + _AAD_HEAD + 2
+"""Bytes up to those of a last_seen, where there is one."""
+_GROUP_MESSAGE_TAG: Final = 0x12
+_IDENTITY_UPDATE_TAG: Final = 0x2A
+_LENGTH_BYTES: Final = 3
+"""Of a payload of up to two mebibytes; a longer one is none of the usual."""
+
+
+def are_servable(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
+    """Tell of payloads of originator 0 whether ``quarantine_reason`` has nothing against them.
+
+    ``topics`` are those that they were posted to, a kind byte and an identifier: shape (n, 33).
+    """
+    is_usual = _is_usual(payloads, topics)
+    servable = is_usual.copy()
+    # Fields that end where their payload ends parse one after the other just as each by itself.
+    if is_usual.any() and not _parses(payloads.filter(pa.array(is_usual))):
+        is_usual[:] = False
+    others = payloads.filter(pa.array(~is_usual))
+    each_topic = (topic.tobytes() for topic in topics[~is_usual])
+    servable[~is_usual] = envelope.are_servable(pieces(others), each_topic)
+    return servable
+
+
+def _parses(payloads: pa.BinaryArray) -> bool:
+    ends = offsets(payloads)
+    whole = payloads.buffers()[2].slice(int(ends[0]), int(ends[-1] - ends[0])).to_pybytes()
+    try:
+        envelopes_pb2.ClientEnvelope().ParseFromString(whole)
+    except DecodeError:
+        return False
+    return True
+
+
+def _is_usual(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
+    """Tell which consist of an aad of the right topic and a payload of its kind, field by field.
+
+    The aad may bear a last_seen, and names no originator: 0 is not written.
+    """
+    places = offsets(payloads)
+    sizes, places = np.diff(places), places[:-1]
+    data = np.frombuffer(payloads.buffers()[2] or b"", dtype=np.uint8)
+    if not len(data):
+        return np.zeros(len(payloads), dtype=np.bool_)
+
+    def byte(at: Integers) -> Integers:
+        # What lies behind a payload is read only of one that is found to be too short.
+        found: Integers = data[np.minimum(places + at, len(data) - 1)].astype(np.int64)
+        return found
+
+    # One that is shorter is none of the usual.
+    head = fixed(payloads, _HEAD)
+    aad, last_seen = head[:, 1].astype(np.int64), head[:, _HEAD - 1].astype(np.int64)
+    is_usual: Flags = (head[:, 0] == _AAD_TAG) & (head[:, 2] == _TOPIC_TAG)
+    is_usual &= head[:, 3] == _TOPIC_LENGTH
+    is_usual &= (head[:, 4 : 4 + _TOPIC_LENGTH] == topics).all(axis=1)
+    has_last_seen = head[:, _HEAD - 2] == _LAST_SEEN_TAG
+    is_usual &= (aad == _AAD_HEAD) | (has_last_seen & (aad == _AAD_HEAD + 2 + last_seen))
+    is_usual &= aad < 0x80
+    is_message = topics[:, 0] == TopicKind.GROUP_MESSAGE
+    is_usual &= byte(2 + aad) == np.where(is_message, _GROUP_MESSAGE_TAG, _IDENTITY_UPDATE_TAG)
+    length, width = np.zeros_like(sizes), np.zeros_like(sizes)
+    goes_on = np.ones(len(sizes), dtype=np.bool_)
+    for number in range(_LENGTH_BYTES):
+        group = byte(3 + aad + number)
+        length += np.where(goes_on, (group & 0x7F) << (7 * number), 0)
+        width += goes_on
+        goes_on &= group >= 0x80
+    is_usual &= ~goes_on & (3 + aad + width + length == sizes)
+    return is_usual

@@ -1,0 +1,201 @@
+"""The comparison: what the chain holds under one key, and what a node serves there, judged.
+
+A key is (originator, sequence). The rows are plain, so that they are judged where they are: in
+Spark's tasks or, of few, in the driver.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
+from chainkit_jobs.reconcile.coverage import COUNTS, Bins, summed
+
+Row = Mapping[str, Any]
+
+Key = tuple[int, Decimal]
+"""Originator and sequence."""
+
+NODE_COUNTS: Final = ("expected", "served", "matched", "outside")
+"""Per node: envelopes that the chain demands, served rows, matched keys, and keys of which the
+chain export cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedNode:
+    """A node, and the part of the chain that its export is held against."""
+
+    node_id: int
+    first_block: int
+    """A payload below it need not be served."""
+    last_block: int
+    """A payload above it need not be served yet."""
+    highest_sequence: int | None
+    """The contract's counter where the chain export ends: a higher one is invented. None where
+    it was not read."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What a node serves under a key, held against the chain; it is shown one row at a time."""
+
+    node_id: int
+    key: Key
+    chain: Row | None
+    """A row of expected.EXPECTED; None where the chain does not hold the key."""
+    is_known: bool
+    """The chain holds it, once."""
+    is_required: bool
+    is_impossible: bool
+    """No contract can have given it out when the chain export ends."""
+    readable: int = 0
+    """Rows that are envelopes."""
+    unreadable: int = 0
+    unsigned: int = 0
+    """Rows whose signature is not the node's."""
+    differing: int = 0
+    """Envelopes with another digest than the chain's."""
+
+    def see(self, row: Row) -> None:
+        """Take a row of served.SERVED into account: one that the node serves under the key."""
+        if row["unreadable"] is not None:
+            self.unreadable += 1
+        else:
+            self.readable += 1
+            self.differing += self.chain is None or row["digest"] != self.chain["digest"]
+        self.unsigned += row["signature_problem"] is not None
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the node had to serve it, and does not."""
+        return self.is_required and not self.readable and not self.unreadable
+
+    @property
+    def is_quarantined(self) -> bool:
+        """Whether nobody may serve it."""
+        return self.chain is not None and self.chain["quarantine_reason"] is not None
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether the node serves it, and just as the chain demands."""
+        is_equal = self.is_known and self.readable > 0 and not self.differing
+        return is_equal and not self.is_quarantined
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether an envelope stands here that nobody may serve, or nobody can read."""
+        is_bad = self.unsigned + self.unreadable > 0
+        return is_bad or (self.is_known and self.readable > 0 and not self.is_matched)
+
+    @property
+    def is_invented(self) -> bool:
+        """Whether the node serves what cannot be."""
+        return self.chain is None and self.readable > 0 and self.is_impossible
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it is served, but this chain export cannot tell.
+
+        It lies before its first payload or after its last, in a gap, or is held twice.
+        """
+        return self.readable > 0 and not self.is_known and not self.is_invented
+
+
+def begin(key: Key, chain: Sequence[Row], node: ComparedNode) -> Verdict:
+    """Begin to judge one key for one node, by what the node is bound to serve.
+
+    ``chain`` are all rows of expected.EXPECTED under the key.
+    """
+    held = min(chain, key=_chain_order, default=None)
+    is_known = len(chain) == 1
+    is_required = (
+        held is not None
+        and is_known
+        and held["quarantine_reason"] is None
+        and node.first_block <= held["block_number"] <= node.last_block
+    )
+    return Verdict(node.node_id, key, held, is_known, is_required, _is_impossible(key, node))
+
+
+def _chain_order(row: Row) -> tuple[Any, ...]:
+    reason = row["quarantine_reason"] or ""
+    place = (row["block_number"], row["log_index"])
+    return row["digest"], *place, row["transaction_hash"], reason
+
+
+def _is_impossible(key: Key, node: ComparedNode) -> bool:
+    originator_id, sequence_id = key
+    highest = node.highest_sequence
+    is_beyond = highest is not None and sequence_id > highest
+    return originator_id != BLOCKCHAIN_ORIGINATOR_ID or sequence_id == 0 or is_beyond
+
+
+@dataclass(slots=True)
+class Tally:
+    """What verdicts come to."""
+
+    counts: dict[int, Counter[str]] = field(default_factory=dict)
+    """Node id to NODE_COUNTS."""
+    coverage: dict[tuple[int, int], Counter[str]] = field(default_factory=dict)
+    """Node id and first block of a bin to coverage.COUNTS."""
+
+    def add(self, verdict: Verdict, bins: Bins) -> None:
+        """Count one."""
+        counts = self.counts.setdefault(verdict.node_id, Counter())
+        counts["expected"] += verdict.is_required
+        counts["served"] += verdict.readable + verdict.unreadable
+        counts["matched"] += verdict.is_matched
+        counts["outside"] += verdict.is_outside
+        if verdict.is_known and verdict.chain is not None:
+            first = bins.begin(verdict.chain["block_number"])
+            bin_counts = self.coverage.setdefault((verdict.node_id, first), Counter())
+            _cover(bin_counts, verdict)
+
+    def text(self) -> str:
+        """Serialize."""
+        return json.dumps([list(self.counts.items()), list(self.coverage.items())])
+
+
+def _cover(counts: Counter[str], verdict: Verdict) -> None:
+    is_valid, is_wrong = not verdict.is_quarantined, verdict.is_wrong
+    is_matched = verdict.is_matched and not is_wrong
+    counts["expected"] += is_valid
+    counts["matched"] += is_matched
+    counts["missing"] += verdict.is_missing
+    counts["wrong"] += is_wrong
+    counts["outside"] += is_valid and not (is_matched or is_wrong or verdict.is_missing)
+
+
+def read_tally(text: str) -> Tally:
+    """Take a tally's text apart."""
+    counts, coverage = json.loads(text)
+    return Tally(
+        {node_id: Counter(each) for node_id, each in counts},
+        {(node_id, first): Counter(each) for (node_id, first), each in coverage},
+    )
+
+
+def node_counts(tallies: Iterable[Tally], nodes: Iterable[ComparedNode]) -> dict[int, Counter[str]]:
+    """Return NODE_COUNTS of all tallies by node id, also of a node without any key."""
+    found = {node.node_id: Counter(dict.fromkeys(NODE_COUNTS, 0)) for node in nodes}
+    for tally in tallies:
+        for node_id, counts in tally.counts.items():
+            found[node_id].update(counts)
+    return found
+
+
+def covered(tallies: Iterable[Tally], bins: Bins) -> list[dict[str, int]]:
+    """Return what all tallies say of the blocks (columns of coverage.COVERAGE)."""
+    rows = [
+        [
+            {"node_id": node_id, "first_block": first, **{name: each[name] for name in COUNTS}}
+            for (node_id, first), each in tally.coverage.items()
+        ]
+        for tally in tallies
+    ]
+    return summed(rows, bins)

@@ -1,0 +1,1 @@
+"""Spark: its session, the workers' environment, and frames."""

@@ -1,0 +1,248 @@
+"""A change of our contracts from the command line: shown, then sent or proposed when told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from chainkit.cli.change.proposing import propose_option, write_proposal
+from chainkit.cli.change.sending import (
+    NOT_SENT,
+    broadcast_option,
+    echo_sending,
+    max_cost_option,
+    sent_json,
+    timeout_option,
+)
+from chainkit.cli.change.signers import SignerOptions, signer_options
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.errors import ConfigurationError
+from chainkit.terminal.facts import echo_fact, shown_to_people
+from chainkit.terminal.options import (
+    Option,
+    deployment_option,
+    echo_json,
+    json_option,
+    open_chain,
+    rpc_option,
+    several,
+)
+from chainkit.text.hexadecimal import hex0x
+from chainkit.text.json_values import reference_as_json
+
+if TYPE_CHECKING:
+    from chainkit.chain import Endpoint
+    from chainkit.chain.transactions import SignedTransaction
+    from chainkit.contracts.state import ContractState
+    from chainkit.council.calls import Call
+    from chainkit.council.changes import Effects, Plan
+    from chainkit.council.signing import Signer
+    from chainkit.types import Receipt
+
+    MakeCalls = Callable[[ContractState, DeploymentRecord], Sequence[Call]]
+    """Builds the calls, from what the chain says at the block that the plan is read at."""
+
+    Tell = Callable[[Receipt], dict[str, int]]
+
+NOT_PROPOSED: Final = "nothing was sent; the sender is a contract: add --propose FILE to draft it"
+SEVERAL: Final = "nothing was sent; add --propose FILE to draft one proposal of all calls"
+ONE_BY_ONE: Final = "an account with a key makes one call at a time: draft or send each by itself"
+
+
+def change_options(whose: str) -> Option:
+    """Return a decorator that adds the options which ``change`` takes.
+
+    ``whose`` key signs, in words: ``the registry's owner``.
+    """
+    return several(
+        rpc_option,
+        deployment_option,
+        propose_option,
+        broadcast_option,
+        signer_options(whose),
+        max_cost_option,
+        timeout_option,
+        json_option,
+    )
+
+
+def change(
+    make_calls: MakeCalls,
+    effects: Effects,
+    whose: str,
+    *,
+    rpc_url: str,
+    deployment_path: Path,
+    broadcast: bool,
+    propose_path: Path | None,
+    max_cost: int,
+    timeout_seconds: float,
+    as_json: bool,
+    tell: Tell = lambda _: {},
+    **options: Any,
+) -> None:
+    """Show what calls would change; send one with --broadcast, or draft a proposal of them.
+
+    The options are those of ``change_options(whose)``; ``tell`` says what only the receipt of a
+    call can tell, by name. Raises as ``plan_change``; UsageError for options that do not go
+    together; ConfigurationError where the key is not one of those that may make the calls, or
+    contracts alone may.
+    """
+    signing = SignerOptions.take(options)
+    _check_options(broadcast, propose_path, signing)
+    from chainkit.contracts.state import ContractState
+    from chainkit.council.changes import execute_change, plan_change
+
+    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    state = ContractState(endpoint, head.reference)
+    plan = plan_change(effects, state, record, make_calls(state, record))
+    if broadcast:
+        _check_sendable(plan, whose)
+    if broadcast or not (as_json or propose_path):
+        # A proposal shows itself. A script is shown the same as people, once something is sent.
+        with shown_to_people(as_json):
+            echo_plan(plan, record, whose)
+    if propose_path is not None:
+        write_proposal(
+            endpoint,
+            record,
+            plan.block,
+            plan.calls,
+            propose_path,
+            max_cost=max_cost,
+            is_quiet=as_json,
+            **options,
+        )
+    receipt = None
+    if broadcast:
+        signer = _open_signer(plan, record, whose, signing)
+        signed, plan = _sign(effects, endpoint, record, plan, signer, max_cost)
+        echo_sending(signed, as_json)
+        receipt = execute_change(effects, endpoint, plan, signed, timeout_seconds)
+    if as_json:
+        proposed = {"proposal": propose_path and str(propose_path)}
+        told = tell(receipt) if receipt else {}
+        echo_json(plan_json(plan, record) | sent_json(receipt) | proposed | told)
+    elif propose_path is None:
+        _echo_end(plan, receipt, tell)
+
+
+def echo_plan(plan: Plan, record: DeploymentRecord, whose: str) -> None:
+    """Print the calls, who makes them, and what they change."""
+    for call, gas in zip(plan.calls, plan.gas, strict=True):
+        _echo_call(call, gas)
+    _echo_senders(plan, whose)
+    echo_fact("chain id", str(record.chain_id))
+    echo_fact("read at", f"block {plan.block}")
+    for line in plan.change.difference:
+        echo_fact("changes", line)
+
+
+def plan_json(plan: Plan, record: DeploymentRecord) -> dict[str, Any]:
+    """Return the same for a script."""
+    return {
+        "chain_id": record.chain_id,
+        "block": reference_as_json(plan.block),
+        "sender": plan.sender,
+        "senders": list(plan.senders),
+        "calls": [
+            _call_json(call) | {"gas": gas} for call, gas in zip(plan.calls, plan.gas, strict=True)
+        ],
+        "before": dict(plan.change.before),
+        "after": dict(plan.change.after),
+        "difference": list(plan.change.difference),
+    }
+
+
+def _check_options(broadcast: bool, propose_path: Path | None, signing: SignerOptions) -> None:
+    if broadcast and propose_path is not None:
+        raise click.UsageError("--broadcast sends and --propose drafts: give one of them")
+    if broadcast:
+        signing.require("--broadcast")
+
+
+def _check_sendable(plan: Plan, whose: str) -> None:
+    if len(plan.calls) > 1:
+        got = f"{len(plan.calls)} calls: {'use --propose FILE' if _has_safe(plan) else ONE_BY_ONE}"
+        raise ConfigurationError("--broadcast", "one call", got)
+    if not plan.accounts:
+        got = f"{' and '.join(plan.senders)}, a contract: use --propose FILE"
+        raise ConfigurationError("--broadcast", f"{whose} to have a key", got)
+
+
+def _has_safe(plan: Plan) -> bool:
+    """Tell whether a contract may make the calls: only a Safe's proposal holds several."""
+    return len(plan.accounts) < len(plan.senders)
+
+
+def _open_signer(
+    plan: Plan, record: DeploymentRecord, whose: str, signing: SignerOptions
+) -> Signer:
+    signer = signing.open(record.chain_id)
+    if signer.address not in plan.senders:
+        expected = f"{whose} {' or '.join(plan.senders)}"
+        raise ConfigurationError(signer.label, expected, signer.address)
+    return signer
+
+
+def _sign(
+    effects: Effects,
+    endpoint: Endpoint,
+    record: DeploymentRecord,
+    shown: Plan,
+    signer: Signer,
+    max_cost: int,
+) -> tuple[SignedTransaction, Plan]:
+    from chainkit.council.changes import plan_again, sign_change
+
+    plan = plan_again(effects, endpoint, record, shown, signer.address)
+    return sign_change(endpoint, record, plan, signer, max_cost), plan
+
+
+def _echo_call(call: Call, gas: int) -> None:
+    from chainkit.contracts.interface import render
+    from chainkit.signatures import keccak256
+
+    echo_fact("call", f"{call.function} of {call.contract} {call.target_address}")
+    for name, value in call.arguments.items():
+        echo_fact(f"  {name}", render(value))
+    echo_fact("  gas", f"{gas:,} (estimated)")
+    echo_fact("  calldata", f"{len(call.calldata)} bytes")
+    echo_fact("  keccak256", hex0x(keccak256(call.calldata)))
+
+
+def _echo_senders(plan: Plan, whose: str) -> None:
+    others = [address for address in plan.senders if address != plan.sender]
+    for label, address in [("from", plan.sender), *(("  or", other) for other in others)]:
+        kind = "" if address in plan.accounts else ", a contract"
+        echo_fact(label, f"{address} ({whose}{kind})")
+
+
+def _echo_end(plan: Plan, receipt: Receipt | None, tell: Tell) -> None:
+    if receipt is not None:
+        for name, value in tell(receipt).items():
+            echo_fact(name.replace("_", " "), str(value))
+        echo_fact("done", f"in block {receipt.block.reference}, and read back as planned")
+    elif len(plan.calls) > 1:
+        click.echo(SEVERAL if _has_safe(plan) else f"nothing was sent; {ONE_BY_ONE}")
+    else:
+        click.echo(NOT_SENT if plan.accounts else NOT_PROPOSED)
+
+
+def _call_json(call: Call) -> dict[str, Any]:
+    from chainkit.signatures import keccak256
+
+    return {
+        "contract": call.contract,
+        "target": call.target_address,
+        "function": call.function,
+        "arguments": {
+            name: hex0x(value) if isinstance(value, bytes) else value
+            for name, value in call.arguments.items()
+        },
+        "calldata": hex0x(call.calldata),
+        "calldata_keccak256": hex0x(keccak256(call.calldata)),
+    }

@@ -1,0 +1,154 @@
+"""What the council's commands print of a proposal, for people and for scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from eth_utils.address import to_checksum_address
+
+from chainkit.contracts.artifacts import releases
+from chainkit.contracts.interface import render
+from chainkit.council.calls.log_effects import ADMINISTRATOR_ROLE
+from chainkit.council.proposal import AddressBook, Proposal, hashes, proposal_content
+from chainkit.council.safe import SafeTransaction
+from chainkit.terminal.facts import echo_fact
+from chainkit.text.ether import ether_words
+from chainkit.text.hexadecimal import hex0x
+from chainkit.text.json_values import reference_as_json
+from chainkit.text.printable import printable
+
+if TYPE_CHECKING:
+    from chainkit.council.proposal.standing import Standing
+
+_UPGRADE: Final = "upgradeToAndCall"
+_ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
+_HASH_LABELS: Final = {
+    "grounds": "grounds",
+    "domain": "domain hash",
+    "message": "message hash",
+    "safe_tx": "SafeTx hash",
+    "transaction": "transaction",
+}
+
+
+def moment(seconds: int) -> str:
+    """Write seconds since 1970 as a date and a time in UTC."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (OverflowError, ValueError, OSError):
+        return f"{seconds} s after 1970"
+
+
+def echo_proposal(proposal: Proposal, book: AddressBook) -> None:
+    """Print everything that a signature of the proposal would be given for, rebuilt."""
+    content, grounds = proposal_content(proposal), proposal.grounds
+    echo_fact("account", book.described(content["account"]))
+    echo_fact("chain id", f"{content['chain_id']}, nonce {proposal.nonce}")
+    if proposal.changes_safe:
+        echo_fact("", "THIS CHANGES THE SAFE ITSELF: who owns it, or how many must sign")
+    for number, call in enumerate(proposal.calls, start=1):
+        label = "call" if len(proposal.calls) == 1 else f"call {number} of {len(proposal.calls)}"
+        echo_fact(label, f"{call.contract}.{call.function} at {call.target_address}")
+        for name, value in call.arguments.items():
+            echo_fact(f"  {name}", _argument(name, value, book))
+    if isinstance(proposal.transaction, SafeTransaction) and len(proposal.calls) > 1:
+        through = to_checksum_address(proposal.transaction.to)
+        echo_fact("through", f"a delegatecall of {book.described(through)}")
+    for name, value in grounds.after.items():
+        echo_fact("changes", _change(name, grounds.before[name], value, book))
+    for contract, address in grounds.runs.items():
+        echo_fact("while", f"{contract} runs the code at {address}")
+    echo_fact("reason", printable(grounds.reason))
+    for evidence in grounds.evidence:
+        echo_fact("evidence", f"sha256 {evidence.sha256} {printable(evidence.name)}")
+    echo_fact("expires", moment(grounds.expires))
+    if proposal.fees:
+        most = proposal.fees.gas * proposal.fees.max_fee_per_gas
+        echo_fact("costs", f"at most {ether_words(most)} for {proposal.fees.gas:,} gas")
+    echo_hashes(proposal)
+
+
+def echo_unasked(proposal: Proposal) -> None:
+    """Print what nobody can know of a proposal without the chain."""
+    echo_fact(
+        "not checked",
+        "reason, evidence and the state before, with what follows from it, are its drafter's "
+        "words; 'chainkit council status' asks the chain",
+    )
+    for call in proposal.calls:
+        if call.function == _UPGRADE:
+            code = call.arguments["newImplementation"]
+            echo_fact("", f"nobody looked at the code at {code}: 'status' compares it")
+
+
+def echo_hashes(proposal: Proposal) -> None:
+    """Print the hashes that owners compare with each other and with their devices."""
+    for name, value in hashes(proposal).items():
+        echo_fact(_HASH_LABELS[name], hex0x(value))
+
+
+def echo_signers(signers: Collection[str], book: AddressBook) -> None:
+    """Print who has signed, by what the signatures alone show; only the chain knows the owners."""
+    for signer in signers:
+        echo_fact("signed by", book.described(signer))
+    if not signers:
+        echo_fact("signed by", "nobody yet")
+
+
+def echo_standing(standing: Standing, book: AddressBook) -> None:
+    """Print what the chain says of a proposal: who has signed, and what is still in the way."""
+    echo_fact("read at", f"block {standing.block}")
+    echo_fact("signatures", f"{len(standing.signed)} of {standing.threshold} needed")
+    for owner in standing.owners:
+        word = "signed" if owner in standing.signed else "-"
+        echo_fact(f"  {word}", book.described(owner))
+    for caution in standing.cautions:
+        echo_fact("caution", caution)
+    for call in standing.change.calls if standing.change else ():
+        if call.function == _UPGRADE:
+            release = releases(call.contract)[0].version
+            code = call.arguments["newImplementation"]
+            echo_fact("code", f"at {code} is {call.contract} of release {release}")
+    for obstacle in standing.obstacles:
+        echo_fact("in the way", obstacle)
+
+
+def echo_slots(slots: Iterable[str]) -> None:
+    """Print what the simulation found to change, slot by slot."""
+    for line in slots:
+        echo_fact("storage", line)
+
+
+def proposal_json(proposal: Proposal) -> dict[str, Any]:
+    """Return a proposal as scripts read it: its file's content."""
+    return proposal_content(proposal) | {"signers": list(proposal.signatures)}
+
+
+def standing_json(standing: Standing) -> dict[str, Any]:
+    """Return what the chain says of a proposal as scripts read it."""
+    return {
+        "block": reference_as_json(standing.block),
+        "owners": list(standing.owners),
+        "threshold": standing.threshold,
+        "signed": list(standing.signed),
+        "cautions": list(standing.cautions),
+        "obstacles": list(standing.obstacles),
+        "executable": standing.is_executable,
+    }
+
+
+def _argument(name: str, value: Any, book: AddressBook) -> str:
+    """Write an argument whole: what an owner does not see, he does not sign for."""
+    if name == "role" and value == ADMINISTRATOR_ROLE:
+        return "DEFAULT_ADMIN_ROLE"
+    text = render(value)
+    return book.described(value) if isinstance(value, str) and value == text else text
+
+
+def _change(name: str, before: str, after: str, book: AddressBook) -> str:
+    # A fact that a call sets is shown though it stays: that it was so before is not known yet.
+    words = f"{before} -> {after}" if before != after else f"{after}, as before"
+    return f"{name}: {_ADDRESS.sub(lambda found: book.described(found[0]), words)}"

@@ -1,0 +1,31 @@
+"""A proposal simulated from the command line: every slot that it would change, a line each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from chainkit.cli.change.proposal_options import Reading
+from chainkit.errors import NoTracing
+
+if TYPE_CHECKING:
+    from chainkit.contracts.state import ContractState
+
+NO_TRACING: Final = "not shown: the endpoint cannot tell what changes, and --no-tracing was given"
+
+
+def simulated(reading: Reading, state: ContractState, no_tracing: bool) -> tuple[str, ...]:
+    """Simulate a proposal at a block and return every slot that changes, a line each.
+
+    Raises NoTracing, which names the option, where the endpoint cannot tell and it is not given.
+    """
+    from chainkit.council.proposal.simulation import simulate_proposal, try_proposal
+
+    arguments = (reading.proposal, state, reading.record, reading.council)
+    if no_tracing:
+        try_proposal(*arguments)
+        return (NO_TRACING,)
+    try:
+        return tuple(str(change) for change in simulate_proposal(*arguments).changes)
+    except NoTracing as error:
+        place = "--no-tracing goes on without it"
+        raise NoTracing(error.subject, error.expected, error.got, place) from error

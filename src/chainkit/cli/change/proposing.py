@@ -1,0 +1,233 @@
+"""``--propose FILE``: calls as a proposal of the council's account, for its owners to sign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from chainkit.cli.change.proposal_options import Reading, council_option_for, no_tracing_option
+from chainkit.cli.change.proposal_output import echo_proposal, echo_slots
+from chainkit.cli.change.sending import max_cost_option
+from chainkit.council.proposal import LONGEST_DAYS, Evidence, read_council, write_proposal_file
+from chainkit.council.proposal.grounds import LONGEST_NAME, MOST_EVIDENCE
+from chainkit.errors import ConfigurationError
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.facts import echo_fact, shown_to_people
+from chainkit.terminal.options import (
+    deployment_option,
+    echo_json,
+    is_on_command_line,
+    json_option,
+    open_chain,
+    rpc_option,
+    several,
+)
+from chainkit.text.ether import MAX_COST
+
+if TYPE_CHECKING:
+    from chainkit.chain import Endpoint
+    from chainkit.contracts.deployment import DeploymentRecord
+    from chainkit.council.calls import Call
+    from chainkit.types import BlockReference
+
+DEFAULT_DAYS: Final = 7
+
+_TERMS: Final = ("reason", "evidence_paths", "days", "nonce")
+"""Parameters of ``terms_options`` that nothing but a proposal has a use for."""
+
+terms_options = several(
+    council_option_for("Your own council file, for --propose."),
+    click.option("--reason", metavar="TEXT", help="Why, in one line, for --propose."),
+    click.option(
+        "--evidence",
+        "evidence_paths",
+        multiple=True,
+        metavar="PATH",
+        type=click.Path(path_type=Path),
+        help="Bundle or report that the proposal rests on; may be given again.",
+    ),
+    click.option(
+        "--expires-in",
+        "days",
+        type=click.IntRange(1, LONGEST_DAYS),
+        default=DEFAULT_DAYS,
+        show_default=True,
+        metavar="DAYS",
+        help="How long the proposal may be signed and executed.",
+    ),
+    click.option(
+        "--nonce",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="The account's nonce to use; its next one where it is not given.",
+    ),
+    no_tracing_option,
+)
+"""Decorator: the options of ``write_proposal`` beside the file's name."""
+
+
+def _refuse_terms_alone(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: a command of ``--propose`` that refuses the terms of no proposal."""
+
+    @wraps(command)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        parameters = click.get_current_context().command.params
+        given = [
+            each.opts[0]
+            for each in parameters
+            if each.name in _TERMS and is_on_command_line(each.name)
+        ]
+        if given and options["propose_path"] is None:
+            raise click.UsageError(f"{' and '.join(given)}: only with --propose FILE")
+        return command(*arguments, **options)
+
+    return checked
+
+
+propose_option = several(
+    click.option(
+        "--propose",
+        "propose_path",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Write a proposal for the council's owners to sign; nothing is sent.",
+    ),
+    terms_options,
+    _refuse_terms_alone,
+)
+"""Decorator: ``--propose FILE`` with the options that go with it, and only with it."""
+
+
+def write_proposal(
+    endpoint: Endpoint,
+    record: DeploymentRecord,
+    block: BlockReference,
+    calls: Sequence[Call],
+    path: Path,
+    *,
+    council_path: Path | None,
+    reason: str | None,
+    evidence_paths: Sequence[Path],
+    days: int,
+    nonce: int | None,
+    no_tracing: bool,
+    max_cost: int = MAX_COST,
+    is_quiet: bool = False,
+) -> None:
+    """Draft a proposal of calls at a block, simulate it, show it and write its file.
+
+    Raises UsageError where an option is missing that a proposal needs, else as ``draft`` and
+    ``simulated``.
+    """
+    if missing := [
+        name for name, value in (("--council", council_path), ("--reason", reason)) if not value
+    ]:
+        raise click.UsageError(f"missing {' and '.join(missing)}, for a proposal")
+    assert council_path is not None and reason is not None
+    from chainkit.cli.change.proposal_simulation import simulated
+    from chainkit.contracts.state import ContractState
+    from chainkit.council.proposal.authority import read_authority
+    from chainkit.council.proposal.drafting import Terms, draft
+
+    council = read_council(council_path)
+    terms = Terms(reason, _evidence(evidence_paths), days, nonce, max_cost)
+    state = ContractState(endpoint, block)
+    proposal = draft(state, record, council, endpoint.header(block.number), calls, terms)
+    reading = Reading(proposal, record, council)
+    slots = simulated(reading, state, no_tracing)
+    cautions = read_authority(state, council).cautions
+    write_proposal_file(path, proposal, is_new=True)
+    with shown_to_people(is_quiet):
+        # A script's user too learns who else acts for the account.
+        for caution in cautions:
+            echo_fact("caution", caution)
+    if not is_quiet:
+        echo_proposal(proposal, reading.book)
+        echo_slots(slots)
+        option = " --owners" if proposal.changes_safe else ""
+        next_command = f"chainkit council sign{option} {path}"
+        click.echo(f"written to {path}; nothing was sent; next: {next_command}")
+
+
+def _evidence(paths: Sequence[Path]) -> tuple[Evidence, ...]:
+    if len(paths) > MOST_EVIDENCE:
+        raise click.UsageError(f"a proposal names up to {MOST_EVIDENCE} pieces of --evidence")
+    return tuple(map(evidence_of, paths))
+
+
+def evidence_of(path: Path) -> Evidence:
+    """Return what a proposal keeps of a bundle's folder or a report's file.
+
+    Raises ConfigurationError where there is none, MalformedData where it is neither.
+    """
+    import hashlib
+
+    from chainkit.council.triage.checks import LARGEST_REPORT
+    from chainkit.council.triage.reports import parse_report
+    from chainkit.documents.untrusted import read_small
+    from chainkit.evidence.bundle import BUNDLE_NAME, parse_bundle
+    from chainkit.evidence.folder import LARGEST_PAGE
+
+    # Each is read once: what is hashed must be what was parsed, whoever writes to the folder.
+    if path.is_dir() and not path.is_symlink():
+        # Its own page pins every other file of a bundle.
+        if not (path / BUNDLE_NAME).exists():
+            got = f"a folder without {BUNDLE_NAME}"
+            raise ConfigurationError(f"evidence {path}", "a report, or a bundle's folder", got)
+        data = read_small(path / BUNDLE_NAME, LARGEST_PAGE)
+        parse_bundle(data)
+    else:
+        data = read_small(path, LARGEST_REPORT)
+        parse_report(data)
+    return Evidence(_evidence_name(path), hashlib.sha256(data).hexdigest())
+
+
+def _evidence_name(path: Path) -> str:
+    """Return what a proposal calls evidence: a stranger chose the name, and how long it is."""
+    name = ascii(path.absolute().name)[1:-1]
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+
+
+@click.command("propose", cls=CompleteCommand)
+@click.argument("calls_path", metavar="CALLS", type=click.Path(path_type=Path))
+@click.argument("proposal_path", metavar="FILE", type=click.Path(path_type=Path))
+@rpc_option
+@deployment_option
+@terms_options
+@max_cost_option
+@json_option
+def propose(
+    calls_path: Path,
+    proposal_path: Path,
+    rpc_url: str,
+    deployment_path: Path,
+    as_json: bool,
+    **terms: Any,
+) -> None:
+    """Draft a proposal of several calls by name; nothing is sent.
+
+    CALLS is a YAML file: a list of Contract.function, each with its arguments by name. For one kind
+    of change, `chainkit registry …` and `chainkit contracts …` draft by themselves with --propose.
+
+    \b
+    Example of CALLS:
+      - NodeRegistry.updateHealth: {tokenId: 300, isHealthy: false}
+      - GroupMessages.pause: {}
+    \b
+    Example:
+      chainkit council propose calls.yaml proposal.json --reason "node 300 forked its log" \\
+        --rpc http://127.0.0.1:8545 --deployment deployment.json --council council.json
+    """
+    from chainkit.council.proposal.calls_file import read_calls_file
+
+    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    calls = read_calls_file(calls_path, record)
+    write_proposal(
+        endpoint, record, head.reference, calls, proposal_path, is_quiet=as_json, **terms
+    )
+    if as_json:
+        echo_json({"proposal": str(proposal_path)})

@@ -1,0 +1,155 @@
+"""The options of every command that signs: which account it is, each spelled once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import click
+
+from chainkit.errors import ConfigurationError
+from chainkit.signatures import SIGNATURE_LENGTH
+from chainkit.terminal.options import Option, keystore_option_for, password_option, several
+
+if TYPE_CHECKING:
+    from chainkit.council.signing import Signer
+
+_STANDARD_OUTPUTS: Final = (1, 2)
+_LONGEST_SIGNATURE_FILE: Final = 1024
+_WARNING: Final = (
+    "warning: signing with a raw key from CHAINKIT_PRIVATE_KEY; other programs may have read it"
+)
+
+
+def _descriptor(
+    _context: click.Context, _parameter: click.Parameter, number: int | None
+) -> int | None:
+    if number in _STANDARD_OUTPUTS:
+        raise click.BadParameter(f"{number} is for what is printed")
+    return number
+
+
+def signer_options(whose: str) -> Option:
+    """Return a decorator that adds the options for ``SignerOptions``; none of them is required.
+
+    ``whose`` key it is, in words, such as ``an owner``.
+    """
+    return several(
+        keystore_option_for(f"Sign with the encrypted key (keystore v3) of {whose}."),
+        password_option,
+        click.option(
+            "--password-fd",
+            "password_descriptor",
+            metavar="N",
+            type=click.IntRange(min=0),
+            callback=_descriptor,
+            help="File descriptor that the keystore's password is read from, once.",
+        ),
+        click.option(
+            "--account",
+            "account_alias",
+            metavar="ALIAS",
+            help="Sign with an account of Ape: a keyfile, or a hardware wallet by a plugin.",
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SignerOptions:
+    """Which signer the command line and the environment name."""
+
+    keystore_path: Path | None
+    password_path: Path | None
+    password_descriptor: int | None
+    account_alias: str | None
+
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> Self:
+        """Take the values of ``signer_options`` out of a command's options."""
+        return cls(**{field.name: options.pop(field.name) for field in fields(cls)})
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The signers that are named, by what names them."""
+        from chainkit.council.signing import PRIVATE_KEY_VARIABLE, has_environment_key
+
+        named = {
+            "--keystore (or CHAINKIT_KEYSTORE)": self.keystore_path is not None,
+            "--account": self.account_alias is not None,
+            PRIVATE_KEY_VARIABLE: has_environment_key(),
+        }
+        return tuple(name for name, is_named in named.items() if is_named)
+
+    def require(self, option: str, *instead: str) -> None:
+        """Raise UsageError unless exactly one signer is named, for ``option`` that needs one.
+
+        ``instead`` are other options that would do.
+        """
+        named = self.named
+        if not named:
+            *first, last = "--keystore FILE", "--account ALIAS", *instead
+            raise click.UsageError(f"{option} needs {', '.join(first)} or {last}")
+        if len(named) > 1:
+            raise click.UsageError(f"{option} needs one signer, got {' and '.join(named)}")
+        if self.password_path is not None and self.password_descriptor is not None:
+            given = "--password-file (or CHAINKIT_PASSWORD_FILE) and --password-fd"
+            raise click.UsageError(f"one password is enough, got {given}")
+
+    def open(self, chain_id: int) -> Signer:
+        """Open the signer that is named, for one chain; asks for a password where it needs one.
+
+        Raises UsageError unless exactly one is named, and ConfigurationError where it cannot be
+        used. A key in the environment is warned of, and is not in the environment afterwards.
+        """
+        from chainkit.council.signing import ApeSigner, KeySigner, take_environment_key
+        from chainkit.terminal.keystore import load_secret
+
+        self.require("signing")
+        if self.account_alias is not None:
+            return ApeSigner(self.account_alias)
+        if self.keystore_path is not None:
+            secret = load_secret(self.keystore_path, self.password_path, self.password_descriptor)
+            return KeySigner("keystore", secret)
+        signer = take_environment_key(chain_id)
+        click.echo(_WARNING, err=True)
+        return signer
+
+
+def _signature(
+    _context: click.Context, _parameter: click.Parameter, text: str | None
+) -> bytes | None:
+    return None if text is None else read_signature(text)
+
+
+signature_option = click.option(
+    "--signature",
+    "signature",
+    metavar="HEX|FILE",
+    callback=_signature,
+    help="A signature made elsewhere, 65 bytes, or a file that holds it in hex.",
+)
+
+
+def read_signature(text: str) -> bytes:
+    """Return a signature made elsewhere: 65 bytes, with V 27 or 28 where it came with 0 or 1.
+
+    ``text`` is 0x and 130 hex digits, or names a file that holds them. Raises ConfigurationError.
+    Whose it is, only what it is over can tell.
+    """
+    subject = "--signature"
+    if not text.startswith("0x"):
+        subject = f"--signature {text}"
+        try:
+            with Path(text).open("rb") as file:
+                text = file.read(_LONGEST_SIGNATURE_FILE).decode("ascii", "replace").strip()
+        except OSError as error:
+            raise ConfigurationError(subject, "a readable file", error.strerror) from error
+    digits = 2 * SIGNATURE_LENGTH
+    if re.fullmatch(f"(0x)?[0-9a-fA-F]{{{digits}}}", text) is None:
+        raise ConfigurationError(subject, f"0x and {digits} hex digits", "other text")
+    signature = bytes.fromhex(text.removeprefix("0x"))
+    if signature[-1] in (0, 1):
+        return signature[:-1] + bytes([signature[-1] + 27])
+    return signature

@@ -1,0 +1,1 @@
+"""``chainkit contracts``: verify, administer and upgrade the contracts."""

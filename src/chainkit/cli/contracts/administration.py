@@ -1,0 +1,140 @@
+"""``chainkit contracts``: what administrators of the two logs do, but for upgrades."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from chainkit.cli.change.changing import change, change_options
+from chainkit.contracts.parameters import PAYLOAD_SIZE_CAP, SEQUENCED_LOGS
+from chainkit.terminal.command import CompleteCommand
+
+if TYPE_CHECKING:
+    from chainkit.contracts.deployment import DeploymentRecord
+    from chainkit.contracts.state import ContractState
+    from chainkit.council.calls import Call
+
+ADMINISTRATOR: Final = "an administrator"
+"""Whose key signs, as the screens call it."""
+
+_ALL: Final = "all"
+_CONTRACTS: Final = click.Choice((*SEQUENCED_LOGS, _ALL))
+
+_contract = click.argument(
+    "contract", metavar="CONTRACT", type=click.Choice((*SEQUENCED_LOGS, _ALL))
+)
+_account = click.argument("account", metavar="ADDRESS")
+_size: Final = click.IntRange(0, PAYLOAD_SIZE_CAP)
+
+
+@click.command("pause", cls=CompleteCommand, short_help="Stop new payloads of a log.")
+@_contract
+@change_options(ADMINISTRATOR)
+def pause(contract: str, **options: Any) -> None:
+    """Stop new payloads of GroupMessages, IdentityUpdates or `all`; a dry run until --broadcast.
+
+    Nothing else stops: administrators keep their functions, and reading goes on. Both logs at once
+    are two calls, which one proposal makes together.
+
+    \b
+    Example:
+      chainkit contracts pause GroupMessages --rpc http://127.0.0.1:8545 \\
+        --deployment deployment.json
+    """
+    _change(contract, "pause", **options)
+
+
+@click.command("unpause", cls=CompleteCommand, short_help="Accept new payloads of a log again.")
+@_contract
+@change_options(ADMINISTRATOR)
+def unpause(contract: str, **options: Any) -> None:
+    """Accept new payloads of a paused log, or of `all`, again; a dry run until --broadcast.
+
+    \b
+    Example:
+      chainkit contracts unpause all --rpc http://127.0.0.1:8545 --deployment deployment.json
+    """
+    _change(contract, "unpause", **options)
+
+
+@click.command("grant-admin", cls=CompleteCommand, short_help="Name one more administrator.")
+@_contract
+@_account
+@change_options(ADMINISTRATOR)
+def grant_admin(contract: str, account: str, **options: Any) -> None:
+    """Name one more administrator of a log, or of `all`; a dry run until --broadcast.
+
+    All administrators are equal, so the least protected one counts. To hand over: name the new one,
+    see it act, and only then remove the old one with revoke-admin.
+
+    \b
+    Example:
+      chainkit contracts grant-admin GroupMessages 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
+        --rpc http://127.0.0.1:8545 --deployment deployment.json
+    """
+    _change_role(contract, "grantRole", account, **options)
+
+
+@click.command("revoke-admin", cls=CompleteCommand, short_help="Remove an administrator.")
+@_contract
+@_account
+@change_options(ADMINISTRATOR)
+def revoke_admin(contract: str, account: str, **options: Any) -> None:
+    """Remove an administrator of a log, or of `all`; a dry run until --broadcast.
+
+    The last one cannot be removed. Whether another one can still act, nothing on the chain tells:
+    see that it has acted before.
+
+    \b
+    Example:
+      chainkit contracts revoke-admin GroupMessages 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
+        --rpc http://127.0.0.1:8545 --deployment deployment.json
+    """
+    _change_role(contract, "revokeRole", account, **options)
+
+
+@click.command("set-bounds", cls=CompleteCommand, short_help="Set the sizes a payload may have.")
+@_contract
+@click.option(
+    "--minimum", required=True, type=_size, metavar="BYTES", help="Least size of a payload."
+)
+@click.option(
+    "--maximum", required=True, type=_size, metavar="BYTES", help="Greatest size of a payload."
+)
+@change_options(ADMINISTRATOR)
+def set_bounds(contract: str, minimum: int, maximum: int, **options: Any) -> None:
+    """Set the sizes that a payload of a log, or of `all`, may have; a dry run until --broadcast.
+
+    Both ends included. What was published before stays.
+
+    \b
+    Example:
+      chainkit contracts set-bounds GroupMessages --minimum 1 --maximum 60000 \\
+        --rpc http://127.0.0.1:8545 --deployment deployment.json
+    """
+    _change(contract, "setPayloadBounds", minimum, maximum, **options)
+
+
+COMMANDS: Final = (pause, unpause, grant_admin, revoke_admin, set_bounds)
+"""What the group takes up."""
+
+
+def _change_role(contract: str, function: str, account: str, **options: Any) -> None:
+    from chainkit.contracts.checks import check_account
+    from chainkit.contracts.state import DEFAULT_ADMIN_ROLE
+
+    address = check_account(account, "ADDRESS")
+    _change(contract, function, DEFAULT_ADMIN_ROLE, address, **options)
+
+
+def _change(contract: str, function: str, *arguments: Any, **options: Any) -> None:
+    from chainkit.council.calls import Call
+    from chainkit.council.calls.log_effects import LOG_EFFECTS
+
+    names = SEQUENCED_LOGS if contract == _ALL else (contract,)
+
+    def make_calls(state: ContractState, record: DeploymentRecord) -> list[Call]:
+        return [Call.make(record, name, function, *arguments) for name in names]
+
+    change(make_calls, LOG_EFFECTS, ADMINISTRATOR, **options)

@@ -1,0 +1,1 @@
+"""``chainkit council``: check evidence; draft, sign and execute proposals."""

@@ -1,0 +1,201 @@
+"""``chainkit council`` with an endpoint: how a proposal stands, and its execution."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chainkit.cli.change.proposal_options import (
+    Reading,
+    no_tracing_option,
+    proposal_argument,
+    reading_options,
+)
+from chainkit.cli.change.proposal_output import (
+    echo_proposal,
+    echo_slots,
+    echo_standing,
+    proposal_json,
+    standing_json,
+)
+from chainkit.cli.change.proposal_simulation import simulated
+from chainkit.cli.change.sending import (
+    NOT_SENT,
+    broadcast_option,
+    echo_sending,
+    max_cost_option,
+    sent_json,
+    timeout_option,
+)
+from chainkit.cli.change.signers import SignerOptions, signer_options
+from chainkit.errors import ConfigurationError
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.facts import echo_fact
+from chainkit.terminal.options import (
+    echo_json,
+    json_option,
+    open_chain,
+    rpc_option,
+    several,
+)
+
+if TYPE_CHECKING:
+    from chainkit.contracts.state import ContractState
+    from chainkit.council.proposal.standing import Standing
+
+_standing_options = several(proposal_argument, rpc_option, reading_options, no_tracing_option)
+
+
+@click.command("status", cls=CompleteCommand)
+@_standing_options
+@json_option
+def status(
+    proposal_path: Path,
+    rpc_url: str,
+    deployment_path: Path,
+    council_path: Path,
+    changes_safe: bool,
+    no_tracing: bool,
+    as_json: bool,
+) -> None:
+    """Check a proposal against the newest block: who signed, what it changes, what is in the way.
+
+    Exits 0 if it can be executed now, 1 if not yet or no more.
+
+    \b
+    Example:
+      chainkit council status disable-300.json --rpc http://127.0.0.1:8545 \\
+        --deployment deployment.json --council council.json
+    """
+    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    state, standing = _stand(reading, rpc_url, deployment_path)
+    is_past = standing.change is None or standing.is_nonce_used
+    slots = () if is_past else simulated(reading, state, no_tracing)
+    if as_json:
+        echo_json(_content(reading, standing, slots))
+    else:
+        _echo(reading, standing, slots)
+        if standing.is_executable:
+            click.echo("it can be executed: chainkit council execute")
+    if not standing.is_executable:
+        sys.exit(1)
+
+
+@click.command("execute", cls=CompleteCommand)
+@_standing_options
+@broadcast_option
+@signer_options("the account that pays for the transaction")
+@max_cost_option
+@timeout_option
+@json_option
+def execute_proposal(
+    proposal_path: Path,
+    rpc_url: str,
+    deployment_path: Path,
+    council_path: Path,
+    changes_safe: bool,
+    no_tracing: bool,
+    broadcast: bool,
+    max_cost: int,
+    timeout_seconds: float,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Simulate a proposal that enough owners signed, and send it with --broadcast.
+
+    Any account can execute a Safe's proposal: it pays, and gets no power by it. A plain account's
+    proposal holds a signed transaction, and needs no key to be sent.
+
+    \b
+    Example:
+      chainkit council execute disable-300.json --rpc http://127.0.0.1:8545 \\
+        --deployment deployment.json --council council.json --broadcast --keystore payer.json
+    """
+    from chainkit.council.proposal.execution import (
+        execute,
+        prepare,
+        require_executable,
+        sign_execution,
+    )
+
+    signing = SignerOptions.take(options)
+    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    needs_payer = broadcast and reading.proposal.fees is None
+    if needs_payer:
+        signing.require("--broadcast of a Safe's proposal")
+    state, standing = _stand(reading, rpc_url, deployment_path)
+    if not as_json:
+        echo_proposal(reading.proposal, reading.book)
+        echo_standing(standing, reading.book)
+    require_executable(standing)
+    slots = simulated(reading, state, no_tracing)
+    if not as_json:
+        echo_slots(slots)
+    stand_again = partial(_stand_again, reading, rpc_url, deployment_path, no_tracing, slots)
+    payer = signing.open(reading.record.chain_id) if needs_payer else None
+    if payer:
+        state, standing = stand_again()
+    executor = payer.address if payer else standing.owners[0]
+    execution = prepare(reading.proposal, standing, state, executor)
+    receipt = None
+    if broadcast:
+        signed = sign_execution(execution, state.endpoint, payer, max_cost)
+        stand_again()
+        echo_sending(signed, as_json)
+        receipt = execute(execution, state.endpoint, signed, timeout_seconds)
+    if as_json:
+        content = _content(reading, standing, slots) | {"gas": execution.gas}
+        echo_json(content | sent_json(receipt))
+    elif receipt is None:
+        echo_fact("gas", f"{execution.gas:,} (estimated)")
+        click.echo(NOT_SENT)
+    else:
+        echo_fact("done", f"in block {receipt.block.reference}, and read back as proposed")
+
+
+def _stand(reading: Reading, rpc_url: str, deployment_path: Path) -> tuple[ContractState, Standing]:
+    from chainkit.contracts.state import ContractState
+    from chainkit.council.proposal.standing import read_standing
+
+    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    state = ContractState(endpoint, head.reference)
+    return state, read_standing(reading.proposal, state, record, reading.council, head)
+
+
+def _stand_again(
+    reading: Reading,
+    rpc_url: str,
+    deployment_path: Path,
+    no_tracing: bool,
+    shown: tuple[str, ...],
+) -> tuple[ContractState, Standing]:
+    """Read how a proposal stands after a person typed a password, or looked at a wallet.
+
+    The chain went on meanwhile: raises ConfigurationError unless the proposal can be executed at
+    the newest block, and changes there what was shown.
+    """
+    from chainkit.council.proposal.execution import require_executable
+
+    state, standing = _stand(reading, rpc_url, deployment_path)
+    require_executable(standing)
+    slots = simulated(reading, state, no_tracing)
+    if slots != shown:
+        expected, got = ("; ".join(lines) for lines in (shown, slots))
+        place = f"block {state.block}"
+        raise ConfigurationError("storage that changes", f"as shown: {expected}", got, place)
+    return state, standing
+
+
+def _echo(reading: Reading, standing: Standing, slots: tuple[str, ...]) -> None:
+    echo_proposal(reading.proposal, reading.book)
+    echo_standing(standing, reading.book)
+    echo_slots(slots)
+
+
+def _content(reading: Reading, standing: Standing, slots: tuple[str, ...]) -> dict[str, Any]:
+    content = proposal_json(reading.proposal)
+    return content | {"standing": standing_json(standing), "storage": list(slots)}

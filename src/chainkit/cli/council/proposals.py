@@ -1,0 +1,236 @@
+"""``chainkit council`` without a network: show a proposal, sign it, collect, export."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from chainkit.cli.change.proposal_options import Reading, proposal_argument, reading_options
+from chainkit.cli.change.proposal_output import (
+    echo_proposal,
+    echo_signers,
+    echo_unasked,
+    moment,
+    proposal_json,
+)
+from chainkit.cli.change.signers import SignerOptions, signature_option, signer_options
+from chainkit.council.proposal import (
+    LONGEST_DAYS,
+    SECONDS_PER_DAY,
+    AddressBook,
+    Proposal,
+    add_signature,
+    check_signer,
+    collect,
+    read_proposal,
+    sign_proposal,
+    typed_data,
+    write_proposal_file,
+)
+from chainkit.documents.files import write_new
+from chainkit.errors import ConfigurationError
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.facts import echo_fact, shown_to_people
+from chainkit.terminal.options import echo_json, json_option
+
+CONFIRMED_DIGITS: Final = 16
+"""Hex digits of the hash that a signer types, so that nobody signs by Enter.
+
+They show that he looked, not that the hash is right: a drafter can make two proposals whose hashes
+begin alike, and only all 64 digits tell them apart.
+"""
+
+
+@click.command("show", cls=CompleteCommand)
+@proposal_argument
+@reading_options
+@json_option
+def show(
+    proposal_path: Path,
+    deployment_path: Path,
+    council_path: Path,
+    changes_safe: bool,
+    as_json: bool,
+) -> None:
+    """Rebuild a proposal from your own files and show it; no network is used.
+
+    \b
+    Example:
+      chainkit council show disable-300.json --deployment deployment.json --council council.json
+    """
+    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    if as_json:
+        echo_json(proposal_json(reading.proposal))
+        return
+    echo_proposal(reading.proposal, reading.book)
+    echo_unasked(reading.proposal)
+    echo_signers(reading.proposal.signatures, reading.book)
+
+
+@click.command("sign", cls=CompleteCommand)
+@proposal_argument
+@reading_options
+@signer_options("an owner")
+@signature_option
+@click.option(
+    "--export",
+    "export_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the EIP-712 JSON for a signer elsewhere, and sign nothing.",
+)
+@json_option
+def sign(
+    proposal_path: Path,
+    deployment_path: Path,
+    council_path: Path,
+    changes_safe: bool,
+    signature: bytes | None,
+    export_path: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Show a proposal, ask for the first digits of its hash, and sign it; no network is used.
+
+    The signature is added to FILE. Before you type the digits, compare the whole hash with another
+    owner, or with your device: who drafts can make two proposals whose hashes begin alike. No
+    option skips the question; with --json it is asked on standard error.
+
+    \b
+    Example:
+      chainkit council sign disable-300.json --keystore alice.json \\
+        --deployment deployment.json --council council.json
+    """
+    signing = SignerOptions.take(options)
+    if signature is None and export_path is None:
+        signing.require("council sign", "--signature HEX|FILE", "--export FILE")
+    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    proposal = reading.proposal
+    _check_expiry(proposal)
+    for signer in proposal.signatures:
+        check_signer(signer, reading.council)
+    with shown_to_people(as_json):
+        # Who is asked must see what for, a script's user too.
+        echo_proposal(proposal, reading.book)
+        echo_unasked(proposal)
+    if export_path is not None:
+        _write_new(export_path, json.dumps(typed_data(proposal), indent=2) + "\n")
+        if as_json:
+            echo_json(proposal_json(proposal))
+        else:
+            click.echo(f"EIP-712 JSON written to {export_path}; nothing was signed")
+        return
+    _confirm(proposal)
+    if signature is not None:
+        signed = add_signature(proposal, reading.council, signature)
+    else:
+        signed = sign_proposal(proposal, reading.council, signing.open(reading.council.chain_id))
+    added = signed.signatures.keys() - proposal.signatures.keys()
+    # Another owner may have signed the same file while this one was asked.
+    latest = read_proposal(proposal_path, reading.record, reading.council, changes_safe)
+    signed = collect(latest, reading.council, [signed])
+    write_proposal_file(proposal_path, signed, is_new=False)
+    _end(signed, added, reading.book, as_json)
+
+
+@click.command("collect", cls=CompleteCommand)
+@proposal_argument
+@click.argument(
+    "copies", metavar="COPY...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@reading_options
+@json_option
+def collect_signatures(
+    proposal_path: Path,
+    copies: tuple[Path, ...],
+    deployment_path: Path,
+    council_path: Path,
+    changes_safe: bool,
+    as_json: bool,
+) -> None:
+    """Add the signatures of other copies of a proposal to FILE; no network is used.
+
+    \b
+    Example:
+      chainkit council collect disable-300.json from-bob.json from-carol.json \\
+        --deployment deployment.json --council council.json
+    """
+    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    others = [read_proposal(copy, reading.record, reading.council, changes_safe) for copy in copies]
+    collected = collect(reading.proposal, reading.council, others)
+    write_proposal_file(proposal_path, collected, is_new=False)
+    _end(collected, collected.signatures, reading.book, as_json)
+
+
+@click.command("export", cls=CompleteCommand)
+@proposal_argument
+@click.argument("batch_path", metavar="BATCH", type=click.Path(path_type=Path))
+@reading_options
+@json_option
+def export(
+    proposal_path: Path,
+    batch_path: Path,
+    deployment_path: Path,
+    council_path: Path,
+    changes_safe: bool,
+    as_json: bool,
+) -> None:
+    """Write a Safe's proposal as a batch file of Safe's Transaction Builder; no network is used.
+
+    The batch holds the same calls, without nonce and signatures. Compare the SafeTx hash there.
+
+    \b
+    Example:
+      chainkit council export disable-300.json batch.json \\
+        --deployment deployment.json --council council.json
+    """
+    from chainkit.council.proposal.transaction_builder import batch_file
+
+    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    batch = batch_file(reading.proposal, reading.council, int(time.time() * 1000))
+    _write_new(batch_path, json.dumps(batch, indent=2) + "\n")
+    hash_ = "0x" + reading.proposal.hash.hex()
+    if as_json:
+        echo_json({"batch": str(batch_path), "safe_tx_hash": hash_})
+        return
+    echo_fact("written to", str(batch_path))
+    echo_fact("SafeTx hash", hash_)
+
+
+def _check_expiry(proposal: Proposal) -> None:
+    now, expires = int(time.time()), proposal.grounds.expires
+    if now > expires:
+        got = f"one that expired {moment(expires)}"
+        raise ConfigurationError("proposal", f"one that may be signed on {moment(now)}", got)
+    if expires > now + (LONGEST_DAYS + 1) * SECONDS_PER_DAY:
+        expected = f"one that expires within {LONGEST_DAYS} days of {moment(now)}"
+        raise ConfigurationError("proposal", expected, f"one that expires {moment(expires)}")
+
+
+def _end(proposal: Proposal, signers: Collection[str], book: AddressBook, as_json: bool) -> None:
+    with shown_to_people(as_json):
+        echo_signers(signers, book)
+    if as_json:
+        echo_json(proposal_json(proposal))
+
+
+def _confirm(proposal: Proposal) -> None:
+    """Ask for the hash: who presses Enter, or says yes to everything, signs nothing."""
+    name = "SafeTx hash" if proposal.fees is None else "transaction's hash"
+    question = (
+        f"\nCompare all 64 digits of the {name} with another owner or your device."
+        f"\nTo sign, type the first {CONFIRMED_DIGITS} of them: "
+    )
+    # With the blank in the question: click itself writes it to standard output.
+    typed = click.prompt(question, default="", show_default=False, prompt_suffix="", err=True)
+    if typed.strip().lower().removeprefix("0x") != proposal.hash.hex()[:CONFIRMED_DIGITS]:
+        raise ConfigurationError(name, f"its first {CONFIRMED_DIGITS} digits", "others")
+
+
+def _write_new(path: Path, text: str) -> None:
+    write_new(path, text.encode(), f"file {path}")

@@ -1,0 +1,1 @@
+"""``chainkit registry``: the nodes, read and changed."""

@@ -1,0 +1,92 @@
+"""What the commands of the registry share: a registry opened at a block, and how it is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.errors import ConfigurationError
+from chainkit.signatures import address_of, is_valid_public_key
+from chainkit.terminal.facts import echo_fact
+from chainkit.terminal.options import height_option, open_chain
+from chainkit.text.hexadecimal import hex0x
+from chainkit.text.json_values import reference_as_json
+from chainkit.types import BlockHeader, BlockReference, Node
+
+if TYPE_CHECKING:
+    from chainkit.chain import Endpoint
+    from chainkit.contracts.registry import Registry
+
+NODE_ID: Final = click.IntRange(1, 2**256 - 1)
+"""What the registry's uint256 holds."""
+
+block_option = height_option(
+    "--block", "block_number", "Height to read at; the newest block where it is not given."
+)
+
+
+def open_registry(
+    rpc_url: str, deployment_path: Path, block_number: int | None
+) -> tuple[Registry, DeploymentRecord, BlockReference]:
+    """Open the chain and return its registry and the block to read at.
+
+    Raises ConfigurationError for a block above the head or below the registry's own.
+    """
+    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    # Not at the top: an HTTP client comes with it.
+    from chainkit.contracts.registry import Registry
+
+    block = head.reference
+    if block_number is not None:
+        block = _block_at(endpoint, record, head, block_number)
+    return Registry(endpoint, record.node_registry.address), record, block
+
+
+def echo_registry(record: DeploymentRecord) -> None:
+    """Print which registry is read."""
+    address = checksummed(record.node_registry.address)
+    echo_fact("registry", f"{address} (chain id {record.chain_id})")
+
+
+def place_json(record: DeploymentRecord, block: BlockReference) -> dict[str, Any]:
+    """Return what was read, and at which block, for a script."""
+    return {
+        "chain_id": record.chain_id,
+        "registry": checksummed(record.node_registry.address),
+        "block": reference_as_json(block),
+    }
+
+
+def node_json(node: Node) -> dict[str, Any]:
+    """Return a node for a script."""
+    return {
+        "node_id": node.node_id,
+        "status": "enabled" if node.is_enabled else "disabled",
+        "signing_key": hex0x(node.signing_key),
+        "http_address": node.http_address,
+    }
+
+
+def key_address(node: Node) -> str:
+    """Return the address of a node's key, for a person."""
+    return address_of(node.signing_key) if is_valid_public_key(node.signing_key) else "no valid key"
+
+
+def checksummed(address: bytes) -> str:
+    """Return the checksummed form of a 20-byte address."""
+    from eth_utils.address import to_checksum_address
+
+    return to_checksum_address(address)
+
+
+def _block_at(
+    endpoint: Endpoint, record: DeploymentRecord, head: BlockHeader, number: int
+) -> BlockReference:
+    first = record.node_registry.block
+    if not first <= number <= head.number:
+        expected = f"a height from {first} (the registry's) to {head.number} (the head)"
+        raise ConfigurationError("--block", expected, number)
+    return endpoint.header(number).reference

@@ -1,0 +1,69 @@
+"""The contracts' own counter: logs cut off at an end of a range leave no gap within it.
+
+Operator and auditor hold what an endpoint answers to the same number, read in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from chainkit.chain import Endpoint, tells_of_missing_state
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.followed import LAST_SELECTOR, SequenceCounter
+from chainkit.errors import (
+    AccessRefused,
+    EndpointUnavailable,
+    InconsistentAnswer,
+    RefusedRequest,
+)
+from chainkit.types import BlockReference
+
+_WORD_BYTES: Final = 32
+
+
+def read_counter(endpoint: Endpoint, counter: SequenceCounter, block: BlockReference) -> int | None:
+    """Return the last sequence id given out up to a block, 0 below the counter's deployment.
+
+    None where the endpoint knows the block and has thrown its state away, which is no fault: what
+    it answers must then be held to something else. Raises InconsistentAnswer where it does not know
+    the block (a replica that lags, or stands on a fork), or where it answers no uint64, as a
+    contract does that has no such function. AccessRefused passes.
+    """
+    if block.number < counter.block:
+        return 0
+    try:
+        answer = endpoint.call(counter.address, counter.selector, block)
+    except AccessRefused:
+        raise
+    except (RefusedRequest, EndpointUnavailable) as error:
+        if tells_of_missing_state(str(error.got)):
+            return None
+        if isinstance(error, EndpointUnavailable):
+            raise
+        subject, expected = f"counter at {endpoint.name}", f"its state at block {block}"
+        raise InconsistentAnswer(subject, expected, error.got) from error
+    return parse_counter(endpoint, answer, block)
+
+
+def parse_counter(endpoint: Endpoint, answer: bytes, block: BlockReference) -> int:
+    """Return the number that a counter answered at a block. Raises InconsistentAnswer as above."""
+    value = int.from_bytes(answer, "big")
+    if len(answer) != _WORD_BYTES or value >= 2**64:
+        subject = f"counter at {endpoint.name}"
+        raise InconsistentAnswer(subject, "a uint64", f"0x{answer.hex()}", f"block {block}")
+    return value
+
+
+def read_own_counter(endpoint: Endpoint, record: DeploymentRecord, block: BlockReference) -> int:
+    """Return the number that our contracts' shared sequence gave out last up to a block.
+
+    Raises InconsistentAnswer as ``read_counter`` does, and also where the endpoint has no state of
+    the block: without the number nobody could tell that logs are missing at an end.
+    """
+    sequence = record.originator_sequence
+    counter = SequenceCounter(sequence.address, LAST_SELECTOR, sequence.block)
+    value = read_counter(endpoint, counter, block)
+    if value is None:
+        subject = f"counter at {endpoint.name}"
+        raise InconsistentAnswer(subject, f"its state at block {block}", "none (not kept)")
+    return value

@@ -1,0 +1,200 @@
+"""How the contracts came to be: what created them, and what a proxy has run since.
+
+Code and answers show the present only. Other creation code than this package's could leave the
+same contract behind with storage of its own in it: an administrator who is in no list, a sequence
+id that was taken and never emitted. An implementation that a proxy ran for a while could do the
+same. So the transactions of the record are compared with what the package would have sent, to the
+byte, and every implementation since must be a known release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from eth_abi.abi import decode, encode
+from eth_abi.exceptions import DecodingError
+from eth_utils.address import to_checksum_address
+
+from chainkit.chain import parse_integer
+from chainkit.contracts.artifacts import creation_code, identify_release
+from chainkit.contracts.comparison import Comparison, code_words, told
+from chainkit.contracts.deployment import DeployedContract, DeploymentRecord, RecordedParameters
+from chainkit.contracts.interface import render_call, shipped_interface
+from chainkit.contracts.parameters import Parameters
+from chainkit.contracts.state import ContractState
+from chainkit.errors import InconsistentAnswer, MalformedData
+from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import parse_bytes
+from chainkit.types import ADDRESS_LENGTH, Log
+
+_UPGRADED: Final = keccak256(b"Upgraded(address)")
+_PROXY_ARGUMENTS: Final = ("address", "bytes")
+_ALL_KNOWN: Final = "all known releases"
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """One mined transaction that created a contract."""
+
+    address: bytes
+    """20 bytes: what it created."""
+    block: int
+    """Its height."""
+    sender: bytes
+    """20 bytes."""
+    data: bytes
+    """Creation code and ABI-encoded arguments."""
+
+    def words(self) -> str:
+        """Say it so that two of them can be compared by eye."""
+        address, sender = to_checksum_address(self.address), to_checksum_address(self.sender)
+        return f"{address} in block {self.block}, by {sender}, with {code_words(self.data)}"
+
+
+def compare_creations(
+    state: ContractState,
+    record: DeploymentRecord,
+    council: Parameters | RecordedParameters | None,
+) -> Iterator[Comparison]:
+    """Compare how each contract was created with what the package would have sent.
+
+    What the contracts were given at first is compared where the record holds parameters, else told;
+    it must not have been the deployer, unless ``council`` says that this is the council's account.
+    Implementations are left out: their code is compared, and their own storage is nobody's.
+    """
+    sequence = record.originator_sequence
+    callers = encode(["address", "address"], list(record.payload_addresses))
+    expected = _expected(sequence, sequence.name, record.deployer, callers)
+    yield _comparison(sequence.name, expected, _fetch(state, sequence))
+    for proxy in record.sequenced_logs:
+        yield from _compare_proxy(state, record, proxy, council)
+        yield _compare_history(state, proxy)
+    yield from _compare_registry(state, record, council)
+
+
+def _compare_registry(
+    state: ContractState,
+    record: DeploymentRecord,
+    council: Parameters | RecordedParameters | None,
+) -> Iterator[Comparison]:
+    registry, given = record.node_registry, record.parameters
+    found = _fetch(state, registry)
+    first = found.data[-ADDRESS_LENGTH:] if found else b""
+    owner = given.registry_owner if given else first
+    expected = _expected(registry, registry.name, record.deployer, owner.rjust(32, b"\0"))
+    yield _comparison(registry.name, expected, found)
+    allowed = council.registry_owner if council else None
+    yield _first(f"first owner of {registry.name}", first, record.deployer, allowed)
+
+
+def _first(subject: str, account: bytes, deployer: bytes, allowed: bytes | None) -> Comparison:
+    words = to_checksum_address(account) if account else "unknown"
+    if account == deployer != allowed:
+        return Comparison(subject, "not the deployer", f"the deployer {words}")
+    return told(subject, None, words)
+
+
+def _compare_proxy(
+    state: ContractState,
+    record: DeploymentRecord,
+    proxy: DeployedContract,
+    council: Parameters | RecordedParameters | None,
+) -> Iterator[Comparison]:
+    found, code = _fetch(state, proxy), creation_code("SequencedLogProxy")
+    arguments = found.data[len(code) :] if found else b""
+    wanted, admin = None, b""
+    try:
+        implementation, call = decode(_PROXY_ARGUMENTS, arguments)
+        arguments = encode(_PROXY_ARGUMENTS, [implementation, call])
+        admin, got = _initialization(proxy.name, call)
+    except (DecodingError, MalformedData):
+        wanted, got = "a call to initialize", "another, or none"
+    expected = _expected(proxy, "SequencedLogProxy", record.deployer, arguments)
+    yield _comparison(f"{proxy.name}' proxy", expected, found)
+    if record.parameters:
+        bounds = record.parameters.payload_bounds[proxy.name]
+        named = to_checksum_address(record.parameters.message_admin)
+        data = shipped_interface(proxy.name).encode(
+            "initialize", named, bounds.minimum, bounds.maximum
+        )
+        _, wanted = _initialization(proxy.name, data)
+    yield told(f"first call to {proxy.name}", wanted, got)
+    allowed = council.message_admin if council else None
+    yield _first(f"first administrator of {proxy.name}", admin, record.deployer, allowed)
+
+
+def _compare_history(state: ContractState, proxy: DeployedContract) -> Comparison:
+    """Compare what a proxy has run with the known releases.
+
+    Code is read at the present block: an implementation that was made to destroy itself, and made
+    again as a release at the same address, passes.
+    """
+    subject = f"implementations of {proxy.name} since block {proxy.block}"
+    logs = list(_upgrades(state, proxy, proxy.block, state.block.number))
+    if any(len(log.topics) != 2 for log in logs):
+        return Comparison(subject, _ALL_KNOWN, "an Upgraded event without an implementation")
+    addresses = dict.fromkeys(log.topics[1][-ADDRESS_LENGTH:] for log in logs)
+    unknown = [
+        to_checksum_address(address)
+        for address in addresses
+        if identify_release(proxy.name, state.code(address)) is None
+    ]
+    got = f"unknown code at {', '.join(unknown)}" if unknown else _ALL_KNOWN
+    return Comparison(subject, _ALL_KNOWN, got if addresses else "none")
+
+
+def _upgrades(
+    state: ContractState, proxy: DeployedContract, first: int, last: int
+) -> Iterator[Log]:
+    """Return the proxy's events, by halves of the range where an endpoint refuses all of it."""
+    if first > last:
+        return
+    try:
+        yield from state.endpoint.logs(first, last, [proxy.address], topics=[_UPGRADED])
+    except InconsistentAnswer:
+        if first == last:
+            raise
+        middle = (first + last) // 2
+        yield from _upgrades(state, proxy, first, middle)
+        yield from _upgrades(state, proxy, middle + 1, last)
+
+
+def _initialization(name: str, call: bytes) -> tuple[bytes, str]:
+    """Return the administrator that a call to `initialize` names, and the call in words."""
+    arguments = shipped_interface(name).arguments("initialize", call)
+    return bytes.fromhex(arguments["admin"][2:]), render_call("initialize", arguments)
+
+
+def _expected(contract: DeployedContract, name: str, sender: bytes, arguments: bytes) -> Creation:
+    data = creation_code(name) + arguments
+    return Creation(contract.address, contract.block, sender, data)
+
+
+def _comparison(what: str, expected: Creation, found: Creation | None) -> Comparison:
+    got = found.words() if found else "no such transaction at this endpoint"
+    return Comparison(f"creation of {what}", expected.words(), got)
+
+
+def _fetch(state: ContractState, contract: DeployedContract) -> Creation | None:
+    """Return what a recorded transaction created, None if it is not known or created nothing."""
+    endpoint, hash_ = state.endpoint, "0x" + contract.transaction.hex()
+    receipt = endpoint.receipt(contract.transaction)
+    transaction = endpoint.request("eth_getTransactionByHash", hash_)
+    if not receipt or not transaction:
+        return None
+    answer = (receipt, transaction)
+    return endpoint.parsed(f"transaction {hash_}", _parse_creation, answer)
+
+
+def _parse_creation(answer: tuple[dict[str, Any], dict[str, Any]]) -> Creation | None:
+    receipt, transaction = answer
+    if not receipt["contractAddress"] or parse_integer(receipt["status"]) != 1:
+        return None
+    return Creation(
+        address=parse_bytes(receipt["contractAddress"], ADDRESS_LENGTH),
+        block=parse_integer(receipt["blockNumber"]),
+        sender=parse_bytes(transaction["from"], ADDRESS_LENGTH),
+        data=parse_bytes(transaction["input"]),
+    )

@@ -1,0 +1,257 @@
+"""Which contracts emit payloads, in which form, and who counts them: what an indexer follows.
+
+Our own deployments have two contracts that draw from one sequence, under originator 0 (XIP-49
+§3.2.1). Others count per contract, under an originator id each, index their events' arguments, or
+name groups by 16 bytes. The deployment record says which it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+from chainkit.contracts.deployment import (
+    RECORD_FORMAT,
+    DeploymentRecord,
+    parse_deployment_record,
+    record_subject,
+)
+from chainkit.documents.fields import Faults, Fields, read_json
+from chainkit.protocol.payload_contract import EVENT_NAMES, EventLayout, PayloadContract
+from chainkit.signatures import keccak256
+from chainkit.types import ADDRESS_LENGTH, BLOCKCHAIN_ORIGINATOR_ID, HASH_LENGTH, TopicKind
+
+_EVENT_KINDS: Final = {name: kind for kind, name in EVENT_NAMES.items()}
+_EVENT: Final = re.compile(
+    f"(?P<event>{'|'.join(_EVENT_KINDS)})"
+    r"\(bytes(?P<length>16|32)(?P<identifier> indexed)?( [A-Za-z_$][\w$]*)?,"
+    r" ?bytes(?! indexed\b)( [A-Za-z_$][\w$]*)?,"
+    r" ?uint64(?P<sequence> indexed)?( [A-Za-z_$][\w$]*)?\)",
+    re.ASCII,
+)
+_EXPECTED_EVENT: Final = (
+    f"{' or '.join(_EVENT_KINDS)} with (bytes32 or bytes16, bytes, uint64), as Solidity declares it"
+)
+_EXPECTED_FUNCTION: Final = "a function without arguments, such as sequenceId()"
+_FUNCTION: Final = re.compile(r"[A-Za-z_$][\w$]*\(\)", re.ASCII)
+_NAME: Final = re.compile(r"[!-~]([ -~]*[!-~])?")
+_ORIGINATOR_ID: Final = re.compile("0|[1-9][0-9]{0,9}")
+
+MAXIMUM_ORIGINATOR_ID: Final = 2**32 - 1
+"""``originator_node_id`` is a uint32 (XIP-49 §3.2.1)."""
+
+LAST_SELECTOR: Final = keccak256(b"last()")[:4]
+"""Of OriginatorSequence: the last sequence id that was given out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceCounter:
+    """A contract that tells the last sequence id that it gave out, as a uint64."""
+
+    address: bytes
+    """20 bytes."""
+    selector: bytes
+    """4 bytes of a function without arguments."""
+    block: int
+    """Height at which it was deployed: 0 was given out below."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedRegistry:
+    """A node registry (XIP-49 §3.1.1) whose history is followed."""
+
+    address: bytes
+    """20 bytes."""
+    block: int
+    """Height at which it was deployed."""
+    chain_id: int
+    genesis_hash: bytes
+    """32 bytes: of its chain, which may be another one than the payloads'."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedDeployment:
+    """Everything that an indexer follows on one chain."""
+
+    chain_id: int
+    genesis_hash: bytes
+    """32 bytes: hash of block 0."""
+    contracts: tuple[PayloadContract, ...]
+    counters: Mapping[int, SequenceCounter | None]
+    """By originator id; None where no contract tells the number."""
+    registry: FollowedRegistry | None = None
+
+    @classmethod
+    def of(cls, record: DeploymentRecord) -> Self:
+        """Return what is to follow of a deployment of our own contracts."""
+        registry, sequence = record.node_registry, record.originator_sequence
+        kinds = (TopicKind.GROUP_MESSAGE, TopicKind.IDENTITY_UPDATE)
+        return cls(
+            chain_id=record.chain_id,
+            genesis_hash=record.genesis_hash,
+            contracts=tuple(
+                PayloadContract(contract.name, contract.address, contract.block, kind)
+                for contract, kind in zip(record.sequenced_logs, kinds, strict=True)
+            ),
+            counters={
+                BLOCKCHAIN_ORIGINATOR_ID: SequenceCounter(
+                    sequence.address, LAST_SELECTOR, sequence.block
+                )
+            },
+            registry=FollowedRegistry(
+                registry.address, registry.block, record.chain_id, record.genesis_hash
+            ),
+        )
+
+    @property
+    def first_block(self) -> int:
+        """The height below which no payload was posted."""
+        return min(contract.block for contract in self.contracts)
+
+    @property
+    def originator_ids(self) -> tuple[int, ...]:
+        """Those that the contracts post under, in rising order."""
+        return tuple(sorted({contract.originator_id for contract in self.contracts}))
+
+
+def read_followed_deployment(path: Path) -> FollowedDeployment:
+    """Read from a deployment record what there is to follow.
+
+    Raises ConfigurationError that names the file and every field which cannot be used.
+    """
+    subject = record_subject(path)
+    return parse_followed_deployment(read_json(path, subject), subject)
+
+
+def parse_followed_deployment(content: Any, subject: str) -> FollowedDeployment:
+    """Build it from a record's JSON: of our own contracts, or with ``payload_contracts``.
+
+    ``deployments/README.md`` has the format. Raises ConfigurationError that names every field which
+    cannot be used; of a record of our own contracts, the first of those that deploying wrote.
+    """
+    fields, faults = Fields(content, subject), Faults(subject)
+    if fields.has("payload_contracts"):
+        deployment = _listed(fields, faults)
+    else:
+        deployment = FollowedDeployment.of(parse_deployment_record(content, subject))
+    if fields.has("node_registry"):
+        deployment = replace(deployment, registry=_registry(fields, faults, deployment))
+    faults.raise_all()
+    return deployment
+
+
+def _listed(fields: Fields, faults: Faults) -> FollowedDeployment:
+    if (version := faults.read(RECORD_FORMAT, fields.integer, "format")) != RECORD_FORMAT:
+        faults.add(RECORD_FORMAT, version, "format")
+    if fields.has("contracts"):
+        faults.add("no such field beside payload_contracts", "one", "contracts")
+    before = len(faults)
+    elements = faults.read([], fields.elements, "payload_contracts")
+    read = [_payload_contract(value, path, faults) for value, path in elements]
+    contracts = tuple(contract for contract in read if contract is not None)
+    section = faults.read(None, fields.inner, "counters")
+    counters = {} if section is None else _counters(section, faults)
+    # What two fields say of each other can be judged only where all of them could be read.
+    if len(faults) == before:
+        _check_contracts(contracts, faults)
+        _check_originators(contracts, counters, faults)
+    return FollowedDeployment(
+        chain_id=faults.read(0, fields.integer, "chain_id"),
+        genesis_hash=faults.read(b"", fields.bytes, "genesis_hash", HASH_LENGTH),
+        contracts=contracts,
+        counters=counters,
+    )
+
+
+def _payload_contract(value: Any, path: str, faults: Faults) -> PayloadContract | None:
+    fields = faults.read(None, Fields, value, faults.subject, path)
+    if fields is None:
+        return None
+    name = faults.read(None, fields.matching, "name", _NAME, "a name of printable characters")
+    address = faults.read(b"", fields.bytes, "address", ADDRESS_LENGTH)
+    block = faults.read(0, fields.integer, "block")
+    originator_id = faults.read(0, fields.integer, "originator_id", MAXIMUM_ORIGINATOR_ID)
+    event = faults.read(None, fields.matching, "event", _EVENT, _EXPECTED_EVENT)
+    if name is None or event is None:
+        return None
+    layout = EventLayout(
+        int(event["length"]), event["identifier"] is not None, event["sequence"] is not None
+    )
+    return PayloadContract(
+        name[0], address, block, _EVENT_KINDS[event["event"]], originator_id, layout
+    )
+
+
+def _counters(section: Fields, faults: Faults) -> dict[int, SequenceCounter | None]:
+    counters: dict[int, SequenceCounter | None] = {}
+    for name in section.names():
+        if not _ORIGINATOR_ID.fullmatch(name) or int(name) > MAXIMUM_ORIGINATOR_ID:
+            faults.add("an originator id as its name", repr(name), section.path(name))
+        elif section.is_null(name):
+            counters[int(name)] = None
+        elif (fields := faults.read(None, section.inner, name)) is not None:
+            function = faults.read(None, fields.matching, "function", _FUNCTION, _EXPECTED_FUNCTION)
+            counters[int(name)] = SequenceCounter(
+                address=faults.read(b"", fields.bytes, "address", ADDRESS_LENGTH),
+                selector=b"" if function is None else keccak256(function[0].encode())[:4],
+                block=faults.read(0, fields.integer, "block"),
+            )
+    return counters
+
+
+def _check_contracts(contracts: Sequence[PayloadContract], faults: Faults) -> None:
+    if not contracts:
+        faults.add("at least one contract", "none", "payload_contracts")
+    for what, values in (
+        ("name", [contract.name for contract in contracts]),
+        ("address", [f"0x{contract.address.hex()}" for contract in contracts]),
+    ):
+        for value, count in Counter(values).items():
+            if count > 1:
+                faults.add(f"each {what} once", f"{value} {count} times", "payload_contracts")
+
+
+def _check_originators(
+    contracts: Sequence[PayloadContract],
+    counters: Mapping[int, SequenceCounter | None],
+    faults: Faults,
+) -> None:
+    posting = Counter(contract.originator_id for contract in contracts)
+    addresses = {contract.address for contract in contracts}
+    for originator_id, count in posting.items():
+        path = f"counters.{originator_id}"
+        if originator_id not in counters:
+            faults.add("a counter, or null where no contract tells the number", "nothing", path)
+        elif count > 1 and (
+            (counter := counters[originator_id]) is None or counter.address in addresses
+        ):
+            # Each with a counter of its own would use every sequence id twice (ADR 2).
+            got = "null" if counter is None else "the counter of one of them"
+            expected = f"a sequence that all {count} contracts of this originator draw from"
+            faults.add(expected, got, path)
+    for originator_id in counters.keys() - posting.keys():
+        faults.add("an originator id of payload_contracts", originator_id, "counters")
+
+
+def _registry(
+    record: Fields, faults: Faults, deployment: FollowedDeployment
+) -> FollowedRegistry | None:
+    if record.is_null("node_registry"):
+        return None
+    fields = faults.read(None, record.inner, "node_registry")
+    if fields is None:
+        return None
+    chain_id, genesis_hash = deployment.chain_id, deployment.genesis_hash
+    if fields.has("chain_id") or fields.has("genesis_hash"):
+        chain_id = faults.read(0, fields.integer, "chain_id")
+        genesis_hash = faults.read(b"", fields.bytes, "genesis_hash", HASH_LENGTH)
+    return FollowedRegistry(
+        address=faults.read(b"", fields.bytes, "address", ADDRESS_LENGTH),
+        block=faults.read(0, fields.integer, "block"),
+        chain_id=chain_id,
+        genesis_hash=genesis_hash,
+    )

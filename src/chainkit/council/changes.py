@@ -1,0 +1,201 @@
+"""Calls of our contracts: planned and simulated; and one of them, signed, sent and proved.
+
+A plan is read at one block. What it changes is read again right before anything is signed, because
+a person reads in between, and once more at the block in which it was mined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from chainkit.chain import Endpoint
+from chainkit.chain.transactions import (
+    RECEIPT_TIMEOUT_SECONDS,
+    SignedTransaction,
+    draft_transaction,
+    estimate_gas,
+    send_transaction,
+    wait_for_receipt,
+)
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call, Change, Effect, read_change, unmet
+from chainkit.council.signing import Signer, sign_transaction
+from chainkit.errors import AccessRefused, ConfigurationError, RefusedRequest, TransactionFailed
+from chainkit.signatures import keccak256
+from chainkit.text.ether import MAX_COST
+from chainkit.types import BlockReference, Receipt
+
+Effects = Mapping[str, Effect]
+"""How functions change their contracts, by the function's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Calls that change something, simulated but not sent."""
+
+    block: BlockReference
+    """What the plan was read at and simulated on."""
+    sender: str
+    """Checksummed address: whom it was simulated as."""
+    senders: tuple[str, ...]
+    """Checksummed addresses: any one of them may make all the calls."""
+    accounts: tuple[str, ...]
+    """Those of ``senders`` that are no contracts: a key signs for them."""
+    change: Change
+    gas: tuple[int, ...]
+    """Estimated gas units, by call."""
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """What would be sent."""
+        return self.change.calls
+
+
+def plan_change(
+    effects: Effects,
+    state: ContractState,
+    record: DeploymentRecord,
+    calls: Sequence[Call],
+    sender: str | None = None,
+) -> Plan:
+    """Plan calls and simulate each as ``sender``; without one as an account that may make them.
+
+    Raises ConfigurationError where nobody may make all of them, ``sender`` may not, or one changes
+    nothing, and RefusedRequest in the contract's words where a simulation reverts.
+    """
+    senders = _senders(effects, state, calls)
+    accounts = tuple(
+        address for address in senders if not state.is_contract(bytes.fromhex(address[2:]))
+    )
+    sender = sender or next(iter(accounts or senders))
+    change = read_change(effects, state, record, sender, calls)
+    for call in calls:
+        simulate_call(state, call, sender)
+    gas = tuple(
+        estimate_gas(state.endpoint, call.target, call.calldata, sender, state.block)
+        for call in calls
+    )
+    return Plan(state.block, sender, senders, accounts, change, gas)
+
+
+def simulate_call(state: ContractState, call: Call, sender: str) -> None:
+    """Make a call at the state's block as its sender, without sending it.
+
+    Raises RefusedRequest in the contract's own words where it reverts.
+    """
+    try:
+        state.endpoint.call(call.target, call.calldata, state.block, sender)
+    except AccessRefused:
+        raise
+    except RefusedRequest as error:
+        words = shipped_interface(call.contract).revert_words(error)
+        place = f"{call.function} at block {state.block}"
+        raise RefusedRequest("simulation", "no revert", words, place) from error
+
+
+def plan_again(
+    effects: Effects,
+    endpoint: Endpoint,
+    record: DeploymentRecord,
+    shown: Plan,
+    sender: str,
+) -> Plan:
+    """Plan the same calls as their sender at the newest block, right before they are signed.
+
+    Raises as ``plan_change``, and ConfigurationError where they would change anything else by now
+    than was shown.
+    """
+    state = ContractState(endpoint, endpoint.head().reference)
+    plan = plan_change(effects, state, record, shown.calls, sender)
+    if plan.change != shown.change:
+        expected, got = ("; ".join(found.change.difference) for found in (shown, plan))
+        raise ConfigurationError("change", f"as shown: {expected}", got, f"block {plan.block}")
+    return plan
+
+
+def sign_change(
+    endpoint: Endpoint,
+    record: DeploymentRecord,
+    plan: Plan,
+    signer: Signer,
+    max_cost: int = MAX_COST,
+) -> SignedTransaction:
+    """Sign a plan of one call, which was made for the signer's account. Raises as ``sign_call``."""
+    ((call,), (gas,)) = plan.calls, plan.gas
+    to, data = call.target, call.calldata
+    return sign_call(endpoint, signer, record.chain_id, to, data, gas, max_cost)
+
+
+def sign_call(
+    endpoint: Endpoint,
+    signer: Signer,
+    chain_id: int,
+    to: bytes | None,
+    calldata: bytes,
+    gas: int,
+    max_cost: int = MAX_COST,
+) -> SignedTransaction:
+    """Sign a call without value with the signer's next nonce, and prove that this was signed.
+
+    ``to`` is None to deploy a contract; ``gas`` is the estimate, ``max_cost`` wei. Raises as
+    ``draft_transaction``, and InvalidSignature where the signer signed anything else.
+    """
+    fields = draft_transaction(endpoint, signer.address, chain_id, to, calldata, gas, max_cost)
+    raw = sign_transaction(signer, fields)
+    return SignedTransaction(raw, keccak256(raw))
+
+
+def execute_change(
+    effects: Effects,
+    endpoint: Endpoint,
+    plan: Plan,
+    signed: SignedTransaction,
+    timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS,
+) -> Receipt:
+    """Send a plan's signed call and prove from the chain that it did what was planned.
+
+    It did if the receipt has status 1 and the facts, read back at the receipt's block, are the
+    planned ones. Raises TransactionFailed if not, or where no receipt comes in time.
+    """
+    (call,) = plan.calls
+    send_transaction(endpoint, signed)
+    receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
+    place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"
+    if not receipt.succeeded:
+        got = explain_revert(endpoint, plan.calls, plan.sender, receipt)
+        raise TransactionFailed(call.function, "status 1", got, place)
+    state = ContractState(endpoint, receipt.block.reference)
+    if faults := unmet(effects, state, plan.change):
+        expected = "; ".join(plan.change.difference)
+        raise TransactionFailed(call.function, expected, "; ".join(faults), place)
+    return receipt
+
+
+def explain_revert(endpoint: Endpoint, calls: Sequence[Call], sender: str, receipt: Receipt) -> str:
+    """Say why calls failed, in a contract's words, by making each again on the block before."""
+    parent = BlockReference(receipt.block.number - 1, receipt.block.parent_hash)
+    for call in calls:
+        try:
+            endpoint.call(call.target, call.calldata, parent, sender)
+        except RefusedRequest as error:
+            return f"a revert: {shipped_interface(call.contract).revert_words(error)}"
+    return "a revert, which the block before does not explain"
+
+
+def _senders(effects: Effects, state: ContractState, calls: Sequence[Call]) -> tuple[str, ...]:
+    """Return who may make all the calls, in the order that the first call's effect gives."""
+    allowed = [effects[call.function].senders(state, call) for call in calls]
+    if not allowed:
+        raise ConfigurationError("calls", "at least one", "none")
+    common = reduce(lambda some, more: tuple(item for item in some if item in more), allowed)
+    if not common:
+        got = "; ".join(
+            f"{call.function} of {call.contract} by {' or '.join(addresses)}"
+            for call, addresses in zip(calls, allowed, strict=True)
+        )
+        raise ConfigurationError("sender", "one account that may make all the calls", got)
+    return common

@@ -1,0 +1,254 @@
+"""What an evidence bundle proves, from one block hash that the council trusts.
+
+Headers lead from the trusted block to each block needed, inclusion proofs from a block's roots to
+transactions and receipts. Which contracts are ours is the deployment record's word: a bundle
+could name a contract that makes an honest node's envelope look false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from chainkit.chain import Endpoint
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.registry import Registry
+from chainkit.council.evidence.report import accused_words, check_unchanged, fetch_mined
+from chainkit.errors import ConfigurationError, InconsistentAnswer, MalformedData
+from chainkit.evidence.bundle import REPORTS_NAME, Bundle
+from chainkit.evidence.emission import MinedTransaction, PayloadAddresses, posted_payloads
+from chainkit.evidence.findings import BundledFinding
+from chainkit.evidence.folder import (
+    OpenBundle,
+    check_files,
+    open_transactions,
+    registered_node,
+    report_names,
+)
+from chainkit.evidence.headers import Advance
+from chainkit.evidence.judgement import Court, Find
+from chainkit.evidence.reports import check_reports
+from chainkit.evidence.verdict import EnvelopeVerdict, Step, Verdict, overall
+from chainkit.protocol.envelope import blockchain_proof_digest, unsigned_originator_envelope
+from chainkit.signatures import address_of
+from chainkit.types import BlockReference, Node
+
+PASSES: Final = 2
+"""How often each byte of the bundle's files is read: for its digest, and for its content."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingVerdict:
+    """What one finding of a bundle shows."""
+
+    finding_id: str
+    """64 hex digits."""
+    code: str
+    """The auditor's word for it."""
+    sequence_id: int | None
+    transaction_hash: bytes | None
+    """What the served envelope names; None where nothing was served that can be read."""
+    verdict: Verdict
+    reason: str
+    steps: tuple[Step, ...]
+    signed_digest: bytes | None
+    """What the envelope's signature is over, as in EnvelopeVerdict."""
+    is_reported: bool
+    """Whether the bundle's reporter signed a report of this finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class BundleVerdict:
+    """What a bundle shows."""
+
+    bundle: Bundle
+    accused: Node | None
+    """None if nothing in the bundle proves that the node was registered."""
+    steps: tuple[Step, ...]
+    findings: tuple[FindingVerdict, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Proved by any one finding; refuted only if every one is."""
+        return overall(finding.verdict for finding in self.findings)
+
+
+def verify_bundle(
+    directory: Path,
+    bundle: Bundle,
+    trusted_hash: bytes,
+    record: DeploymentRecord,
+    advance: Advance = lambda done: None,
+) -> BundleVerdict:
+    """Check a bundle from the hash (32 bytes) of its last block alone; no socket is opened.
+
+    Raises ConfigurationError where the hash is another block's, or the bundle is about other
+    contracts than the record's; MalformedData where the bundle is damaged, or anything in it does
+    not follow from the trusted block.
+    """
+    last = bundle.trusted_block
+    if last.hash != trusted_hash:
+        expected = f"the hash of block {last.number}, in which the bundle ends, 0x{last.hash.hex()}"
+        raise ConfigurationError("--trust", expected, f"0x{trusted_hash.hex()}")
+    return _verify(directory, bundle, record, lambda hash_: None, "this bundle", (), advance)
+
+
+def verify_bundle_with_endpoint(
+    directory: Path,
+    bundle: Bundle,
+    endpoint: Endpoint,
+    record: DeploymentRecord,
+    head: BlockReference,
+    advance: Advance = lambda done: None,
+) -> BundleVerdict:
+    """Check a bundle from the hash that an endpoint gives for its last block.
+
+    Everything else is proved as without one. Besides, the registry's entry at ``head`` must have
+    the same key, and transactions that the bundle lacks are looked for at the endpoint. Raises as
+    verify_bundle does, ChainError where the endpoint gives no clear answer, and
+    InconsistentAnswer where its registry contradicts the proof.
+    """
+    last = bundle.trusted_block
+    found = endpoint.find_header(last.number)
+    if found is None or found.hash != last.hash:
+        got = f"block {found.reference}" if found else f"no block {last.number}"
+        expected = f"the chain of the bundle's last block {last}"
+        raise ConfigurationError(f"endpoint {endpoint.name}", expected, got)
+    registered = Registry(endpoint, record.node_registry.address).find_node(bundle.node_id, head)
+    node = registered.node if registered else None
+    now = Step("registry now", f"{accused_words(bundle.node_id, node)} (block {head})")
+    witness = "neither this bundle nor this endpoint"
+    result = _verify(
+        directory,
+        bundle,
+        record,
+        lambda hash_: fetch_mined(endpoint, hash_),
+        witness,
+        (now,),
+        advance,
+    )
+    accused, key = result.accused, node.signing_key if node else None
+    if accused is not None and accused.signing_key != key:
+        subject = f"node {bundle.node_id} at {endpoint.name}"
+        raise InconsistentAnswer(subject, "the key that the bundle proves", "another", str(head))
+    check_unchanged(endpoint, last)
+    return result
+
+
+def _verify(
+    directory: Path,
+    bundle: Bundle,
+    record: DeploymentRecord,
+    find_elsewhere: Find,
+    witness: str,
+    more_steps: tuple[Step, ...],
+    advance: Advance,
+) -> BundleVerdict:
+    _check_contracts(bundle, record)
+    check_files(directory, bundle, advance)
+    last = bundle.trusted_block
+    transactions = open_transactions(directory, bundle.first_block, last, advance)
+    opened = OpenBundle(directory, bundle, transactions)
+    accused = registered_node(
+        transactions, bundle.registry_transactions, record.node_registry.address, bundle.node_id
+    )
+    contracts = PayloadAddresses(*record.payload_addresses)
+
+    def find(transaction_hash: bytes) -> MinedTransaction | None:
+        return transactions.find(transaction_hash) or find_elsewhere(transaction_hash)
+
+    court = Court(accused, contracts, last, find, witness)
+    findings = tuple(_judged(opened, court, advance))
+    steps = (*_steps(opened, accused, len(transactions)), *more_steps)
+    return BundleVerdict(bundle, accused, steps, findings)
+
+
+def _check_contracts(bundle: Bundle, record: DeploymentRecord) -> None:
+    """Prove that a bundle speaks of the contracts that the reader knows."""
+    pairs = {
+        "chain id": (record.chain_id, bundle.chain_id),
+        "genesis hash": (record.genesis_hash, bundle.genesis_hash),
+        "GroupMessages": (record.group_messages.address, bundle.contracts.group_messages),
+        "IdentityUpdates": (record.identity_updates.address, bundle.contracts.identity_updates),
+        "NodeRegistry": (record.node_registry.address, bundle.node_registry),
+    }
+    for name, (expected, got) in pairs.items():
+        if expected != got:
+            words = [
+                f"0x{each.hex()}" if isinstance(each, bytes) else each for each in (expected, got)
+            ]
+            raise ConfigurationError("bundle", f"{name} of the record, {words[0]}", words[1])
+
+
+def _judged(opened: OpenBundle, court: Court, advance: Advance) -> Iterator[FindingVerdict]:
+    held = report_names(opened.directory)
+    named: set[str] = set()
+    ids: set[str] = set()
+    for finding in opened.findings(advance):
+        if finding.finding_id in ids:
+            raise MalformedData(finding.name, "one line", "another")
+        ids.add(finding.finding_id)
+        named |= check_reports(opened.directory, opened.bundle, finding)
+        yield _judge(opened, court, finding)
+    if strangers := held - named:
+        expected = f"{REPORTS_NAME}/: the findings' reports alone"
+        raise MalformedData("bundle", expected, f"{len(strangers)} more")
+
+
+def _judge(opened: OpenBundle, court: Court, finding: BundledFinding) -> FindingVerdict:
+    steps = [_chain_step(opened, court, finding)]
+    if finding.envelope is None:
+        reason = "nothing was served that proves it: others have to ask the node"
+        judged = EnvelopeVerdict(Verdict.NOT_PROVED, reason, (), None)
+    else:
+        judged = court.judge(finding.envelope)
+        steps += judged.steps
+    return FindingVerdict(
+        finding.finding_id,
+        finding.code,
+        finding.sequence_id,
+        judged.served.transaction_hash if judged.served else None,
+        judged.verdict,
+        judged.reason,
+        tuple(steps),
+        judged.signed_digest,
+        finding.report_sha256 is not None,
+    )
+
+
+def _chain_step(opened: OpenBundle, court: Court, finding: BundledFinding) -> Step:
+    """Say whether the log that a finding names as the chain's is proved."""
+    name = "chain's log"
+    if finding.transaction_hash is None:
+        return Step(name, "none is named")
+    transaction = opened.transactions.find(finding.transaction_hash)
+    where = f"transaction 0x{finding.transaction_hash.hex()}"
+    if transaction is None:
+        return Step(name, f"not proved: the bundle lacks {where}")
+    receipt = transaction.receipt
+    for event in posted_payloads(receipt, court.contracts):
+        unsigned = unsigned_originator_envelope(event, receipt.block.timestamp)
+        digest = blockchain_proof_digest(unsigned, receipt.transaction_hash)
+        if digest == finding.expected_digest:
+            found = f"sequence id {event.sequence_id} in block {receipt.block.reference}"
+            return Step(name, f"proved: {found}, {where}")
+    return Step(name, f"not proved: {where} posts no payload with the digest that is named")
+
+
+def _steps(opened: OpenBundle, accused: Node | None, transactions: int) -> tuple[Step, ...]:
+    bundle = opened.bundle
+    key = bundle.reporter_public_key
+    last = bundle.trusted_block
+    return (
+        Step("bundle", f"node {bundle.node_id}, findings: {bundle.findings}, by {bundle.tool}"),
+        Step("reporter", "nobody signed" if key is None else address_of(key)),
+        Step("accused", accused_words(bundle.node_id, accused)),
+        Step("trusted block", f"{last.number} 0x{last.hash.hex()}"),
+        Step(
+            "follows from it",
+            f"headers from block {bundle.first_block}, transactions: {transactions}",
+        ),
+        *(Step("left out", sentence) for sentence in bundle.left_out),
+    )

@@ -1,0 +1,93 @@
+"""Does a misbehavior report prove something, by what an endpoint says of the chain?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chainkit.chain import Endpoint
+from chainkit.chain.transactions import fetch_input, fetch_receipt
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.registry import Registry, status_word
+from chainkit.errors import InconsistentAnswer
+from chainkit.evidence.emission import MinedTransaction, PayloadAddresses
+from chainkit.evidence.judgement import Court
+from chainkit.evidence.verdict import EnvelopeVerdict, Step, Verdict, overall
+from chainkit.protocol.reports import BlockchainInconsistencyReport, parse_inconsistency_report
+from chainkit.signatures import address_of
+from chainkit.types import BlockReference, Node
+
+
+@dataclass(frozen=True, slots=True)
+class ReportVerdict:
+    """What a report shows, read at one block."""
+
+    block: BlockReference
+    report: BlockchainInconsistencyReport
+    accused: Node | None
+    """None if no such node is registered at the block."""
+    steps: tuple[Step, ...]
+    envelopes: tuple[EnvelopeVerdict, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Proved by any one envelope; refuted only if every one is."""
+        return overall(envelope.verdict for envelope in self.envelopes)
+
+
+def verify_report(
+    data: bytes, endpoint: Endpoint, record: DeploymentRecord, block: BlockReference
+) -> ReportVerdict:
+    """Check a signed MisbehaviorReport against the chain up to a block (XIP-49 §3.2.7).
+
+    Raises MalformedData for anything but a signed report of type BLOCKCHAIN_INCONSISTENCY, and
+    ChainError where the endpoint gives no clear answer, also if the chain forked meanwhile.
+    """
+    report = parse_inconsistency_report(data)
+    nodes = Registry(endpoint, record.node_registry.address).nodes(block)
+    accused = next((node for node in nodes if node.node_id == report.misbehaving_node_id), None)
+    court = Court(
+        accused,
+        PayloadAddresses(*record.payload_addresses),
+        block,
+        lambda transaction_hash: fetch_mined(endpoint, transaction_hash),
+        "this endpoint",
+    )
+    verdicts = tuple(map(court.judge, report.envelopes))
+    check_unchanged(endpoint, block)
+    steps = (
+        Step("report", f"BLOCKCHAIN_INCONSISTENCY, envelopes: {len(report.envelopes)}"),
+        Step("reporter", _reporter(report, nodes)),
+        Step("accused", accused_words(report.misbehaving_node_id, accused)),
+        Step("block", str(block)),
+    )
+    return ReportVerdict(block, report, accused, steps, verdicts)
+
+
+def fetch_mined(endpoint: Endpoint, transaction_hash: bytes) -> MinedTransaction | None:
+    """Return a mined transaction, None where the endpoint knows none; errors as fetch_receipt."""
+    receipt = fetch_receipt(endpoint, transaction_hash)
+    if receipt is None:
+        return None
+    return MinedTransaction(receipt, fetch_input(endpoint, transaction_hash))
+
+
+def check_unchanged(endpoint: Endpoint, block: BlockReference) -> None:
+    """Raise InconsistentAnswer if the endpoint has another block at that height by now."""
+    if (found := endpoint.header(block.number).reference) != block:
+        raise InconsistentAnswer(f"block {block.number} at {endpoint.name}", block, found)
+
+
+def accused_words(node_id: int, accused: Node | None) -> str:
+    """Say which node is accused, its status, and whose key it has."""
+    if accused is None:
+        return f"node {node_id}, not registered"
+    key = address_of(accused.signing_key)
+    return f"node {accused.node_id}, {status_word(accused)}, key of {key}"
+
+
+def _reporter(report: BlockchainInconsistencyReport, nodes: Sequence[Node]) -> str:
+    key = report.reporter_public_key
+    node = next((node for node in nodes if node.signing_key == key), None)
+    who = f"node {node.node_id}" if node else "not a registered node"
+    return f"{address_of(key)}, {who}"

@@ -1,0 +1,246 @@
+"""Events of an audit trail: of the registry, of the two logs and of the council's Safe, in words.
+
+A proxy whose code was replaced, and a Safe that let other code act in its place, can emit what they
+like. What they emit is listed, never believed for more than that: a log that does not decode is an
+event of its own, and what the events lead to is compared with what the contracts say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from eth_utils.address import to_checksum_address
+
+from chainkit.contracts.checks import NO_ACCOUNT
+from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
+from chainkit.contracts.interface import render_call, shipped_interface
+from chainkit.contracts.parameters import PayloadBounds
+from chainkit.contracts.registry import RegistryEvent
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
+from chainkit.errors import InconsistentAnswer, MalformedLog, RefusedRequest
+from chainkit.signatures import keccak256
+from chainkit.text.printable import printable
+from chainkit.types import BlockReference, Log
+
+SAFE: Final = "Safe"
+"""What the council's Safe is called among the contracts."""
+
+UNREADABLE: Final = "(unreadable)"
+"""Stands for the name of an event whose log does not decode."""
+
+EXECUTIONS: Final = ("ExecutionSuccess", "ExecutionFailure")
+MODULE_EXECUTIONS: Final = ("ExecutionFromModuleSuccess", "ExecutionFromModuleFailure")
+DETAILS: Final = "SafeMultiSigTransaction"
+"""How a SafeL2 tells what it is about to execute."""
+
+_LOG_SIGNATURES: Final = (
+    "Paused(address)",
+    "Unpaused(address)",
+    "PayloadBoundsSet(address,uint32,uint32)",
+    "RoleGranted(bytes32,address,address)",
+    "RoleRevoked(bytes32,address,address)",
+    "RoleAdminChanged(bytes32,bytes32,bytes32)",
+    "UpgradeAuthorized(address,address)",
+    "Upgraded(address)",
+    "Initialized(uint64)",
+)
+_SAFE_SIGNATURES: Final = (
+    "ExecutionSuccess(bytes32,uint256)",
+    "ExecutionFailure(bytes32,uint256)",
+    "ExecutionFromModuleSuccess(address)",
+    "ExecutionFromModuleFailure(address)",
+    "SafeSetup(address,address[],uint256,address,address)",
+    "AddedOwner(address)",
+    "RemovedOwner(address)",
+    "ChangedThreshold(uint256)",
+    "EnabledModule(address)",
+    "DisabledModule(address)",
+    "ChangedGuard(address)",
+    "ChangedModuleGuard(address)",
+    "ChangedFallbackHandler(address)",
+    "ApproveHash(bytes32,address)",
+    "SafeMultiSigTransaction"
+    "(address,uint256,bytes,uint8,uint256,uint256,uint256,address,address,bytes,bytes)",
+)
+"""The same in 1.4.1 and 1.5.0, but ChangedModuleGuard, which is of 1.5.0."""
+
+LOG_TOPICS: Final = tuple(keccak256(text.encode()) for text in _LOG_SIGNATURES)
+SAFE_TOPICS: Final = tuple(keccak256(text.encode()) for text in _SAFE_SIGNATURES)
+
+_ACTORS: Final = {
+    "Paused": "account",
+    "Unpaused": "account",
+    "PayloadBoundsSet": "account",
+    "RoleGranted": "sender",
+    "RoleRevoked": "sender",
+    "UpgradeAuthorized": "upgrader",
+}
+_ROLE_EVENTS: Final = ("RoleGranted", "RoleRevoked")
+_NO_CHANGE: Final = (*EXECUTIONS, *MODULE_EXECUTIONS, DETAILS, "ApproveHash")
+"""Events of the Safe after which it is what it was before."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrailEvent:
+    """One event, with its place in the chain."""
+
+    contract: str
+    """Name in the deployment record, or SAFE."""
+    address: bytes
+    """20 bytes."""
+    name: str
+    arguments: Mapping[str, Any]
+    account: str | None
+    """Checksummed address of who acted; None where the event does not say."""
+    words: str
+    """What happened, in one line that is safe to print."""
+    block: BlockReference
+    transaction_hash: bytes
+    """32 bytes."""
+    log_index: int
+    """Position within the block."""
+    is_repetition: bool = False
+    """Whether another event of the transaction says the same and more."""
+
+    @property
+    def is_safe_change(self) -> bool:
+        """Whether the Safe itself is another since: its owners, modules, guards, handler."""
+        return self.contract == SAFE and self.name not in _NO_CHANGE
+
+    @property
+    def is_holders_own(self) -> bool:
+        """Whether it is what the contract lets the holder of a node do, and nobody else."""
+        return self.name == "NodeHttpAddressUpdated"
+
+
+def of_registry(event: RegistryEvent, address: bytes, is_repetition: bool) -> TrailEvent:
+    """Return an event of the registry as the trail has it."""
+    subject = "" if event.node_id is None else f"node {event.node_id} "
+    return TrailEvent(
+        "NodeRegistry",
+        address,
+        event.name,
+        event.arguments,
+        event.account,
+        f"{subject}{event.words}",
+        event.block,
+        event.transaction_hash,
+        event.log_index,
+        is_repetition,
+    )
+
+
+def of_log(contract: str, log: Log) -> TrailEvent:
+    """Return what a log of a proxy or of the Safe says, in words also where it does not decode."""
+    interface = shipped_interface(contract)
+    try:
+        decoded = interface.decode_event(log)
+    except MalformedLog:
+        decoded = None
+    name, arguments = decoded or (UNREADABLE, {})
+    actor = _ACTORS.get(name)
+    in_words = _WORDS.get(name)
+    topic = f"0x{log.topics[0].hex()}" if log.topics else "none"
+    unreadable = f"a log that is none of its code's: topic {topic}, {len(log.data)} bytes"
+    return TrailEvent(
+        contract=contract,
+        address=log.address,
+        name=name,
+        arguments=arguments,
+        account=None if actor is None else str(arguments[actor]),
+        words=unreadable if decoded is None else in_words(arguments) if in_words else name,
+        block=BlockReference(log.block_number, log.block_hash),
+        transaction_hash=log.transaction_hash,
+        log_index=log.log_index,
+    )
+
+
+def contradictions(
+    state: ContractState, record: DeploymentRecord, events: Sequence[TrailEvent], first: int
+) -> Iterator[str]:
+    """Yield what the two logs say of themselves that their events do not lead to, a line each."""
+    for contract in record.sequenced_logs:
+        of_contract = [event for event in events if event.address == contract.address]
+        told = _told(of_contract)
+        if first <= contract.block:
+            told = {"paused": "no"} | told
+        try:
+            said = _said(state, contract)
+        except (RefusedRequest, InconsistentAnswer) as error:
+            yield f"{contract.name} does not say what it is: {printable(str(error))}"
+            continue
+        administrators = said if first <= contract.block else {}
+        for name in dict.fromkeys([*told, *administrators]):
+            expected, got = told.get(name, "nothing"), said.get(name, "no")
+            if expected != got:
+                yield (
+                    f"{contract.name} {name}: its events lead to {expected}, it says {got}:"
+                    " an event is hidden, or its code was replaced"
+                )
+
+
+def _told(events: Sequence[TrailEvent]) -> dict[str, str]:
+    told: dict[str, str] = {}
+    for event in events:
+        arguments = event.arguments
+        if event.name in ("Paused", "Unpaused"):
+            told["paused"] = "yes" if event.name == "Paused" else "no"
+        elif event.name == "PayloadBoundsSet":
+            told["payload bounds"] = str(PayloadBounds(arguments["minimum"], arguments["maximum"]))
+        elif event.name == "Upgraded":
+            told["implementation"] = str(arguments["implementation"])
+        elif event.name in _ROLE_EVENTS and arguments["role"] == DEFAULT_ADMIN_ROLE:
+            name = f"administrator {arguments['account']}"
+            told[name] = "yes" if event.name == "RoleGranted" else "no"
+    return told
+
+
+def _said(state: ContractState, contract: DeployedContract) -> dict[str, str]:
+    name, address = contract.name, contract.address
+    return {
+        "paused": "yes" if state.ask(name, address, "paused") else "no",
+        "payload bounds": str(state.payload_bounds(name, address)),
+        "implementation": to_checksum_address(state.implementation(address)),
+        **{f"administrator {each}": "yes" for each in state.administrators(name, address)},
+    }
+
+
+def _role(arguments: Mapping[str, Any]) -> str:
+    role = arguments["role"]
+    return "administrator" if role == DEFAULT_ADMIN_ROLE else f"of role 0x{role.hex()}"
+
+
+def _set_up(arguments: Mapping[str, Any]) -> str:
+    owners = ", ".join(to_checksum_address(owner) for owner in arguments["owners"])
+    ran = arguments["initializer"]
+    code = "" if ran == NO_ACCOUNT else f", and ran code of {ran}, which may have hidden owners"
+    return f"created with threshold {arguments['threshold']} and owners {owners}{code}"
+
+
+_WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "Paused": lambda _: "paused",
+    "Unpaused": lambda _: "unpaused",
+    "PayloadBoundsSet": lambda each: (
+        f"payload bounds set to {each['minimum']} to {each['maximum']} bytes"
+    ),
+    "RoleGranted": lambda each: f"{each['account']} made {_role(each)}",
+    "RoleRevoked": lambda each: f"{each['account']} no longer {_role(each)}",
+    "RoleAdminChanged": lambda each: render_call("RoleAdminChanged", each),
+    "UpgradeAuthorized": lambda each: f"upgrade to {each['newImplementation']} authorized",
+    "Upgraded": lambda each: f"runs {each['implementation']} from now on",
+    "Initialized": lambda each: f"initialized, version {each['version']}",
+    "ExecutionFromModuleSuccess": lambda each: f"module {each['module']} acted for it",
+    "ExecutionFromModuleFailure": lambda each: f"module {each['module']} tried to act for it",
+    "ApproveHash": lambda each: f"{each['owner']} approved 0x{each['approvedHash'].hex()}",
+    "SafeSetup": _set_up,
+    "AddedOwner": lambda each: f"{each['owner']} made owner",
+    "RemovedOwner": lambda each: f"{each['owner']} no longer owner",
+    "ChangedThreshold": lambda each: f"threshold set to {each['threshold']}",
+    "EnabledModule": lambda each: f"module {each['module']} enabled: it acts without any owner",
+    "DisabledModule": lambda each: f"module {each['module']} disabled",
+    "ChangedGuard": lambda each: f"guard set to {each['guard']}",
+    "ChangedModuleGuard": lambda each: f"module guard set to {each['moduleGuard']}",
+    "ChangedFallbackHandler": lambda each: f"fallback handler set to {each['handler']}",
+}

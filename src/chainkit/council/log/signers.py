@@ -1,0 +1,106 @@
+"""Who signed what a Safe executed: recovered from the signatures, over the hash that it executed.
+
+A Safe looks at as many signatures as its threshold demands, and takes those that no key made on its
+own word: an approval on the chain, a contract's. What of that cannot be proved here is said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from eth_utils.address import to_checksum_address
+
+from chainkit.council.safe import recover_owner
+from chainkit.errors import InvalidSignature
+from chainkit.signatures import SIGNATURE_LENGTH
+from chainkit.types import ADDRESS_LENGTH
+
+_WORD: Final = 32
+_CONTRACT: Final = 0
+_APPROVED: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """One who signed, or for whom the executor claimed it."""
+
+    address: str
+    """Checksummed."""
+    is_proved: bool
+    """By his key's signature of the hash, or by an approval that he himself sent."""
+    was_owner: bool
+    """When the transaction began, by the Safe's events and its owners at the end."""
+    remark: str
+    """How he signed where no key did; empty otherwise."""
+
+
+def signers_of(
+    hash_: bytes,
+    signatures: bytes,
+    owners: Collection[str],
+    approvals: Collection[tuple[bytes, str]],
+    caller: str | None,
+) -> tuple[tuple[Signer, ...], str]:
+    """Return who signed a hash, each once, and what of the signatures is none (empty if nothing).
+
+    ``approvals`` are hashes with the owners who approved them before; ``caller`` is the account
+    that called the Safe, whose word counts without a signature, None where it is not known.
+    """
+    found: dict[str, Signer] = {}
+    count = _count(signatures)
+    faults = []
+    for number in range(count):
+        signature = signatures[number * SIGNATURE_LENGTH : (number + 1) * SIGNATURE_LENGTH]
+        kind = signature[-1]
+        if kind in (_CONTRACT, _APPROVED):
+            signer = _keyless(hash_, signature, kind, owners, approvals, caller)
+        else:
+            try:
+                address = recover_owner(hash_, signature)
+            except InvalidSignature as error:
+                faults.append(f"signature {number + 1} is none: {error.got}")
+                continue
+            signer = Signer(address, True, address in owners, "")
+        if signer.address not in found or signer.is_proved:
+            found[signer.address] = signer
+    rest = len(signatures) - count * SIGNATURE_LENGTH
+    if rest and not any(signer.remark.startswith("a contract") for signer in found.values()):
+        faults.append(f"{rest} bytes behind the signatures are none")
+    return tuple(found.values()), "; ".join(faults)
+
+
+def _keyless(
+    hash_: bytes,
+    signature: bytes,
+    kind: int,
+    owners: Collection[str],
+    approvals: Collection[tuple[bytes, str]],
+    caller: str | None,
+) -> Signer:
+    address = to_checksum_address(signature[_WORD - ADDRESS_LENGTH : _WORD])
+    was_owner = address in owners
+    if kind == _CONTRACT:
+        return Signer(address, False, was_owner, "a contract's signature, not checked here")
+    if address == caller:
+        return Signer(address, True, was_owner, "by executing it")
+    if (hash_, address) in approvals:
+        return Signer(address, True, was_owner, "approved on the chain")
+    return Signer(address, False, was_owner, "approved on the chain before, not seen here")
+
+
+def _count(signatures: bytes) -> int:
+    """Return how many signatures stand in front of what contracts' signatures point to."""
+    starts = list(_contract_parts(signatures))
+    return min([len(signatures), *starts]) // SIGNATURE_LENGTH
+
+
+def _contract_parts(signatures: bytes) -> Iterator[int]:
+    """Yield where the signatures of contracts begin, as the 65 bytes of each say it."""
+    for start in range(0, len(signatures) - SIGNATURE_LENGTH + 1, SIGNATURE_LENGTH):
+        signature = signatures[start : start + SIGNATURE_LENGTH]
+        place = int.from_bytes(signature[_WORD : 2 * _WORD], "big")
+        # What such a part holds may look like a signature: one can only point behind itself.
+        if signature[-1] == _CONTRACT and place >= start + SIGNATURE_LENGTH:
+            yield place

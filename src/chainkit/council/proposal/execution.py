@@ -1,0 +1,159 @@
+"""A proposal is executed: everything is proved before it is sent, and read back afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chainkit.chain import Endpoint
+from chainkit.chain.transactions import (
+    RECEIPT_TIMEOUT_SECONDS,
+    SignedTransaction,
+    check_cost,
+    estimate_gas,
+    send_transaction,
+    wait_for_receipt,
+)
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Change, Facts, unmet
+from chainkit.council.calls.effects import EFFECTS
+from chainkit.council.changes import explain_revert, sign_call, simulate_call
+from chainkit.council.proposal.nonce_use import find_nonce_use, is_nonce_used
+from chainkit.council.proposal.plain import PlainTransaction
+from chainkit.council.proposal.proposal import Proposal
+from chainkit.council.proposal.standing import Standing, running_code
+from chainkit.council.safe import SafeTransaction, find_execution, pack
+from chainkit.council.signing import Signer, transaction_cost
+from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
+from chainkit.signatures import keccak256
+from chainkit.text.ether import MAX_COST
+from chainkit.types import Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """The transaction that makes a proposal's calls, proved to be possible but not sent."""
+
+    proposal: Proposal
+    change: Change
+    to: bytes
+    """20 bytes."""
+    data: bytes
+    gas: int
+    """Estimated; for a plain account, what its owner signed for."""
+
+
+def require_executable(standing: Standing) -> Change:
+    """Return what a proposal changes. Raises ConfigurationError with all that is in its way."""
+    if standing.obstacles or standing.change is None:
+        got = "; ".join(standing.obstacles)
+        raise ConfigurationError("proposal", "one that can be executed", got)
+    return standing.change
+
+
+def prepare(
+    proposal: Proposal, standing: Standing, state: ContractState, executor: str
+) -> Execution:
+    """Build and simulate what ``executor`` sends; for a plain account that is its owner.
+
+    Raises ConfigurationError where something is in the way, RefusedRequest in the contract's words
+    where it reverts.
+    """
+    change = require_executable(standing)
+    for call in proposal.calls:
+        simulate_call(state, call, proposal.account)
+    transaction = proposal.transaction
+    if isinstance(transaction, PlainTransaction):
+        return Execution(proposal, change, transaction.to, transaction.data, transaction.gas)
+    chosen = {owner: proposal.signatures[owner] for owner in standing.signed}
+    data = transaction.exec_calldata(pack(proposal.hash, list(chosen.values())))
+    try:
+        gas = estimate_gas(state.endpoint, transaction.safe, data, executor, state.block)
+    except RefusedRequest as error:
+        place = f"execTransaction at block {state.block}"
+        raise RefusedRequest("simulation", "no revert", error.got, place) from error
+    return Execution(proposal, change, transaction.safe, data, gas)
+
+
+def sign_execution(
+    execution: Execution, endpoint: Endpoint, payer: Signer | None, max_cost: int = MAX_COST
+) -> SignedTransaction:
+    """Sign the transaction that is sent; a plain account's was signed by its owner before.
+
+    Raises ConfigurationError where nobody pays for a Safe's transaction, or it could cost more than
+    ``max_cost`` wei.
+    """
+    transaction = execution.proposal.transaction
+    if isinstance(transaction, PlainTransaction):
+        (signature,) = execution.proposal.signatures.values()
+        raw = transaction.raw(signature)
+        check_cost(transaction_cost(raw), max_cost)
+        return SignedTransaction(raw, keccak256(raw))
+    if payer is None:
+        raise ConfigurationError("payer", "an account that pays for the transaction", "none")
+    to, data, gas = execution.to, execution.data, execution.gas
+    return sign_call(endpoint, payer, transaction.chain_id, to, data, gas, max_cost)
+
+
+def execute(
+    execution: Execution,
+    endpoint: Endpoint,
+    signed: SignedTransaction,
+    timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS,
+) -> Receipt:
+    """Send the transaction and prove that it did what the proposal says.
+
+    A Safe's did if the Safe emitted ExecutionSuccess with the proposal's hash, a plain account's if
+    its receipt has status 1; and at the receipt's block the proxies run the code that the proposal
+    names, which then answers with the facts that it names. Raises TransactionFailed where any of
+    this is missing.
+    """
+    send_transaction(endpoint, signed)
+    receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
+    place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"
+    state = ContractState(endpoint, receipt.block.reference)
+    _check_success(execution, state, receipt, place)
+    _check_code(execution.proposal, state, place)
+    if wrong := unmet(EFFECTS, state, execution.change):
+        raise TransactionFailed("proposal", "its facts read back", "; ".join(wrong), place)
+    return receipt
+
+
+def code_afterwards(proposal: Proposal) -> Facts:
+    """Return the address of the code that each proxy called must run once it was executed."""
+    upgraded = {
+        call.contract: call.arguments["newImplementation"]
+        for call in proposal.calls
+        if call.function == "upgradeToAndCall"
+    }
+    return {**proposal.grounds.runs, **upgraded}
+
+
+def _check_code(proposal: Proposal, state: ContractState, place: str) -> None:
+    """Other code could have done anything, and answers what it likes when it is asked."""
+    found = running_code(proposal.calls, state)
+    for contract, expected in code_afterwards(proposal).items():
+        if (got := found.get(contract, "none")) != expected:
+            raise TransactionFailed(f"code of {contract}", expected, got, place)
+
+
+def _check_success(
+    execution: Execution, state: ContractState, receipt: Receipt, place: str
+) -> None:
+    transaction = execution.proposal.transaction
+    if not receipt.succeeded:
+        got = _why_reverted(execution.proposal, state, receipt)
+        raise TransactionFailed("proposal", "status 1", got, place)
+    if isinstance(transaction, PlainTransaction):
+        return
+    found = find_execution(receipt.logs, transaction.safe, transaction.hash)
+    if found != "success":
+        expected = f"the Safe's ExecutionSuccess of 0x{transaction.hash.hex()}"
+        raise TransactionFailed("proposal", expected, found or "no such event", place)
+
+
+def _why_reverted(proposal: Proposal, state: ContractState, receipt: Receipt) -> str:
+    """Say that another transaction was first, or what the contracts say of the calls."""
+    transaction = proposal.transaction
+    if isinstance(transaction, SafeTransaction) and is_nonce_used(transaction, state):
+        return f"nonce {transaction.nonce} used before: {find_nonce_use(proposal, state)}"
+    return explain_revert(state.endpoint, proposal.calls, proposal.account, receipt)

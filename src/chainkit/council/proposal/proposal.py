@@ -1,0 +1,162 @@
+"""A proposal: calls of our contracts that an account's owners may sign, and what makes them one.
+
+Nothing in it is chosen but the calls, the grounds and the nonce: the account, and the contract
+through which it makes several calls, come from the reader's own council file; names and arguments
+from the package's ABIs and the reader's own deployment record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Self
+
+from eth_utils.address import is_checksum_address, to_checksum_address
+
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.parameters import SEQUENCED_LOGS
+from chainkit.council.calls import SAFE, Call, expected_change
+from chainkit.council.calls.effects import EFFECTS
+from chainkit.council.proposal.council import Council
+from chainkit.council.proposal.grounds import Grounds
+from chainkit.council.proposal.plain import PlainTransaction
+from chainkit.council.safe import InnerCall, SafeTransaction, recover_owner
+from chainkit.council.signing import recover_signer
+from chainkit.errors import ConfigurationError, MalformedData
+
+MOST_CALLS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Fees:
+    """What a plain account's transaction may cost; a Safe's is paid by who executes it."""
+
+    gas: int
+    """The most gas that it may use."""
+    max_fee_per_gas: int
+    """Wei."""
+    max_priority_fee_per_gas: int
+    """Wei."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Calls, their grounds, and the one transaction that makes them."""
+
+    calls: tuple[Call, ...]
+    grounds: Grounds
+    transaction: SafeTransaction | PlainTransaction
+    fees: Fees | None
+    """None for a Safe."""
+    signatures: Mapping[str, bytes] = field(default_factory=dict)
+    """By the signer's checksummed address: 65 bytes that were checked to be his, of ``hash``."""
+
+    @classmethod
+    def make(
+        cls,
+        record: DeploymentRecord,
+        council: Council,
+        calls: Sequence[Call],
+        grounds: Grounds,
+        nonce: int,
+        fees: Fees | None,
+    ) -> Self:
+        """Build the transaction of calls.
+
+        Raises ConfigurationError where there is none, the chains differ, one changes nothing, a
+        plain account is to make several at once, or changes of the Safe itself stand beside others;
+        and MalformedData where the grounds promise anything else than the calls do.
+        """
+        if council.chain_id != record.chain_id:
+            expected = f"chain id {record.chain_id}, as the deployment record has it"
+            raise ConfigurationError("council file", expected, council.chain_id)
+        if not calls:
+            raise ConfigurationError("proposal", "at least one call", "none")
+        if len(calls) > MOST_CALLS:
+            expected = f"at most {MOST_CALLS} calls, which a person can read"
+            raise ConfigurationError("proposal", expected, f"{len(calls)} calls")
+        if len({call.contract == SAFE for call in calls}) > 1:
+            got = "calls of contracts beside them"
+            raise ConfigurationError("proposal", "changes of the Safe itself alone", got)
+        _check_promise(record, calls, grounds)
+        *others, last = (InnerCall(call.target, call.calldata) for call in calls)
+        inner = [*others, replace(last, calldata=last.calldata + grounds.trailer)]
+        transaction: SafeTransaction | PlainTransaction
+        if council.safe:
+            transaction = SafeTransaction.of_calls(
+                chain_id=council.chain_id,
+                safe=council.account,
+                nonce=nonce,
+                calls=inner,
+                multi_send=council.safe.multi_send,
+            )
+        else:
+            transaction = _plain(council, inner, nonce, fees)
+        return cls(tuple(calls), grounds, transaction, None if council.safe else fees)
+
+    @property
+    def hash(self) -> bytes:
+        """What owners sign and compare, 32 bytes: the SafeTx hash, or the transaction's own."""
+        return self.transaction.hash
+
+    @property
+    def account(self) -> str:
+        """Checksummed address of the account that acts."""
+        if isinstance(self.transaction, PlainTransaction):
+            return to_checksum_address(self.transaction.sender)
+        return to_checksum_address(self.transaction.safe)
+
+    @property
+    def changes_safe(self) -> bool:
+        """Whether it changes the Safe's own owners, and nothing else."""
+        return self.calls[0].contract == SAFE
+
+    @property
+    def nonce(self) -> int:
+        """The account's nonce that it uses up."""
+        return self.transaction.nonce
+
+    def signed(self, signature: bytes) -> Self:
+        """Return the proposal with one more signature, added under the address it recovers to.
+
+        Raises InvalidSignature where it recovers to nobody.
+        """
+        is_plain = isinstance(self.transaction, PlainTransaction)
+        signer = (recover_signer if is_plain else recover_owner)(self.hash, signature)
+        return replace(self, signatures={**self.signatures, signer: signature})
+
+
+def _check_promise(record: DeploymentRecord, calls: Sequence[Call], grounds: Grounds) -> None:
+    """An owner without a network reads what will change: the calls say it, not their drafter."""
+    after = expected_change(EFFECTS, record, calls, grounds.before).after
+    for name in {**after, **grounds.after}:
+        wanted, got = after.get(name, "no such fact"), grounds.after.get(name, "nothing")
+        if wanted != got:
+            raise MalformedData(f"grounds, after, {name}", wanted, got)
+    proxies = {call.contract for call in calls}.intersection(SEQUENCED_LOGS)
+    for name in {*proxies, *grounds.runs}:
+        runs = grounds.runs.get(name, "nothing")
+        if name not in proxies or not is_checksum_address(runs):
+            expected = f"the address that each of {', '.join(sorted(proxies)) or 'no proxy'} runs"
+            raise MalformedData("grounds, runs", expected, f"{name}: {runs}")
+
+
+def _plain(
+    council: Council, inner: Sequence[InnerCall], nonce: int, fees: Fees | None
+) -> PlainTransaction:
+    if len(inner) > 1:
+        expected = f"one call, as {council.address} is an account with a key and no Safe"
+        raise ConfigurationError("proposal", expected, f"{len(inner)} calls")
+    if fees is None:
+        raise MalformedData("proposal", "fees of a plain account's transaction", "none")
+    (call,) = inner
+    return PlainTransaction(
+        chain_id=council.chain_id,
+        sender=council.account,
+        to=call.target,
+        data=call.calldata,
+        nonce=nonce,
+        gas=fees.gas,
+        max_fee_per_gas=fees.max_fee_per_gas,
+        max_priority_fee_per_gas=fees.max_priority_fee_per_gas,
+    )

@@ -1,0 +1,83 @@
+"""An owner signs a proposal, and its file grows by what was proved to be his signature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from chainkit.council.proposal.council import Council
+from chainkit.council.proposal.plain import PlainTransaction
+from chainkit.council.proposal.proposal import Proposal
+from chainkit.council.signing import Signer, sign_transaction, sign_typed_data
+from chainkit.council.signing.hashes import decode_transaction
+from chainkit.errors import ConfigurationError, MalformedData
+
+
+def sign_proposal(proposal: Proposal, council: Council, signer: Signer) -> Proposal:
+    """Return the proposal with a signer's signature, which was recovered to be his.
+
+    Raises ConfigurationError where he has signed already or may not sign, and InvalidSignature
+    where he signed something else.
+    """
+    if signer.address in proposal.signatures:
+        raise ConfigurationError("signer", "one who has not signed yet", signer.address)
+    check_signer(signer.address, council)
+    transaction = proposal.transaction
+    if isinstance(transaction, PlainTransaction):
+        _, signature = decode_transaction(sign_transaction(signer, transaction.fields))
+    else:
+        signature = sign_typed_data(signer, transaction.typed_data(), transaction.hash)
+    return proposal.signed(signature)
+
+
+def add_signature(proposal: Proposal, council: Council, signature: bytes) -> Proposal:
+    """Return the proposal with a signature made elsewhere, 65 bytes.
+
+    Raises InvalidSignature where it recovers to nobody, ConfigurationError where the proposal has
+    it, or its signer may not sign.
+    """
+    signed = proposal.signed(signature)
+    added = signed.signatures.keys() - proposal.signatures.keys()
+    if not added:
+        raise ConfigurationError("signature", "one that FILE does not hold yet", "the same again")
+    for signer in added:
+        check_signer(signer, council)
+    return signed
+
+
+def check_signer(signer: str, council: Council) -> None:
+    """Raise ConfigurationError for a signer whom the reader's council file does not know.
+
+    One stranger's signature, or one of another proposal, which recovers to anybody, would keep the
+    file from being executed.
+    """
+    if council.safe is None and signer != council.address:
+        raise ConfigurationError("signer", f"the account {council.address}", signer)
+    if council.safe and signer not in council.names:
+        expected = "an owner whom your council file names"
+        raise ConfigurationError("signer", expected, f"{signer}, who is not in it")
+
+
+def typed_data(proposal: Proposal) -> Mapping[str, Any]:
+    """Return the EIP-712 JSON for a signer elsewhere.
+
+    Raises ConfigurationError for a plain account, whose transaction is no typed data.
+    """
+    if isinstance(proposal.transaction, PlainTransaction):
+        raise ConfigurationError("proposal", "one of a Safe, which signs EIP-712", "a plain one")
+    return proposal.transaction.typed_data()
+
+
+def collect(proposal: Proposal, council: Council, others: Iterable[Proposal]) -> Proposal:
+    """Return the proposal with the signatures of other copies of it.
+
+    Raises MalformedData where one of them is another proposal, ConfigurationError where somebody
+    signed it who may not.
+    """
+    for other in others:
+        if other.hash != proposal.hash or other.grounds != proposal.grounds:
+            raise MalformedData("copy", f"0x{proposal.hash.hex()}", f"0x{other.hash.hex()}")
+        for signer, signature in other.signatures.items():
+            check_signer(signer, council)
+            proposal = proposal.signed(signature)
+    return proposal

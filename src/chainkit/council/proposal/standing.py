@@ -1,0 +1,148 @@
+"""How a proposal stands on the chain at one block: signed by whom, and what is in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from eth_utils.address import to_checksum_address
+
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.parameters import SEQUENCED_LOGS
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call, Change, Facts, read_change
+from chainkit.council.calls.effects import EFFECTS
+from chainkit.council.proposal.authority import Authority, read_authority
+from chainkit.council.proposal.council import Council
+from chainkit.council.proposal.nonce_use import find_nonce_use
+from chainkit.council.proposal.plain import PlainTransaction
+from chainkit.council.proposal.proposal import Proposal
+from chainkit.council.safe.account import hash_by_contract
+from chainkit.errors import ConfigurationError, RefusedRequest
+from chainkit.types import BlockHeader, BlockReference
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one block says of a proposal."""
+
+    block: BlockReference
+    owners: tuple[str, ...]
+    """Checksummed addresses of the account's owners; a plain account is its own."""
+    threshold: int
+    """How many of them must sign."""
+    signed: tuple[str, ...]
+    """Owners that have, in the order of ``owners``."""
+    cautions: tuple[str, ...]
+    """What besides the owners has a say, such as a module of a Safe; a line each."""
+    change: Change | None
+    """What it changes at this block; None where it cannot be made there."""
+    obstacles: tuple[str, ...]
+    """Why it cannot be executed now, a sentence each, safe to print."""
+    is_nonce_used: bool
+    """Whether it can never be executed any more: it was, or another transaction was."""
+
+    @property
+    def is_executable(self) -> bool:
+        """Whether nothing is in its way."""
+        return not self.obstacles
+
+
+def read_standing(
+    proposal: Proposal,
+    state: ContractState,
+    record: DeploymentRecord,
+    council: Council,
+    head: BlockHeader,
+) -> Standing:
+    """Read how a proposal stands at ``head``, which is the state's block.
+
+    Raises as ``read_authority`` does where the account is not the one it must be, and
+    ConfigurationError where the Safe computes another hash than was signed.
+    """
+    authority = read_authority(state, council)
+    _check_hash(proposal, state)
+    change, failure = _change(proposal, state, record, council)
+    signed = tuple(owner for owner in authority.owners if owner in proposal.signatures)
+    obstacles = [
+        *_expiry(proposal, head),
+        *_nonce(proposal, authority, state),
+        *_signatures(proposal, authority, signed),
+        *_changed(_running(proposal.grounds.runs), _running(running_code(proposal.calls, state))),
+        *(_changed(proposal.grounds.before, change.before) if change else [failure]),
+    ]
+    return Standing(
+        state.block,
+        authority.owners,
+        authority.threshold,
+        signed,
+        authority.cautions,
+        change,
+        tuple(obstacles),
+        proposal.nonce < authority.nonce,
+    )
+
+
+def running_code(calls: Iterable[Call], state: ContractState) -> Facts:
+    """Return the address of the code that each proxy called runs, by the contract's name.
+
+    The registry is no proxy.
+    """
+    targets = {call.contract: call.target for call in calls}
+    return {
+        name: to_checksum_address(state.implementation(target))
+        for name, target in sorted(targets.items())
+        if name in SEQUENCED_LOGS
+    }
+
+
+def _check_hash(proposal: Proposal, state: ContractState) -> None:
+    """Let the Safe itself compute what its owners sign."""
+    transaction = proposal.transaction
+    if isinstance(transaction, PlainTransaction):
+        return
+    found = hash_by_contract(state, transaction)
+    if found != transaction.hash:
+        subject = f"SafeTx hash by {proposal.account}"
+        raise ConfigurationError(subject, f"0x{transaction.hash.hex()}", f"0x{found.hex()}")
+
+
+def _change(
+    proposal: Proposal, state: ContractState, record: DeploymentRecord, council: Council
+) -> tuple[Change | None, str]:
+    try:
+        return read_change(EFFECTS, state, record, council.address, proposal.calls), ""
+    except (ConfigurationError, RefusedRequest) as error:
+        return None, str(error)
+
+
+def _expiry(proposal: Proposal, head: BlockHeader) -> Iterator[str]:
+    if head.timestamp > proposal.grounds.expires:
+        yield "it has expired"
+
+
+def _nonce(proposal: Proposal, authority: Authority, state: ContractState) -> Iterator[str]:
+    if proposal.nonce < authority.nonce:
+        yield f"nonce {proposal.nonce} is used already: {find_nonce_use(proposal, state)}"
+    elif proposal.nonce > authority.nonce:
+        yield f"nonce {proposal.nonce} must wait: the account's next is {authority.nonce}"
+
+
+def _signatures(proposal: Proposal, authority: Authority, signed: tuple[str, ...]) -> Iterator[str]:
+    for signer in proposal.signatures:
+        if signer not in authority.owners:
+            yield f"signed by {signer}, who is no owner"
+    missing = authority.threshold - len(signed)
+    if missing > 0:
+        yield f"{missing} more signature{'s' * (missing > 1)} needed"
+
+
+def _running(code: Facts) -> Facts:
+    return {f"code of {name}": address for name, address in code.items()}
+
+
+def _changed(drafted: Facts, found: Facts) -> Iterator[str]:
+    for name in [*drafted, *(name for name in found if name not in drafted)]:
+        before, now = drafted.get(name, "nothing"), found.get(name, "nothing")
+        if before != now:
+            yield f"changed since it was drafted: {name} was {before}, is {now}"

@@ -1,0 +1,30 @@
+"""The Safe multisig: what its owners sign, their signatures, its releases, and a Safe at a block.
+
+All but ``account`` is pure; import that from its own module, as it talks to an endpoint.
+"""
+
+from chainkit.council.safe.execution import Execution, Outcome, find_execution, parse_exec_calldata
+from chainkit.council.safe.multi_send import InnerCall, decode_batch, encode_batch
+from chainkit.council.safe.releases import KnownContract, identify, known_contracts, known_versions
+from chainkit.council.safe.signatures import check_signatures, pack, recover_owner, unpack
+from chainkit.council.safe.transaction import Operation, SafeTransaction
+
+__all__ = [
+    "Execution",
+    "InnerCall",
+    "KnownContract",
+    "Operation",
+    "Outcome",
+    "SafeTransaction",
+    "check_signatures",
+    "decode_batch",
+    "encode_batch",
+    "find_execution",
+    "identify",
+    "known_contracts",
+    "known_versions",
+    "pack",
+    "parse_exec_calldata",
+    "recover_owner",
+    "unpack",
+]

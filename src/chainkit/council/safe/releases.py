@@ -1,0 +1,68 @@
+"""The Safe's contracts that are known by their code: nothing is trusted for what it says it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from chainkit.signatures import keccak256
+
+SINGLETONS: Final = ("Safe", "SafeL2")
+"""The code that a Safe's proxy runs; SafeL2 emits more events, for chains without tracing."""
+
+PROXY: Final = "SafeProxy"
+MULTI_SEND: Final = "MultiSendCallOnly"
+HANDLERS: Final = (
+    "CompatibilityFallbackHandler",
+    "ExtensibleFallbackHandler",
+    "TokenCallbackHandler",
+)
+"""Code that is made to answer for a Safe what the Safe itself does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownContract:
+    """A contract of a release of the Safe."""
+
+    name: str
+    version: str
+    """Such as 1.4.1."""
+    code_hash: bytes
+    """keccak256 of its runtime code, which has no immutables."""
+    address: bytes | None
+    """20 bytes: where it stands on every chain that has it; None for a proxy."""
+
+    def __str__(self) -> str:
+        """Name and version, for a person."""
+        return f"{self.name} {self.version}"
+
+
+@cache
+def known_contracts() -> Mapping[tuple[str, str], KnownContract]:
+    """Return all of them by name and version, the oldest first."""
+    content = json.loads(files("chainkit.council.safe").joinpath("releases.json").read_text())
+    return {
+        (name, version): KnownContract(
+            name=name,
+            version=version,
+            code_hash=bytes.fromhex(known["code_hash"][2:]),
+            address=bytes.fromhex(known["address"][2:]) if "address" in known else None,
+        )
+        for version, contracts in content.items()
+        for name, known in contracts.items()
+    }
+
+
+def known_versions() -> tuple[str, ...]:
+    """Return the releases that are known, the oldest first."""
+    return tuple(dict.fromkeys(version for _, version in known_contracts()))
+
+
+def identify(code: bytes) -> KnownContract | None:
+    """Return the contract whose runtime code this is, None if none of them is."""
+    code_hash = keccak256(code)
+    return next((one for one in known_contracts().values() if one.code_hash == code_hash), None)

@@ -1,0 +1,61 @@
+"""A Safe's transaction as it would run once its owners have signed: for this one call only.
+
+The Safe itself checks all that it ever checks, with its own owners and threshold. Supposed is only
+that as many owners as must have approved the hash with ``approveHash``: signatures of the kind that
+refers to this (V 1, R the owner) stand in place of those that do not exist yet. A transaction that
+waits for others is taken as the next: its nonce is supposed, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from chainkit.council.safe import SafeTransaction
+from chainkit.council.safe.account import SafeAccount
+from chainkit.council.simulation.layouts import SAFE_NONCE_SLOT
+from chainkit.council.simulation.slots import mapping_slot
+from chainkit.council.simulation.trace import Message, Words
+from chainkit.signatures import keccak256
+from chainkit.types import ADDRESS_LENGTH
+
+APPROVED_HASHES_SLOT: Final = 8
+
+EXECUTOR: Final = keccak256(b"chainkit account that executes nothing but simulations")[
+    :ADDRESS_LENGTH
+]
+"""Who executes, an address that nobody can have: of an owner who does, a Safe asks no approval."""
+
+_WORD: Final = 32
+_APPROVED: Final = b"\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What a simulation supposes of the owners."""
+
+    signatures: bytes
+    """65 bytes for each owner, in the order of their addresses, as a Safe wants them."""
+    overrides: Words
+    """The slots in which the Safe would keep that they approved, and its nonce if it is to wait."""
+
+
+def suppose_approval(transaction: SafeTransaction, account: SafeAccount) -> Approval:
+    """Return the approval of a transaction by as many of the Safe's owners as must agree."""
+    owners = sorted(bytes.fromhex(owner[2:]) for owner in account.owners)[: account.threshold]
+    words = [owner.rjust(_WORD, b"\0") for owner in owners]
+    slots = [
+        mapping_slot(mapping_slot(APPROVED_HASHES_SLOT, word), transaction.hash) for word in words
+    ]
+    overrides = {(transaction.safe, slot): 1 for slot in slots}
+    if transaction.nonce > account.nonce:
+        overrides[transaction.safe, SAFE_NONCE_SLOT] = transaction.nonce
+    return Approval(
+        b"".join(word + bytes(_WORD) + _APPROVED for word in words),
+        overrides,
+    )
+
+
+def approved_execution(transaction: SafeTransaction, approval: Approval) -> Message:
+    """Return the call that executes the transaction with that approval."""
+    return Message(EXECUTOR, transaction.safe, transaction.exec_calldata(approval.signatures))

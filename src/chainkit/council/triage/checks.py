@@ -1,0 +1,189 @@
+"""Each piece of evidence checked as ``chainkit council verify`` does, whatever the others are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from chainkit.chain import Endpoint
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.council.evidence.bundle import (
+    PASSES,
+    BundleVerdict,
+    FindingVerdict,
+    verify_bundle,
+    verify_bundle_with_endpoint,
+)
+from chainkit.council.evidence.report import verify_report
+from chainkit.council.triage.files import Heap, Piece
+from chainkit.council.triage.reports import SignedReport, parse_report
+from chainkit.council.triage.types import Misbehavior
+from chainkit.council.triage.values import Claim, Dismissed, Roll
+from chainkit.documents.untrusted import read_small
+from chainkit.errors import (
+    AccessRefused,
+    ChainError,
+    ChainkitError,
+    EndpointUnavailable,
+    RateLimited,
+    WrongChain,
+)
+from chainkit.evidence.bundle import Bundle
+from chainkit.evidence.folder import read_bundle
+from chainkit.evidence.headers import Advance
+from chainkit.evidence.verdict import EnvelopeVerdict, Verdict
+from chainkit.signatures import keccak256
+from chainkit.types import BlockReference, Node
+
+LARGEST_REPORT: Final = 2**26
+"""Bytes of a report's file: many times what an endpoint takes as one transaction."""
+
+_HOPELESS: Final = (AccessRefused, EndpointUnavailable, RateLimited, WrongChain)
+"""What no evidence can bring about: the next piece would meet it too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """An endpoint of the council's own, and what its registry holds at a block."""
+
+    endpoint: Endpoint
+    block: BlockReference
+    roll: Roll
+
+
+@dataclass(frozen=True, slots=True)
+class Examiner:
+    """What evidence is held against: an endpoint, or else block hashes that are trusted."""
+
+    record: DeploymentRecord
+    witness: Witness | None
+    trusted: Collection[bytes] = ()
+    """Hashes (32 bytes) of blocks; without a witness, a bundle must end in one of them."""
+
+    def examine(self, heap: Heap, advance: Advance) -> tuple[list[Claim], list[Dismissed]]:
+        """Check all pieces of a heap; ``advance`` is told the parts of ``work`` that are done.
+
+        What is at fault with one piece is its own. Raises ChainError where the endpoint answers no
+        more, or not from this chain.
+        """
+        claims: list[Claim] = []
+        dismissed = [Dismissed(source, reason) for source, reason in heap.others.items()]
+        for piece in heap.pieces:
+            meter = _Meter(_work(piece), advance)
+            try:
+                found = self._examine(piece, meter.advance)
+            except _HOPELESS:
+                raise
+            except ChainkitError as error:
+                found = Dismissed(piece.source, str(error), None, isinstance(error, ChainError))
+            meter.finish()
+            if isinstance(found, Claim):
+                claims.append(found)
+            else:
+                dismissed.append(found)
+        return claims, dismissed
+
+    def _examine(self, piece: Piece, advance: Advance) -> Claim | Dismissed:
+        return self._bundle(piece, advance) if piece.is_bundle else self._report(piece)
+
+    def _bundle(self, piece: Piece, advance: Advance) -> Claim | Dismissed:
+        bundle = read_bundle(piece.path)
+        last = bundle.trusted_block
+        if self.witness is None and last.hash not in self.trusted:
+            reason = f"it ends in block {last.number} 0x{last.hash.hex()}, which no --trust names"
+            return Dismissed(piece.source, reason, is_unchecked=True)
+        result = self._verified(piece, bundle, advance)
+        if result.verdict is not Verdict.PROVED:
+            return _not_proved(piece, result.accused, result.verdict, result.findings)
+        proved = [each for each in result.findings if each.verdict is Verdict.PROVED]
+        # The page alone may name any reporter: only a report that he signed speaks for him.
+        signed = [each for each in proved if each.is_reported]
+        digests = [each.signed_digest for each in signed or proved]
+        return Claim(
+            piece.source,
+            bundle.node_id,
+            Misbehavior.BLOCKCHAIN_INCONSISTENCY,
+            bundle.reporter_public_key if signed else None,
+            frozenset(each for each in digests if each is not None),
+            keccak256(b"".join(sorted(each for each in digests if each is not None))),
+            None if result.accused is None else result.accused.signing_key,
+        )
+
+    def _verified(self, piece: Piece, bundle: Bundle, advance: Advance) -> BundleVerdict:
+        if self.witness is None:
+            last = bundle.trusted_block
+            return verify_bundle(piece.path, bundle, last.hash, self.record, advance)
+        endpoint, block = self.witness.endpoint, self.witness.block
+        return verify_bundle_with_endpoint(
+            piece.path, bundle, endpoint, self.record, block, advance
+        )
+
+    def _report(self, piece: Piece) -> Claim | Dismissed:
+        data = read_small(piece.path, LARGEST_REPORT)
+        report = parse_report(data)
+        witness = self.witness
+        if witness is None:
+            reason = "a report alone holds nothing of the chain: it needs --rpc"
+            return Dismissed(piece.source, reason, is_unchecked=True)
+        if report.misbehavior is not Misbehavior.BLOCKCHAIN_INCONSISTENCY:
+            return _claim(piece, report, witness.roll)
+        result = verify_report(data, witness.endpoint, self.record, witness.block)
+        if result.verdict is not Verdict.PROVED:
+            return _not_proved(piece, result.accused, result.verdict, result.envelopes)
+        proofs = [each for each in result.envelopes if each.verdict is Verdict.PROVED]
+        return _claim(piece, report, witness.roll, proofs)
+
+
+def work(heap: Heap) -> int:
+    """Return how much there is to do for all pieces, for a bar."""
+    return sum(map(_work, heap.pieces))
+
+
+def _work(piece: Piece) -> int:
+    return 1 + (PASSES if piece.is_bundle else 1) * piece.size
+
+
+def _claim(
+    piece: Piece, report: SignedReport, roll: Roll, proofs: Iterable[EnvelopeVerdict] = ()
+) -> Claim:
+    accused = roll.get(report.node_id)
+    digests = (each.signed_digest for each in proofs)
+    return Claim(
+        piece.source,
+        report.node_id,
+        report.misbehavior,
+        report.reporter,
+        frozenset(each for each in digests if each is not None),
+        report.digest,
+        None if accused is None else accused.node.signing_key,
+        report.is_from_node,
+    )
+
+
+def _not_proved(
+    piece: Piece,
+    accused: Node | None,
+    verdict: Verdict,
+    parts: Iterable[EnvelopeVerdict | FindingVerdict],
+) -> Dismissed:
+    first = next((f": {part.reason}" for part in parts if part.verdict is verdict), "")
+    return Dismissed(
+        piece.source, f"{verdict}{first}", None if accused is None else accused.node_id
+    )
+
+
+class _Meter:
+    """A piece's part of the bar: never more than it was taken for, and all of it at the end."""
+
+    def __init__(self, size: int, advance: Advance) -> None:
+        self._left = size
+        self._advance = advance
+
+    def advance(self, more: int) -> None:
+        step = min(more, self._left)
+        self._left -= step
+        self._advance(step)
+
+    def finish(self) -> None:
+        self.advance(self._left)

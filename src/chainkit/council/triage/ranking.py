@@ -1,0 +1,196 @@
+"""Which nodes should be disabled, by many reports at once (XIP-49 §3.2.7).
+
+    In order for these reports to be actionable, they must be trustworthy. For report types that
+    contain cryptographic proof of the failure, a single report is sufficient for verification. For
+    other report types, particularly liveness failures, we rely on MisbehaviorReports from a
+    sufficiently large sample size of the node's peers.
+
+What follows from that, since keys cost nothing and a report may be copied:
+
+- **One proof suffices.** It holds whoever reports it; still somebody other than the accused must
+  have signed the report. The same envelope is one proof, however often it is brought.
+- **Liveness is counted by peers**: registered nodes that say they saw it themselves. A report that
+  a node only stored for a client (``submitted_by_node`` is false) may have been handed to many. The
+  nodes of one holder are one reporter, so is one node with many reports. A node that is disabled by
+  now counts, and is marked.
+- **Other safety failures** (types 4 to 7) carry evidence that nothing here can check: they are
+  told, and left to people.
+
+Nothing here reads anything: the same claims give the same ranks, in whatever order they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from chainkit.contracts.registry import status_word
+from chainkit.council.triage.types import Misbehavior, Severity
+from chainkit.council.triage.values import (
+    Action,
+    Claim,
+    Dismissed,
+    RankedNode,
+    Ranking,
+    Reporter,
+    Roll,
+    Tally,
+    independent,
+)
+
+MOST_GROUNDS: Final = 10
+"""Sources about a node that a proposal names, so that people read all, unless more are needed."""
+
+_PROVED_BUT: Final = "proved, but "
+
+
+def rank(
+    claims: Iterable[Claim],
+    dismissed: Iterable[Dismissed],
+    roll: Roll | None,
+    needed: int,
+) -> Ranking:
+    """Rank the nodes that claims and dismissed evidence accuse.
+
+    ``roll`` is the registry at one block, None where none was read; ``needed`` is how many
+    independent reporters of liveness failures suffice.
+    """
+    everything = sorted(claims, key=lambda claim: claim.source)
+    counted, more = _sorted_out(everything, roll)
+    left_out = [*dismissed, *more]
+    accused = {claim.node_id for claim in counted} | {each.node_id for each in left_out}
+    nodes = [
+        _ranked(node_id, everything, counted, roll, needed)
+        for node_id in accused
+        if node_id is not None
+    ]
+    return Ranking(
+        tuple(sorted(nodes, key=_urgency)),
+        tuple(sorted(left_out, key=lambda each: (each.source, each.reason))),
+    )
+
+
+def _sorted_out(claims: Iterable[Claim], roll: Roll | None) -> tuple[list[Claim], list[Dismissed]]:
+    """Return the claims that count, and what is told of those that do not, or not by themselves."""
+    counted, left_out = [], []
+    first: dict[tuple[object, ...], str] = {}
+    for claim in claims:
+        # Anybody can accuse nodes that never were: they have no rank.
+        node_id = claim.node_id if _is_registered(claim, roll) else None
+        if (reason := _objection(claim, roll)) is not None:
+            left_out.append(Dismissed(claim.source, reason, node_id))
+        elif (earlier := first.setdefault(_identity(claim), claim.source)) != claim.source:
+            left_out.append(Dismissed(claim.source, f"says the same as {earlier}", node_id))
+        else:
+            counted.append(claim)
+            if not claim.proofs and not claim.misbehavior.is_liveness:
+                reason = f"{claim.misbehavior.name} cannot be checked here: judge its envelopes"
+                left_out.append(Dismissed(claim.source, reason, node_id))
+    return counted, left_out
+
+
+def _is_registered(claim: Claim, roll: Roll | None) -> bool:
+    return claim.accused_key is not None and (roll is None or claim.node_id in roll)
+
+
+def _identity(claim: Claim) -> tuple[object, ...]:
+    """What two claims share that say the same, though they came as different files."""
+    words = claim.proofs or claim.digest
+    return claim.node_id, claim.misbehavior, claim.reporter, words
+
+
+def _objection(claim: Claim, roll: Roll | None) -> str | None:
+    """Say why a claim does not count, or None."""
+    but = _PROVED_BUT if claim.proofs else ""
+    if not _is_registered(claim, roll):
+        return f"node {claim.node_id} is not registered"
+    if claim.reporter is None:
+        return f"{but}nobody signed a report of it"
+    if claim.reporter == claim.accused_key:
+        return f"{but}the accused reports itself: somebody else must sign the report"
+    if not claim.misbehavior.is_liveness:
+        return None
+    if not claim.is_from_node:
+        return (
+            "liveness, and its signer only stored it for a client: peers are counted (XIP-49 3.2.7)"
+        )
+    if roll is None or _reporter(claim.reporter, roll).node is None:
+        return "liveness, and its signer is no registered node: peers are counted (XIP-49 3.2.7)"
+    return None
+
+
+def _ranked(
+    node_id: int,
+    everything: Sequence[Claim],
+    counted: Sequence[Claim],
+    roll: Roll | None,
+    needed: int,
+) -> RankedNode:
+    claims = [claim for claim in counted if claim.node_id == node_id]
+    is_shown = any(claim.proofs for claim in everything if claim.node_id == node_id)
+    status = "unknown" if roll is None else status_word(roll[node_id].node)
+    tallies = _tallies(claims, roll)
+    action, words = _recommendation(tallies, needed, is_shown)
+    if action is Action.DISABLE and status == "disabled":
+        action, words = Action.NOTHING, f"disabled already ({words.removeprefix('disable: ')})"
+    grounds = _grounds(claims, roll, needed) if action is Action.DISABLE else ()
+    return RankedNode(node_id, status, tallies, action, words, grounds)
+
+
+def _recommendation(tallies: Sequence[Tally], needed: int, is_shown: bool) -> tuple[Action, str]:
+    """Say what to do; ``is_shown``: something proves it, whether or not a report of it counts."""
+    liveness = [tally for tally in tallies if tally.misbehavior.is_liveness]
+    peers = independent(each for tally in liveness for each in tally.reporters)
+    if proved := sum(tally.proved for tally in tallies):
+        words = "one safety proof" if proved == 1 else f"{proved} safety proofs"
+        return Action.DISABLE, f"disable: {words}"
+    if peers >= needed:
+        return Action.DISABLE, f"disable: {peers} of {needed} reporters"
+    if is_shown:
+        return Action.WAIT, "wait: proved, but no report counts"
+    if peers:
+        return Action.WAIT, f"wait: {peers} of {needed} reporters"
+    return (Action.JUDGE, "judge by hand") if tallies else (Action.NOTHING, "nothing proved")
+
+
+def _tallies(claims: Sequence[Claim], roll: Roll | None) -> tuple[Tally, ...]:
+    found = {claim.misbehavior for claim in claims}
+    return tuple(
+        _tally(each, [claim for claim in claims if claim.misbehavior is each], roll)
+        for each in sorted(found, key=lambda each: (each.severity.rank, each))
+    )
+
+
+def _tally(misbehavior: Misbehavior, claims: Sequence[Claim], roll: Roll | None) -> Tally:
+    keys = {claim.reporter for claim in claims if claim.reporter is not None}
+    return Tally(
+        misbehavior,
+        len(frozenset().union(*(claim.proofs for claim in claims))),
+        sum(not claim.proofs for claim in claims),
+        tuple(_reporter(key, roll) for key in sorted(keys)),
+    )
+
+
+def _reporter(key: bytes, roll: Roll | None) -> Reporter:
+    nodes = roll.values() if roll else ()
+    return Reporter(key, next((each for each in nodes if each.node.signing_key == key), None))
+
+
+def _grounds(claims: Sequence[Claim], roll: Roll | None, needed: int) -> tuple[str, ...]:
+    """Return sources that together show enough: each brings a proof or a reporter of its own."""
+    shown: set[object] = set()
+    chosen: list[str] = []
+    for claim in sorted(claims, key=lambda each: (-len(each.proofs), each.source)):
+        if claim.reporter is None or not (claim.proofs or claim.misbehavior.is_liveness):
+            continue
+        brings = {*claim.proofs, _reporter(claim.reporter, roll).independent}
+        if not brings <= shown and len(chosen) < max(needed, MOST_GROUNDS):
+            chosen.append(claim.source)
+            shown |= brings
+    return tuple(chosen)
+
+
+def _urgency(node: RankedNode) -> tuple[int, ...]:
+    severity = len(Severity) if node.severity is None else node.severity.rank
+    action = list(Action).index(node.action)
+    return action, severity, -node.proved, -node.reporters, -node.claimed, node.node_id

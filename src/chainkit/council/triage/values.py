@@ -1,0 +1,142 @@
+"""What many pieces of evidence say: claims, who makes them, and how the accused rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from chainkit.contracts.registry import RegisteredNode
+from chainkit.council.triage.types import Misbehavior, Severity
+
+Roll: TypeAlias = Mapping[int, RegisteredNode]
+"""The registered nodes by id, at one block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a report or a bundle says of one node, once it was checked."""
+
+    source: str
+    """Path of its file or folder; a stranger chose it."""
+    node_id: int
+    misbehavior: Misbehavior
+    reporter: bytes | None
+    """65 bytes: the public key that signed; None where nobody did."""
+    proofs: frozenset[bytes]
+    """Digests of what the node signed and no honest one can have; empty where nothing is proved."""
+    digest: bytes
+    """The same for the same words of a reporter."""
+    accused_key: bytes | None
+    """65 bytes; None where no such node is registered."""
+    is_from_node: bool = False
+    """Whether the reporter says that it is a node and saw this itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dismissed:
+    """A path that does not count, and why."""
+
+    source: str
+    reason: str
+    node_id: int | None = None
+    """Whom it accuses, if that was read and such a node is registered."""
+    is_unchecked: bool = False
+    """Whether it was not checked for want of a clear answer, an endpoint or a trusted hash."""
+
+
+class Action(StrEnum):
+    """What a council should do about a node; what is most urgent stands first."""
+
+    DISABLE = "disable"
+    WAIT = "wait"
+    JUDGE = "judge"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Who signed reports that count."""
+
+    key: bytes
+    """65 bytes."""
+    node: RegisteredNode | None
+    """None for a key that no node has, or where no registry was read."""
+
+    @property
+    def independent(self) -> str | bytes:
+        """What tells it from others: nodes of one holder are the same reporter."""
+        return self.key if self.node is None else self.node.holder
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The reports of one type about one node."""
+
+    misbehavior: Misbehavior
+    proved: int
+    """Different things that are proved."""
+    claimed: int
+    """Different reports that prove nothing by themselves."""
+    reporters: tuple[Reporter, ...]
+    """Whose reports count, in the order of their keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedNode:
+    """What is reported of one node, and what to do about it."""
+
+    node_id: int
+    status: str
+    """``enabled``, ``disabled``, or ``unknown`` where no registry was read."""
+    tallies: tuple[Tally, ...]
+    """The gravest type first."""
+    action: Action
+    recommendation: str
+    """A few words."""
+    grounds: tuple[str, ...]
+    """Sources that a proposal to disable the node rests on; empty unless it should be."""
+
+    @property
+    def severity(self) -> Severity | None:
+        """Of the gravest type; None where no report counts."""
+        return self.tallies[0].misbehavior.severity if self.tallies else None
+
+    @property
+    def proved(self) -> int:
+        """Different things that are proved."""
+        return sum(tally.proved for tally in self.tallies)
+
+    @property
+    def claimed(self) -> int:
+        """Different reports that prove nothing by themselves."""
+        return sum(tally.claimed for tally in self.tallies)
+
+    @property
+    def reporters(self) -> int:
+        """How many independent ones there are."""
+        return independent(each for tally in self.tallies for each in tally.reporters)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The nodes, the most urgent first, and what was not counted, by path."""
+
+    nodes: tuple[RankedNode, ...]
+    dismissed: tuple[Dismissed, ...]
+
+    @property
+    def to_disable(self) -> tuple[RankedNode, ...]:
+        """Nodes that should be disabled and are not."""
+        return tuple(node for node in self.nodes if node.action is Action.DISABLE)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all evidence was checked that could be read."""
+        return not any(each.is_unchecked for each in self.dismissed)
+
+
+def independent(reporters: Iterable[Reporter]) -> int:
+    """Return how many independent ones there are among some reporters."""
+    return len({each.independent for each in reporters})

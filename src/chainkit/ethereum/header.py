@@ -1,0 +1,90 @@
+"""The header of a block: what its hash is the keccak256 of (yellow paper, section 4.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import dropwhile
+from typing import Final
+
+from chainkit.ethereum.decoded import bytes_of, decoded_items, integer_of
+from chainkit.ethereum.row import ADDRESS, BYTES, HASH, INTEGER, Column, Row, encoded, fixed
+from chainkit.signatures import keccak256
+from chainkit.types import HASH_LENGTH, BlockHeader
+
+_ALWAYS: Final = (
+    Column("parent_hash", HASH),
+    Column("sha3_uncles", HASH),
+    Column("miner", ADDRESS),
+    Column("state_root", HASH),
+    Column("transactions_root", HASH),
+    Column("receipts_root", HASH),
+    Column("logs_bloom", fixed(256)),
+    Column("difficulty", INTEGER),
+    Column("number", INTEGER),
+    Column("gas_limit", INTEGER),
+    Column("gas_used", INTEGER),
+    Column("timestamp", INTEGER),
+    Column("extra_data", BYTES),
+    Column("mix_hash", HASH),
+    Column("nonce", fixed(8)),
+)
+
+# Each hardfork only ever appended, so that a header has the first few of them and no others.
+_SINCE_A_HARDFORK: Final = (
+    Column("base_fee_per_gas", INTEGER),  # London, EIP-1559
+    Column("withdrawals_root", HASH),  # Shanghai, EIP-4895
+    Column("blob_gas_used", INTEGER),  # Cancun, EIP-4844
+    Column("excess_blob_gas", INTEGER),
+    Column("parent_beacon_block_root", HASH),  # Cancun, EIP-4788
+    Column("requests_hash", HASH),  # Prague, EIP-7685
+)
+
+_NAMES: Final = tuple(column.name for column in (*_ALWAYS, *_SINCE_A_HARDFORK))
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedHeader:
+    """The part of an encoded header by which the rest of its block is proved."""
+
+    header: BlockHeader
+    """With the hash that the bytes have."""
+    transactions_root: bytes
+    """32 bytes."""
+    receipts_root: bytes
+    """32 bytes."""
+
+
+def header_bytes(block: Row) -> bytes:
+    """Return the RLP of a row of blocks. Its keccak256 is the hash of the block.
+
+    One rule serves Ethereum, OP-stack and Arbitrum chains: which fields a header has shows in
+    which columns are not null. Raises Unprovable, naming the column, where a field is null that
+    every header has, or that a header with a later one has; MalformedData where a value is none
+    of its column.
+    """
+    last_first = dropwhile(lambda column: block[column.name] is None, reversed(_SINCE_A_HARDFORK))
+    columns = (*_ALWAYS, *reversed(list(last_first)))
+    return encoded([column.item(block, _subject) for column in columns])
+
+
+def decode_header(data: bytes) -> DecodedHeader:
+    """Take the RLP of a header apart, as header_bytes makes it. Raises MalformedData if it is none.
+
+    Fields that a hardfork to come appends are refused: nobody can tell what they mean.
+    """
+    subject = "header"
+    items = decoded_items(data, subject, _NAMES)
+    return DecodedHeader(
+        BlockHeader(
+            number=integer_of(items, "number", subject),
+            hash=keccak256(data),
+            parent_hash=bytes_of(items, "parent_hash", subject, HASH_LENGTH),
+            timestamp=integer_of(items, "timestamp", subject),
+        ),
+        transactions_root=bytes_of(items, "transactions_root", subject, HASH_LENGTH),
+        receipts_root=bytes_of(items, "receipts_root", subject, HASH_LENGTH),
+    )
+
+
+def _subject(block: Row) -> str:
+    return f"block {block['number']}"

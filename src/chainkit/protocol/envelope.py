@@ -1,0 +1,237 @@
+"""Node-0 envelopes and their proof: built by the operator, compared by auditor and council.
+
+XIP-49 §3.2.1 makes the blockchain originator 0 (contracts that count for themselves have an id
+each): nobody signs as originator, and each node attests with a BlockchainProof what it read. Every
+honest node builds the same unsigned bytes; only the node's signature differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from chainkit.errors import MalformedEnvelope
+from chainkit.protocol import wire
+from chainkit.protocol.proto import envelopes_pb2
+from chainkit.signatures import (
+    BLOCKCHAIN_LABEL,
+    SIGNATURE_LENGTH,
+    SigningKey,
+    keccak256,
+    recover_public_key,
+)
+from chainkit.types import (
+    BLOCKCHAIN_ORIGINATOR_ID,
+    HASH_LENGTH,
+    NANOSECONDS_PER_SECOND,
+    PayloadEvent,
+    TopicKind,
+)
+
+MAXIMUM_BLOCK_TIMESTAMP: Final = (2**63 - 1) // NANOSECONDS_PER_SECOND
+"""Seconds since 1970 that ``originator_ns`` can hold: until the year 2262."""
+
+_PAYLOAD_FIELD = {
+    TopicKind.GROUP_MESSAGE: "group_message",
+    TopicKind.IDENTITY_UPDATE: "identity_update",
+}
+
+
+class QuarantineReason(StrEnum):
+    """Why a posted payload is kept and counted, but never served."""
+
+    NOT_A_CLIENT_ENVELOPE = "not a ClientEnvelope"
+    NO_AAD = "no aad"
+    WRONG_ORIGINATOR = "target originator is not 0"
+    ANOTHER_ORIGINATOR = "target originator is not the contract's"
+    """As the one before, of a contract that posts under another originator id than 0."""
+    WRONG_TOPIC = "target topic does not match"
+    NO_PAYLOAD = "no payload"
+    WRONG_PAYLOAD_KIND = "payload kind does not match topic"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedEnvelope:
+    """An OriginatorEnvelope with a BlockchainProof, taken apart, with the bytes as they came."""
+
+    originator_id: int
+    """0 for the blockchain; whatever the node wrote."""
+    sequence_id: int
+    """A uint64."""
+    originator_ns: int
+    """Nanoseconds since 1970."""
+    client_envelope: bytes
+    """The payload within the PayerEnvelope."""
+    unsigned_originator_envelope: bytes
+    """As received: what the node signed."""
+    transaction_hash: bytes
+    """32 bytes."""
+    node_signature: bytes
+    """65 bytes, R ‖ S ‖ V."""
+
+
+def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
+    """Say why a posted payload must not be served, or None if it may (XIP-49 §3.3.2, §3.3.4).
+
+    Anyone may post any bytes. What may be served is a ClientEnvelope that names the originator
+    and the topic it was posted to, and whose payload is of that topic's kind.
+    """
+    try:
+        envelope = envelopes_pb2.ClientEnvelope.FromString(event.payload)
+    except DecodeError:
+        return QuarantineReason.NOT_A_CLIENT_ENVELOPE
+    if not envelope.HasField("aad"):
+        return QuarantineReason.NO_AAD
+    aad = envelope.aad
+    if aad.target_originator != event.originator_id:
+        is_ours = event.originator_id == BLOCKCHAIN_ORIGINATOR_ID
+        return QuarantineReason.WRONG_ORIGINATOR if is_ours else QuarantineReason.ANOTHER_ORIGINATOR
+    if aad.target_topic != event.kind.topic(event.identifier):
+        return QuarantineReason.WRONG_TOPIC
+    payload_field = envelope.WhichOneof("payload")
+    if payload_field is None:
+        return QuarantineReason.NO_PAYLOAD
+    if payload_field != _PAYLOAD_FIELD[event.kind]:
+        return QuarantineReason.WRONG_PAYLOAD_KIND
+    return None
+
+
+def are_servable(payloads: Iterable[bytes], topics: Iterable[bytes]) -> list[bool]:
+    """Tell of many payloads of originator 0 whether ``quarantine_reason`` has nothing against them.
+
+    ``topics`` are those that they were posted to, a kind byte and an identifier each. For millions
+    of payloads: it asks no more than it takes to know that there is no reason.
+    """
+    fields = {int(kind): name for kind, name in _PAYLOAD_FIELD.items()}
+    envelope = envelopes_pb2.ClientEnvelope()
+    parse, payload_field = envelope.ParseFromString, envelope.WhichOneof
+    found = []
+    for payload, topic in zip(payloads, topics, strict=True):
+        try:
+            parse(payload)
+        except DecodeError:
+            found.append(False)
+            continue
+        # Where there is no aad, its topic is empty, and no topic is.
+        aad = envelope.aad
+        found.append(
+            aad.target_topic == topic
+            and aad.target_originator == BLOCKCHAIN_ORIGINATOR_ID
+            and payload_field("payload") == fields.get(topic[0])
+        )
+    return found
+
+
+def originator_ns(block_timestamp: int) -> int:
+    """Return the envelope's time: the block's, in nanoseconds, never a local clock's (§3.2.1).
+
+    Raises MalformedEnvelope for a time that the field, an int64, cannot hold.
+    """
+    if not 0 <= block_timestamp <= MAXIMUM_BLOCK_TIMESTAMP:
+        expected = f"seconds from 0 to {MAXIMUM_BLOCK_TIMESTAMP}"
+        raise MalformedEnvelope("block time", expected, block_timestamp)
+    return block_timestamp * NANOSECONDS_PER_SECOND
+
+
+def unsigned_originator_envelope(event: PayloadEvent, block_timestamp: int) -> bytes:
+    """Write what the chain holds as UnsignedOriginatorEnvelope, in its one form (XIP-49 §3.2.1).
+
+    ``block_timestamp`` is in seconds. The PayerEnvelope has no signature: the sender paid in gas.
+    """
+    payer_envelope = wire.bytes_field(wire.CLIENT_TAG, event.payload)
+    return b"".join(
+        (
+            wire.integer_field(wire.ORIGINATOR_TAG, event.originator_id),
+            wire.integer_field(wire.SEQUENCE_TAG, event.sequence_id),
+            _time_field(block_timestamp),
+            wire.bytes_field(wire.PAYER_TAG, payer_envelope),
+        )
+    )
+
+
+# A block's payloads have one time, which takes nine bytes to write.
+@lru_cache(maxsize=64)
+def _time_field(block_timestamp: int) -> bytes:
+    return wire.integer_field(wire.TIME_TAG, originator_ns(block_timestamp))
+
+
+def blockchain_proof_digest(unsigned: bytes, transaction_hash: bytes) -> bytes:
+    """Return the 32 bytes that a BlockchainProof signs.
+
+    keccak256 of a label, the envelope's bytes and the transaction hash: a node can be held to
+    both. The hash has a fixed length, so the concatenation is unambiguous.
+    """
+    return keccak256(BLOCKCHAIN_LABEL + unsigned + transaction_hash)
+
+
+def sign_originator_envelope(unsigned: bytes, transaction_hash: bytes, key: SigningKey) -> bytes:
+    """Write an OriginatorEnvelope with the BlockchainProof of a node's key (§3.2.1)."""
+    signature = key.sign(blockchain_proof_digest(unsigned, transaction_hash))
+    return originator_envelope(unsigned, transaction_hash, signature)
+
+
+def originator_envelope(unsigned: bytes, transaction_hash: bytes, signature: bytes) -> bytes:
+    """Write an OriginatorEnvelope with a BlockchainProof that was signed already (§3.2.1).
+
+    Raises MalformedEnvelope for a hash that is not 32 bytes, or a signature that is not 65.
+    """
+    lengths = len(transaction_hash), len(signature)
+    if lengths != (HASH_LENGTH, SIGNATURE_LENGTH):
+        expected = f"a hash of {HASH_LENGTH} and a signature of {SIGNATURE_LENGTH} bytes"
+        raise MalformedEnvelope("proof", expected, f"{lengths[0]} and {lengths[1]} bytes")
+    return b"".join(
+        (
+            wire.bytes_field(wire.UNSIGNED_TAG, unsigned),
+            wire.PROOF_HEAD,
+            transaction_hash,
+            wire.SIGNATURE_HEAD,
+            signature,
+        )
+    )
+
+
+def parse_originator_envelope(data: bytes) -> ServedEnvelope:
+    """Take a served OriginatorEnvelope apart.
+
+    Raises MalformedEnvelope where it does not parse, carries no BlockchainProof, or its
+    transaction hash is not 32 bytes. The signature is not checked here.
+    """
+    envelope = envelopes_pb2.OriginatorEnvelope()
+    unsigned = envelopes_pb2.UnsignedOriginatorEnvelope()
+    payer = envelopes_pb2.PayerEnvelope()
+    try:
+        envelope.ParseFromString(data)
+        unsigned.ParseFromString(envelope.unsigned_originator_envelope)
+        payer.ParseFromString(unsigned.payer_envelope)
+    except DecodeError as error:
+        raise MalformedEnvelope("envelope", "an OriginatorEnvelope", error) from error
+    subject = f"envelope {unsigned.originator_sequence_id}"
+    if (proof := envelope.WhichOneof("proof")) != "blockchain_proof":
+        raise MalformedEnvelope(subject, "a BlockchainProof", proof or "no proof")
+    transaction_hash = envelope.blockchain_proof.transaction_hash
+    if len(transaction_hash) != HASH_LENGTH:
+        length = f"{len(transaction_hash)} bytes"
+        raise MalformedEnvelope(subject, f"a transaction hash of {HASH_LENGTH} bytes", length)
+    return ServedEnvelope(
+        originator_id=unsigned.originator_node_id,
+        sequence_id=unsigned.originator_sequence_id,
+        originator_ns=unsigned.originator_ns,
+        client_envelope=payer.unsigned_client_envelope,
+        unsigned_originator_envelope=envelope.unsigned_originator_envelope,
+        transaction_hash=transaction_hash,
+        node_signature=envelope.blockchain_proof.node_signature.bytes,
+    )
+
+
+def recover_node_key(served: ServedEnvelope) -> bytes:
+    """Return the 65-byte public key of the node that vouched for an envelope.
+
+    Raises InvalidSignature where the signature is malformed or recovers to nobody.
+    """
+    digest = blockchain_proof_digest(served.unsigned_originator_envelope, served.transaction_hash)
+    return recover_public_key(served.node_signature, digest)

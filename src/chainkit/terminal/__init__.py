@@ -1,0 +1,1 @@
+"""Command lines of all roles: options, errors, facts and progress, each in one form."""

@@ -1,0 +1,104 @@
+"""Keystores, and the passwords that open them: from a file, a descriptor or the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from eth_account import Account
+
+from chainkit.documents.fields import read_json
+from chainkit.errors import ConfigurationError
+from chainkit.signatures import SigningKey
+
+_FOREIGN_KEYSTORE: Final = (
+    *(ValueError, TypeError, KeyError, AttributeError, AssertionError, NotImplementedError),
+    *(ArithmeticError, MemoryError),
+)
+"""What numbers and texts that no keystore holds make of its decryption."""
+
+
+def load_secret(
+    keystore_path: Path, password_path: Path | None, password_descriptor: int | None = None
+) -> bytes:
+    """Decrypt a keystore to its 32-byte secret, asking for the password if nothing else has it.
+
+    It is in a file, or comes through a file descriptor, which is closed afterwards. Raises
+    ConfigurationError for a missing or foreign file and for a wrong password.
+    """
+    keystore = _read_keystore(keystore_path)
+    if password_descriptor is None:
+        password = read_password(password_path)
+    else:
+        password = _password_from(password_descriptor)
+    try:
+        return bytes(Account.decrypt(keystore, password))
+    except _FOREIGN_KEYSTORE:
+        # `from None`: nothing of the password or of the key belongs into a traceback.
+        raise ConfigurationError(
+            f"keystore {keystore_path}",
+            "a keystore v3 and its password",
+            "another password or another format",
+        ) from None
+
+
+def load_signing_key(keystore_path: Path, password_path: Path | None) -> SigningKey:
+    """Decrypt a keystore to a key that signs; see ``load_secret``."""
+    return SigningKey(load_secret(keystore_path, password_path))
+
+
+def _read_keystore(path: Path) -> dict[str, Any]:
+    content = read_json(path, f"keystore {path}")
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"keystore {path}", "an object", type(content).__name__)
+    return content
+
+
+def _has_terminal() -> bool:
+    """Tell whether a password can be typed unseen: the terminal need not be standard input."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return sys.stdin is not None and sys.stdin.isatty()
+    return True
+
+
+def read_password(path: Path | None, confirm: bool = False) -> str:
+    """Return the password in a file, or the one that is typed, twice where it is new.
+
+    Raises ConfigurationError where there is neither a file nor a terminal.
+    """
+    if path is None:
+        if not _has_terminal():
+            raise ConfigurationError("password", "a terminal or --password-file", "neither")
+        # To standard error: what a script reads on standard output is the answer alone.
+        typed: str = click.prompt(
+            "Password", hide_input=True, confirmation_prompt=confirm, err=True
+        )
+        return typed
+    try:
+        password = path.read_text().rstrip("\r\n")
+    except OSError as error:
+        raise ConfigurationError(
+            f"password file {path}", "a readable file", error.strerror
+        ) from error
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"password file {path}", "UTF-8 text", "other bytes") from None
+    if confirm and not password:
+        raise ConfigurationError(f"password file {path}", "a password", "an empty file")
+    return password
+
+
+def _password_from(descriptor: int) -> str:
+    subject = f"--password-fd {descriptor}"
+    try:
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read().decode().rstrip("\r\n")
+    except OSError as error:
+        expected = "a descriptor open for reading"
+        raise ConfigurationError(subject, expected, error.strerror) from error
+    except UnicodeDecodeError:
+        raise ConfigurationError(subject, "UTF-8 text", "other bytes") from None

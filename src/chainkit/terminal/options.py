@@ -1,0 +1,124 @@
+"""Options that several commands share, each spelled once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
+from chainkit.types import BlockHeader
+
+if TYPE_CHECKING:
+    from chainkit.chain import Endpoint
+
+Option: TypeAlias = Callable[[Any], Any]
+"""A decorator that adds an option, or several, to a command."""
+
+
+def several(*options: Option) -> Option:
+    """Return a decorator that adds options, which the help lists in this order."""
+    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+def rpc_option_for(purpose: str, *, required: bool = False) -> Option:
+    """Return the option that names an endpoint; ``purpose`` is its help."""
+    return click.option(
+        "--rpc",
+        "rpc_url",
+        envvar="CHAINKIT_RPC",
+        show_envvar=True,
+        required=required,
+        metavar="URL",
+        help=purpose,
+    )
+
+
+def file_option(
+    flag: str, parameter: str, variable: str, purpose: str, *, required: bool = False
+) -> Option:
+    """Return an option that names a file, as an environment variable may too."""
+    return click.option(
+        flag,
+        parameter,
+        envvar=variable,
+        show_envvar=True,
+        required=required,
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help=purpose,
+    )
+
+
+def height_option(flag: str, parameter: str, purpose: str) -> Option:
+    """Return an option that names a block by its height."""
+    return click.option(flag, parameter, type=click.IntRange(min=0), metavar="N", help=purpose)
+
+
+def keystore_option_for(purpose: str, *, required: bool = False) -> Option:
+    """Return the option that names a keystore; ``purpose`` is its help."""
+    return file_option(
+        "--keystore", "keystore_path", "CHAINKIT_KEYSTORE", purpose, required=required
+    )
+
+
+rpc_option = rpc_option_for("JSON-RPC endpoint of the chain.", required=True)
+deployment_option = file_option(
+    "--deployment",
+    "deployment_path",
+    "CHAINKIT_DEPLOYMENT",
+    "Deployment record of the contracts.",
+    required=True,
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a script.")
+keystore_option = keystore_option_for(
+    "Encrypted key (keystore v3), as `chainkit key new` writes it.", required=True
+)
+password_option = file_option(
+    "--password-file",
+    "password_path",
+    "CHAINKIT_PASSWORD_FILE",
+    "File with the keystore's password; asked for where it is not given.",
+)
+
+
+def is_on_command_line(parameter: str) -> bool:
+    """Tell a value of the running command that was typed from one of the environment."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def open_chain(
+    rpc_url: str, deployment_path: Path
+) -> tuple[Endpoint, DeploymentRecord, BlockHeader]:
+    """Connect and prove that the endpoint serves the record's chain; also return the head."""
+    # Not at the top: it takes a third of a second, and half of the commands open no chain.
+    from chainkit.chain import Endpoint
+    from chainkit.contracts.right_chain import check_deployment
+
+    record = read_deployment_record(deployment_path)
+    endpoint = Endpoint.connect(rpc_url)
+    return endpoint, record, check_deployment(endpoint, record)
+
+
+def echo_json(content: Any) -> None:
+    """Print one JSON document with sorted keys."""
+    import json
+
+    click.echo(json.dumps(content, indent=2, sort_keys=True))
+
+
+def block_hash(
+    _context: click.Context, _parameter: click.Parameter, text: str | None
+) -> bytes | None:
+    """Take an option's value for a block hash: 32 bytes, or None where it is not given."""
+    if text is None:
+        return None
+    digits = text.strip().lower().removeprefix("0x")
+    if re.fullmatch("[0-9a-f]{64}", digits) is None:
+        raise click.BadParameter(f"expected a block hash, 0x and 64 hex digits, got {text!r}")
+    return bytes.fromhex(digits)

@@ -3,11 +3,11 @@ import json
 import shutil
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from support.project import ROOT
+
 PROGRAM = ROOT / "tools" / "upgrades" / "main.mjs"
 
 BASE = "contracts/base/SequencedLog.sol"

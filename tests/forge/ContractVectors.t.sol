@@ -13,7 +13,7 @@ import {Vm} from "./support/Vm.sol";
 
 /// @title ContractVectorsTest
 /// @notice The contracts against tests/vectors/contracts.json: the same calls in the same order give
-/// the ids, hashes and logs that tests/unit/test_contract_vectors.py reads.
+/// the ids, hashes and logs that tests/unit/contracts/test_contract_vectors.py reads.
 contract ContractVectorsTest is SequencedLogs, VectorFile {
     struct PublicationVector {
         uint256 kind;

@@ -6,7 +6,7 @@ import {VectorFile} from "./support/VectorFile.sol";
 
 /// @title ProposalVectorsTest
 /// @notice tests/vectors/proposals.json against Solidity's own encoding: from calls and grounds to the
-/// hash that owners compare, as tests/unit/test_proposal_vectors.py holds Python to it.
+/// hash that owners compare, as tests/unit/council/proposal/test_vectors.py holds Python to it.
 contract ProposalVectorsTest is SafeTransactions, VectorFile {
     struct ProposalVector {
         string name;

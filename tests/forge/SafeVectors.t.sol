@@ -8,7 +8,7 @@ import {Vm} from "./support/Vm.sol";
 
 /// @title SafeVectorsTest
 /// @notice tests/vectors/safe.json against Solidity's own encoding and against the code of the real
-/// Safe: the same hashes, signatures and calldata that tests/unit/test_safe_*.py hold Python to.
+/// Safe: the same hashes, signatures and calldata that tests/unit/council/safe hold Python to.
 contract SafeVectorsTest is SafeReleases, VectorFile {
     struct OwnerSignature {
         address owner;

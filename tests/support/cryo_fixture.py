@@ -23,8 +23,9 @@ from localnet.anvil import Anvil
 from localnet.deployment import deploy
 from support.chain import LocalChain
 from support.payloads import commit, identity_update
+from support.project import TESTS
 
-FIXTURE = Path(__file__).parent.parent / "fixtures" / "cryo"
+FIXTURE = TESTS / "fixtures" / "cryo"
 CHUNK_BLOCKS = 8
 GROUP, INBOX = b"\x0a" * 32, b"\x0b" * 32
 

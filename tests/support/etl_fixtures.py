@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Final
 
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.adapter import KEYS, SourceTables
+from support.project import TESTS
 
-FIXTURES: Final = Path(__file__).parent.parent / "fixtures"
+FIXTURES: Final = TESTS / "fixtures"
 ETHEREUM_ETL: Final = FIXTURES / "ethereum-etl"
 BIGQUERY: Final = FIXTURES / "bigquery"
 AWS: Final = FIXTURES / "aws"

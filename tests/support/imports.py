@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 
 from chainkit.exports import files_of, read_manifest
 from chainkit.exports.tables import CHAIN_TABLES
+from support.project import TESTS
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
+FIXTURES = TESTS / "fixtures"
 
 Row = dict[str, Any]
 

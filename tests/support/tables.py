@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+from support.project import DOCS
 
 
 def rows_of_table(document: str, first_columns: list[str]) -> list[dict[str, str]]:

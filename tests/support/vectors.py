@@ -1,10 +1,11 @@
 """The golden vectors, which another implementation computed (tools/vectors)."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-VECTORS = Path(__file__).resolve().parents[1] / "vectors"
+from support.project import TESTS
+
+VECTORS = TESTS / "vectors"
 
 
 def load(name: str) -> Any:

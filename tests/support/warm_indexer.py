@@ -21,6 +21,8 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, Self
 
+from support.project import TESTS
+
 IMPORTED = (
     "alembic.command",
     "psycopg",
@@ -31,8 +33,6 @@ IMPORTED = (
 """What the command imports only when it is called, beside all of ``PACKAGES``."""
 
 PACKAGES = ("chainkit.cli", "chainkit.chain", "chainkit_indexer", "chainkit_indexer.cli")
-
-TESTS = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)

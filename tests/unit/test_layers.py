@@ -1,14 +1,12 @@
 import re
 import tomllib
-from pathlib import Path
 
 import chainkit
-
-PROJECT = Path(__file__).parents[2]
+from support.project import ROOT
 
 
 def test_drawing_of_the_library__names_the_layers_that_import_linter_holds_it_to() -> None:
-    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = settings["tool"]["importlinter"]["contracts"]
     layers = next(c["layers"] for c in contracts if c["name"] == "the library's rooms")
 

@@ -30,6 +30,7 @@ from chainkit.errors import ConfigurationError
 from chainkit.types import BlockReference
 from support.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
+from support.project import ROOT
 from support.signers import dev_signer
 from support.tampering import (
     ADMINISTRATOR,
@@ -41,7 +42,7 @@ from support.tampering import (
     write_slot,
 )
 
-PARAMETERS = Path(__file__).parents[2] / "deployments" / "parameters" / "local.json"
+PARAMETERS = ROOT / "deployments" / "parameters" / "local.json"
 
 Tampering = Callable[[LocalChain], object]
 

@@ -7,8 +7,9 @@ import pytest
 
 from chainkit.contracts.parameters import PayloadBounds, read_parameters
 from chainkit.errors import ConfigurationError
+from support.project import ROOT
 
-LOCAL = Path(__file__).parents[2] / "deployments" / "parameters" / "local.json"
+LOCAL = ROOT / "deployments" / "parameters" / "local.json"
 CONTENT: dict[str, Any] = json.loads(LOCAL.read_text())
 ADDRESS = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 

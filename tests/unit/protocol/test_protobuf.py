@@ -14,8 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from chainkit.protocol.proto import envelopes_pb2, identity_associations_pb2, message_api_pb2
-
-ROOT = Path(__file__).resolve().parents[2]
+from support.project import ROOT
 
 XIP_49_FIELDS = {
     identity_associations_pb2.RecoverableEcdsaSignature: "bytes bytes=1",

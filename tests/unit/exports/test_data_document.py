@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from chainkit.exports import Manifest, tables
+from support.project import DOCS
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
+DOCUMENT = (DOCS / "data.md").read_text()
 SCHEMAS = {
     name.lower(): value for name, value in vars(tables).items() if isinstance(value, pa.Schema)
 }

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 from support.bundles import bundle_scene
+from support.project import DOCS
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "evidence.md"
+DOCUMENT = DOCS / "evidence.md"
 
 
 def test_document__every_file_and_field__is_named(tmp_path: Path) -> None:

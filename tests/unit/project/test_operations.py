@@ -26,11 +26,11 @@ from chainkit_indexer.monitoring.health import Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_indexer.monitoring.metrics import Metrics
 from support.loop_results import advanced, idle, rolled_back
+from support.project import DOCS, ROOT
 
-ROOT = Path(__file__).parents[2]
 OPERATIONS = ROOT / "operations"
-RUNBOOK = ROOT / "docs" / "runbook"
-GUIDES = (ROOT / "docs" / "operator.md", OPERATIONS / "README.md", *sorted(RUNBOOK.glob("*.md")))
+RUNBOOK = DOCS / "runbook"
+GUIDES = (DOCS / "operator.md", OPERATIONS / "README.md", *sorted(RUNBOOK.glob("*.md")))
 SECTIONS = ["What it means", "What users see", "First look", "Repair", "When to call somebody"]
 SCRAPED = {"job", "instance"}
 """Labels that Prometheus adds to what it scrapes."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from chainkit_jobs.findings import MEANINGS, Code
+from support.project import DOCS
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
+DOCUMENT = (DOCS / "findings.md").read_text()
 SECTIONS = re.findall(r"\n### ([A-Z_]+)\n\n(.*?)(?=\n##|\Z)", DOCUMENT, re.DOTALL)
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from chainkit.cli.registry.group import registry
 from chainkit.council.registry_plan import read_desired_nodes
 from support.fake_registry import node_key
+from support.project import DOCS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "registry.md").read_text()
+PAGE = (DOCS / "registry.md").read_text()
 KEY = node_key(1).public_key
 
 

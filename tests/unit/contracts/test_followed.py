@@ -21,8 +21,8 @@ from chainkit.contracts.followed import (
 from chainkit.errors import ConfigurationError
 from chainkit.protocol.payload_contract import EventLayout, PayloadContract
 from chainkit.types import TopicKind
+from support.project import ROOT
 
-PROJECT = Path(__file__).parents[2]
 GENESIS = "0x" + "9e" * 32
 INDEXED_MESSAGE = "MessageSent(bytes16 indexed groupId, bytes message, uint64 indexed sequenceId)"
 INDEXED_UPDATE = (
@@ -379,7 +379,7 @@ def test_parse__any_json__is_refused(content: Any) -> None:
 
 
 def test_parse__record_of_the_documentation__is_followed() -> None:
-    page = (PROJECT / "deployments" / "README.md").read_text()
+    page = (ROOT / "deployments" / "README.md").read_text()
     [text] = [
         block for block in re.findall(r"```json\n(.*?)```", page, re.S) if "counters" in block
     ]

@@ -21,6 +21,7 @@ from chainkit_jobs.adapters.faults import Fault, FaultCode
 from chainkit_jobs.adapters.file_checks import Span, file_faults
 from chainkit_jobs.adapters.registry import ADAPTERS
 from chainkit_jobs.cli.import_chain import FORMATS, import_chain_command
+from support.project import ROOT
 
 CHAIN_ID = 31337
 DAY = date(2026, 1, 2)
@@ -166,7 +167,7 @@ def test_fault__place__names_what_is_known() -> None:
 
 def test_codes__each__is_documented_and_named_by_itself() -> None:
     source = Path(str(FaultCode.__module__.replace(".", "/") + ".py"))
-    text = (Path(__file__).parents[2] / "jobs" / source).read_text()
+    text = (ROOT / "jobs" / source).read_text()
     lines = text.splitlines()
 
     for code in FaultCode:

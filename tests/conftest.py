@@ -1,1 +1,1 @@
-pytest_plugins = ["support.chain", "support.databases"]
+pytest_plugins = ["support.chains.chain", "support.indexer.databases"]

@@ -22,9 +22,9 @@ from chainkit.protocol.events import (
     MESSAGE_SENT_TOPIC,
     decode_payload_event,
 )
-from support.chain_machine import ACTORS, Action, ChainMachine, run_machine
-from support.mined import ZERO, MinedChain, deploy_compiled, mined_chain
-from support.payload_model import (
+from support.chains.chain_machine import ACTORS, Action, ChainMachine, run_machine
+from support.chains.mined import ZERO, MinedChain, deploy_compiled, mined_chain
+from support.chains.payload_model import (
     ADMIN_ROLE,
     GROUP_MESSAGES,
     IDENTITY_UPDATES,

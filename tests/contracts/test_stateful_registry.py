@@ -17,9 +17,9 @@ from coincurve import PrivateKey
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from support.chain_machine import ACTORS, Action, ChainMachine, run_machine
-from support.mined import ZERO, MinedChain, deploy_compiled, mined_chain
-from support.registry_model import (
+from support.chains.chain_machine import ACTORS, Action, ChainMachine, run_machine
+from support.chains.mined import ZERO, MinedChain, deploy_compiled, mined_chain
+from support.chains.registry_model import (
     FIELD_PRIME,
     ID_STEP,
     MAX_HTTP_ADDRESS_LENGTH,

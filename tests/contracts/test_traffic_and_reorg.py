@@ -17,7 +17,7 @@ from chainkit.types import PayloadEvent, TopicKind
 from localnet.anvil import Anvil
 from localnet.deployment import deploy, run_ape_script
 from scripts import _payloads, reorg
-from support.fake_endpoint import FakeProvider
+from support.endpoints.fake_endpoint import FakeProvider
 
 MESSAGES, MALFORMED = 60, 12
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from chainkit.council.safe import known_versions
-from support import safes
-from support.chain import LocalChain
-from support.desk import Desk, safe_desk
-from support.proposal_commands import with_node
+from support.chains.chain import LocalChain
+from support.council import safes
+from support.council.desk import Desk, safe_desk
+from support.council.proposal_commands import with_node
 
 
 @pytest.fixture

@@ -19,11 +19,11 @@ from chainkit.council.calls.log_effects import LOG_EFFECTS
 from chainkit.council.changes import execute_change, plan_change, sign_change
 from chainkit.errors import TransactionFailed
 from chainkit.signatures import keccak256
-from support.chain import LocalChain, dev_address, dev_secret
+from support.chains.chain import LocalChain, dev_address, dev_secret
+from support.chains.tampering import ADMINISTRATOR, call_as, set_hidden_role, write_code
 from support.command_line import Outcome, run, write_keystore
-from support.signers import dev_signer
-from support.tampering import ADMINISTRATOR, call_as, set_hidden_role, write_code
-from support.upgrades import traces
+from support.council.signers import dev_signer
+from support.council.upgrades import traces
 
 NAME = "GroupMessages"
 SECOND = 3

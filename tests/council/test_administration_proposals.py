@@ -6,9 +6,9 @@ import pytest
 
 from chainkit.contracts.parameters import SEQUENCED_LOGS
 from chainkit.council.proposal import read_proposal, write_proposal_file
-from support.chain import dev_address
+from support.chains.chain import dev_address
 from support.command_line import Outcome, run
-from support.desk import PAYER, REASON, Desk
+from support.council.desk import PAYER, REASON, Desk
 
 SUCCESSOR = dev_address(9)
 

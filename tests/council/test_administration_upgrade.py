@@ -17,12 +17,12 @@ from chainkit.contracts.verification import implementation_of
 from chainkit.council.proposal import Proposal, read_proposal, write_proposal_file
 from chainkit.council.upgrade.upgrade import deploy_implementation
 from chainkit.signatures import keccak256
-from support.chain import LocalChain, dev_address
+from support.chains.chain import LocalChain, dev_address
+from support.chains.tampering import ADMINISTRATOR, call_as, change_last_byte, write_slot
 from support.command_line import Outcome, run
-from support.desk import PAYER, REASON, Desk, safe_desk
-from support.signers import dev_signer
-from support.tampering import ADMINISTRATOR, call_as, change_last_byte, write_slot
-from support.upgrades import NAME, note_release
+from support.council.desk import PAYER, REASON, Desk, safe_desk
+from support.council.signers import dev_signer
+from support.council.upgrades import NAME, note_release
 
 
 @pytest.fixture

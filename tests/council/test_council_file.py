@@ -13,9 +13,9 @@ from chainkit.contracts.parameters import SEQUENCED_LOGS
 from chainkit.contracts.state import DEFAULT_ADMIN_ROLE
 from localnet.accounts import COUNCIL
 from localnet.safe import create_safe
-from support.chain import LocalChain, dev_address
+from support.chains.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
-from support.desk import OWNER_NUMBERS, PAYER, Desk, safe_desk
+from support.council.desk import OWNER_NUMBERS, PAYER, Desk, safe_desk
 
 NEVER = "has never acted on chain 31337"
 NO_ROLE = "neither owns the registry, nor is offered it, nor administers a log"

@@ -11,10 +11,10 @@ from chainkit.council.calls import Call
 from chainkit.council.proposal import write_proposal_file
 from chainkit.council.safe import InnerCall, known_versions
 from localnet.accounts import COUNCIL
-from support.chain import LocalChain, dev_address
-from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, safe_desk, send_as_safe
-from support.proposal_commands import with_node
-from support.trail import (
+from support.chains.chain import LocalChain, dev_address
+from support.council.desk import OWNER_NUMBERS, PAYER, REASON, Desk, safe_desk, send_as_safe
+from support.council.proposal_commands import with_node
+from support.council.trail import (
     EVIDENCE,
     calldata_of,
     executed,

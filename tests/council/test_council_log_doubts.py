@@ -15,8 +15,8 @@ from chainkit.errors import InconsistentAnswer, RetryableChainError
 from chainkit.types import BlockHeader, Log
 from localnet.accounts import COUNCIL
 from localnet.safe import npm_artifact
-from support.desk import Desk
-from support.trail import HidingEndpoint, executed, next_block, run_log, sent, trail_of
+from support.council.desk import Desk
+from support.council.trail import HidingEndpoint, executed, next_block, run_log, sent, trail_of
 
 _SUCCESS = keccak(text="ExecutionSuccess(bytes32,uint256)")
 _NONCE_SLOT = 5

@@ -9,11 +9,11 @@ from chainkit.council.proposal import sign_proposal, write_proposal_file
 from chainkit.council.safe import InnerCall, Operation
 from chainkit.council.signing import KeySigner
 from localnet.accounts import COUNCIL
-from support.chain import LocalChain, dev_address, dev_secret
-from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, safe_desk
-from support.hostile_text import add_node_without_utf_8
-from support.proposal_commands import with_node
-from support.trail import (
+from support.chains.chain import LocalChain, dev_address, dev_secret
+from support.council.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, safe_desk
+from support.council.hostile_text import add_node_without_utf_8
+from support.council.proposal_commands import with_node
+from support.council.trail import (
     RELAY,
     exec_calldata,
     executed,

@@ -15,10 +15,10 @@ from chainkit.council.signing import KeySigner
 from chainkit.errors import RefusedRequest, TransactionFailed
 from chainkit.types import BlockReference
 from localnet.accounts import COUNCIL
-from support.chain import LocalChain, dev_address, dev_secret
-from support.desk import PAYER, Desk, plain_desk
-from support.proposal_commands import with_node
-from support.trail import exec_calldata, executed, safe_transaction, to_safe
+from support.chains.chain import LocalChain, dev_address, dev_secret
+from support.council.desk import PAYER, Desk, plain_desk
+from support.council.proposal_commands import with_node
+from support.council.trail import exec_calldata, executed, safe_transaction, to_safe
 
 
 def pause(desk: Desk) -> Proposal:

@@ -9,8 +9,8 @@ from chainkit.chain import transactions
 from chainkit.cli.change.sending import TIMEOUT_SECONDS
 from chainkit.council.proposal import write_proposal_file
 from support.command_line import run
-from support.offline import STRANGER_ADDRESS, in_one_line, paper
-from support.proposals import OWNERS, PLAIN, SECRETS, STRANGER
+from support.council.offline import STRANGER_ADDRESS, in_one_line, paper
+from support.council.proposals import OWNERS, PLAIN, SECRETS, STRANGER
 
 # ------------------------------------------------------------------ no network
 

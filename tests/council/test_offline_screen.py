@@ -20,8 +20,8 @@ from chainkit.council.proposal import (
 )
 from chainkit.errors import ConfigurationError, MalformedData
 from support.command_line import Outcome, run, write_keystore
-from support.offline import WEEK, Paper, in_one_line, paper
-from support.proposals import (
+from support.council.offline import WEEK, Paper, in_one_line, paper
+from support.council.proposals import (
     NAMES,
     OWNERS,
     RECORD,

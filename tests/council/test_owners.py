@@ -11,9 +11,9 @@ from chainkit.council.proposal import parse_proposal, proposal_bytes, read_propo
 from chainkit.council.safe import known_versions
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.signatures import keccak256
-from support.chain import LocalChain, dev_address
+from support.chains.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
-from support.desk import OWNER_NUMBERS, PAYER, Desk, safe_desk
+from support.council.desk import OWNER_NUMBERS, PAYER, Desk, safe_desk
 
 NEW = dev_address(2)
 OWNERS = [dev_address(number) for number in OWNER_NUMBERS[:3]]

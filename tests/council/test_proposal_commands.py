@@ -8,13 +8,11 @@ from eth_abi.abi import encode
 from chainkit.signatures import keccak256
 from localnet.accounts import COUNCIL
 from localnet.anvil import Anvil
-from support.chain import LocalChain, dev_address
+from support.chains.chain import LocalChain, dev_address
 from support.command_line import run
-from support.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, send_as_safe
-from support.fake_registry import node_key
-from support.fault_proxy import Fault, FaultProxy
-from support.faults import error
-from support.proposal_commands import (
+from support.council.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, send_as_safe
+from support.council.fake_registry import node_key
+from support.council.proposal_commands import (
     CALLS,
     execute,
     hash_of,
@@ -24,6 +22,8 @@ from support.proposal_commands import (
     status_on_chain,
     with_node,
 )
+from support.endpoints.fault_proxy import Fault, FaultProxy
+from support.endpoints.faults import error
 
 
 def test_whole_round__two_of_three_owners__disables_the_node(desk: Desk) -> None:

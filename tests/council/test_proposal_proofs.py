@@ -15,12 +15,12 @@ from chainkit.council.safe import InnerCall, known_contracts
 from chainkit.council.signing import KeySigner
 from chainkit.errors import ConfigurationError, TransactionFailed, UndecodedState
 from chainkit.types import Receipt
-from support.chain import dev_address, dev_secret
+from support.chains.chain import dev_address, dev_secret
 from support.command_line import run
-from support.desk import PAYER, Desk
-from support.offline import in_one_line, paper
-from support.proposals import SECRETS, proposed
-from support.trail import exec_calldata, safe_transaction
+from support.council.desk import PAYER, Desk
+from support.council.offline import in_one_line, paper
+from support.council.proposals import SECRETS, proposed
+from support.council.trail import exec_calldata, safe_transaction
 
 
 def disabling(desk: Desk) -> Proposal:

@@ -21,14 +21,14 @@ from chainkit.council.proposal.execution import (
 from chainkit.council.signing import KeySigner
 from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
 from localnet.accounts import COUNCIL
-from support.chain import LocalChain, dev_address, dev_secret
+from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome, run
-from support.desk import PAYER, REASON, Desk, plain_desk
-from support.fault_proxy import Fault, FaultProxy
-from support.faults import result_changed
-from support.proposal_commands import execute as execute_command
-from support.proposal_commands import proposal_path, propose, sign, with_node
-from support.trail import executed
+from support.council.desk import PAYER, REASON, Desk, plain_desk
+from support.council.proposal_commands import execute as execute_command
+from support.council.proposal_commands import proposal_path, propose, sign, with_node
+from support.council.trail import executed
+from support.endpoints.fault_proxy import Fault, FaultProxy
+from support.endpoints.faults import result_changed
 
 PAUSE = "- GroupMessages.pause: {}\n"
 ELSEWHERE = "c0de" * 10

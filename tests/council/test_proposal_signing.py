@@ -8,10 +8,10 @@ import pytest
 from eth_account import Account
 
 from chainkit.council.safe import known_versions
-from support.chain import LocalChain, dev_address, dev_secret
+from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.command_line import run
-from support.desk import OWNER_NUMBERS, PAYER, Desk, safe_desk
-from support.proposal_commands import (
+from support.council.desk import OWNER_NUMBERS, PAYER, Desk, safe_desk
+from support.council.proposal_commands import (
     CALLS,
     execute,
     hash_of,

@@ -15,9 +15,9 @@ from chainkit.errors import ConfigurationError, TransactionFailed
 from chainkit.signatures import keccak256
 from chainkit.types import Receipt
 from localnet.accounts import COUNCIL
-from support.chain import LocalChain, dev_address, dev_secret
-from support.desk import OWNER_NUMBERS, PAYER, Desk, plain_desk, safe_desk, send_as_safe
-from support.proposal_commands import with_node
+from support.chains.chain import LocalChain, dev_address, dev_secret
+from support.council.desk import OWNER_NUMBERS, PAYER, Desk, plain_desk, safe_desk, send_as_safe
+from support.council.proposal_commands import with_node
 
 SENTINEL = "0x" + "1".rjust(40, "0")
 """Stands before the first owner in the Safe's list."""

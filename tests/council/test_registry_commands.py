@@ -13,9 +13,9 @@ from chainkit.contracts.checks import HTTP_ADDRESS_MAXIMUM
 from chainkit.contracts.registry import Registry
 from chainkit.errors import RefusedRequest
 from chainkit.signatures import address_of, keccak256
-from support.chain import REGISTRY_OWNER, LocalChain, dev_address, dev_secret
+from support.chains.chain import REGISTRY_OWNER, LocalChain, dev_address, dev_secret
 from support.command_line import run, write_keystore
-from support.registry_commands import (
+from support.council.registry_commands import (
     KEYS,
     OPERATOR,
     URL,

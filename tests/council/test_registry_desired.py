@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from chainkit.signatures import address_of
-from support.chain import REGISTRY_OWNER, LocalChain
-from support.registry_commands import (
+from support.chains.chain import REGISTRY_OWNER, LocalChain
+from support.council.registry_commands import (
     KEYS,
     OPERATOR,
     OTHER_OPERATOR,

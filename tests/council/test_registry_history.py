@@ -8,10 +8,8 @@ import pytest
 from eth_abi import encode
 
 from chainkit.signatures import address_of, keccak256
-from support.chain import REGISTRY_OWNER, LocalChain, dev_address
-from support.fault_proxy import FaultProxy
-from support.faults import LOG_FAULTS, error, lagging_replica, range_limit
-from support.registry_commands import (
+from support.chains.chain import REGISTRY_OWNER, LocalChain, dev_address
+from support.council.registry_commands import (
     KEYS,
     OPERATOR,
     OTHER_OPERATOR,
@@ -20,6 +18,8 @@ from support.registry_commands import (
     registry_command,
     sent_by,
 )
+from support.endpoints.fault_proxy import FaultProxy
+from support.endpoints.faults import LOG_FAULTS, error, lagging_replica, range_limit
 
 OWNER = dev_address(REGISTRY_OWNER)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.chain import REGISTRY_OWNER, LocalChain, dev_address
-from support.registry_commands import (
+from support.chains.chain import REGISTRY_OWNER, LocalChain, dev_address
+from support.council.registry_commands import (
     KEYS,
     OPERATOR,
     OTHER_OPERATOR,

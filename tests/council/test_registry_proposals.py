@@ -10,10 +10,10 @@ import pytest
 from chainkit.council.proposal import read_proposal
 from chainkit.council.proposal.execution import execute, prepare, sign_execution
 from chainkit.council.signing import KeySigner
-from support.chain import LocalChain, dev_address, dev_secret
+from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome
-from support.desk import PAYER, Desk, safe_desk
-from support.registry_commands import (
+from support.council.desk import PAYER, Desk, safe_desk
+from support.council.registry_commands import (
     KEYS,
     OPERATOR,
     OTHER_OPERATOR,

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from chainkit.contracts.registry import find_silent
-from support.chain import LocalChain
-from support.registry_commands import KEYS, OPERATOR, add_arguments, registry_command
+from support.chains.chain import LocalChain
+from support.council.registry_commands import KEYS, OPERATOR, add_arguments, registry_command
 
 
 def asking_arguments(address: str) -> list[str]:

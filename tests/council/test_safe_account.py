@@ -23,8 +23,8 @@ from chainkit.errors import ConfigurationError
 from chainkit.signatures import keccak256
 from localnet.anvil import Anvil
 from localnet.safe import deploy_safe_contracts
-from support.chain import dev_address
-from support.safes import COUNTER, REFUSER, SafeChain, SafeOnChain, owners_of
+from support.chains.chain import dev_address
+from support.council.safes import COUNTER, REFUSER, SafeChain, SafeOnChain, owners_of
 
 KNOWN = known_contracts()
 MODULE_LIST_SLOT = 1

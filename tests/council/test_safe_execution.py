@@ -21,7 +21,7 @@ from chainkit.council.safe import (
 )
 from chainkit.council.safe.account import hash_by_contract
 from chainkit.errors import InvalidSignature, MalformedData
-from support.safes import (
+from support.council.safes import (
     CHAIN_ID,
     COUNTER,
     REFUSER,

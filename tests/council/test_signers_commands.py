@@ -14,12 +14,12 @@ from eth_account import Account
 from chainkit.contracts.state import ContractState
 from chainkit.council.proposal import read_proposal, write_proposal_file
 from chainkit.council.signing import PRIVATE_KEY_VARIABLE
-from support.chain import LocalChain, dev_address, dev_secret
+from support.chains.chain import LocalChain, dev_address, dev_secret
+from support.chains.tampering import ADMINISTRATOR
 from support.command_line import PASSWORD, write_keystore
-from support.desk import OWNER_NUMBERS, safe_desk
-from support.signers import FIELDS, dev_signer
-from support.tampering import ADMINISTRATOR
-from support.upgrades import traces
+from support.council.desk import OWNER_NUMBERS, safe_desk
+from support.council.signers import FIELDS, dev_signer
+from support.council.upgrades import traces
 
 NAME = "GroupMessages"
 PROGRAM = "from chainkit.cli.main import main; main()"
@@ -168,7 +168,7 @@ def test_broadcast__alias_that_ape_does_not_know__is_one_sentence(
 
 DEPLOYING = """
 from chainkit.council.signing import ApeSigner, sign_transaction
-from support.signers import FIELDS
+from support.council.signers import FIELDS
 fields = {name: value for name, value in FIELDS.items() if name != "to"}
 print(sign_transaction(ApeSigner("council-1"), fields).hex())
 """

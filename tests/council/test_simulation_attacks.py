@@ -8,12 +8,12 @@ from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.state import ContractState, erc7201_slot
 from chainkit.council.simulation import Message, simulate_message
 from chainkit.errors import ChainError, ConfigurationError, RefusedRequest, UndecodedState
-from support.chain import dev_address
-from support.safes import COUNTER
-from support.simulations import FIRST_HOLDER, KEYS, SimulatedCouncil, account
-from support.tampering import change_last_byte, write_code
+from support.chains.chain import dev_address
+from support.chains.tampering import change_last_byte, write_code
+from support.council.safes import COUNTER
+from support.council.simulations import FIRST_HOLDER, KEYS, SimulatedCouncil, account
 
-pytest_plugins = ["support.simulation_fixtures"]
+pytest_plugins = ["support.council.simulation_fixtures"]
 
 SEQUENCED_LOG = erc7201_slot("chainkit.storage.SequencedLog")
 STRANGER = b"\x77" * 20

@@ -9,10 +9,10 @@ import pytest
 
 from chainkit.contracts.state import DEFAULT_ADMIN_ROLE
 from chainkit.council.calls import FUNCTIONS, Call
-from support.chain import dev_address
-from support.simulations import FIRST_HOLDER, KEY_ADDRESSES, KEYS, SimulatedCouncil, account
+from support.chains.chain import dev_address
+from support.council.simulations import FIRST_HOLDER, KEY_ADDRESSES, KEYS, SimulatedCouncil, account
 
-pytest_plugins = ["support.simulation_fixtures"]
+pytest_plugins = ["support.council.simulation_fixtures"]
 
 REGISTRY, LOG = "NodeRegistry", "GroupMessages"
 LONG_URL = "https://" + "a" * 80 + ".example"

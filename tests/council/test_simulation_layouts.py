@@ -22,7 +22,7 @@ from chainkit.council.simulation.safe_overrides import APPROVED_HASHES_SLOT
 from chainkit.council.simulation.trace import Message, trace_difference
 from localnet.anvil import Anvil
 from localnet.deployment import PROJECT
-from support.chain import dev_address
+from support.chains.chain import dev_address
 from support.solidity import encode_call
 from support.solidity_compiler import compile_contract, read_sources
 

@@ -17,20 +17,20 @@ from chainkit.council.simulation import (
 )
 from chainkit.council.simulation.trace import METHOD
 from chainkit.errors import ConfigurationError, InconsistentAnswer, NoTracing, RefusedRequest
-from support.chain import dev_address
-from support.fake_endpoint import FakeProvider, RpcError
-from support.safes import COUNTER, SafeOnChain
-from support.simulations import (
+from support.chains.chain import dev_address
+from support.chains.tampering import write_code, write_slot
+from support.council.safes import COUNTER, SafeOnChain
+from support.council.simulations import (
     ACCOUNTS,
     FIRST_HOLDER,
     KEYS,
     SimulatedCouncil,
 )
+from support.endpoints.fake_endpoint import FakeProvider, RpcError
 from support.solidity import encode_call
-from support.tampering import write_code, write_slot
 
 SIXTH = dev_address(6)
-pytest_plugins = ["support.simulation_fixtures"]
+pytest_plugins = ["support.council.simulation_fixtures"]
 pytestmark = pytest.mark.parametrize("simulated_chain", ACCOUNTS[1:], indirect=True, scope="module")
 
 COUNTER_CODE = bytes.fromhex("5f546001015f55336001555f3560025500")

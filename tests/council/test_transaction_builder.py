@@ -10,10 +10,10 @@ from eth_utils.address import to_checksum_address
 
 from chainkit.council.safe import known_contracts, known_versions
 from localnet.deployment import PROJECT
-from support.chain import LocalChain, dev_address, dev_secret
+from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.command_line import run
-from support.desk import OWNER_NUMBERS, Desk, safe_desk
-from support.fake_registry import node_key
+from support.council.desk import OWNER_NUMBERS, Desk, safe_desk
+from support.council.fake_registry import node_key
 
 DISABLE = "- NodeRegistry.updateHealth: {tokenId: 100, isHealthy: false}\n"
 PAUSE = "- GroupMessages.pause: {}\n"
@@ -52,7 +52,7 @@ def executed(desk: Desk, batch: dict[str, Any], owners: Sequence[int]) -> dict[s
     }
     node = shutil.which("node")
     assert node is not None
-    script = PROJECT / "tests" / "support" / "execute_batch.mjs"
+    script = PROJECT / "tests" / "support" / "council" / "execute_batch.mjs"
     done = subprocess.run(
         [node, str(script)], input=json.dumps(given), capture_output=True, text=True, check=False
     )

@@ -18,12 +18,12 @@ from chainkit.protocol.events import decode_payload_event
 from chainkit.protocol.reports import sign_inconsistency_report
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import message_sent
-from support.chain import LocalChain, dev_address, dev_secret
+from support.audit.identities import key_of
+from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome, run
-from support.desk import PAYER, Desk, safe_desk, send_as_safe
-from support.identities import key_of
+from support.council.desk import PAYER, Desk, safe_desk, send_as_safe
+from support.council.triage import AUDITOR, OTHER_AUDITOR, liveness_report, safety_report
 from support.payloads import commit
-from support.triage import AUDITOR, OTHER_AUDITOR, liveness_report, safety_report
 
 NODE_IDS = (100, 200, 300, 400, 500)
 GROUP = b"\x01" * 32

@@ -12,7 +12,7 @@ from chainkit.protocol.events import decode_payload_event
 from chainkit.protocol.reports import sign_inconsistency_report
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import message_sent
-from support.chain import LocalChain, dev_address
+from support.chains.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
 from support.payloads import commit, identity_update
 

@@ -22,7 +22,7 @@ from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Idle, StepResult
 from support import payloads
-from support.chain import LocalChain
+from support.chains.chain import LocalChain
 
 GROUP = b"\x11" * 32
 PASSWORD = "correct horse"

@@ -18,7 +18,7 @@ from chainkit.errors import StoreError, StoreInUse, StoreUnavailable
 from chainkit_indexer.storage import migrate
 from chainkit_indexer.storage.database import Database
 from localnet.postgres import Postgres
-from support.databases import whole_pages, write_page
+from support.indexer.databases import whole_pages, write_page
 
 MIB = 1024 * 1024
 FAULTS: dict[str, Callable[[Postgres], object]] = {

@@ -11,9 +11,9 @@ from chainkit.exports import files_of, read_manifest
 from chainkit_indexer.export import write_export
 from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.storage import schema
-from support.chain import LocalChain
+from support.chains.chain import LocalChain
 from support.command_line import run as run_here
-from support.follower import Follower
+from support.indexer.follower import Follower
 from support.payloads import commit
 
 from .conftest import GROUP, Node, chainkit_program

@@ -15,12 +15,12 @@ from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced, Idle
 from localnet.deployment import PARAMETERS
 from support import payloads
-from support.branches import GROUP, INBOX
-from support.chain import Deployment, LocalChain, dev_address, redeployed
-from support.follower import Follower, clean_run
-from support.honest_rows import chain_tables, rows_of
-from support.signers import dev_signer
-from support.tampering import ADMINISTRATOR, call_as
+from support.chains.branches import GROUP, INBOX
+from support.chains.chain import Deployment, LocalChain, dev_address, redeployed
+from support.chains.tampering import ADMINISTRATOR, call_as
+from support.council.signers import dev_signer
+from support.indexer.follower import Follower, clean_run
+from support.indexer.honest_rows import chain_tables, rows_of
 from support.vectors import from_hex, load
 
 LOGS_IN_A_BLOCK = 10_000

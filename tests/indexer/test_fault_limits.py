@@ -13,15 +13,15 @@ from chainkit.errors import (
     RetryableChainError,
 )
 from chainkit_indexer.types import Advanced
-from support import broken_answers, faults
-from support.endpoints import LONGEST_ANSWER_BYTES, impatient_endpoint
-from support.fault_proxy import Fault, Reply
-from support.fault_trial import Scene, Trial, by_name, live_through
-from support.follower import Follower
-from support.honest_rows import chain_tables
+from support.endpoints import broken_answers, faults
+from support.endpoints.endpoints import LONGEST_ANSWER_BYTES, impatient_endpoint
+from support.endpoints.fault_proxy import Fault, Reply
+from support.endpoints.fault_trial import Scene, Trial, by_name, live_through
+from support.indexer.follower import Follower
+from support.indexer.honest_rows import chain_tables
 from support.vectors import load
 
-pytest_plugins = ["support.fault_fixtures"]
+pytest_plugins = ["support.endpoints.fault_fixtures"]
 
 LOG_REFUSALS = load("range_refusals")
 SHRINKS = [case for case in LOG_REFUSALS if case["kind"] in ("range", "unknown")]

@@ -11,14 +11,14 @@ from random import Random
 import pytest
 
 from chainkit.contracts.right_chain import check_deployment
-from support import broken_answers, faults
-from support.branches import publish_round, timed_chain
-from support.chain import Deployment, LocalChain
-from support.fault_proxy import FaultProxy
-from support.follower import ALL_KNOWN, FINALITY, Follower
-from support.honest_rows import HonestRows, chain_tables
-from support.restless_chain import RestlessChain
-from support.restless_pool import RestlessPool
+from support.chains.branches import publish_round, timed_chain
+from support.chains.chain import Deployment, LocalChain
+from support.chains.restless_chain import RestlessChain
+from support.endpoints import broken_answers, faults
+from support.endpoints.fault_proxy import FaultProxy
+from support.endpoints.restless_pool import RestlessPool
+from support.indexer.follower import ALL_KNOWN, FINALITY, Follower
+from support.indexer.honest_rows import HonestRows, chain_tables
 
 IS_SOAK = bool(os.environ.get("CHAINKIT_SOAK"))
 SEEDS = range(int(os.environ.get("CHAINKIT_SEEDS", "60" if IS_SOAK else "3")))

@@ -9,9 +9,9 @@ import requests
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from support.chain import LocalChain
-from support.fault_proxy import Call, Fault, FaultProxy, Reply
-from support.web_socket_relay import WebSocketFault
+from support.chains.chain import LocalChain
+from support.endpoints.fault_proxy import Call, Fault, FaultProxy, Reply
+from support.endpoints.web_socket_relay import WebSocketFault
 
 from .conftest import publish
 

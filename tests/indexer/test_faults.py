@@ -7,13 +7,13 @@ import pytest
 
 from chainkit.chain import EndpointState
 from chainkit.errors import RetryableChainError
-from support import broken_answers, faults
-from support.fault_proxy import Fault, FaultProxy
-from support.fault_trial import Trial, by_name, follow_both_branches, live_through
-from support.honest_rows import chain_tables
-from support.restless_pool import RestlessPool
+from support.endpoints import broken_answers, faults
+from support.endpoints.fault_proxy import Fault, FaultProxy
+from support.endpoints.fault_trial import Trial, by_name, follow_both_branches, live_through
+from support.endpoints.restless_pool import RestlessPool
+from support.indexer.honest_rows import chain_tables
 
-pytest_plugins = ["support.fault_fixtures"]
+pytest_plugins = ["support.endpoints.fault_fixtures"]
 
 IS_SOAK = bool(os.environ.get("CHAINKIT_SOAK"))
 ALL_FAULTS = (*faults.UNTRUE, *broken_answers.BROKEN)

@@ -6,7 +6,7 @@ from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Advanced, Idle, RolledBack
 from support import payloads
-from support.chain import LocalChain
+from support.chains.chain import LocalChain
 
 from .conftest import GROUP, Node, publish
 

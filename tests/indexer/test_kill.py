@@ -14,12 +14,12 @@ from chainkit.errors import StoreError
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import IndexedBlock
 from localnet.postgres import Postgres
-from support.branches import Branches, publish_round, timed_chain, two_branches
-from support.chain import Deployment, LocalChain
-from support.fault_proxy import FaultProxy
-from support.follower import ALL_KNOWN, FINALITY, Follower, clean_run, learn
-from support.honest_rows import HonestRows, Tables, chain_tables
-from support.warm_indexer import WarmIndexer
+from support.chains.branches import Branches, publish_round, timed_chain, two_branches
+from support.chains.chain import Deployment, LocalChain
+from support.endpoints.fault_proxy import FaultProxy
+from support.indexer.follower import ALL_KNOWN, FINALITY, Follower, clean_run, learn
+from support.indexer.honest_rows import HonestRows, Tables, chain_tables
+from support.indexer.warm_indexer import WarmIndexer
 
 from .conftest import Node, publish
 

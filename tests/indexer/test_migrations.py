@@ -17,7 +17,7 @@ from sqlalchemy import inspect, text
 from chainkit.errors import StoreError, StoreInUse
 from chainkit_indexer.storage import migrate, schema
 from chainkit_indexer.storage.database import Database
-from support import version_0_1_0
+from support.indexer import version_0_1_0
 
 UPGRADE_KILLED_AT = """
 import os, signal, sys

@@ -26,7 +26,7 @@ from chainkit_indexer.monitoring.server import (
     MonitorServer,
     parse_listen,
 )
-from support.loop_results import advanced, idle, logging_restored
+from support.indexer.loop_results import advanced, idle, logging_restored
 
 
 class Watcher:

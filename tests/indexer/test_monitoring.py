@@ -13,9 +13,9 @@ import pytest
 import requests
 
 from localnet.postgres import Postgres
-from support import faults
-from support.chain import LocalChain
-from support.fault_proxy import FaultProxy
+from support.chains.chain import LocalChain
+from support.endpoints import faults
+from support.endpoints.fault_proxy import FaultProxy
 
 from .conftest import Node, publish
 

@@ -9,9 +9,9 @@ from sqlalchemy import update
 from chainkit.chain import Endpoint, RetryPolicy
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
-from support import version_0_1_0
-from support.chain import LocalChain
+from support.chains.chain import LocalChain
 from support.command_line import run as run_here
+from support.indexer import version_0_1_0
 
 from .conftest import GROUP, Node, chainkit, chainkit_program, publish
 from .test_commands import unused_url

@@ -20,7 +20,7 @@ from chainkit_indexer.export import write_export
 from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import RolledBack
-from support.other_chain import (
+from support.chains.other_chain import (
     GROUP,
     INBOX,
     KEY,

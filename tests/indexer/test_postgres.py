@@ -17,7 +17,7 @@ from chainkit.errors import StoreError, StoreInUse, StoreUnavailable
 from chainkit_indexer.storage import migrate, schema
 from chainkit_indexer.storage.database import Database
 from localnet.postgres import Postgres
-from support.databases import PAGE_PAYLOADS, whole_pages, write_page
+from support.indexer.databases import PAGE_PAYLOADS, whole_pages, write_page
 
 EXTREMES = {
     BigInteger: 2**63 - 1,

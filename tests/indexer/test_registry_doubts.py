@@ -13,9 +13,9 @@ from chainkit_indexer.registry.follower import (
     RegistryIdle,
 )
 from chainkit_indexer.storage import schema
-from support.fault_proxy import Answer, Call, Fault, FaultProxy
-from support.faults import LOG_FAULTS, error, logs_fault
-from support.registry_node import (
+from support.endpoints.fault_proxy import Answer, Call, Fault, FaultProxy
+from support.endpoints.faults import LOG_FAULTS, error, logs_fault
+from support.indexer.registry_node import (
     DEEP,
     NEAR,
     TABLES,
@@ -28,7 +28,7 @@ from support.registry_node import (
     set_status,
 )
 
-pytest_plugins = ["support.registry_fixtures"]
+pytest_plugins = ["support.indexer.registry_fixtures"]
 
 NO_OTHER_BRANCH = {"logs: of the other branch"}
 OF_SEVERAL_LOGS = {("logs: middle missing", NEAR)}

@@ -15,9 +15,9 @@ from chainkit_indexer.registry.follower import (
     RegistryRolledBack,
 )
 from chainkit_indexer.storage import schema
-from support.chain import Deployment, LocalChain, redeployed
-from support.fault_proxy import FaultProxy
-from support.registry_node import (
+from support.chains.chain import Deployment, LocalChain, redeployed
+from support.endpoints.fault_proxy import FaultProxy
+from support.indexer.registry_node import (
     DEEP,
     NEAR,
     TABLES,
@@ -31,7 +31,7 @@ from support.registry_node import (
     set_status,
 )
 
-pytest_plugins = ["support.registry_fixtures"]
+pytest_plugins = ["support.indexer.registry_fixtures"]
 
 
 @pytest.mark.parametrize("window_blocks", [NEAR, DEEP])

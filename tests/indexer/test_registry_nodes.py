@@ -5,9 +5,9 @@ from pathlib import Path
 
 from chainkit.errors import StoreError
 from chainkit_indexer.storage import schema
-from support.chain import LocalChain
+from support.chains.chain import LocalChain
 from support.command_line import run
-from support.registry_node import (
+from support.indexer.registry_node import (
     RegistryNode,
     add_node,
     add_node_at,
@@ -19,7 +19,7 @@ from support.registry_node import (
 from .conftest import Node as IndexerNode
 from .conftest import publish
 
-pytest_plugins = ["support.registry_fixtures"]
+pytest_plugins = ["support.indexer.registry_fixtures"]
 
 
 def test_nodes__at_a_block_and_through_time__shows_what_the_chain_says(

@@ -5,7 +5,7 @@ from typing import Any
 from eth_abi import encode
 
 from chainkit.signatures import SigningKey, keccak256
-from support.chain import REGISTRY_OWNER, LocalChain, dev_address
+from support.chains.chain import REGISTRY_OWNER, LocalChain, dev_address
 from support.command_line import run
 
 from .conftest import Node, publish

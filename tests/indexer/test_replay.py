@@ -16,10 +16,10 @@ from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from localnet.anvil import Anvil
 from support import payloads
-from support.chain import REGISTRY_OWNER, LocalChain, dev_address
+from support.chains.chain import REGISTRY_OWNER, LocalChain, dev_address
 from support.command_line import Outcome, run
-from support.fault_proxy import Fault, FaultProxy
-from support.faults import error
+from support.endpoints.fault_proxy import Fault, FaultProxy
+from support.endpoints.faults import error
 
 from .conftest import GROUP, Node
 

@@ -15,10 +15,10 @@ from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.follow.step import step
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Idle
-from support.model_chain import cut_connection
-from support.model_databases import Databases, Killed, killed_at, tables_of
-from support.model_machine import LOWEST_HEAD, Fork, ModelMachine, blocks_of_shapes, forks
-from support.model_node import KEY
+from support.chains.model_chain import cut_connection
+from support.chains.model_databases import Databases, Killed, killed_at, tables_of
+from support.chains.model_machine import LOWEST_HEAD, Fork, ModelMachine, blocks_of_shapes, forks
+from support.chains.model_node import KEY
 
 IS_SOAK = os.environ.get("CHAINKIT_SOAK") == "1"
 EXAMPLES = {"sqlite": 3000, "postgres": 1500} if IS_SOAK else {"sqlite": 100, "postgres": 40}

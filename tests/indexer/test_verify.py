@@ -4,10 +4,10 @@ from pathlib import Path
 from sqlalchemy import update
 
 from chainkit_indexer.storage import schema
-from support.chain import LocalChain
+from support.chains.chain import LocalChain
 from support.command_line import Outcome
 from support.command_line import run as run_here
-from support.follower import Follower
+from support.indexer.follower import Follower
 from support.payloads import commit, identity_update
 
 from .conftest import GROUP

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from chainkit_indexer.storage.store import Store
-from support.branches import publish_round, timed_chain
-from support.chain import Deployment, LocalChain
-from support.fault_proxy import FaultProxy
-from support.follower import FINALITY, clean_run
-from support.honest_rows import chain_tables
-from support.warm_indexer import WarmIndexer
-from support.web_socket_relay import WebSocketFault
+from support.chains.branches import publish_round, timed_chain
+from support.chains.chain import Deployment, LocalChain
+from support.endpoints.fault_proxy import FaultProxy
+from support.endpoints.web_socket_relay import WebSocketFault
+from support.indexer.follower import FINALITY, clean_run
+from support.indexer.honest_rows import chain_tables
+from support.indexer.warm_indexer import WarmIndexer
 
 from .conftest import Node
 

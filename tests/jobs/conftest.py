@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from chainkit.errors import ConfigurationError
 from chainkit_jobs.spark.session import require_java, spark_session
-from support.chain import LocalChain
-from support.fault_proxy import FaultProxy
+from support.chains.chain import LocalChain
+from support.endpoints.fault_proxy import FaultProxy
 
 
 @pytest.fixture(scope="session")

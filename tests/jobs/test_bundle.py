@@ -14,8 +14,8 @@ from chainkit.protocol.envelope import sign_originator_envelope, unsigned_origin
 from chainkit.protocol.events import decode_payload_event
 from chainkit.protocol.reports import parse_inconsistency_report
 from chainkit.signatures import SigningKey, address_of, keccak256
-from support.audit_exports import write_node
-from support.chain import REGISTRY_OWNER, LocalChain, dev_address
+from support.audit.audit_exports import write_node
+from support.chains.chain import REGISTRY_OWNER, LocalChain, dev_address
 from support.command_line import Outcome, run, write_keystore
 from support.payloads import commit, identity_update
 

@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from chainkit_jobs.reconcile.audit import Audit, read_inputs, run_audit
-from support.administration import COUNCIL, SECOND_CODE, STRANGER, History
-from support.audit_exports import (
+from support.audit.administration import COUNCIL, SECOND_CODE, STRANGER, History
+from support.audit.audit_exports import (
     Post,
     base_posts,
     honest,

@@ -17,8 +17,8 @@ from chainkit_jobs.sources import read_export
 from chainkit_jobs.spark.cluster import check_master, explain_workers
 from chainkit_jobs.spark.environment import needed_distributions, pack_environment
 from chainkit_jobs.spark.session import require_java
-from support.audit_exports import honest, write_scene
-from support.spark_cluster import (
+from support.audit.audit_exports import honest, write_scene
+from support.audit.spark_cluster import (
     SPARK_HOME,
     SUBMIT,
     Cluster,

@@ -25,7 +25,8 @@ from chainkit_jobs.cost.cuts import CUTS
 from chainkit_jobs.cost.job import cost_tables, read_chain
 from chainkit_jobs.cost.outputs import write_costs
 from chainkit_jobs.cost.schema import TABLES
-from support.cost_chain import (
+from support.audit.cost_oracle import FIRST, LAST, contract_of, expected_cut, expected_variants
+from support.chains.cost_chain import (
     CONTRACTS,
     PAYER,
     START,
@@ -38,7 +39,6 @@ from support.cost_chain import (
     post,
     write_cost_chain,
 )
-from support.cost_oracle import FIRST, LAST, contract_of, expected_cut, expected_variants
 
 # Each test runs a dozen stages or more, which a machine with other work takes minutes for.
 pytestmark = pytest.mark.timeout(900)

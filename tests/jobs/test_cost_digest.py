@@ -13,7 +13,16 @@ from pyspark.sql import SparkSession
 from chainkit_jobs.cost.digest import LARGEST, CostDigest, digest, read_digest
 from chainkit_jobs.cost.job import cost_tables, read_chain
 from chainkit_jobs.cost.outputs import write_costs
-from support.cost_chain import CONTRACTS, START, Paid, Row, Sent, block, post, write_cost_chain
+from support.chains.cost_chain import (
+    CONTRACTS,
+    START,
+    Paid,
+    Row,
+    Sent,
+    block,
+    post,
+    write_cost_chain,
+)
 
 pytestmark = pytest.mark.timeout(900)
 

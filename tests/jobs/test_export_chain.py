@@ -17,9 +17,9 @@ from chainkit.ethereum import header_bytes, receipt_bytes, transaction_bytes, tr
 from chainkit.exports import read_manifest
 from chainkit.signatures import keccak256
 from chainkit_jobs.chain_export.export import export_chain, resolve_range
-from support.chain import Deployment, LocalChain, redeployed
-from support.every_type import send_every_type
-from support.exported_chain import (
+from support.chains.chain import Deployment, LocalChain, redeployed
+from support.chains.every_type import send_every_type
+from support.chains.exported_chain import (
     GROUP,
     WHOLE,
     arguments_of,
@@ -29,7 +29,7 @@ from support.exported_chain import (
     publish,
     rows_of,
 )
-from support.fault_proxy import Fault, FaultProxy, Reply
+from support.endpoints.fault_proxy import Fault, FaultProxy, Reply
 from support.payloads import commit
 
 

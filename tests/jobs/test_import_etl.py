@@ -14,7 +14,7 @@ from chainkit.contracts.deployment import read_deployment_record
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.ethereum_etl import EthereumEtl
 from chainkit_jobs.adapters.importing import import_chain
-from support.etl_fixtures import (
+from support.audit.etl_fixtures import (
     ETHEREUM_ETL,
     FIRST,
     LAST,
@@ -24,7 +24,7 @@ from support.etl_fixtures import (
     plain,
     told,
 )
-from support.imports import read_chain
+from support.audit.imports import read_chain
 
 Row = dict[str, str]
 Change = Callable[[list[Row]], None]

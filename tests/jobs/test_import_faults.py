@@ -37,7 +37,7 @@ from chainkit_jobs.adapters.cells import Cell, fault, hex_text, number_text, raw
 from chainkit_jobs.adapters.cryo import Cryo
 from chainkit_jobs.adapters.faults import Fault, FaultCode
 from chainkit_jobs.adapters.importing import import_chain
-from support.imports import FIXTURES
+from support.audit.imports import FIXTURES
 
 CRYO = FIXTURES / "cryo"
 LAST = 22

@@ -19,7 +19,7 @@ from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.aws import Aws
 from chainkit_jobs.adapters.bigquery import BigQuery
 from chainkit_jobs.adapters.importing import import_chain
-from support.etl_fixtures import (
+from support.audit.etl_fixtures import (
     AWS,
     BIGQUERY,
     FIRST,
@@ -30,7 +30,7 @@ from support.etl_fixtures import (
     plain,
     told,
 )
-from support.imports import read_chain
+from support.audit.imports import read_chain
 
 AWS_UNTOLD = {
     "blocks": ("difficulty", "withdrawals_root", "blob_gas_used", "excess_blob_gas"),

@@ -23,9 +23,9 @@ from chainkit_jobs.reconcile.node_tables import NodeTables, node_table_findings
 from chainkit_jobs.reconcile.node_tables.rows import listed
 from chainkit_jobs.reconcile.scope import NodeExport
 from chainkit_jobs.sources import Export, read_blocks, read_export, read_logs
-from support.audit_exports import key_of, registered, renew_digest, write_chain
-from support.node_table_cases import CASES, COUNTER, ELSEWHERE, IDS, POSTS, at, chain_posts
-from support.node_tables import envelope_row, honest_tables, registry_rows, write_tables
+from support.audit.audit_exports import key_of, registered, renew_digest, write_chain
+from support.audit.node_table_cases import CASES, COUNTER, ELSEWHERE, IDS, POSTS, at, chain_posts
+from support.audit.node_tables import envelope_row, honest_tables, registry_rows, write_tables
 
 
 @dataclass(frozen=True)

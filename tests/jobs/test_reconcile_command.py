@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from support.audit_exports import (
+from support.audit.audit_exports import (
     base_posts,
     hash_of,
     honest,
@@ -19,7 +19,7 @@ from support.audit_exports import (
     write_node,
     write_scene,
 )
-from support.reconcile_command import TABLES, A, B, chain_of, node_of, reconcile
+from support.audit.reconcile_command import TABLES, A, B, chain_of, node_of, reconcile
 
 pytestmark = pytest.mark.usefixtures("spark")
 

@@ -15,9 +15,9 @@ from chainkit.protocol.envelope import unsigned_originator_envelope as unsigned
 from chainkit.protocol.events import decode_payload_event
 from chainkit.signatures import SigningKey
 from chainkit_jobs.sources import log_from_row
-from support.audit_exports import key_of, write_node
-from support.chain import LocalChain, dev_address
-from support.exported_chain import exported, publish, rows_of
+from support.audit.audit_exports import key_of, write_node
+from support.chains.chain import LocalChain, dev_address
+from support.chains.exported_chain import exported, publish, rows_of
 
 
 def envelopes_of(chain: Path, key: SigningKey) -> list[bytes]:

@@ -10,8 +10,8 @@ import pytest
 
 from chainkit.errors import ConfigurationError, StoreError
 from chainkit.exports import tables
-from support.audit_exports import GROUP_MESSAGES, rewrite_table
-from support.reconcile_command import A, B, chain_of, node_of, reconcile, refusal
+from support.audit.audit_exports import GROUP_MESSAGES, rewrite_table
+from support.audit.reconcile_command import A, B, chain_of, node_of, reconcile, refusal
 
 pytestmark = pytest.mark.usefixtures("spark")
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from chainkit.cli.main import chainkit
 from chainkit.errors import ChainkitError, ConfigurationError, StoreError
-from support.audit_exports import (
+from support.audit.audit_exports import (
     administration,
     base_posts,
     honest,
@@ -22,7 +22,7 @@ from support.audit_exports import (
     renew_digest,
     write_node,
 )
-from support.proved_chain import ProvedChain, proved_chain, sent_of
+from support.chains.proved_chain import ProvedChain, proved_chain, sent_of
 
 A, B = 100, 200
 

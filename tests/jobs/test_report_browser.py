@@ -17,7 +17,7 @@ from chainkit_jobs.reconcile.audit import Options, read_inputs, run_audit
 from chainkit_jobs.reconcile.coverage import COVERAGE
 from chainkit_jobs.reconcile.outputs import write_outputs
 from chainkit_jobs.report.page import SECTIONS, render_report
-from support.audit_exports import (
+from support.audit.audit_exports import (
     Post,
     Row,
     Serve,
@@ -29,9 +29,7 @@ from support.audit_exports import (
     registered,
     write_node,
 )
-from support.browser import Seen, look_at
-from support.proved_chain import proved_chain, sent_of
-from support.report_input import (
+from support.audit.report_input import (
     TRUST,
     coverage_row,
     finding,
@@ -39,6 +37,8 @@ from support.report_input import (
     report_input,
     summary,
 )
+from support.browser import Seen, look_at
+from support.chains.proved_chain import proved_chain, sent_of
 
 WIDTHS = ("1280", "390")
 

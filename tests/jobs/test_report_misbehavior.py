@@ -18,7 +18,7 @@ from chainkit.protocol.reports import parse_inconsistency_report
 from chainkit.signatures import SigningKey
 from chainkit_jobs.reconcile.audit import read_inputs, run_audit
 from chainkit_jobs.reconcile.outputs import write_outputs
-from support.audit_exports import Post, base_posts, honest, key_of, write_scene
+from support.audit.audit_exports import Post, base_posts, honest, key_of, write_scene
 from support.payloads import commit
 
 SECRET = b"\x07" * 32

@@ -9,8 +9,15 @@ from pyspark.sql import SparkSession
 
 from chainkit_jobs.reconcile.audit import Audit, Options, read_inputs, run_audit
 from chainkit_jobs.reconcile.screening import job, plan
-from support.audit_exports import Post, base_posts, honest, registered, write_chain, write_node
-from support.identities import key_of
+from support.audit.audit_exports import (
+    Post,
+    base_posts,
+    honest,
+    registered,
+    write_chain,
+    write_node,
+)
+from support.audit.identities import key_of
 
 Report = Callable[[int], None]
 

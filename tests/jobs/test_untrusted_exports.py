@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from chainkit.errors import StoreError
 from chainkit_jobs.reconcile.audit import Audit, read_inputs, run_audit
-from support.audit_exports import (
+from support.audit.audit_exports import (
     Post,
     base_posts,
     honest,

@@ -17,11 +17,11 @@ from chainkit_jobs.cli.verify_chain import verify_chain_command
 from chainkit_jobs.proof import ChainProof, prove_chain
 from chainkit_jobs.proof.result import Counts
 from chainkit_jobs.sources import read_export
-from support.audit_exports import base_posts, registered, renew_digest
-from support.chain import LocalChain
-from support.chain_proofs import in_short
+from support.audit.audit_exports import base_posts, registered, renew_digest
+from support.audit.chain_proofs import in_short
+from support.chains.chain import LocalChain
+from support.chains.proved_chain import ProvedChain, every_kind, proved_chain, sent_of
 from support.payloads import commit
-from support.proved_chain import ProvedChain, every_kind, proved_chain, sent_of
 
 LAST = 20
 GROUP = b"\x0a" * 32

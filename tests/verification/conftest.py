@@ -8,10 +8,10 @@ import pytest
 from chainkit.contracts.artifacts import Release, masked, releases
 from chainkit.contracts.verification import implementation_of
 from chainkit.signatures import keccak256
-from support.chain import LocalChain, dev_secret
+from support.chains.chain import LocalChain, dev_secret
+from support.chains.tampering import ADMINISTRATOR, change_last_byte
 from support.command_line import write_keystore
-from support.tampering import ADMINISTRATOR, change_last_byte
-from support.upgrades import NAME, note_release
+from support.council.upgrades import NAME, note_release
 
 
 @pytest.fixture

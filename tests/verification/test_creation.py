@@ -23,9 +23,9 @@ from chainkit.types import Log
 from localnet.anvil import Anvil
 from localnet.deployment import PARAMETERS
 from scripts._steps import Step, deployment_steps
-from support.chain import LocalChain, dev_address, dev_secret
+from support.chains.chain import LocalChain, dev_address, dev_secret
+from support.chains.tampering import ADMINISTRATOR, call_as, write_code
 from support.command_line import Outcome, run
-from support.tampering import ADMINISTRATOR, call_as, write_code
 
 HIDDEN = 5
 CONSTRUCTORS = {

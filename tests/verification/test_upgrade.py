@@ -22,10 +22,8 @@ from chainkit.council.upgrade.upgrade import (
 )
 from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
 from chainkit.signatures import keccak256
-from support.chain import LocalChain, dev_address, dev_secret
-from support.command_line import Outcome, run, write_keystore
-from support.signers import dev_signer
-from support.tampering import (
+from support.chains.chain import LocalChain, dev_address, dev_secret
+from support.chains.tampering import (
     ADMINISTRATOR,
     call_as,
     change_last_byte,
@@ -33,7 +31,9 @@ from support.tampering import (
     write_code,
     write_slot,
 )
-from support.upgrades import NAME, note_release, traces, upgrade_command
+from support.command_line import Outcome, run, write_keystore
+from support.council.signers import dev_signer
+from support.council.upgrades import NAME, note_release, traces, upgrade_command
 
 NAMESPACE = "erc7201:chainkit.storage.SequencedLog"
 STRANGER = 5

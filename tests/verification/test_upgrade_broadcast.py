@@ -18,9 +18,9 @@ from chainkit.contracts.state import ContractState
 from chainkit.contracts.storage_layout import StorageMember
 from chainkit.council.evidence.upgrade import upgrade
 from chainkit.errors import AccessRefused, RefusedRequest
-from support.chain import LocalChain, dev_address
-from support.tampering import ADMINISTRATOR, call_as, write_code
-from support.upgrades import NAME, note_release, traces, upgrade_command
+from support.chains.chain import LocalChain, dev_address
+from support.chains.tampering import ADMINISTRATOR, call_as, write_code
+from support.council.upgrades import NAME, note_release, traces, upgrade_command
 
 ANSWERS_EMPTY_LISTS = bytes.fromhex("6020600052600060205260406000f3")
 """Runtime code that returns the words 32 and 0, whatever it is asked."""

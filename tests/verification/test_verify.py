@@ -28,11 +28,8 @@ from chainkit.contracts.verification import (
 from chainkit.council.upgrade.upgrade import deploy_implementation
 from chainkit.errors import ConfigurationError
 from chainkit.types import BlockReference
-from support.chain import LocalChain, dev_address
-from support.command_line import Outcome, run
-from support.project import ROOT
-from support.signers import dev_signer
-from support.tampering import (
+from support.chains.chain import LocalChain, dev_address
+from support.chains.tampering import (
     ADMINISTRATOR,
     call_as,
     change_last_byte,
@@ -41,6 +38,9 @@ from support.tampering import (
     write_code,
     write_slot,
 )
+from support.command_line import Outcome, run
+from support.council.signers import dev_signer
+from support.project import ROOT
 
 PARAMETERS = ROOT / "deployments" / "parameters" / "local.json"
 

@@ -11,7 +11,7 @@ from chainkit.errors import (
     RateLimited,
     RefusedRequest,
 )
-from support.fake_endpoint import AT_ONCE, NAME, FakeProvider, FakeServer, RpcError
+from support.endpoints.fake_endpoint import AT_ONCE, NAME, FakeProvider, FakeServer, RpcError
 
 CHAIN_ID = {"jsonrpc": "2.0", "id": 0, "result": "0x7a69"}
 UNANSWERED = [

@@ -4,8 +4,8 @@ import pytest
 
 from chainkit.errors import AccessRefused, InconsistentAnswer, WrongChain
 from chainkit.types import BlockHeader
-from support.endpoint_answers import block, chain, damaged
-from support.fake_endpoint import NAME, FakeServer, RpcError
+from support.endpoints.endpoint_answers import block, chain, damaged
+from support.endpoints.fake_endpoint import NAME, FakeServer, RpcError
 
 # ------------------------------------------------------------------ headers
 

@@ -10,7 +10,7 @@ from chainkit.errors import (
     RangeRefused,
     RateLimited,
 )
-from support.endpoint_reads import (
+from support.endpoints.endpoint_reads import (
     chain_id,
     error_of,
     logs,

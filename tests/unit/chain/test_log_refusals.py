@@ -12,7 +12,7 @@ from chainkit.errors import (
     RateLimited,
 )
 from support import vectors
-from support.fake_endpoint import AT_ONCE, NAME, FakeProvider, RpcError
+from support.endpoints.fake_endpoint import AT_ONCE, NAME, FakeProvider, RpcError
 
 CASES = vectors.load("range_refusals")
 ADDRESS = b"\x11" * 20

@@ -5,8 +5,8 @@ import pytest
 from chainkit.chain import LogFilter
 from chainkit.errors import InconsistentAnswer, RefusedRequest
 from chainkit.types import BlockHeader, Log
-from support.endpoint_answers import damaged, hex0x
-from support.fake_endpoint import NAME, FakeProvider, FakeServer, RpcError
+from support.endpoints.endpoint_answers import damaged, hex0x
+from support.endpoints.fake_endpoint import NAME, FakeProvider, FakeServer, RpcError
 
 ADDRESS = b"\x11" * 20
 OTHER_ADDRESS = b"\x22" * 20

@@ -9,7 +9,7 @@ from chainkit.errors import (
     RangeRefused,
     RefusedRequest,
 )
-from support.endpoint_reads import (
+from support.endpoints.endpoint_reads import (
     chain_id,
     error_of,
     headers,
@@ -17,7 +17,7 @@ from support.endpoint_reads import (
     logs_in_a_batch,
     logs_of_one_block,
 )
-from support.fake_endpoint import FakeServer
+from support.endpoints.fake_endpoint import FakeServer
 
 
 @pytest.mark.parametrize(

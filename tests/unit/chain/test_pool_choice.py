@@ -13,7 +13,7 @@ from chainkit.errors import (
     EndpointUnavailable,
     WrongChain,
 )
-from support.clocked_pool import (
+from support.endpoints.clocked_pool import (
     NO_ACCESS,
     WRONG_CHAIN,
     ClockedPool,
@@ -21,7 +21,7 @@ from support.clocked_pool import (
     down,
     limited,
 )
-from support.fake_endpoint import FakeProvider
+from support.endpoints.fake_endpoint import FakeProvider
 
 # ------------------------------------------------------------------ which one
 

@@ -5,7 +5,7 @@ import pytest
 from chainkit.chain import Endpoint, NoEndpointAvailable
 from chainkit.chain.member import REFUSAL_SECONDS, EndpointState
 from chainkit.errors import ChainError, EndpointUnavailable, RangeRefused, RefusedRequest
-from support.clocked_pool import NO_ACCESS, ClockedPool, contradiction, down
+from support.endpoints.clocked_pool import NO_ACCESS, ClockedPool, contradiction, down
 
 PATIENCE = 30.0
 

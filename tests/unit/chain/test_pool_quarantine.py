@@ -12,7 +12,7 @@ from chainkit.chain.member import (
     EndpointState,
 )
 from chainkit.errors import AccessRefused, ChainError, RefusedRequest, WrongChain
-from support.clocked_pool import NO_ACCESS, WRONG_CHAIN, ClockedPool, contradiction, down
+from support.endpoints.clocked_pool import NO_ACCESS, WRONG_CHAIN, ClockedPool, contradiction, down
 
 # ------------------------------------------------------------------ contradictions
 

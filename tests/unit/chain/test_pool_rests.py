@@ -4,7 +4,7 @@ import pytest
 
 from chainkit.chain.member import LAST_RESORT_SECONDS, LONGEST_PAUSE_SECONDS, EndpointState
 from chainkit.errors import RangeRefused
-from support.clocked_pool import ClockedPool, down, limited
+from support.endpoints.clocked_pool import ClockedPool, down, limited
 
 
 def test_fail__endpoint_unavailable__rests_longer_each_time_up_to_the_longest() -> None:

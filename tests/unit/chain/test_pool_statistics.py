@@ -7,7 +7,7 @@ import pytest
 
 from chainkit.chain import EndpointPool
 from chainkit.errors import ChainError
-from support.clocked_pool import (
+from support.endpoints.clocked_pool import (
     NO_ACCESS,
     WRONG_CHAIN,
     ClockedPool,

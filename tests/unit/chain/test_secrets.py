@@ -12,7 +12,7 @@ from chainkit.chain import Endpoint, EndpointPool
 from chainkit.chain.location import secrets_of, shown
 from chainkit.errors import ChainError, ChainkitError, InconsistentAnswer
 from chainkit.types import BlockReference
-from support.fake_endpoint import FakeServer
+from support.endpoints.fake_endpoint import FakeServer
 
 SECRETS = ["alice", "hush-password", "hush-path", "hush-query"]
 PATH = "/v2/hush-path?token=hush-query"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chainkit.errors import InconsistentAnswer
-from support.fake_endpoint import AT_ONCE, FakeServer
+from support.endpoints.fake_endpoint import AT_ONCE, FakeServer
 
 THREADS, SPACES = 4, 3000
 

@@ -4,8 +4,8 @@ import pytest
 
 from chainkit.errors import InconsistentAnswer, RefusedRequest
 from chainkit.signatures import keccak256
-from support.endpoint_answers import hex0x
-from support.fake_endpoint import FakeProvider, RpcError
+from support.endpoints.endpoint_answers import hex0x
+from support.endpoints.fake_endpoint import FakeProvider, RpcError
 
 RAW = [b"first transaction", b"second transaction"]
 HASHES = [keccak256(raw) for raw in RAW]

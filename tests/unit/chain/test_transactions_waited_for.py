@@ -27,8 +27,8 @@ from chainkit.errors import (
 )
 from chainkit.signatures import keccak256
 from chainkit.types import BlockReference
-from support.fake_endpoint import FakeProvider, RpcError
-from support.fake_registry import HEAD, OWNER_ADDRESS, FakeRegistry, block_hash
+from support.council.fake_registry import HEAD, OWNER_ADDRESS, FakeRegistry, block_hash
+from support.endpoints.fake_endpoint import FakeProvider, RpcError
 
 HASH = keccak256(b"transaction")
 OTHER_HASH = keccak256(b"another")

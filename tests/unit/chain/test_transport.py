@@ -14,7 +14,7 @@ from chainkit.chain.session import EndpointSession
 from chainkit.chain.transport import HttpTransport, Timeouts
 from chainkit.errors import ChainError, EndpointUnavailable, InconsistentAnswer, RangeRefused
 from chainkit.types import BlockReference
-from support.endpoint_reads import (
+from support.endpoints.endpoint_reads import (
     chain_id,
     error_of,
     headers,
@@ -22,7 +22,7 @@ from support.endpoint_reads import (
     logs_in_a_batch,
     logs_of_one_block,
 )
-from support.fake_endpoint import NAME, FakeServer
+from support.endpoints.fake_endpoint import NAME, FakeServer
 
 CHAIN_ID = {"jsonrpc": "2.0", "id": 0, "result": "0x7a69"}
 MIB = 2**20

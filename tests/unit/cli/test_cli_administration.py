@@ -9,7 +9,7 @@ import pytest
 from eth_utils.address import to_checksum_address
 
 from chainkit.cli.contracts.administration import COMMANDS
-from support.bundles import record_content
+from support.audit.bundles import record_content
 from support.command_line import Outcome, run
 
 ACCOUNT = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"

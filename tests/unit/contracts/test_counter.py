@@ -13,7 +13,7 @@ from chainkit.errors import (
     RateLimited,
 )
 from chainkit.types import BlockReference
-from support.fake_endpoint import FakeProvider, FakeServer, RpcError
+from support.endpoints.fake_endpoint import FakeProvider, FakeServer, RpcError
 
 BLOCK = BlockReference(10, b"\x0b" * 32)
 COUNTER = SequenceCounter(b"\xcc" * 20, b"\1\2\3\4", 7)

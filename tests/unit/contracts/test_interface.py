@@ -8,7 +8,7 @@ from chainkit.errors import InconsistentAnswer, MalformedData, MalformedLog, Ref
 from chainkit.signatures import keccak256
 from chainkit.text.printable import printable
 from chainkit.types import Log
-from support.fake_registry import HOLDER, OWNER_ADDRESS, hexed, selector
+from support.council.fake_registry import HOLDER, OWNER_ADDRESS, hexed, selector
 
 REGISTRY = shipped_interface("NodeRegistry")
 NODE_UPDATED = keccak256(b"NodeUpdated(uint256,(bytes,string,bool))")

@@ -13,11 +13,11 @@ from chainkit.errors import AccessRefused, ChainError, EndpointUnavailable, Refu
 from chainkit.types import BlockReference
 from chainkit_indexer.registry.follower import RegistryAdvanced, RegistryFollower
 from chainkit_indexer.storage.identity import Identity
-from support.endpoint_reads import chain_id, error_of, headers, logs, logs_of_one_block
-from support.fake_chain import FakeChain
-from support.fake_endpoint import FakeServer, RpcError
-from support.fake_node import open_store
-from support.fake_registry import ADDRESS, HEAD, FakeRegistry, block_hash
+from support.chains.fake_chain import FakeChain
+from support.council.fake_registry import ADDRESS, HEAD, FakeRegistry, block_hash
+from support.endpoints.endpoint_reads import chain_id, error_of, headers, logs, logs_of_one_block
+from support.endpoints.fake_endpoint import FakeServer, RpcError
+from support.indexer.fake_node import open_store
 
 BLOCK = BlockReference(10, b"\x0b" * 32)
 COUNTER = SequenceCounter(b"\xcc" * 20, b"\1\2\3\4", 7)

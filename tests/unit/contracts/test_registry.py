@@ -17,8 +17,7 @@ from chainkit.contracts.registry import (
 from chainkit.errors import ConfigurationError, InconsistentAnswer, RefusedRequest
 from chainkit.signatures import address_of
 from chainkit.types import Node
-from support.fake_endpoint import RpcError
-from support.fake_registry import (
+from support.council.fake_registry import (
     HOLDER,
     OTHER_CONTRACTS,
     OWNER_ADDRESS,
@@ -29,6 +28,7 @@ from support.fake_registry import (
     hexed,
     node_key,
 )
+from support.endpoints.fake_endpoint import RpcError
 
 NEW_KEY = node_key(9).public_key
 URL = "https://node.example"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from chainkit.cli.registry.group import registry
 from chainkit.council.registry_plan import read_desired_nodes
-from support.fake_registry import node_key
+from support.council.fake_registry import node_key
 from support.project import DOCS
 
 PAGE = (DOCS / "registry.md").read_text()

@@ -12,8 +12,7 @@ from chainkit.contracts.registry import RegistryEvent, read_history, telling
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, MalformedLog
 from chainkit.signatures import address_of, keccak256
 from chainkit.types import Node
-from support.fake_endpoint import FakeProvider, RpcError
-from support.fake_registry import (
+from support.council.fake_registry import (
     ADDRESS,
     HEAD,
     HOLDER,
@@ -26,6 +25,7 @@ from support.fake_registry import (
     hexed,
     node_key,
 )
+from support.endpoints.fake_endpoint import FakeProvider, RpcError
 
 CREATED = 3
 SUCCESSOR = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"

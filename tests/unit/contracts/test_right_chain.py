@@ -6,8 +6,8 @@ from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.errors import InconsistentAnswer, RefusedRequest, WrongChain
 from chainkit.types import BlockReference
-from support.endpoint_answers import chain, hex0x
-from support.fake_endpoint import NAME, FakeProvider, RpcError
+from support.endpoints.endpoint_answers import chain, hex0x
+from support.endpoints.fake_endpoint import NAME, FakeProvider, RpcError
 
 ADDRESS = b"\x11" * 20
 OTHER_ADDRESS = b"\x22" * 20

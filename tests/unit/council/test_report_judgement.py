@@ -15,8 +15,8 @@ from chainkit.protocol.proto import envelopes_pb2, message_api_pb2
 from chainkit.protocol.reports import sign_inconsistency_report
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import PayloadEvent, TopicKind, identity_update_created, message_sent
-from support.fake_endpoint import FakeProvider
-from support.fake_registry import ADDRESS, FakeRegistry, block, block_hash, hexed, node_key
+from support.council.fake_registry import ADDRESS, FakeRegistry, block, block_hash, hexed, node_key
+from support.endpoints.fake_endpoint import FakeProvider
 from support.payloads import commit, identity_update
 
 MESSAGES, UPDATES, SEQUENCE, WALLET = (bytes([n]) * 20 for n in (0xA1, 0xA2, 0xA3, 0xB1))

@@ -17,7 +17,7 @@ from chainkit.ethereum import (
 )
 from chainkit.ethereum.bloom import bloom_of
 from chainkit.signatures import keccak256
-from support.execution_rows import block_row, receipt_rows, transaction_rows
+from support.audit.execution_rows import block_row, receipt_rows, transaction_rows
 from support.vectors import case_name, from_hex, load
 
 CASES: list[dict[str, Any]] = load("blocks")["cases"] + load("anvil_blocks")["cases"]

@@ -5,7 +5,7 @@ import pytest
 
 from chainkit.errors import MalformedData, Unprovable
 from chainkit.ethereum import header_bytes
-from support.execution_rows import block_row
+from support.audit.execution_rows import block_row
 from support.vectors import load
 
 PRAGUE = next(

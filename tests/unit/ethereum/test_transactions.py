@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from chainkit.errors import InvalidSignature, MalformedData, Unprovable
 from chainkit.ethereum import recover_sender, signing_hash, transaction_bytes
 from chainkit.signatures import SECP256K1_ORDER
-from support.execution_rows import Row, empty_transaction
+from support.audit.execution_rows import Row, empty_transaction
 
 uint64 = st.integers(0, 2**64 - 2)
 wei = st.integers(0, 10**38 - 1)

@@ -15,8 +15,8 @@ from chainkit.evidence.folder import read_bundle
 from chainkit.protocol.reports import parse_inconsistency_report
 from chainkit.signatures import keccak256
 from chainkit_jobs.evidence.bundle import Reporter
-from support.audit_exports import GROUP, GROUP_MESSAGES, Post, base_posts, key_of
-from support.bundles import (
+from support.audit.audit_exports import GROUP, GROUP_MESSAGES, Post, base_posts, key_of
+from support.audit.bundles import (
     ACCUSED,
     OTHER,
     OTHER_PAYLOAD,
@@ -25,8 +25,8 @@ from support.bundles import (
     BundleScene,
     bundle_scene,
 )
+from support.chains.proved_chain import Emitted, Sent, every_kind
 from support.payloads import commit
-from support.proved_chain import Emitted, Sent, every_kind
 
 
 @pytest.fixture

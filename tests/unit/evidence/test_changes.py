@@ -9,7 +9,7 @@ import pytest
 
 from chainkit.errors import ChainkitError
 from chainkit_jobs.evidence.bundle import Reporter
-from support.bundles import (
+from support.audit.bundles import (
     OTHER,
     BundleScene,
     bundle_scene,

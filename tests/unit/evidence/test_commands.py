@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from chainkit.signatures import keccak256
-from support.audit_exports import key_of
-from support.bundles import (
+from support.audit.audit_exports import key_of
+from support.audit.bundles import (
     ACCUSED,
     OTHER,
     REPORTED_AT,

@@ -20,8 +20,8 @@ from chainkit.ethereum import (
     trie_root,
 )
 from chainkit.ethereum.transaction import ARBITRUM_INTERNAL
-from support.execution_rows import block_row, receipt_rows, transaction_rows
-from support.proved_chain import every_kind, proved_chain
+from support.audit.execution_rows import block_row, receipt_rows, transaction_rows
+from support.chains.proved_chain import every_kind, proved_chain
 from support.vectors import case_name, load
 
 CASES: list[dict[str, Any]] = load("blocks")["cases"] + load("anvil_blocks")["cases"]

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from support.bundles import bundle_scene
+from support.audit.bundles import bundle_scene
 from support.project import DOCS
 
 DOCUMENT = DOCS / "evidence.md"

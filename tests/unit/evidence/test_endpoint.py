@@ -12,10 +12,10 @@ from chainkit.council.evidence import BundleVerdict, Verdict, verify_bundle_with
 from chainkit.errors import ConfigurationError, InconsistentAnswer
 from chainkit.evidence.folder import read_bundle
 from chainkit.types import BlockReference, Node
-from support.audit_exports import key_of
-from support.bundles import ACCUSED, OTHER, OTHER_PAYLOAD, BundleScene, bundle_scene, reseal
-from support.fake_endpoint import FakeProvider
-from support.fake_registry import FakeRegistry
+from support.audit.audit_exports import key_of
+from support.audit.bundles import ACCUSED, OTHER, OTHER_PAYLOAD, BundleScene, bundle_scene, reseal
+from support.council.fake_registry import FakeRegistry
+from support.endpoints.fake_endpoint import FakeProvider
 
 HEAD = 30
 

@@ -17,8 +17,8 @@ from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.evidence.folder import read_bundle
 from chainkit.protocol.reports import sign_report
 from chainkit_jobs.evidence.bundle import Reporter
-from support.audit_exports import GENESIS, NODE_REGISTRY, key_of, registered
-from support.bundles import (
+from support.audit.audit_exports import GENESIS, NODE_REGISTRY, key_of, registered
+from support.audit.bundles import (
     ACCUSED,
     OTHER,
     OTHER_PAYLOAD,
@@ -29,7 +29,7 @@ from support.bundles import (
     reseal,
     rewrite_line,
 )
-from support.proved_chain import Emitted, Sent
+from support.chains.proved_chain import Emitted, Sent
 
 
 @pytest.fixture(scope="module")

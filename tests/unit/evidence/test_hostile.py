@@ -11,7 +11,7 @@ import pytest
 from chainkit.documents import untrusted as safe_files
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit_jobs.evidence.bundle import Reporter
-from support.bundles import (
+from support.audit.bundles import (
     BundleScene,
     bundle_scene,
     copied,

@@ -12,8 +12,8 @@ from chainkit.protocol.reports import (
     sign_report,
     unsigned_inconsistency_report,
 )
-from support.audit_exports import base_posts, key_of
-from support.bundles import ACCUSED, REPORTED_AT, REPORTER
+from support.audit.audit_exports import base_posts, key_of
+from support.audit.bundles import ACCUSED, REPORTED_AT, REPORTER
 
 ENVELOPE = base_posts()[0].envelope(key_of(ACCUSED))
 UNSIGNED = unsigned_inconsistency_report(ACCUSED, [ENVELOPE], REPORTED_AT)

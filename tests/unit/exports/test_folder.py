@@ -11,8 +11,8 @@ import pytest
 from chainkit.errors import StoreError
 from chainkit.exports import ExportFolder, load_manifest, read_manifest
 from chainkit_indexer.export import write_export
-from support.fake_chain import FakeChain, Post
-from support.fake_node import FakeNode
+from support.chains.fake_chain import FakeChain, Post
+from support.indexer.fake_node import FakeNode
 
 FINALITY = 2
 

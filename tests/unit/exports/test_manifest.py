@@ -8,9 +8,9 @@ import pytest
 
 from chainkit.errors import StoreError
 from chainkit.exports import read_manifest
-from support.small_export import ABOUT, change_manifest
+from support.audit.small_export import ABOUT, change_manifest
 
-pytest_plugins = ["support.export_fixtures"]
+pytest_plugins = ["support.audit.export_fixtures"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from chainkit.errors import StoreError
 from chainkit.exports import read_manifest
 from chainkit.exports.tables import BLOCKS
-from support.export_folders import write_folder
+from support.audit.export_folders import write_folder
 
 
 def write_export(directory: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from chainkit.errors import StoreError
 from chainkit.exports import files_of, read_manifest
-from support.small_export import change_manifest
+from support.audit.small_export import change_manifest
 
-pytest_plugins = ["support.export_fixtures"]
+pytest_plugins = ["support.audit.export_fixtures"]
 
 RANGES = ((4, 99), (100, 199), (200, 1204331))
 

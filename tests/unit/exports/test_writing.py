@@ -11,10 +11,10 @@ import pytest
 from chainkit.errors import StoreError
 from chainkit.exports import ExportFolder, Manifest, read_manifest
 from chainkit.exports.tables import QUARANTINE
-from support.export_folders import write_folder
-from support.small_export import ABOUT, BASE_ROW, ROWS, SCHEMAS, write_export
+from support.audit.export_folders import write_folder
+from support.audit.small_export import ABOUT, BASE_ROW, ROWS, SCHEMAS, write_export
 
-pytest_plugins = ["support.export_fixtures"]
+pytest_plugins = ["support.audit.export_fixtures"]
 
 
 def contents_of(directory: Path) -> dict[str, bytes]:

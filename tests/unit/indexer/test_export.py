@@ -15,8 +15,8 @@ from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
 from chainkit_indexer.export import write_export
 from chainkit_indexer.rewind import plan_rewind, rewind
 from chainkit_indexer.storage import schema
-from support.fake_chain import FakeChain, Post, malformed, update
-from support.fake_node import KEY, FakeNode
+from support.chains.fake_chain import FakeChain, Post, malformed, update
+from support.indexer.fake_node import KEY, FakeNode
 
 A, B, C, D = Post("a"), update("b"), malformed("c"), Post("d")
 FINALITY = 2

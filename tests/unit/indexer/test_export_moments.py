@@ -10,8 +10,8 @@ import pytest
 from chainkit.errors import StoreError, StoreUnavailable
 from chainkit_indexer.export import write_export
 from chainkit_indexer.storage.store import Store
-from support.fake_chain import FakeChain, Post
-from support.fake_node import FakeNode
+from support.chains.fake_chain import FakeChain, Post
+from support.indexer.fake_node import FakeNode
 
 FINALITY = 2
 

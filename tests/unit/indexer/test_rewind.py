@@ -12,8 +12,8 @@ from chainkit_indexer.inspection.quarantine import find_quarantined, list_quaran
 from chainkit_indexer.rewind import plan_rewind, rewind
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced
-from support.fake_chain import FakeChain, Post, malformed, update
-from support.fake_node import FakeNode
+from support.chains.fake_chain import FakeChain, Post, malformed, update
+from support.indexer.fake_node import FakeNode
 
 A, B, C, D = Post("a"), update("b"), malformed("c"), Post("d")
 E, F = Post("e"), Post("f")

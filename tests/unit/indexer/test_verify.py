@@ -18,9 +18,9 @@ from chainkit.signatures import SigningKey
 from chainkit_indexer.storage import schema
 from chainkit_indexer.verification.page_comparison import Difference
 from chainkit_indexer.verification.verify import Verified, stored_range, verify_range
-from support.fake_chain import FakeChain, Post, malformed
-from support.fake_chain import update as identity_update
-from support.fake_node import FakeNode
+from support.chains.fake_chain import FakeChain, Post, malformed
+from support.chains.fake_chain import update as identity_update
+from support.indexer.fake_node import FakeNode
 
 A, B, C, D = Post("a"), identity_update("b"), malformed("c"), Post("d")
 FIRST, LAST = 3, 6

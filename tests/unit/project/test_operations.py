@@ -25,7 +25,7 @@ from chainkit.errors import ChainkitError, InconsistentAnswer, RateLimited, Reor
 from chainkit_indexer.monitoring.health import Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_indexer.monitoring.metrics import Metrics
-from support.loop_results import advanced, idle, rolled_back
+from support.indexer.loop_results import advanced, idle, rolled_back
 from support.project import DOCS, ROOT
 
 OPERATIONS = ROOT / "operations"

@@ -16,7 +16,7 @@ from chainkit.contracts.storage_layout import StorageMember
 from chainkit.council.calls import FUNCTIONS, Call, Change, read_change, unmet
 from chainkit.council.calls.log_effects import LOG_EFFECTS
 from chainkit.errors import ConfigurationError
-from support.fake_log import (
+from support.council.fake_log import (
     CURRENT,
     FIRST,
     PROPOSED,

@@ -11,8 +11,7 @@ from chainkit.council.calls.registry_effects import REGISTRY_EFFECTS
 from chainkit.errors import ConfigurationError, RefusedRequest
 from chainkit.signatures import address_of
 from chainkit.types import Node
-from support.fake_endpoint import RpcError
-from support.fake_registry import (
+from support.council.fake_registry import (
     HOLDER,
     NOBODY,
     OTHER_CONTRACTS,
@@ -21,6 +20,7 @@ from support.fake_registry import (
     FakeRegistry,
     node_key,
 )
+from support.endpoints.fake_endpoint import RpcError
 
 NEW_KEY = node_key(9).public_key
 NEW_ADDRESS = address_of(NEW_KEY)

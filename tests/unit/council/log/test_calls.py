@@ -8,8 +8,8 @@ from chainkit.council.calls import Call
 from chainkit.council.log.calls import Calls, calls_of
 from chainkit.council.proposal import Proposal
 from chainkit.council.safe import InnerCall, Operation, SafeTransaction, known_contracts
-from support.hostile_text import add_node_without_utf_8
-from support.proposals import PLAIN, RECORD, SAFE, disable, grounds, pause, proposed
+from support.council.hostile_text import add_node_without_utf_8
+from support.council.proposals import PLAIN, RECORD, SAFE, disable, grounds, pause, proposed
 
 STRANGER = b"\x77" * 20
 

@@ -19,7 +19,7 @@ from chainkit.council.log.events import (
 from chainkit.errors import RefusedRequest
 from chainkit.signatures import keccak256
 from chainkit.types import Log
-from support.administration import (
+from support.audit.administration import (
     BOUNDS,
     CONTRACTS,
     COUNCIL,
@@ -30,8 +30,8 @@ from support.administration import (
     STRANGER,
     History,
 )
-from support.fake_log import RECORD as SOME_RECORD
-from support.fake_log import FakeLog
+from support.council.fake_log import RECORD as SOME_RECORD
+from support.council.fake_log import FakeLog
 
 NAMES = {address: name for name, address in CONTRACTS.items()}
 RECORD: DeploymentRecord = replace(

@@ -14,7 +14,7 @@ from chainkit.council.proposal import Proposal, sign_proposal
 from chainkit.council.safe import InnerCall, SafeTransaction, pack
 from chainkit.signatures import keccak256
 from chainkit.types import Log
-from support.proposals import OWNERS, RECORD, SAFE, disable, pause, proposed, signer
+from support.council.proposals import OWNERS, RECORD, SAFE, disable, pause, proposed, signer
 
 FIRST, SECOND = b"\x01" * 32, b"\x02" * 32
 PAYER = b"\x0e" * 20

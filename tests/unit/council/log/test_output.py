@@ -15,8 +15,8 @@ from chainkit.council.log.transactions import Entry
 from chainkit.council.proposal import AddressBook
 from chainkit.council.proposal.grounds import Trailer
 from chainkit.types import BlockReference
-from support.fake_registry import node_key
-from support.proposals import EXPIRES, OWNERS, RECORD, SAFE, disable, grounds
+from support.council.fake_registry import node_key
+from support.council.proposals import EXPIRES, OWNERS, RECORD, SAFE, disable, grounds
 
 BLOCK = BlockReference(7, b"\x0b" * 32)
 LOOK_ALIKE = OWNERS[0][:6] + 32 * "0" + OWNERS[0][-4:]

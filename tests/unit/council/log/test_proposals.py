@@ -12,8 +12,8 @@ from chainkit.council.proposal import Council, Proposal, proposal_content, write
 from chainkit.council.proposal.grounds import Trailer
 from chainkit.documents.canonical import page_bytes
 from chainkit.errors import ConfigurationError
-from support.hostile_text import add_node_without_utf_8
-from support.proposals import (
+from support.council.hostile_text import add_node_without_utf_8
+from support.council.proposals import (
     EXPIRES,
     PLAIN,
     RECORD,

@@ -1,5 +1,5 @@
 from chainkit.council.log.signers import Signer, signers_of
-from support.safes import Owner, owner, owners_of, second_form
+from support.council.safes import Owner, owner, owners_of, second_form
 
 HASH = b"\x5a" * 32
 OTHER_HASH = b"\x5b" * 32

@@ -17,9 +17,9 @@ from chainkit.council.safe import SafeTransaction, pack
 from chainkit.errors import InconsistentAnswer
 from chainkit.signatures import keccak256
 from chainkit.types import Log
-from support.endpoint_answers import hex0x
-from support.fake_endpoint import FakeProvider
-from support.proposals import OWNERS, PLAIN, RECORD, SAFE, disable, proposed, signer
+from support.council.proposals import OWNERS, PLAIN, RECORD, SAFE, disable, proposed, signer
+from support.endpoints.endpoint_answers import hex0x
+from support.endpoints.fake_endpoint import FakeProvider
 
 HASH, BLOCK_HASH = b"\x0a" * 32, b"\x0b" * 32
 PAYER = b"\x0e" * 20

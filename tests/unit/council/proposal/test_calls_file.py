@@ -6,8 +6,8 @@ from chainkit.council.calls import Call
 from chainkit.council.proposal.calls_file import read_calls_file
 from chainkit.documents.yaml_text import LARGEST_FILE_BYTES
 from chainkit.errors import ConfigurationError
-from support.fake_registry import node_key
-from support.proposals import OWNERS, RECORD, disable, pause
+from support.council.fake_registry import node_key
+from support.council.proposals import OWNERS, RECORD, disable, pause
 
 KEY = "0x" + node_key(1).public_key.hex()
 

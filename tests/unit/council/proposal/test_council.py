@@ -8,7 +8,7 @@ from eth_utils.address import to_checksum_address
 
 from chainkit.council.proposal import AddressBook, council_content, read_council, write_council
 from chainkit.errors import ConfigurationError
-from support.proposals import NAMES, OWNERS, PLAIN, RECORD, SAFE
+from support.council.proposals import NAMES, OWNERS, PLAIN, RECORD, SAFE
 
 ALICE = OWNERS[0]
 STRANGER = "0x" + "66" * 20

@@ -17,10 +17,10 @@ from chainkit.council.triage.ranking import rank
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.evidence import bundle as bundles
 from chainkit.types import BlockReference
-from support.audit_exports import key_of
-from support.bundles import BundleScene, Reporter, bundle_scene, copied
-from support.proposals import RECORD, SAFE, disable, grounds
-from support.triage import liveness_report, proof, roll
+from support.audit.audit_exports import key_of
+from support.audit.bundles import BundleScene, Reporter, bundle_scene, copied
+from support.council.proposals import RECORD, SAFE, disable, grounds
+from support.council.triage import liveness_report, proof, roll
 
 
 @pytest.fixture(scope="module")

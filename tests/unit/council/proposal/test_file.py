@@ -26,7 +26,7 @@ from chainkit.council.safe import SafeTransaction
 from chainkit.council.signing import KeySigner
 from chainkit.documents.canonical import page_bytes
 from chainkit.errors import ChainkitError, ConfigurationError, InvalidSignature, MalformedData
-from support.proposals import (
+from support.council.proposals import (
     OWNERS,
     PLAIN,
     RECORD,

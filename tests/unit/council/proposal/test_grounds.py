@@ -8,7 +8,7 @@ from chainkit.council.calls import Call
 from chainkit.council.proposal import Evidence, Grounds, split_trailer
 from chainkit.council.proposal.grounds import LONGEST_REASON, TRAILER_LENGTH, check_reason
 from chainkit.errors import MalformedData
-from support.proposals import EXPIRES, RECORD, disable, grounds
+from support.council.proposals import EXPIRES, RECORD, disable, grounds
 
 PRINTABLE = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=80)
 FACTS = st.dictionaries(PRINTABLE, st.tuples(PRINTABLE, PRINTABLE), max_size=4)

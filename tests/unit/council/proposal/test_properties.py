@@ -20,7 +20,7 @@ from chainkit.council.proposal import (
 )
 from chainkit.council.safe import SafeTransaction, pack, parse_exec_calldata, unpack
 from chainkit.errors import ChainkitError
-from support.any_proposals import (
+from support.council.any_proposals import (
     Step,
     contract_steps,
     grounds_of,
@@ -29,7 +29,7 @@ from support.any_proposals import (
     signer_numbers,
     steps,
 )
-from support.proposals import OWNERS, PLAIN, RECORD, SAFE, signer
+from support.council.proposals import OWNERS, PLAIN, RECORD, SAFE, signer
 
 assert SAFE.safe is not None
 MULTI_SEND = SAFE.safe.multi_send

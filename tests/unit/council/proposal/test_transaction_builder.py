@@ -2,7 +2,7 @@ import pytest
 
 from chainkit.council.proposal.transaction_builder import batch_file, checksum
 from chainkit.errors import ConfigurationError
-from support.proposals import PLAIN, SAFE, disable, pause, proposed
+from support.council.proposals import PLAIN, SAFE, disable, pause, proposed
 
 # A batch that Safe's own Transaction Builder 1.18.2 wrote.
 WRITTEN_BY_SAFE = {

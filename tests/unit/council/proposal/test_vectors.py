@@ -17,7 +17,7 @@ from chainkit.council.proposal import (
     split_trailer,
 )
 from chainkit.council.safe import SafeTransaction
-from support import proposals
+from support.council import proposals
 from support.vectors import case_name, from_hex, load
 
 VECTORS = load("proposals")

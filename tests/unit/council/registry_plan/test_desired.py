@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chainkit.council.registry_plan import DesiredNode, read_desired_nodes
 from chainkit.documents.yaml_text import LARGEST_FILE_BYTES
 from chainkit.errors import ConfigurationError
-from support.fake_registry import HOLDER, node_key
+from support.council.fake_registry import HOLDER, node_key
 
 KEYS = [node_key(number).public_key for number in (1, 2, 3)]
 

@@ -15,7 +15,7 @@ from chainkit.council.registry_plan import (
 )
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import address_of
-from support.fake_registry import (
+from support.council.fake_registry import (
     HOLDER,
     OWNER_ADDRESS,
     RECORD,

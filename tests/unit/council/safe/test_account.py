@@ -9,7 +9,7 @@ from chainkit.council.safe.account import SafeAccount, is_safe, read_account
 from chainkit.errors import ConfigurationError, InconsistentAnswer
 from chainkit.types import BlockReference
 from localnet.safe import npm_artifact
-from support.fake_endpoint import FakeProvider
+from support.endpoints.fake_endpoint import FakeProvider
 
 SAFE = b"\x05" * 20
 SINGLETON = b"\x06" * 20

@@ -10,7 +10,7 @@ from chainkit.council.safe import Operation, SafeTransaction, find_execution, pa
 from chainkit.errors import MalformedData, MalformedLog
 from chainkit.signatures import keccak256
 from chainkit.types import Log
-from support.safes import transactions
+from support.council.safes import transactions
 from support.vectors import case_name, from_hex, load
 
 CASES = load("safe")["transactions"]

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from chainkit.council.safe import InnerCall, decode_batch, encode_batch
 from chainkit.errors import MalformedData
-from support.safe_eth_py import MultiSend
-from support.safes import calls
+from support.council.safe_eth_py import MultiSend
+from support.council.safes import calls
 from support.vectors import case_name, from_hex, load
 
 CASES = load("safe")["batches"]

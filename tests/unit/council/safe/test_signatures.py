@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from chainkit.council.safe import check_signatures, pack, recover_owner, unpack
 from chainkit.errors import InvalidSignature
-from support.safe_eth_py import SafeSignature
-from support.safes import Owner, owner, owners_of, second_form
+from support.council.safe_eth_py import SafeSignature
+from support.council.safes import Owner, owner, owners_of, second_form
 from support.vectors import case_name, from_hex, load
 
 CASES = load("safe")["transactions"]

@@ -11,8 +11,8 @@ from hypothesis import given
 
 from chainkit.council.safe import InnerCall, Operation, SafeTransaction, encode_batch
 from chainkit.errors import MalformedData
-from support.safe_eth_py import SafeTx
-from support.safes import transactions
+from support.council.safe_eth_py import SafeTx
+from support.council.safes import transactions
 from support.vectors import case_name, from_hex, load
 
 CASES = load("safe")["transactions"]

@@ -31,7 +31,7 @@ from chainkit.council.signing.hashes import (
 )
 from chainkit.errors import ChainkitError, ConfigurationError, InvalidSignature, MalformedData
 from chainkit.signatures import SECP256K1_ORDER
-from support.signers import FIELDS, TYPED_DATA, FaultyWallet
+from support.council.signers import FIELDS, TYPED_DATA, FaultyWallet
 
 SECRET = bytes(range(1, 33))
 OTHER_SECRET = bytes(range(2, 34))

@@ -13,7 +13,7 @@ import pytest
 from chainkit.council.signing import ApeSigner, KeySigner, sign_transaction, sign_typed_data
 from chainkit.council.signing.hashes import typed_data_digest
 from chainkit.errors import ConfigurationError, InvalidSignature
-from support.signers import FIELDS, TYPED_DATA
+from support.council.signers import FIELDS, TYPED_DATA
 
 SIGNER = KeySigner("keystore", bytes(range(1, 33)))
 DIGEST = typed_data_digest(TYPED_DATA)

@@ -23,7 +23,7 @@ from chainkit.cli.change.signers import (
 from chainkit.council.signing import PRIVATE_KEY_VARIABLE, KeySigner
 from chainkit.council.signing.hashes import typed_data_digest
 from chainkit.errors import ConfigurationError
-from support.signers import TYPED_DATA
+from support.council.signers import TYPED_DATA
 
 SECRET = bytes(range(1, 33))
 SIGNER = KeySigner("keystore", SECRET)

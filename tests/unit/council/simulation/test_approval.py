@@ -11,7 +11,7 @@ from chainkit.council.simulation.safe_overrides import (
     approved_execution,
     suppose_approval,
 )
-from support.safes import owners_of
+from support.council.safes import owners_of
 
 SAFE = b"\x5a" * 20
 OWNERS = tuple(one.address for one in owners_of(5))

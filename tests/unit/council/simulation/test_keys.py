@@ -12,8 +12,8 @@ from chainkit.council.simulation.keys import CandidateKeys, keys_of_arguments, r
 from chainkit.council.simulation.layouts import known_accounts
 from chainkit.signatures import SigningKey, address_of
 from chainkit.types import BlockReference
-from support.fake_endpoint import FakeProvider
-from support.fake_registry import RECORD
+from support.council.fake_registry import RECORD
+from support.endpoints.fake_endpoint import FakeProvider
 
 ONE, TWO = "0x" + "11" * 20, "0x" + "22" * 20
 KEY = SigningKey(bytes(31) + b"\1").public_key

@@ -20,7 +20,7 @@ from chainkit.errors import (
     NoTracing,
 )
 from chainkit.types import BlockReference
-from support.fake_endpoint import FakeProvider, FakeServer, RpcError
+from support.endpoints.fake_endpoint import FakeProvider, FakeServer, RpcError
 
 SENDER, CONTRACT, OTHER = (bytes([number]) * 20 for number in (0x11, 0x22, 0x33))
 BLOCK = BlockReference(16, b"\xbb" * 32)

@@ -17,8 +17,8 @@ from chainkit.council.triage.files import Piece, find_evidence
 from chainkit.council.triage.types import Misbehavior
 from chainkit.council.triage.values import Claim, Dismissed
 from chainkit.errors import EndpointUnavailable
-from support.audit_exports import key_of
-from support.bundles import (
+from support.audit.audit_exports import key_of
+from support.audit.bundles import (
     ACCUSED,
     OTHER,
     REPORTED_AT,
@@ -29,8 +29,8 @@ from support.bundles import (
     reseal,
     rewrite_line,
 )
-from support.fake_endpoint import RpcError
-from support.triage import AUDITOR, SceneRegistry, liveness_report, safety_report
+from support.council.triage import AUDITOR, SceneRegistry, liveness_report, safety_report
+from support.endpoints.fake_endpoint import RpcError
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from chainkit.cli.council.triage_output import default_reason
 from chainkit.council.proposal.grounds import LONGEST_REASON, check_reason
 from chainkit.council.triage.ranking import rank
-from support.audit_exports import key_of
-from support.bundles import (
+from support.audit.audit_exports import key_of
+from support.audit.bundles import (
     ACCUSED,
     OTHER,
     REPORTED_AT,
@@ -22,7 +22,7 @@ from support.bundles import (
     bundle_scene,
 )
 from support.command_line import Outcome, run
-from support.triage import AUDITOR, liveness_report, proof, registered, roll, tells
+from support.council.triage import AUDITOR, liveness_report, proof, registered, roll, tells
 
 ESCAPE = "\x1b[2J"
 

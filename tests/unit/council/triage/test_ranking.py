@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from chainkit.council.triage.ranking import MOST_GROUNDS, rank
 from chainkit.council.triage.types import Misbehavior, Severity
 from chainkit.council.triage.values import Action, Claim, Dismissed, RankedNode, Ranking
-from support.identities import key_of
-from support.triage import AUDITOR, OTHER_AUDITOR, proof, registered, roll, tells
+from support.audit.identities import key_of
+from support.council.triage import AUDITOR, OTHER_AUDITOR, proof, registered, roll, tells
 
 ROLL = roll(100, 200, registered(250, is_enabled=False), 300, 400, 500)
 NEEDED = 3

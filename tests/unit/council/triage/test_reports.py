@@ -9,8 +9,8 @@ from chainkit.council.triage.types import Misbehavior, Severity
 from chainkit.errors import MalformedData
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.reports import sign_report
-from support.identities import key_of
-from support.triage import AUDITOR, liveness_report, safety_report
+from support.audit.identities import key_of
+from support.council.triage import AUDITOR, liveness_report, safety_report
 
 LIVENESS = [each for each in Misbehavior if each.is_liveness]
 SAFETY = [each for each in Misbehavior if not each.is_liveness]

@@ -12,8 +12,8 @@ from chainkit.errors import InconsistentAnswer, RefusedRequest
 from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced, RolledBack
-from support.fake_chain import FIRST_BLOCK, FakeChain, Post, update
-from support.fake_node import FakeNode
+from support.chains.fake_chain import FIRST_BLOCK, FakeChain, Post, update
+from support.indexer.fake_node import FakeNode
 
 A, B, D = Post("a"), update("b"), Post("d")
 TWICE = Post("twice", times=2)

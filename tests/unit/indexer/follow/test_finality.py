@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from chainkit.errors import ConfigurationError
 from chainkit_indexer.finality import NOTHING_FINAL, FinalityPolicy
-from support.fake_chain import FakeChain
+from support.chains.fake_chain import FakeChain
 
 
 @pytest.mark.parametrize("text", ["0", "64", "30000ms", "safe", "finalized"])

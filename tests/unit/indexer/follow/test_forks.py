@@ -17,8 +17,8 @@ from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Idle
-from support import fake_node
-from support.fake_chain import FakeChain, Post, malformed, update
+from support.chains.fake_chain import FakeChain, Post, malformed, update
+from support.indexer import fake_node
 
 KEY = SigningKey(bytes([7]) * 32)
 LOWEST_FORK = 4

@@ -15,7 +15,7 @@ from chainkit_indexer.follow import prefetch as look_ahead
 from chainkit_indexer.follow.pages import RECENT_BLOCKS, TARGET_BYTES, AdaptiveRange, PageReader
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
-from support.fake_chain import FakeChain, Post
+from support.chains.fake_chain import FakeChain, Post
 
 KEY = SigningKey(bytes([7]) * 32)
 

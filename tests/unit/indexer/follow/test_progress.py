@@ -14,8 +14,8 @@ from chainkit.types import BlockReference
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Advanced, Idle, Progress, RolledBack
-from support.fake_chain import FakeChain, Post
-from support.fake_node import FakeNode
+from support.chains.fake_chain import FakeChain, Post
+from support.indexer.fake_node import FakeNode
 
 A, B = Post("a"), Post("b")
 

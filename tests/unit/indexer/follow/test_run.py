@@ -17,7 +17,7 @@ from chainkit.errors import (
 from chainkit.types import BlockHeader
 from chainkit_indexer.follow.loop import Goal, StopRequest, run
 from chainkit_indexer.types import Advanced, Idle, RolledBack, StepResult
-from support.fake_chain import FakeChain
+from support.chains.fake_chain import FakeChain
 
 DEAD = EndpointUnavailable("http://node", "an answer", "connection refused")
 CUT = InconsistentAnswer("logs", "all", "some")

@@ -12,8 +12,8 @@ from chainkit_indexer.follow import step as step_module
 from chainkit_indexer.follow.build import BegunPage
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced, Idle, PageRows, RolledBack
-from support.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed, update
-from support.fake_node import KEY, FakeNode
+from support.chains.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed, update
+from support.indexer.fake_node import KEY, FakeNode
 
 A, B, C, D = Post("a"), update("b"), malformed("c"), Post("d")
 

@@ -8,8 +8,8 @@ from chainkit.signatures import SigningKey
 from chainkit.types import BlockReference
 from chainkit_indexer.inspection.status import ReorgSummary, as_json, as_text, read_status
 from chainkit_indexer.storage import schema
-from support.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed, update
-from support.fake_node import KEY, FakeNode
+from support.chains.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed, update
+from support.indexer.fake_node import KEY, FakeNode
 
 A, B, C, D = Post("a"), update("b"), malformed("c"), Post("d")
 

@@ -14,7 +14,7 @@ from chainkit.errors import (
 from chainkit_indexer.monitoring.health import ALIVE_SECONDS, GAP_ERRORS, Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_indexer.monitoring.server import parse_listen
-from support.loop_results import FIRST_TIMESTAMP, Clock, advanced, idle, rolled_back
+from support.indexer.loop_results import FIRST_TIMESTAMP, Clock, advanced, idle, rolled_back
 
 DEAD = EndpointUnavailable("http://node", "an answer", "connection refused")
 GAP = InconsistentAnswer("logs at http://node", "all up to sequence id 9", "up to 8")

@@ -20,7 +20,7 @@ from chainkit.errors import (
 from chainkit_indexer.monitoring.health import Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_indexer.monitoring.metrics import Metrics
-from support.loop_results import FIRST_TIMESTAMP, Clock, advanced, idle, rolled_back
+from support.indexer.loop_results import FIRST_TIMESTAMP, Clock, advanced, idle, rolled_back
 
 
 class Watched:

@@ -23,7 +23,7 @@ from chainkit_indexer.log_lines import LogEvent, configure_logging, log_event, w
 from chainkit_indexer.monitoring.narration import Narrator, describe, narrate_start
 from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
 from chainkit_indexer.types import StepResult
-from support.loop_results import Clock, advanced, idle, logging_restored, rolled_back
+from support.indexer.loop_results import Clock, advanced, idle, logging_restored, rolled_back
 
 DEAD = EndpointUnavailable("http://node", "an answer", "connection refused")
 

@@ -13,8 +13,8 @@ from chainkit_indexer.log_lines import LogEvent
 from chainkit_indexer.monitoring.registration import RegistrationNarrator
 from chainkit_indexer.registry.follower import RegistryAdvanced, RegistryIdle
 from chainkit_indexer.storage import schema
-from support.fake_chain import FakeChain
-from support.fake_node import KEY, FakeNode
+from support.chains.fake_chain import FakeChain
+from support.indexer.fake_node import KEY, FakeNode
 
 HEAD = BlockHeader(12, b"\x02" * 32, b"\x01" * 32, 1_700_000_000)
 IDLE = RegistryIdle(HEAD.reference, HEAD)

@@ -37,10 +37,10 @@ from chainkit_indexer.registry.watch import (
     watch_registry,
 )
 from chainkit_indexer.storage.identity import Identity
-from support.fake_chain import FakeChain
-from support.fake_endpoint import FakeProvider
-from support.fake_node import open_store
-from support.fake_registry import ADDRESS, FakeRegistry, block_hash
+from support.chains.fake_chain import FakeChain
+from support.council.fake_registry import ADDRESS, FakeRegistry, block_hash
+from support.endpoints.fake_endpoint import FakeProvider
+from support.indexer.fake_node import open_store
 
 PAUSE = 2.0
 HEAD = BlockHeader(20, b"\x20" * 32, b"\x19" * 32, 1_700_000_000)

@@ -13,10 +13,10 @@ from chainkit.errors import AccessRefused, InconsistentAnswer
 from chainkit_indexer.replay.replay import Fate, Replayed, replay
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.store import Store
-from support.fake_chain import FakeChain, Post
-from support.fake_endpoint import FakeProvider, RpcError
-from support.fake_node import FakeNode
-from support.fake_registry import FakeRegistry
+from support.chains.fake_chain import FakeChain, Post
+from support.council.fake_registry import FakeRegistry
+from support.endpoints.fake_endpoint import FakeProvider, RpcError
+from support.indexer.fake_node import FakeNode
 
 DROPPED = Post("dropped")
 SENDER = Account.from_key(bytes(31) + b"\x07")

@@ -24,8 +24,8 @@ from chainkit_indexer.replay.keeper import (
 )
 from chainkit_indexer.replay.rebuild import read_transaction, rebuild_transaction
 from chainkit_indexer.storage import schema
-from support.fake_chain import FakeChain, Post
-from support.fake_node import FakeNode
+from support.chains.fake_chain import FakeChain, Post
+from support.indexer.fake_node import FakeNode
 
 SECRET = b"\x42" * 32
 SENDER = Account.from_key(SECRET).address

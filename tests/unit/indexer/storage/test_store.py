@@ -17,8 +17,8 @@ from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.migrate import REVISION
 from chainkit_indexer.storage.store import Store, first_sequence_id_from
 from chainkit_indexer.types import IndexedBlock
-from support.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed
-from support.fake_node import FakeNode
+from support.chains.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed
+from support.indexer.fake_node import FakeNode
 
 IDENTITY = Identity.of(FakeChain().deployment, b"\x04" + bytes(64))
 

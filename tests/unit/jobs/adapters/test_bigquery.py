@@ -6,7 +6,7 @@ import pytest
 
 from chainkit.errors import StoreError
 from chainkit_jobs.adapters.bigquery import BigQuery
-from support.etl_fixtures import BIGQUERY
+from support.audit.etl_fixtures import BIGQUERY
 
 TABLES = ("blocks", "transactions", "logs")
 

@@ -13,7 +13,7 @@ from chainkit.errors import StoreError
 from chainkit_jobs.adapters.adapter import SourceFile
 from chainkit_jobs.adapters.cryo import Cryo
 from chainkit_jobs.adapters.cryo_files import COMMAND
-from support.imports import FIXTURES
+from support.audit.imports import FIXTURES
 
 FIXTURE = FIXTURES / "cryo"
 NO_SPARK: Any = None

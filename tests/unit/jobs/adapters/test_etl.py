@@ -11,7 +11,7 @@ from chainkit.errors import StoreError
 from chainkit_jobs.adapters.adapter import SourceFile
 from chainkit_jobs.adapters.ethereum_etl import EthereumEtl
 from chainkit_jobs.adapters.etl_layout import Kind
-from support.etl_fixtures import ETHEREUM_ETL
+from support.audit.etl_fixtures import ETHEREUM_ETL
 
 TABLES = ("blocks", "transactions", "receipts", "logs")
 

@@ -19,7 +19,7 @@ from chainkit_jobs.adapters.ethereum_etl import EthereumEtl
 from chainkit_jobs.adapters.etl_files import Family
 from chainkit_jobs.adapters.etl_layout import BLOCKS, LOGS, RECEIPTS, WITH_RECEIPTS
 from chainkit_jobs.adapters.file_checks import Span, file_faults
-from support.etl_fixtures import AWS, ETHEREUM_ETL
+from support.audit.etl_fixtures import AWS, ETHEREUM_ETL
 
 NO_SPARK = cast(SparkSession, None)
 COLUMNS = {"blocks": BLOCKS, "receipts": RECEIPTS, "transactions": WITH_RECEIPTS, "logs": LOGS}

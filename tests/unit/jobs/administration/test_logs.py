@@ -12,8 +12,8 @@ from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT
 from chainkit_jobs.administration.logs import read_administration
 from chainkit_jobs.reconcile.nodes import Registry, registry_at
 from chainkit_jobs.sources import Export, read_export
-from support.administration import CONTRACTS
-from support.audit_exports import Row, base_posts, payload_log, registered, write_chain
+from support.audit.administration import CONTRACTS
+from support.audit.audit_exports import Row, base_posts, payload_log, registered, write_chain
 
 
 @pytest.fixture

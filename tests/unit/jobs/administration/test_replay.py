@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from chainkit_jobs.administration.replay import replay
-from support.administration import (
+from support.audit.administration import (
     BOUNDS,
     CONTRACTS,
     COUNCIL,
@@ -17,7 +17,7 @@ from support.administration import (
     STRANGER,
     History,
 )
-from support.audit_exports import key_of
+from support.audit.audit_exports import key_of
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from chainkit.errors import InconsistentAnswer
 from chainkit.exports import Manifest, load_manifest
 from chainkit_jobs.chain_export.export import export_chain
-from support.answered_chain import RECORD, AnsweredChain
-from support.fake_endpoint import RpcError
+from support.chains.answered_chain import RECORD, AnsweredChain
+from support.endpoints.fake_endpoint import RpcError
 
 BEFORE, END = 2, 6
 NO_STATE = RpcError(-32000, "missing trie node 00")

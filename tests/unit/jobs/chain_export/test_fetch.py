@@ -22,8 +22,8 @@ from chainkit.errors import (
 from chainkit_jobs.chain_export.batches import Batches
 from chainkit_jobs.chain_export.fetch import BlockReader
 from chainkit_jobs.chain_export.in_order import worked_in_order
-from support.answered_chain import AnsweredChain
-from support.fake_endpoint import FakeProvider, RpcError
+from support.chains.answered_chain import AnsweredChain
+from support.endpoints.fake_endpoint import FakeProvider, RpcError
 
 NO_SUCH_METHOD = RpcError(-32601, "the method eth_getBlockReceipts does not exist/is not available")
 

@@ -9,8 +9,7 @@ import pytest
 
 from chainkit.errors import InconsistentAnswer, StoreError
 from chainkit.exports import Manifest, files_of, read_manifest
-from support.answered_chain import AnsweredChain, hash_hex
-from support.chain_export_runs import (
+from support.audit.chain_export_runs import (
     HEAD,
     POSTS,
     KilledAfter,
@@ -18,8 +17,9 @@ from support.chain_export_runs import (
     contents_of,
     export,
 )
+from support.chains.answered_chain import AnsweredChain, hash_hex
 
-pytest_plugins = ["support.chain_export_fixtures"]
+pytest_plugins = ["support.audit.chain_export_fixtures"]
 pytestmark = pytest.mark.usefixtures("small_chunks")
 
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainkit.exports import files_of, load_manifest, read_manifest
-from support.answered_chain import AnsweredChain, hash_hex
-from support.chain_export_runs import (
+from support.audit.chain_export_runs import (
     HEAD,
     POSTS,
     KilledAfter,
@@ -20,9 +19,10 @@ from support.chain_export_runs import (
     export,
     rows_of,
 )
-from support.fake_endpoint import RpcError
+from support.chains.answered_chain import AnsweredChain, hash_hex
+from support.endpoints.fake_endpoint import RpcError
 
-pytest_plugins = ["support.chain_export_fixtures"]
+pytest_plugins = ["support.audit.chain_export_fixtures"]
 pytestmark = pytest.mark.usefixtures("small_chunks")
 
 

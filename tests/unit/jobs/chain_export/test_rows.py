@@ -12,7 +12,7 @@ from chainkit.ethereum import transaction_bytes
 from chainkit.exports import tables
 from chainkit.signatures import keccak256
 from chainkit_jobs.chain_export.block_rows import parse_body, parse_receipts
-from support.transaction_answers import (
+from support.endpoints.transaction_answers import (
     ACCESS_LIST,
     ARBITRUM_INTERNAL,
     BLOB,

@@ -19,9 +19,9 @@ from chainkit.ethereum import header_bytes, transaction_bytes
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.signatures import keccak256
 from chainkit_jobs.proof.block import BlockRows, Claims, check_block
-from support.audit_exports import Row
-from support.chain_proofs import claims_of
-from support.proved_chain import ProvedChain, every_kind, proved_chain
+from support.audit.audit_exports import Row
+from support.audit.chain_proofs import claims_of
+from support.chains.proved_chain import ProvedChain, every_kind, proved_chain
 
 COLUMNS = [(table, field.name) for table, schema in CHAIN_TABLES.items() for field in schema]
 

@@ -5,8 +5,8 @@ import pytest
 from chainkit.signatures import SigningKey, keccak256
 from chainkit_jobs.proof.block import Claims
 from chainkit_jobs.proof.result import Gap, GapCode, ProblemCode
-from support.chain_proofs import check_rows, claims_of, in_short, tally_of
-from support.proof_changes import (
+from support.audit.chain_proofs import check_rows, claims_of, in_short, tally_of
+from support.audit.proof_changes import (
     FIRST,
     KINDS,
     LAST,
@@ -16,7 +16,7 @@ from support.proof_changes import (
     every_kind_chain,
     row_of,
 )
-from support.proved_chain import Sent, proved_chain
+from support.chains.proved_chain import Sent, proved_chain
 
 
 def gaps_of(rows: Rows, number: int, claims: Claims | None = None) -> dict[Gap, int]:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from chainkit_jobs.proof.result import Counts, ProblemCode
-from support.audit_exports import Row, base_posts, registered
-from support.chain_proofs import check_rows, claims_of, in_short, tally_of
-from support.proof_changes import (
+from support.audit.audit_exports import Row, base_posts, registered
+from support.audit.chain_proofs import check_rows, claims_of, in_short, tally_of
+from support.audit.proof_changes import (
     FIRST,
     KINDS,
     LAST,
@@ -25,7 +25,7 @@ from support.proof_changes import (
     row_of,
     swap_logs,
 )
-from support.proved_chain import proved_chain, sent_of
+from support.chains.proved_chain import proved_chain, sent_of
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from chainkit_jobs.proof.result import (
 )
 from chainkit_jobs.proof.stream import DEMAND, blocks_of
 from chainkit_jobs.proof.tally import TALLIES, Tally, sum_of
-from support.chain_proofs import claims_of
-from support.proved_chain import ProvedChain, every_kind, number_column, proved_chain
+from support.audit.chain_proofs import claims_of
+from support.chains.proved_chain import ProvedChain, every_kind, number_column, proved_chain
 
 UNITED = pa.schema(
     [

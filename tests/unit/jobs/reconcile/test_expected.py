@@ -11,7 +11,7 @@ from chainkit.exports import tables
 from chainkit.protocol.envelope import QuarantineReason
 from chainkit.signatures import address_of, keccak256
 from chainkit_jobs.reconcile import expected, served
-from support.audit_exports import MALFORMED_SEQUENCE, base_posts, key_of, payload_log, time_of
+from support.audit.audit_exports import MALFORMED_SEQUENCE, base_posts, key_of, payload_log, time_of
 from support.vectors import from_hex, load
 
 KEY = key_of(100)

@@ -9,7 +9,7 @@ from chainkit.types import Node
 from chainkit_jobs.reconcile.nodes import Registry
 from chainkit_jobs.reconcile.scope import NodeExport, compare_ranges, identify_nodes
 from chainkit_jobs.sources import Export
-from support.audit_exports import hash_of, key_of
+from support.audit.audit_exports import hash_of, key_of
 
 NODE = Node(100, key_of(100).public_key, "https://node100.example", True)
 REGISTRY = Registry({100: NODE}, at_block=50)

@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 from chainkit_jobs.report.coverage_figure import Strip, coverage_figure
 from chainkit_jobs.report.drawing import drawn
-from support.report_input import coverage_row
+from support.audit.report_input import coverage_row
 
 _STRIP = 0.68
 STATES = ("wrong", "missing", "matched", "outside")

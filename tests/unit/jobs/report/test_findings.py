@@ -9,7 +9,7 @@ from chainkit_jobs.findings import MEANINGS, Code
 from chainkit_jobs.report.findings import MOST_SHOWN, findings_matrix
 from chainkit_jobs.report.formats import ENVELOPE_SHOWN
 from chainkit_jobs.report.page import render_report
-from support.report_input import finding, report_input
+from support.audit.report_input import finding, report_input
 
 
 def many(count: int, **changes: Any) -> list[dict[str, Any]]:

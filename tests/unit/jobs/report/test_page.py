@@ -10,7 +10,7 @@ import pytest
 from chainkit_jobs.cost.variants import VARIANTS
 from chainkit_jobs.report.costs import NOT_ASKED_FOR, VARIANT_WORDS
 from chainkit_jobs.report.page import MOST_GAPS, SECTIONS, render_report
-from support.report_input import (
+from support.audit.report_input import (
     EVIL,
     HIDDEN,
     TRUST,

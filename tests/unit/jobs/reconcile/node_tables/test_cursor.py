@@ -7,8 +7,8 @@ import pytest
 
 from chainkit_jobs.reconcile.node_tables.cursor import cursor_findings
 from chainkit_jobs.reconcile.scope import NodeExport
-from support.audit_exports import base_posts, key_of
-from support.node_tables import honest_tables, journal_row, write_tables
+from support.audit.audit_exports import base_posts, key_of
+from support.audit.node_tables import honest_tables, journal_row, write_tables
 
 KEY = key_of(100)
 

@@ -4,8 +4,8 @@ import pytest
 
 from chainkit_jobs.reconcile.node_tables.journal import read_entry
 from chainkit_jobs.reconcile.node_tables.journal_judgement import Entry, Held, judge_journal
-from support.audit_exports import GROUP, Post, key_of
-from support.node_tables import journal_row
+from support.audit.audit_exports import GROUP, Post, key_of
+from support.audit.node_tables import journal_row
 from support.payloads import commit
 
 NODE = 100

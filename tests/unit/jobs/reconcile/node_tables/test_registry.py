@@ -7,8 +7,8 @@ import pytest
 from chainkit_jobs.reconcile.node_tables.registry_history import history_findings, not_comparable
 from chainkit_jobs.reconcile.scope import NodeExport
 from chainkit_jobs.sources import Export, read_export
-from support.audit_exports import hash_of, key_of, registered, time_of, write_chain
-from support.node_tables import Row, registry_rows, write_tables
+from support.audit.audit_exports import hash_of, key_of, registered, time_of, write_chain
+from support.audit.node_tables import Row, registry_rows, write_tables
 
 KEY = key_of(100)
 CHAIN_ID, ADDRESS = 31337, "0x" + "33" * 20

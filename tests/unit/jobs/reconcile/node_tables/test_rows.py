@@ -12,8 +12,8 @@ from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import keccak256
 from chainkit_jobs.reconcile.node_tables import columns
 from chainkit_jobs.reconcile.node_tables.reading import missing_tables, table_problem
-from support.audit_exports import GROUP, Post, base_posts, key_of, rewrite_table, time_of
-from support.node_tables import envelope_row, honest_tables, write_tables
+from support.audit.audit_exports import GROUP, Post, base_posts, key_of, rewrite_table, time_of
+from support.audit.node_tables import envelope_row, honest_tables, write_tables
 from support.payloads import commit
 
 KEY = key_of(100)

@@ -9,9 +9,9 @@ from chainkit.signatures import BLOCKCHAIN_LABEL, keccak256
 from chainkit_jobs.reconcile.expected import decode_row
 from chainkit_jobs.reconcile.screening.chain_rows import chain_rows, first_sequence
 from chainkit_jobs.reconcile.screening.expected_bytes import slices
-from support.audit_exports import base_posts, payload_log, registered, time_of
-from support.identities import GROUP_MESSAGES
-from support.screening import CONTRACTS, batch, times
+from support.audit.audit_exports import base_posts, payload_log, registered, time_of
+from support.audit.identities import GROUP_MESSAGES
+from support.audit.screening import CONTRACTS, batch, times
 
 LOGS = [payload_log(post) for post in base_posts()]
 

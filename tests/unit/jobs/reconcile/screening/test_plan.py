@@ -15,8 +15,8 @@ from chainkit_jobs.reconcile.screening.plan import NodeInput, Plan, divide, make
 from chainkit_jobs.reconcile.screening.rules import PostingRules
 from chainkit_jobs.reconcile.screening.screen import ScreenedNode
 from chainkit_jobs.sources import read_export
-from support.audit_exports import base_posts, honest, registered, write_chain, write_node
-from support.identities import GROUP_MESSAGES, IDENTITY_UPDATES, key_of
+from support.audit.audit_exports import base_posts, honest, registered, write_chain, write_node
+from support.audit.identities import GROUP_MESSAGES, IDENTITY_UPDATES, key_of
 
 NODE = 100
 KEY = key_of(NODE)

@@ -13,9 +13,9 @@ from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit_jobs.reconcile.screening.chain_rows import chain_rows
 from chainkit_jobs.reconcile.screening.node_rows import Rows
 from chainkit_jobs.reconcile.screening.screen import ScreenedNode, pick, screen
-from support.audit_exports import MALFORMED_SEQUENCE, base_posts, payload_log
-from support.identities import key_of
-from support.screening import CONTRACTS, batch, times
+from support.audit.audit_exports import MALFORMED_SEQUENCE, base_posts, payload_log
+from support.audit.identities import key_of
+from support.audit.screening import CONTRACTS, batch, times
 
 NODE = 100
 KEY = key_of(NODE)

@@ -1,0 +1,184 @@
+"""Contracts that count for themselves on an anvil of their own, and a node that follows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import solcx
+from sqlalchemy import select
+
+from chainkit.chain import Endpoint
+from chainkit.contracts.followed import FollowedDeployment, read_followed_deployment
+from chainkit.protocol.envelope import ServedEnvelope, parse_originator_envelope
+from chainkit.protocol.proto import envelopes_pb2
+from chainkit.signatures import SigningKey
+from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.signing import Signer
+from chainkit_indexer.follow.step import step
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.store import Store
+from chainkit_indexer.types import Idle, StepResult
+from localnet.anvil import Anvil
+from localnet.deployment import PROJECT, ape_environment
+from support import payloads
+from support.chains.mined import GAS_LIMIT, MinedChain
+from support.solidity import Transaction
+
+GROUP = b"\x11" * 16
+INBOX = b"\x22" * 32
+KEY = SigningKey(b"\1" * 32)
+
+INDEXED_MESSAGE = "MessageSent(bytes16 indexed groupId, bytes message, uint64 indexed sequenceId)"
+PLAIN_MESSAGE = "MessageSent(bytes16 groupId, bytes message, uint64 sequenceId)"
+INDEXED_UPDATE = (
+    "IdentityUpdateCreated(bytes32 indexed inboxId, bytes update, uint64 indexed sequenceId)"
+)
+MESSAGES = {
+    "CountingGroupMessages": INDEXED_MESSAGE,
+    "SilentGroupMessages": PLAIN_MESSAGE,
+}
+UPDATES = "CountingIdentityUpdates"
+
+
+def compiled_contracts() -> Mapping[str, bytes]:
+    """Creation code of the test contracts, by name; nothing is left in any build folder."""
+    sources = {name: f"contracts/test/{name}.sol" for name in (*MESSAGES, UPDATES)}
+    request = {
+        "language": "Solidity",
+        "sources": {path: {"content": (PROJECT / path).read_text()} for path in sources.values()},
+        "settings": {
+            "evmVersion": "cancun",
+            "outputSelection": {"*": {"*": ["evm.bytecode.object"]}},
+        },
+    }
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in ape_environment().items():
+            environment.setenv(name, value)
+        compiled = solcx.compile_standard(request, solc_version="0.8.28")["contracts"]
+    return {
+        name: bytes.fromhex(compiled[path][name]["evm"]["bytecode"]["object"])
+        for name, path in sources.items()
+    }
+
+
+@dataclass(frozen=True)
+class OtherChain:
+    """Two contracts that count for themselves, and the record that says so."""
+
+    mined: MinedChain
+    endpoint: Endpoint
+    messages: str
+    updates: str
+    record_path: Path
+
+    def message(self, payload: bytes, sender: int = 1, group: bytes = GROUP) -> Transaction:
+        signature = "addMessage(bytes16,bytes)"
+        return Transaction(self.mined.accounts[sender], self.messages, signature, (group, payload))
+
+    def update(self, payload: bytes, sender: int = 1, inbox: bytes = INBOX) -> Transaction:
+        signature = "addIdentityUpdate(bytes32,bytes)"
+        return Transaction(self.mined.accounts[sender], self.updates, signature, (inbox, payload))
+
+
+def commit(seed: int, group: bytes = GROUP) -> bytes:
+    return payloads.commit(group, seed=seed)
+
+
+def update(seed: int, originator_id: int = 1) -> bytes:
+    envelope = envelopes_pb2.ClientEnvelope.FromString(payloads.identity_update(INBOX, seed=seed))
+    envelope.aad.target_originator = originator_id
+    return envelope.SerializeToString()
+
+
+@contextmanager
+def other_chain(
+    codes: Mapping[str, bytes],
+    folder: Path,
+    messages: str = "CountingGroupMessages",
+    with_counters: bool = True,
+    kept_states: int = 500,
+) -> Iterator[OtherChain]:
+    limits = ("--gas-limit", str(10 * GAS_LIMIT), "--prune-history", str(kept_states))
+    options = ("--no-mining", "--order", "fifo", *limits)
+    with Anvil(*options) as anvil:
+        mined = MinedChain(anvil)
+        contracts, counters = [], {}
+        for originator_id, (name, event) in enumerate(
+            [(messages, MESSAGES[messages]), (UPDATES, INDEXED_UPDATE)]
+        ):
+            address = mined.deploy(codes[name])
+            contract = {"address": address, "block": mined.height()}
+            about = {"name": name, "originator_id": originator_id, "event": event}
+            contracts.append(contract | about)
+            tells = with_counters and name.startswith("Counting")
+            counters[str(originator_id)] = (
+                contract | {"function": "sequenceId()"} if tells else None
+            )
+        path = folder / "record.json"
+        record = {
+            "format": 1,
+            "chain_id": anvil.endpoint.chain_id(),
+            "genesis_hash": "0x" + anvil.endpoint.header(0).hash.hex(),
+            "payload_contracts": contracts,
+            "counters": counters,
+        }
+        path.write_text(json.dumps(record))
+        addresses = [str(contract["address"]) for contract in contracts]
+        yield OtherChain(mined, anvil.endpoint, *addresses, record_path=path)
+
+
+class OtherNode:
+    """A node's database for such a deployment."""
+
+    def __init__(self, chain: OtherChain, path: Path, **settings: Any) -> None:
+        self.endpoint = chain.endpoint
+        self.deployment: FollowedDeployment = read_followed_deployment(chain.record_path)
+        self.settings = IndexerSettings(self.deployment, **settings)
+        self.path = path
+
+    @contextmanager
+    def store(self) -> Iterator[Store]:
+        store = Store.open(str(self.path), Identity.of(self.deployment, KEY.public_key))
+        try:
+            yield store
+        finally:
+            store.close()
+
+    def step(self) -> StepResult:
+        with self.store() as store:
+            # By range where it can be: there, logs are withheld.
+            reader = PageReader(self.settings, Signer(KEY), recent_blocks=0)
+            return step(self.endpoint, store, self.settings, reader)
+
+    def catch_up(self) -> None:
+        while not isinstance(self.step(), Idle):
+            pass
+
+    def rows(self, table: Any) -> list[dict[str, Any]]:
+        query = select(table).order_by(*table.primary_key.columns)
+        with self.store() as store, store.reading() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    def served(self) -> list[ServedEnvelope]:
+        return [parse_originator_envelope(row["envelope"]) for row in self.rows(schema.envelopes)]
+
+    def tables(self) -> list[list[dict[str, Any]]]:
+        return [self.rows(table) for table in (schema.envelopes, schema.quarantine, schema.cursor)]
+
+
+def publish_some(chain: OtherChain) -> None:
+    """Four messages, of which two are not served, and five updates, of which two are not."""
+    chain.mined.mine([chain.message(commit(1)), chain.update(update(1)), chain.update(b"\xff")])
+    chain.mined.mine([chain.message(commit(2, GROUP[:15] + b"\0")), chain.message(b"")])
+    chain.mined.mine_nothing()
+    # The second of these names originator 0, which is the other contract's.
+    chain.mined.mine([chain.update(update(2)), chain.update(update(3, originator_id=0))])
+    chain.mined.mine([chain.update(update(4)), chain.message(commit(3))])

@@ -1,0 +1,1 @@
+"""Endpoints that answer from memory, lie, break or stall; and the proxy that does so before an anvil."""

@@ -1,0 +1,1 @@
+"""Nodes and databases of the operator, as tests drive them."""

@@ -1,1 +1,1 @@
-"""Exports, bundles and rows, honest and wrong; oracles that compute an audit's answer another way."""
+"""Exports, bundles and rows, honest and wrong; oracles compute an audit's answer another way."""

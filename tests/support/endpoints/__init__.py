@@ -1,1 +1,1 @@
-"""Endpoints that answer from memory, lie, break or stall; and the proxy that does so before an anvil."""
+"""Endpoints that answer from memory, lie, break or stall; and a proxy that does so before anvil."""

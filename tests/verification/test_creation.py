@@ -17,7 +17,6 @@ from chainkit.contracts.artifacts import creation_code, runtime_code
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.parameters import Parameters, read_parameters
 from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, IMPLEMENTATION_SLOT, erc7201_slot
-from chainkit.errors import InconsistentAnswer
 from chainkit.signatures import keccak256
 from chainkit.types import Log
 from localnet.anvil import Anvil
@@ -249,39 +248,11 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Logs], Logs]], 
     return lambda change: monkeypatch.setattr(Endpoint, "logs", change(Endpoint.logs))
 
 
-def limited_to(blocks: int) -> Callable[[Logs], Logs]:
-    def change(ask: Logs) -> Logs:
-        def answer(self: Endpoint, first: int, last: int, *rest: Any, **options: Any) -> list[Log]:
-            if last - first >= blocks:
-                raise InconsistentAnswer("logs", "logs", f"at most {blocks} blocks")
-            return ask(self, first, last, *rest, **options)
-
-        return answer
-
-    return change
-
-
 def without_topics(ask: Logs) -> Logs:
     def answer(*arguments: Any, **options: Any) -> list[Log]:
         return [log._replace(topics=log.topics[:1]) for log in ask(*arguments, **options)]
 
     return answer
-
-
-def test_verify__endpoint_limits_the_range_of_logs__reads_the_history_in_parts(
-    other_code_for_a_while: LocalChain, logs: Callable[[Callable[[Logs], Logs]], None]
-) -> None:
-    logs(limited_to(2))
-    assert_history_differs(other_code_for_a_while, "unknown code at 0x")
-
-
-def test_verify__endpoint_gives_no_logs__could_not_be_compared(
-    local_chain: LocalChain, logs: Callable[[Callable[[Logs], Logs]], None]
-) -> None:
-    logs(limited_to(0))
-    outcome = verify(local_chain.url, local_chain.record_path)
-    assert outcome.code == 2
-    assert "at most 0 blocks" in outcome.err
 
 
 def test_verify__event_without_an_implementation__names_the_history(

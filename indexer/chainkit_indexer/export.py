@@ -30,7 +30,7 @@ from chainkit_indexer.storage.store import (
 EXPORT_KIND: Final = "node"
 
 _CHUNK_ROWS: Final = 1000
-"""Rows that are read from the database at once. `TableWriter` decides the row groups of the files."""
+"""Rows read from the database at once; TableWriter decides the row groups of the files."""
 
 _RANGED: Final = {
     "envelopes": (ENVELOPES, schema.envelopes),

@@ -29,8 +29,8 @@ from chainkit_indexer.storage.store import (
 
 EXPORT_KIND: Final = "node"
 
-_CHUNK_ROWS: Final = 1000
-"""Rows read from the database at once; TableWriter decides the row groups of the files."""
+_FETCHED_ROWS: Final = 1000
+"""Rows that are read from the database at a time. The export's writer decides about row groups."""
 
 _RANGED: Final = {
     "envelopes": (ENVELOPES, schema.envelopes),
@@ -248,7 +248,7 @@ def _select(columns: pa.Schema, table: Table) -> Select[Any]:
 
 
 def _rows(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Sequence[Any]]]:
-    """Stream the rows: no more than a chunk is in memory."""
-    options = {"yield_per": _CHUNK_ROWS}
+    """Stream the rows: the database gives so many at a time."""
+    options = {"yield_per": _FETCHED_ROWS}
     with connection.execute(query, execution_options=options) as rows:
         yield from rows.partitions()

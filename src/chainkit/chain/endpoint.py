@@ -126,6 +126,11 @@ class Endpoint(RpcClient):
         answer = self.request("eth_getCode", _hex(address), _pinned(block))
         return self.parsed("eth_getCode", parse_bytes, answer)
 
+    def transaction_count(self, address: str, block: BlockReference) -> int:
+        """Return how many transactions of an account were mined up to a block: its next nonce."""
+        answer = self.request("eth_getTransactionCount", address, _pinned(block))
+        return self.parsed("eth_getTransactionCount", parse_integer, answer)
+
     def receipt(self, transaction_hash: bytes) -> dict[str, Any] | None:
         """Return a transaction's receipt as the endpoint gave it, or None."""
         answer = self.request("eth_getTransactionReceipt", _hex(transaction_hash))

@@ -1,0 +1,22 @@
+"""Whose word counts for the council's account, read at one block and no other."""
+
+from chainkit.contracts.state import ContractState
+from chainkit.council.proposal.authority import council_of
+from support.chains.chain import LocalChain, dev_address
+from support.council.desk import PAYER
+
+
+def test_read__account_with_a_key_that_sent_since__has_the_nonce_of_the_block(
+    local_chain: LocalChain,
+) -> None:
+    account = bytes.fromhex(dev_address(PAYER)[2:])
+    before = ContractState(local_chain.endpoint, local_chain.head().reference)
+    local_chain.send(account, b"", sender=PAYER)
+    after = ContractState(local_chain.endpoint, local_chain.head().reference)
+
+    nonces = [
+        council_of(state, local_chain.record.chain_id, account)[1].nonce
+        for state in (before, after)
+    ]
+
+    assert nonces == [nonces[0], nonces[0] + 1]

@@ -27,7 +27,7 @@ from chainkit.evidence.bundle import (
 from chainkit.evidence.findings import BundledFinding, finding_line
 from chainkit.evidence.folder import ProvedTransactions, open_transactions, registered_node
 from chainkit.evidence.inclusion import proof_line
-from chainkit.evidence.judgement import Court
+from chainkit.evidence.judgement import EnvelopeJudge
 from chainkit.evidence.reports import SIGNED_SUFFIX, UNSIGNED_SUFFIX
 from chainkit.evidence.verdict import Verdict
 from chainkit.protocol.envelope import parse_originator_envelope
@@ -189,11 +189,11 @@ class _Draft:
             subject = f"export {self.inputs.chain.directory}"
             raise StoreError(subject, f"a NodeUpdated of node {self.node_id}", "none")
         trusted, contracts = self.inputs.trusted_block, self.inputs.contracts
-        court = Court(accused, contracts, trusted, transactions.find, WITNESS)
+        judge = EnvelopeJudge(accused, contracts, trusted, transactions.find, WITNESS)
         written = []
         with (self.directory / FINDINGS_NAME).open("wb") as file:
             for finding in findings_about(self.inputs, self.node_id):
-                is_proved, reason = _judged(court, finding)
+                is_proved, reason = _judged(judge, finding)
                 if is_proved:
                     finding = self._write_reports(finding, reporter)
                 file.write(finding_line(finding))
@@ -223,10 +223,10 @@ class _Draft:
         }
 
 
-def _judged(court: Court, finding: BundledFinding) -> tuple[bool, str]:
+def _judged(judge: EnvelopeJudge, finding: BundledFinding) -> tuple[bool, str]:
     if finding.envelope is None:
         return False, "nothing was served that proves it"
-    judged = court.judge(finding.envelope)
+    judged = judge.judge(finding.envelope)
     return judged.verdict is Verdict.PROVED, judged.reason
 
 

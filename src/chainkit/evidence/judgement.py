@@ -73,7 +73,7 @@ Find: TypeAlias = Callable[[bytes], MinedTransaction | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Court:
+class EnvelopeJudge:
     """What envelopes are held to: the same for an endpoint's answers and for proved data."""
 
     accused: Node | None
@@ -97,8 +97,8 @@ class Court:
 class _EnvelopeCheck:
     """The steps for one envelope: who signed it, what its transaction emits, do they agree."""
 
-    def __init__(self, court: Court) -> None:
-        self._court = court
+    def __init__(self, judge: EnvelopeJudge) -> None:
+        self._against = judge
         self._steps: list[Step] = []
         self._served: ServedEnvelope | None = None
 
@@ -117,20 +117,20 @@ class _EnvelopeCheck:
             return Verdict.NOT_PROVED, reason
         if (reason := _impossible_form(served)) is not None:
             return Verdict.PROVED, reason
-        transaction = self._court.find(served.transaction_hash)
-        last = self._court.block
+        transaction = self._against.find(served.transaction_hash)
+        last = self._against.block
         if transaction is None or transaction.receipt.block.number > last.number:
             hash_ = served.transaction_hash.hex()
             self._note("transaction", f"0x{hash_}, unknown up to block {last}")
             return Verdict.NOT_PROVED, (
-                f"{self._court.witness} knows no such transaction: it may be invented or stand on "
+                f"{self._against.witness} knows no such transaction: it may be invented or stand on "
                 "a retracted branch, and absence is not proof"
             )
         return self._compare(served, transaction)
 
     def _foreign_signature(self, served: ServedEnvelope) -> str | None:
         """Say why the envelope cannot be held against the accused node, or None."""
-        accused = self._court.accused
+        accused = self._against.accused
         try:
             signer = recover_node_key(served)
         except InvalidSignature as error:
@@ -149,8 +149,8 @@ class _EnvelopeCheck:
         self, served: ServedEnvelope, transaction: MinedTransaction
     ) -> tuple[Verdict, str]:
         receipt = transaction.receipt
-        emitted = posted_payloads(receipt, self._court.contracts)
-        promised = promised_payload(transaction, emitted, self._court.contracts)
+        emitted = posted_payloads(receipt, self._against.contracts)
+        promised = promised_payload(transaction, emitted, self._against.contracts)
         self._note("transaction", _transaction(receipt, promised, len(emitted)))
         same = [event for event in emitted if _same_payload(served, event)]
         for event in same:

@@ -21,7 +21,7 @@ from chainkit.council.calls import Call
 from chainkit.council.proposal import Council, Proposal, sign_proposal, write_council
 from chainkit.council.proposal.authority import council_of
 from chainkit.council.proposal.drafting import Terms, draft
-from chainkit.council.proposal.standing import Standing, read_standing
+from chainkit.council.proposal.status import ProposalStatus, read_status
 from chainkit.council.signing import KeySigner
 from chainkit.text.hexadecimal import parse_bytes
 from localnet.accounts import COUNCIL
@@ -87,10 +87,10 @@ class Desk:
             proposal = sign_proposal(proposal, self.council, signer)
         return proposal
 
-    def standing(self, proposal: Proposal) -> Standing:
+    def standing(self, proposal: Proposal) -> ProposalStatus:
         head = self.endpoint.head()
         state = ContractState(self.endpoint, head.reference)
-        return read_standing(proposal, state, self.record, self.council, head)
+        return read_status(proposal, state, self.record, self.council, head)
 
     def keystore(self, number: int) -> list[str]:
         """Options that name the keystore of a development account."""

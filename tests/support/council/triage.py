@@ -14,7 +14,7 @@ from typing import Any
 from chainkit.contracts.registry import RegisteredNode
 from chainkit.council.triage.checks import Witness
 from chainkit.council.triage.types import Misbehavior
-from chainkit.council.triage.values import Claim, Roll
+from chainkit.council.triage.values import Claim, RegisteredNodes
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.reports import sign_report
 from chainkit.signatures import SigningKey, keccak256
@@ -66,7 +66,7 @@ def registered(node_id: int, is_enabled: bool = True, holder: str = "") -> Regis
     return RegisteredNode(node, holder or f"holder of {node_id}")
 
 
-def roll(*nodes: int | RegisteredNode) -> Roll:
+def roll(*nodes: int | RegisteredNode) -> RegisteredNodes:
     """The registry at a block; a number stands for an enabled node."""
     entries = [registered(each) if isinstance(each, int) else each for each in nodes]
     return {each.node.node_id: each for each in entries}

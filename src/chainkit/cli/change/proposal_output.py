@@ -21,7 +21,7 @@ from chainkit.text.json_values import reference_as_json
 from chainkit.text.printable import printable
 
 if TYPE_CHECKING:
-    from chainkit.council.proposal.standing import Standing
+    from chainkit.council.proposal.status import ProposalStatus
 
 _UPGRADE: Final = "upgradeToAndCall"
 _ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
@@ -98,21 +98,21 @@ def echo_signers(signers: Collection[str], book: AddressBook) -> None:
         echo_fact("signed by", "nobody yet")
 
 
-def echo_standing(standing: Standing, book: AddressBook) -> None:
+def echo_status(status: ProposalStatus, book: AddressBook) -> None:
     """Print what the chain says of a proposal: who has signed, and what is still in the way."""
-    echo_fact("read at", f"block {standing.block}")
-    echo_fact("signatures", f"{len(standing.signed)} of {standing.threshold} needed")
-    for owner in standing.owners:
-        word = "signed" if owner in standing.signed else "-"
+    echo_fact("read at", f"block {status.block}")
+    echo_fact("signatures", f"{len(status.signed)} of {status.threshold} needed")
+    for owner in status.owners:
+        word = "signed" if owner in status.signed else "-"
         echo_fact(f"  {word}", book.described(owner))
-    for caution in standing.cautions:
+    for caution in status.cautions:
         echo_fact("caution", caution)
-    for call in standing.change.calls if standing.change else ():
+    for call in status.change.calls if status.change else ():
         if call.function == _UPGRADE:
             release = releases(call.contract)[0].version
             code = call.arguments["newImplementation"]
             echo_fact("code", f"at {code} is {call.contract} of release {release}")
-    for obstacle in standing.obstacles:
+    for obstacle in status.obstacles:
         echo_fact("in the way", obstacle)
 
 
@@ -127,16 +127,16 @@ def proposal_json(proposal: Proposal) -> dict[str, Any]:
     return proposal_content(proposal) | {"signers": list(proposal.signatures)}
 
 
-def standing_json(standing: Standing) -> dict[str, Any]:
+def status_json(status: ProposalStatus) -> dict[str, Any]:
     """Return what the chain says of a proposal as scripts read it."""
     return {
-        "block": reference_as_json(standing.block),
-        "owners": list(standing.owners),
-        "threshold": standing.threshold,
-        "signed": list(standing.signed),
-        "cautions": list(standing.cautions),
-        "obstacles": list(standing.obstacles),
-        "executable": standing.is_executable,
+        "block": reference_as_json(status.block),
+        "owners": list(status.owners),
+        "threshold": status.threshold,
+        "signed": list(status.signed),
+        "cautions": list(status.cautions),
+        "obstacles": list(status.obstacles),
+        "executable": status.is_executable,
     }
 
 

@@ -18,9 +18,9 @@ from chainkit.cli.change.proposal_options import (
 from chainkit.cli.change.proposal_output import (
     echo_proposal,
     echo_slots,
-    echo_standing,
+    echo_status,
     proposal_json,
-    standing_json,
+    status_json,
 )
 from chainkit.cli.change.proposal_simulation import simulated
 from chainkit.cli.change.sending import (
@@ -45,13 +45,13 @@ from chainkit.terminal.options import (
 
 if TYPE_CHECKING:
     from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal.standing import Standing
+    from chainkit.council.proposal.status import ProposalStatus
 
-_standing_options = several(proposal_argument, rpc_option, reading_options, no_tracing_option)
+_status_options = several(proposal_argument, rpc_option, reading_options, no_tracing_option)
 
 
 @click.command("status", cls=CompleteCommand)
-@_standing_options
+@_status_options
 @json_option
 def status(
     proposal_path: Path,
@@ -72,21 +72,21 @@ def status(
         --deployment deployment.json --council council.json
     """
     reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
-    state, standing = _stand(reading, rpc_url, deployment_path)
-    is_past = standing.change is None or standing.is_nonce_used
+    state, status = _stand(reading, rpc_url, deployment_path)
+    is_past = status.change is None or status.is_nonce_used
     slots = () if is_past else simulated(reading, state, no_tracing)
     if as_json:
-        echo_json(_content(reading, standing, slots))
+        echo_json(_content(reading, status, slots))
     else:
-        _echo(reading, standing, slots)
-        if standing.is_executable:
+        _echo(reading, status, slots)
+        if status.is_executable:
             click.echo("it can be executed: chainkit council execute")
-    if not standing.is_executable:
+    if not status.is_executable:
         sys.exit(1)
 
 
 @click.command("execute", cls=CompleteCommand)
-@_standing_options
+@_status_options
 @broadcast_option
 @signer_options("the account that pays for the transaction")
 @max_cost_option
@@ -127,20 +127,20 @@ def execute_proposal(
     needs_payer = broadcast and reading.proposal.fees is None
     if needs_payer:
         signing.require("--broadcast of a Safe's proposal")
-    state, standing = _stand(reading, rpc_url, deployment_path)
+    state, status = _stand(reading, rpc_url, deployment_path)
     if not as_json:
         echo_proposal(reading.proposal, reading.book)
-        echo_standing(standing, reading.book)
-    require_executable(standing)
+        echo_status(status, reading.book)
+    require_executable(status)
     slots = simulated(reading, state, no_tracing)
     if not as_json:
         echo_slots(slots)
     stand_again = partial(_stand_again, reading, rpc_url, deployment_path, no_tracing, slots)
     payer = signing.open(reading.record.chain_id) if needs_payer else None
     if payer:
-        state, standing = stand_again()
-    executor = payer.address if payer else standing.owners[0]
-    execution = prepare(reading.proposal, standing, state, executor)
+        state, status = stand_again()
+    executor = payer.address if payer else status.owners[0]
+    execution = prepare(reading.proposal, status, state, executor)
     receipt = None
     if broadcast:
         signed = sign_execution(execution, state.endpoint, payer, max_cost)
@@ -148,7 +148,7 @@ def execute_proposal(
         echo_sending(signed, as_json)
         receipt = execute(execution, state.endpoint, signed, timeout_seconds)
     if as_json:
-        content = _content(reading, standing, slots) | {"gas": execution.gas}
+        content = _content(reading, status, slots) | {"gas": execution.gas}
         echo_json(content | sent_json(receipt))
     elif receipt is None:
         echo_fact("gas", f"{execution.gas:,} (estimated)")
@@ -157,13 +157,15 @@ def execute_proposal(
         echo_fact("done", f"in block {receipt.block.reference}, and read back as proposed")
 
 
-def _stand(reading: Reading, rpc_url: str, deployment_path: Path) -> tuple[ContractState, Standing]:
+def _stand(
+    reading: Reading, rpc_url: str, deployment_path: Path
+) -> tuple[ContractState, ProposalStatus]:
     from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal.standing import read_standing
+    from chainkit.council.proposal.status import read_status
 
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     state = ContractState(endpoint, head.reference)
-    return state, read_standing(reading.proposal, state, record, reading.council, head)
+    return state, read_status(reading.proposal, state, record, reading.council, head)
 
 
 def _stand_again(
@@ -172,7 +174,7 @@ def _stand_again(
     deployment_path: Path,
     no_tracing: bool,
     shown: tuple[str, ...],
-) -> tuple[ContractState, Standing]:
+) -> tuple[ContractState, ProposalStatus]:
     """Read how a proposal stands after a person typed a password, or looked at a wallet.
 
     The chain went on meanwhile: raises ConfigurationError unless the proposal can be executed at
@@ -180,22 +182,22 @@ def _stand_again(
     """
     from chainkit.council.proposal.execution import require_executable
 
-    state, standing = _stand(reading, rpc_url, deployment_path)
-    require_executable(standing)
+    state, status = _stand(reading, rpc_url, deployment_path)
+    require_executable(status)
     slots = simulated(reading, state, no_tracing)
     if slots != shown:
         expected, got = ("; ".join(lines) for lines in (shown, slots))
         place = f"block {state.block}"
         raise ConfigurationError("storage that changes", f"as shown: {expected}", got, place)
-    return state, standing
+    return state, status
 
 
-def _echo(reading: Reading, standing: Standing, slots: tuple[str, ...]) -> None:
+def _echo(reading: Reading, status: ProposalStatus, slots: tuple[str, ...]) -> None:
     echo_proposal(reading.proposal, reading.book)
-    echo_standing(standing, reading.book)
+    echo_status(status, reading.book)
     echo_slots(slots)
 
 
-def _content(reading: Reading, standing: Standing, slots: tuple[str, ...]) -> dict[str, Any]:
+def _content(reading: Reading, status: ProposalStatus, slots: tuple[str, ...]) -> dict[str, Any]:
     content = proposal_json(reading.proposal)
-    return content | {"standing": standing_json(standing), "storage": list(slots)}
+    return content | {"standing": status_json(status), "storage": list(slots)}

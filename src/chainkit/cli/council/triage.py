@@ -1,4 +1,4 @@
-"""``chainkit council triage``: a heap of evidence, and which nodes should be disabled by it."""
+"""``chainkit council triage``: a folder of evidence, and which nodes it should disable."""
 
 from __future__ import annotations
 
@@ -157,15 +157,15 @@ def _triage(
     from chainkit.council.triage.files import find_evidence
     from chainkit.council.triage.ranking import rank
 
-    heap = find_evidence(directory)
+    found = find_evidence(directory)
     record, witness = _opened(rpc_url, deployment_path)
     examiner = Examiner(record, witness, trusted)
-    with progress_bar("checking", work(heap)) as advance:
-        claims, dismissed = examiner.examine(heap, advance)
+    with progress_bar("checking", work(found)) as advance:
+        claims, dismissed = examiner.examine(found, advance)
     if witness is not None:
         check_unchanged(witness.endpoint, witness.block)
-    roll = None if witness is None else witness.roll
-    return _Result(rank(claims, dismissed, roll, needed), record, witness)
+    registered = None if witness is None else witness.registered
+    return _Result(rank(claims, dismissed, registered, needed), record, witness)
 
 
 def _opened(rpc_url: str | None, deployment_path: Path) -> tuple[DeploymentRecord, Witness | None]:
@@ -177,8 +177,8 @@ def _opened(rpc_url: str | None, deployment_path: Path) -> tuple[DeploymentRecor
 
     block = head.reference
     nodes = Registry(endpoint, record.node_registry.address).registered_nodes(block)
-    roll = {each.node.node_id: each for each in nodes}
-    return record, Witness(endpoint, block, roll)
+    registered = {each.node.node_id: each for each in nodes}
+    return record, Witness(endpoint, block, registered)
 
 
 def _propose(

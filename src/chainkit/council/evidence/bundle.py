@@ -28,7 +28,7 @@ from chainkit.evidence.folder import (
     report_names,
 )
 from chainkit.evidence.headers import Advance
-from chainkit.evidence.judgement import Court, Find
+from chainkit.evidence.judgement import EnvelopeJudge, Find
 from chainkit.evidence.reports import check_reports
 from chainkit.evidence.verdict import EnvelopeVerdict, Step, Verdict, overall
 from chainkit.protocol.envelope import blockchain_proof_digest, unsigned_originator_envelope
@@ -159,8 +159,8 @@ def _verify(
     def find(transaction_hash: bytes) -> MinedTransaction | None:
         return transactions.find(transaction_hash) or find_elsewhere(transaction_hash)
 
-    court = Court(accused, contracts, last, find, witness)
-    findings = tuple(_judged(opened, court, advance))
+    judge = EnvelopeJudge(accused, contracts, last, find, witness)
+    findings = tuple(_judged(opened, judge, advance))
     steps = (*_steps(opened, accused, len(transactions)), *more_steps)
     return BundleVerdict(bundle, accused, steps, findings)
 
@@ -182,7 +182,7 @@ def _check_contracts(bundle: Bundle, record: DeploymentRecord) -> None:
             raise ConfigurationError("bundle", f"{name} of the record, {words[0]}", words[1])
 
 
-def _judged(opened: OpenBundle, court: Court, advance: Advance) -> Iterator[FindingVerdict]:
+def _judged(opened: OpenBundle, judge: EnvelopeJudge, advance: Advance) -> Iterator[FindingVerdict]:
     held = report_names(opened.directory)
     named: set[str] = set()
     ids: set[str] = set()
@@ -191,19 +191,19 @@ def _judged(opened: OpenBundle, court: Court, advance: Advance) -> Iterator[Find
             raise MalformedData(finding.name, "one line", "another")
         ids.add(finding.finding_id)
         named |= check_reports(opened.directory, opened.bundle, finding)
-        yield _judge(opened, court, finding)
+        yield _judge(opened, judge, finding)
     if strangers := held - named:
         expected = f"{REPORTS_NAME}/: the findings' reports alone"
         raise MalformedData("bundle", expected, f"{len(strangers)} more")
 
 
-def _judge(opened: OpenBundle, court: Court, finding: BundledFinding) -> FindingVerdict:
-    steps = [_chain_step(opened, court, finding)]
+def _judge(opened: OpenBundle, judge: EnvelopeJudge, finding: BundledFinding) -> FindingVerdict:
+    steps = [_chain_step(opened, judge, finding)]
     if finding.envelope is None:
         reason = "nothing was served that proves it: others have to ask the node"
         judged = EnvelopeVerdict(Verdict.NOT_PROVED, reason, (), None)
     else:
-        judged = court.judge(finding.envelope)
+        judged = judge.judge(finding.envelope)
         steps += judged.steps
     return FindingVerdict(
         finding.finding_id,
@@ -218,7 +218,7 @@ def _judge(opened: OpenBundle, court: Court, finding: BundledFinding) -> Finding
     )
 
 
-def _chain_step(opened: OpenBundle, court: Court, finding: BundledFinding) -> Step:
+def _chain_step(opened: OpenBundle, judge: EnvelopeJudge, finding: BundledFinding) -> Step:
     """Say whether the log that a finding names as the chain's is proved."""
     name = "chain's log"
     if finding.transaction_hash is None:
@@ -228,7 +228,7 @@ def _chain_step(opened: OpenBundle, court: Court, finding: BundledFinding) -> St
     if transaction is None:
         return Step(name, f"not proved: the bundle lacks {where}")
     receipt = transaction.receipt
-    for event in posted_payloads(receipt, court.contracts):
+    for event in posted_payloads(receipt, judge.contracts):
         unsigned = unsigned_originator_envelope(event, receipt.block.timestamp)
         digest = blockchain_proof_digest(unsigned, receipt.transaction_hash)
         if digest == finding.expected_digest:

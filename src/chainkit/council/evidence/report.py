@@ -11,7 +11,7 @@ from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.registry import Registry, status_word
 from chainkit.errors import InconsistentAnswer
 from chainkit.evidence.emission import MinedTransaction, PayloadAddresses
-from chainkit.evidence.judgement import Court
+from chainkit.evidence.judgement import EnvelopeJudge
 from chainkit.evidence.verdict import EnvelopeVerdict, Step, Verdict, overall
 from chainkit.protocol.reports import BlockchainInconsistencyReport, parse_inconsistency_report
 from chainkit.signatures import address_of
@@ -46,14 +46,14 @@ def verify_report(
     report = parse_inconsistency_report(data)
     nodes = Registry(endpoint, record.node_registry.address).nodes(block)
     accused = next((node for node in nodes if node.node_id == report.misbehaving_node_id), None)
-    court = Court(
+    judge = EnvelopeJudge(
         accused,
         PayloadAddresses(*record.payload_addresses),
         block,
         lambda transaction_hash: fetch_mined(endpoint, transaction_hash),
         "this endpoint",
     )
-    verdicts = tuple(map(court.judge, report.envelopes))
+    verdicts = tuple(map(judge.judge, report.envelopes))
     check_unchanged(endpoint, block)
     steps = (
         Step("report", f"BLOCKCHAIN_INCONSISTENCY, envelopes: {len(report.envelopes)}"),

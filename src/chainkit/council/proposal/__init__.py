@@ -3,10 +3,11 @@
 A proposal is a file that may have passed through anybody's hands. Everything that is shown, signed
 or sent is rebuilt from the reader's own deployment record, council file and package.
 
-What is named here knows no network. ``authority``, ``drafting``, ``standing`` and ``execution``
+What is named here knows no network. ``authority``, ``drafting``, ``status`` and ``execution``
 read the chain: import them from their own modules.
 """
 
+from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.council import (
     AddressBook,
     Council,
@@ -30,7 +31,6 @@ from chainkit.council.proposal.grounds import (
     Grounds,
     split_trailer,
 )
-from chainkit.council.proposal.plain import PlainTransaction
 from chainkit.council.proposal.proposal import Fees, Proposal
 from chainkit.council.proposal.signing import (
     add_signature,
@@ -43,12 +43,12 @@ from chainkit.council.proposal.signing import (
 __all__ = [
     "LONGEST_DAYS",
     "SECONDS_PER_DAY",
+    "AccountTransaction",
     "AddressBook",
     "Council",
     "Evidence",
     "Fees",
     "Grounds",
-    "PlainTransaction",
     "Proposal",
     "SafeSettings",
     "add_signature",

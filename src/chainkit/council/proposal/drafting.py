@@ -15,7 +15,7 @@ from chainkit.council.proposal.authority import read_authority
 from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.grounds import SECONDS_PER_DAY, Evidence, Grounds, check_reason
 from chainkit.council.proposal.proposal import Fees, Proposal
-from chainkit.council.proposal.standing import running_code
+from chainkit.council.proposal.status import running_code
 from chainkit.errors import ConfigurationError
 from chainkit.text.ether import MAX_COST
 from chainkit.types import BlockHeader

@@ -17,10 +17,10 @@ from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Change, Facts, unmet
 from chainkit.council.calls.effects import EFFECTS
 from chainkit.council.changes import explain_revert, sign_call, simulate_call
+from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.nonce_use import find_nonce_use, is_nonce_used
-from chainkit.council.proposal.plain import PlainTransaction
 from chainkit.council.proposal.proposal import Proposal
-from chainkit.council.proposal.standing import Standing, running_code
+from chainkit.council.proposal.status import ProposalStatus, running_code
 from chainkit.council.safe import SafeTransaction, find_execution, pack
 from chainkit.council.signing import Signer, transaction_cost
 from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
@@ -42,29 +42,29 @@ class Execution:
     """Estimated; for a plain account, what its owner signed for."""
 
 
-def require_executable(standing: Standing) -> Change:
+def require_executable(status: ProposalStatus) -> Change:
     """Return what a proposal changes. Raises ConfigurationError with all that is in its way."""
-    if standing.obstacles or standing.change is None:
-        got = "; ".join(standing.obstacles)
+    if status.obstacles or status.change is None:
+        got = "; ".join(status.obstacles)
         raise ConfigurationError("proposal", "one that can be executed", got)
-    return standing.change
+    return status.change
 
 
 def prepare(
-    proposal: Proposal, standing: Standing, state: ContractState, executor: str
+    proposal: Proposal, status: ProposalStatus, state: ContractState, executor: str
 ) -> Execution:
     """Build and simulate what ``executor`` sends; for a plain account that is its owner.
 
     Raises ConfigurationError where something is in the way, RefusedRequest in the contract's words
     where it reverts.
     """
-    change = require_executable(standing)
+    change = require_executable(status)
     for call in proposal.calls:
         simulate_call(state, call, proposal.account)
     transaction = proposal.transaction
-    if isinstance(transaction, PlainTransaction):
+    if isinstance(transaction, AccountTransaction):
         return Execution(proposal, change, transaction.to, transaction.data, transaction.gas)
-    chosen = {owner: proposal.signatures[owner] for owner in standing.signed}
+    chosen = {owner: proposal.signatures[owner] for owner in status.signed}
     data = transaction.exec_calldata(pack(proposal.hash, list(chosen.values())))
     try:
         gas = estimate_gas(state.endpoint, transaction.safe, data, executor, state.block)
@@ -83,7 +83,7 @@ def sign_execution(
     ``max_cost`` wei.
     """
     transaction = execution.proposal.transaction
-    if isinstance(transaction, PlainTransaction):
+    if isinstance(transaction, AccountTransaction):
         (signature,) = execution.proposal.signatures.values()
         raw = transaction.raw(signature)
         check_cost(transaction_cost(raw), max_cost)
@@ -143,7 +143,7 @@ def _check_success(
     if not receipt.succeeded:
         got = _why_reverted(execution.proposal, state, receipt)
         raise TransactionFailed("proposal", "status 1", got, place)
-    if isinstance(transaction, PlainTransaction):
+    if isinstance(transaction, AccountTransaction):
         return
     found = find_execution(receipt.logs, transaction.safe, transaction.hash)
     if found != "success":

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.council.calls import Call
+from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.grounds import Grounds
-from chainkit.council.proposal.plain import PlainTransaction
 from chainkit.council.proposal.proposal import Fees, Proposal
 from chainkit.council.safe import SafeTransaction
 from chainkit.documents.canonical import Record, check_form, page_bytes, parse_object, short
@@ -153,7 +153,7 @@ def argument_content(value: Any) -> Any:
 
 
 def _kind(proposal: Proposal) -> str:
-    if isinstance(proposal.transaction, PlainTransaction):
+    if isinstance(proposal.transaction, AccountTransaction):
         return PLAIN
     return OWNERS if proposal.changes_safe else CONTRACTS
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from chainkit.chain import Endpoint, LogFilter
 from chainkit.chain.transactions import fetch_receipt
 from chainkit.contracts.state import ContractState
-from chainkit.council.proposal.plain import PlainTransaction
+from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.proposal import Proposal
 from chainkit.council.safe import SafeTransaction, find_execution
 from chainkit.council.simulation.layouts import SAFE_NONCE_SLOT
@@ -52,7 +52,7 @@ def find_nonce_use(proposal: Proposal, state: ContractState) -> NonceUse:
     """Find what used a proposal's nonce, which at the state's block is used."""
     transaction = proposal.transaction
     try:
-        if isinstance(transaction, PlainTransaction):
+        if isinstance(transaction, AccountTransaction):
             return _use_by_account(transaction, proposal, state)
         return _use_by_safe(transaction, state)
     except (RefusedRequest, EndpointUnavailable):
@@ -80,7 +80,7 @@ def _use_by_safe(transaction: SafeTransaction, state: ContractState) -> NonceUse
 
 
 def _use_by_account(
-    transaction: PlainTransaction, proposal: Proposal, state: ContractState
+    transaction: AccountTransaction, proposal: Proposal, state: ContractState
 ) -> NonceUse:
     """Ask for the signed transaction itself; of any other, only the trail can tell."""
     for signature in proposal.signatures.values():

@@ -17,9 +17,9 @@ from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.parameters import SEQUENCED_LOGS
 from chainkit.council.calls import SAFE, Call, expected_change
 from chainkit.council.calls.effects import EFFECTS
+from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.grounds import Grounds
-from chainkit.council.proposal.plain import PlainTransaction
 from chainkit.council.safe import InnerCall, SafeTransaction, recover_owner
 from chainkit.council.signing import recover_signer
 from chainkit.errors import ConfigurationError, MalformedData
@@ -45,7 +45,7 @@ class Proposal:
 
     calls: tuple[Call, ...]
     grounds: Grounds
-    transaction: SafeTransaction | PlainTransaction
+    transaction: SafeTransaction | AccountTransaction
     fees: Fees | None
     """None for a Safe."""
     signatures: Mapping[str, bytes] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Proposal:
         _check_promise(record, calls, grounds)
         *others, last = (InnerCall(call.target, call.calldata) for call in calls)
         inner = [*others, replace(last, calldata=last.calldata + grounds.trailer)]
-        transaction: SafeTransaction | PlainTransaction
+        transaction: SafeTransaction | AccountTransaction
         if council.safe:
             transaction = SafeTransaction.of_calls(
                 chain_id=council.chain_id,
@@ -102,7 +102,7 @@ class Proposal:
     @property
     def account(self) -> str:
         """Checksummed address of the account that acts."""
-        if isinstance(self.transaction, PlainTransaction):
+        if isinstance(self.transaction, AccountTransaction):
             return to_checksum_address(self.transaction.sender)
         return to_checksum_address(self.transaction.safe)
 
@@ -121,7 +121,7 @@ class Proposal:
 
         Raises InvalidSignature where it recovers to nobody.
         """
-        is_plain = isinstance(self.transaction, PlainTransaction)
+        is_plain = isinstance(self.transaction, AccountTransaction)
         signer = (recover_signer if is_plain else recover_owner)(self.hash, signature)
         return replace(self, signatures={**self.signatures, signer: signature})
 
@@ -143,14 +143,14 @@ def _check_promise(record: DeploymentRecord, calls: Sequence[Call], grounds: Gro
 
 def _plain(
     council: Council, inner: Sequence[InnerCall], nonce: int, fees: Fees | None
-) -> PlainTransaction:
+) -> AccountTransaction:
     if len(inner) > 1:
         expected = f"one call, as {council.address} is an account with a key and no Safe"
         raise ConfigurationError("proposal", expected, f"{len(inner)} calls")
     if fees is None:
         raise MalformedData("proposal", "fees of a plain account's transaction", "none")
     (call,) = inner
-    return PlainTransaction(
+    return AccountTransaction(
         chain_id=council.chain_id,
         sender=council.account,
         to=call.target,

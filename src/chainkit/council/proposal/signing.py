@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.council import Council
-from chainkit.council.proposal.plain import PlainTransaction
 from chainkit.council.proposal.proposal import Proposal
 from chainkit.council.signing import Signer, sign_transaction, sign_typed_data
 from chainkit.council.signing.hashes import decode_transaction
@@ -23,7 +23,7 @@ def sign_proposal(proposal: Proposal, council: Council, signer: Signer) -> Propo
         raise ConfigurationError("signer", "one who has not signed yet", signer.address)
     check_signer(signer.address, council)
     transaction = proposal.transaction
-    if isinstance(transaction, PlainTransaction):
+    if isinstance(transaction, AccountTransaction):
         _, signature = decode_transaction(sign_transaction(signer, transaction.fields))
     else:
         signature = sign_typed_data(signer, transaction.typed_data(), transaction.hash)
@@ -63,7 +63,7 @@ def typed_data(proposal: Proposal) -> Mapping[str, Any]:
 
     Raises ConfigurationError for a plain account, whose transaction is no typed data.
     """
-    if isinstance(proposal.transaction, PlainTransaction):
+    if isinstance(proposal.transaction, AccountTransaction):
         raise ConfigurationError("proposal", "one of a Safe, which signs EIP-712", "a plain one")
     return proposal.transaction.typed_data()
 

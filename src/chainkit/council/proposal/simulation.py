@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.state import ContractState
+from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.council import Council
-from chainkit.council.proposal.plain import PlainTransaction
 from chainkit.council.proposal.proposal import Proposal
 from chainkit.council.safe.account import read_account
 from chainkit.council.simulation import (
@@ -30,7 +30,7 @@ def simulate_proposal(
     cannot tell what changes.
     """
     transaction = proposal.transaction
-    if isinstance(transaction, PlainTransaction):
+    if isinstance(transaction, AccountTransaction):
         found = simulate_message(state, record, proposal.calls, _message(transaction))
     else:
         account = read_account(state, transaction.safe)
@@ -49,14 +49,14 @@ def try_proposal(
     For an endpoint without tracing. Raises RefusedRequest as ``simulate_proposal`` does.
     """
     transaction = proposal.transaction
-    if isinstance(transaction, PlainTransaction):
+    if isinstance(transaction, AccountTransaction):
         try_message(state, record, _message(transaction))
         return
     account = read_account(state, transaction.safe)
     try_safe_transaction(state, record, transaction, account, _multi_send(council))
 
 
-def _message(transaction: PlainTransaction) -> Message:
+def _message(transaction: AccountTransaction) -> Message:
     return Message(transaction.sender, transaction.to, transaction.data)
 
 

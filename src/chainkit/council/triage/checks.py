@@ -16,10 +16,10 @@ from chainkit.council.evidence.bundle import (
     verify_bundle_with_endpoint,
 )
 from chainkit.council.evidence.report import verify_report
-from chainkit.council.triage.files import Heap, Piece
+from chainkit.council.triage.files import EvidenceFiles, Piece
 from chainkit.council.triage.reports import SignedReport, parse_report
 from chainkit.council.triage.types import Misbehavior
-from chainkit.council.triage.values import Claim, Dismissed, Roll
+from chainkit.council.triage.values import Claim, Dismissed, RegisteredNodes
 from chainkit.documents.untrusted import read_small
 from chainkit.errors import (
     AccessRefused,
@@ -49,7 +49,7 @@ class Witness:
 
     endpoint: Endpoint
     block: BlockReference
-    roll: Roll
+    registered: RegisteredNodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,17 @@ class Examiner:
     trusted: Collection[bytes] = ()
     """Hashes (32 bytes) of blocks; without a witness, a bundle must end in one of them."""
 
-    def examine(self, heap: Heap, advance: Advance) -> tuple[list[Claim], list[Dismissed]]:
-        """Check all pieces of a heap; ``advance`` is told the parts of ``work`` that are done.
+    def examine(
+        self, files: EvidenceFiles, advance: Advance
+    ) -> tuple[list[Claim], list[Dismissed]]:
+        """Check all pieces of a folder; ``advance`` is told the parts of ``work`` that are done.
 
         What is at fault with one piece is its own. Raises ChainError where the endpoint answers no
         more, or not from this chain.
         """
         claims: list[Claim] = []
-        dismissed = [Dismissed(source, reason) for source, reason in heap.others.items()]
-        for piece in heap.pieces:
+        dismissed = [Dismissed(source, reason) for source, reason in files.others.items()]
+        for piece in files.pieces:
             meter = _Meter(_work(piece), advance)
             try:
                 found = self._examine(piece, meter.advance)
@@ -127,17 +129,17 @@ class Examiner:
             reason = "a report alone holds nothing of the chain: it needs --rpc"
             return Dismissed(piece.source, reason, is_unchecked=True)
         if report.misbehavior is not Misbehavior.BLOCKCHAIN_INCONSISTENCY:
-            return _claim(piece, report, witness.roll)
+            return _claim(piece, report, witness.registered)
         result = verify_report(data, witness.endpoint, self.record, witness.block)
         if result.verdict is not Verdict.PROVED:
             return _not_proved(piece, result.accused, result.verdict, result.envelopes)
         proofs = [each for each in result.envelopes if each.verdict is Verdict.PROVED]
-        return _claim(piece, report, witness.roll, proofs)
+        return _claim(piece, report, witness.registered, proofs)
 
 
-def work(heap: Heap) -> int:
+def work(found: EvidenceFiles) -> int:
     """Return how much there is to do for all pieces, for a bar."""
-    return sum(map(_work, heap.pieces))
+    return sum(map(_work, found.pieces))
 
 
 def _work(piece: Piece) -> int:
@@ -145,9 +147,12 @@ def _work(piece: Piece) -> int:
 
 
 def _claim(
-    piece: Piece, report: SignedReport, roll: Roll, proofs: Iterable[EnvelopeVerdict] = ()
+    piece: Piece,
+    report: SignedReport,
+    registered: RegisteredNodes,
+    proofs: Iterable[EnvelopeVerdict] = (),
 ) -> Claim:
-    accused = roll.get(report.node_id)
+    accused = registered.get(report.node_id)
     digests = (each.signed_digest for each in proofs)
     return Claim(
         piece.source,

@@ -18,7 +18,7 @@ DEEPEST: Final = 16
 """Folders within folders that are looked into."""
 
 MOST_FILES: Final = 20_000
-"""Entries that are looked at: more is no heap of evidence, but a wrong folder."""
+"""Entries that are looked at: more is no folder of evidence, but a wrong one."""
 
 _BUNDLE_NAMES: Final = frozenset({BUNDLE_NAME, *FILE_NAMES, REPORTS_NAME})
 """What belongs to a bundle; whatever else lies beside its page is evidence of its own."""
@@ -37,7 +37,7 @@ class Piece:
 
 
 @dataclass(slots=True)
-class Heap:
+class EvidenceFiles:
     """What lies in a folder, in the order of its paths."""
 
     pieces: list[Piece] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Heap:
     """Why a path is not looked at."""
 
 
-def find_evidence(directory: Path) -> Heap:
+def find_evidence(directory: Path) -> EvidenceFiles:
     """Return what may be evidence in a folder, which may itself be a bundle. No link is followed.
 
     Raises ConfigurationError where there is no such folder, or it holds nothing, or too much.
@@ -53,18 +53,18 @@ def find_evidence(directory: Path) -> Heap:
     subject, expected = f"evidence {directory}", "a folder of reports and bundles"
     if not directory.is_dir():
         raise ConfigurationError(subject, expected, "none")
-    heap = Heap()
+    found = EvidenceFiles()
     for count, (entry, reason) in enumerate(_entries(directory, 0), start=1):
         if count > MOST_FILES:
             raise ConfigurationError(subject, f"up to {MOST_FILES} files", "more")
         source = os.path.relpath(entry, directory)
         if reason is None:
-            heap.pieces.append(_piece(entry, source))
+            found.pieces.append(_piece(entry, source))
         else:
-            heap.others[source] = reason
-    if not heap.pieces and not heap.others:
+            found.others[source] = reason
+    if not found.pieces and not found.others:
         raise ConfigurationError(subject, expected, "an empty one")
-    return heap
+    return found
 
 
 def _entries(folder: Path, depth: int) -> Iterator[tuple[Path, str | None]]:

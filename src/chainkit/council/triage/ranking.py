@@ -32,8 +32,8 @@ from chainkit.council.triage.values import (
     Dismissed,
     RankedNode,
     Ranking,
+    RegisteredNodes,
     Reporter,
-    Roll,
     Tally,
     independent,
 )
@@ -47,20 +47,20 @@ _PROVED_BUT: Final = "proved, but "
 def rank(
     claims: Iterable[Claim],
     dismissed: Iterable[Dismissed],
-    roll: Roll | None,
+    registered: RegisteredNodes | None,
     needed: int,
 ) -> Ranking:
     """Rank the nodes that claims and dismissed evidence accuse.
 
-    ``roll`` is the registry at one block, None where none was read; ``needed`` is how many
+    ``registered`` is the registry at one block, None where none was read; ``needed`` is how many
     independent reporters of liveness failures suffice.
     """
     everything = sorted(claims, key=lambda claim: claim.source)
-    counted, more = _sorted_out(everything, roll)
+    counted, more = _sorted_out(everything, registered)
     left_out = [*dismissed, *more]
     accused = {claim.node_id for claim in counted} | {each.node_id for each in left_out}
     nodes = [
-        _ranked(node_id, everything, counted, roll, needed)
+        _ranked(node_id, everything, counted, registered, needed)
         for node_id in accused
         if node_id is not None
     ]
@@ -70,14 +70,16 @@ def rank(
     )
 
 
-def _sorted_out(claims: Iterable[Claim], roll: Roll | None) -> tuple[list[Claim], list[Dismissed]]:
+def _sorted_out(
+    claims: Iterable[Claim], registered: RegisteredNodes | None
+) -> tuple[list[Claim], list[Dismissed]]:
     """Return the claims that count, and what is told of those that do not, or not by themselves."""
     counted, left_out = [], []
     first: dict[tuple[object, ...], str] = {}
     for claim in claims:
         # Anybody can accuse nodes that never were: they have no rank.
-        node_id = claim.node_id if _is_registered(claim, roll) else None
-        if (reason := _objection(claim, roll)) is not None:
+        node_id = claim.node_id if _is_registered(claim, registered) else None
+        if (reason := _objection(claim, registered)) is not None:
             left_out.append(Dismissed(claim.source, reason, node_id))
         elif (earlier := first.setdefault(_identity(claim), claim.source)) != claim.source:
             left_out.append(Dismissed(claim.source, f"says the same as {earlier}", node_id))
@@ -89,8 +91,8 @@ def _sorted_out(claims: Iterable[Claim], roll: Roll | None) -> tuple[list[Claim]
     return counted, left_out
 
 
-def _is_registered(claim: Claim, roll: Roll | None) -> bool:
-    return claim.accused_key is not None and (roll is None or claim.node_id in roll)
+def _is_registered(claim: Claim, registered: RegisteredNodes | None) -> bool:
+    return claim.accused_key is not None and (registered is None or claim.node_id in registered)
 
 
 def _identity(claim: Claim) -> tuple[object, ...]:
@@ -99,10 +101,10 @@ def _identity(claim: Claim) -> tuple[object, ...]:
     return claim.node_id, claim.misbehavior, claim.reporter, words
 
 
-def _objection(claim: Claim, roll: Roll | None) -> str | None:
+def _objection(claim: Claim, registered: RegisteredNodes | None) -> str | None:
     """Say why a claim does not count, or None."""
     but = _PROVED_BUT if claim.proofs else ""
-    if not _is_registered(claim, roll):
+    if not _is_registered(claim, registered):
         return f"node {claim.node_id} is not registered"
     if claim.reporter is None:
         return f"{but}nobody signed a report of it"
@@ -114,7 +116,7 @@ def _objection(claim: Claim, roll: Roll | None) -> str | None:
         return (
             "liveness, and its signer only stored it for a client: peers are counted (XIP-49 3.2.7)"
         )
-    if roll is None or _reporter(claim.reporter, roll).node is None:
+    if registered is None or _reporter(claim.reporter, registered).node is None:
         return "liveness, and its signer is no registered node: peers are counted (XIP-49 3.2.7)"
     return None
 
@@ -123,17 +125,17 @@ def _ranked(
     node_id: int,
     everything: Sequence[Claim],
     counted: Sequence[Claim],
-    roll: Roll | None,
+    registered: RegisteredNodes | None,
     needed: int,
 ) -> RankedNode:
     claims = [claim for claim in counted if claim.node_id == node_id]
     is_shown = any(claim.proofs for claim in everything if claim.node_id == node_id)
-    status = "unknown" if roll is None else status_word(roll[node_id].node)
-    tallies = _tallies(claims, roll)
+    status = "unknown" if registered is None else status_word(registered[node_id].node)
+    tallies = _tallies(claims, registered)
     action, words = _recommendation(tallies, needed, is_shown)
     if action is Action.DISABLE and status == "disabled":
         action, words = Action.NOTHING, f"disabled already ({words.removeprefix('disable: ')})"
-    grounds = _grounds(claims, roll, needed) if action is Action.DISABLE else ()
+    grounds = _grounds(claims, registered, needed) if action is Action.DISABLE else ()
     return RankedNode(node_id, status, tallies, action, words, grounds)
 
 
@@ -153,37 +155,41 @@ def _recommendation(tallies: Sequence[Tally], needed: int, is_shown: bool) -> tu
     return (Action.JUDGE, "judge by hand") if tallies else (Action.NOTHING, "nothing proved")
 
 
-def _tallies(claims: Sequence[Claim], roll: Roll | None) -> tuple[Tally, ...]:
+def _tallies(claims: Sequence[Claim], registered: RegisteredNodes | None) -> tuple[Tally, ...]:
     found = {claim.misbehavior for claim in claims}
     return tuple(
-        _tally(each, [claim for claim in claims if claim.misbehavior is each], roll)
+        _tally(each, [claim for claim in claims if claim.misbehavior is each], registered)
         for each in sorted(found, key=lambda each: (each.severity.rank, each))
     )
 
 
-def _tally(misbehavior: Misbehavior, claims: Sequence[Claim], roll: Roll | None) -> Tally:
+def _tally(
+    misbehavior: Misbehavior, claims: Sequence[Claim], registered: RegisteredNodes | None
+) -> Tally:
     keys = {claim.reporter for claim in claims if claim.reporter is not None}
     return Tally(
         misbehavior,
         len(frozenset().union(*(claim.proofs for claim in claims))),
         sum(not claim.proofs for claim in claims),
-        tuple(_reporter(key, roll) for key in sorted(keys)),
+        tuple(_reporter(key, registered) for key in sorted(keys)),
     )
 
 
-def _reporter(key: bytes, roll: Roll | None) -> Reporter:
-    nodes = roll.values() if roll else ()
+def _reporter(key: bytes, registered: RegisteredNodes | None) -> Reporter:
+    nodes = registered.values() if registered else ()
     return Reporter(key, next((each for each in nodes if each.node.signing_key == key), None))
 
 
-def _grounds(claims: Sequence[Claim], roll: Roll | None, needed: int) -> tuple[str, ...]:
+def _grounds(
+    claims: Sequence[Claim], registered: RegisteredNodes | None, needed: int
+) -> tuple[str, ...]:
     """Return sources that together show enough: each brings a proof or a reporter of its own."""
     shown: set[object] = set()
     chosen: list[str] = []
     for claim in sorted(claims, key=lambda each: (-len(each.proofs), each.source)):
         if claim.reporter is None or not (claim.proofs or claim.misbehavior.is_liveness):
             continue
-        brings = {*claim.proofs, _reporter(claim.reporter, roll).independent}
+        brings = {*claim.proofs, _reporter(claim.reporter, registered).independent}
         if not brings <= shown and len(chosen) < max(needed, MOST_GROUNDS):
             chosen.append(claim.source)
             shown |= brings

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from chainkit.contracts.registry import RegisteredNode
 from chainkit.council.triage.types import Misbehavior, Severity
 
-Roll: TypeAlias = Mapping[int, RegisteredNode]
+RegisteredNodes: TypeAlias = Mapping[int, RegisteredNode]
 """The registered nodes by id, at one block."""
 
 

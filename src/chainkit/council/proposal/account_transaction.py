@@ -9,7 +9,7 @@ from chainkit.council.signing.hashes import encode_transaction, transaction_dige
 
 
 @dataclass(frozen=True, slots=True)
-class PlainTransaction:
+class AccountTransaction:
     """An EIP-1559 transaction without value."""
 
     chain_id: int

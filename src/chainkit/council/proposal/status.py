@@ -12,10 +12,10 @@ from chainkit.contracts.parameters import SEQUENCED_LOGS
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call, Change, Facts, read_change
 from chainkit.council.calls.effects import EFFECTS
+from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.authority import Authority, read_authority
 from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.nonce_use import find_nonce_use
-from chainkit.council.proposal.plain import PlainTransaction
 from chainkit.council.proposal.proposal import Proposal
 from chainkit.council.safe.account import hash_by_contract
 from chainkit.errors import ConfigurationError, RefusedRequest
@@ -23,7 +23,7 @@ from chainkit.types import BlockHeader, BlockReference
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProposalStatus:
     """What one block says of a proposal."""
 
     block: BlockReference
@@ -48,13 +48,13 @@ class Standing:
         return not self.obstacles
 
 
-def read_standing(
+def read_status(
     proposal: Proposal,
     state: ContractState,
     record: DeploymentRecord,
     council: Council,
     head: BlockHeader,
-) -> Standing:
+) -> ProposalStatus:
     """Read how a proposal stands at ``head``, which is the state's block.
 
     Raises as ``read_authority`` does where the account is not the one it must be, and
@@ -71,7 +71,7 @@ def read_standing(
         *_changed(_running(proposal.grounds.runs), _running(running_code(proposal.calls, state))),
         *(_changed(proposal.grounds.before, change.before) if change else [failure]),
     ]
-    return Standing(
+    return ProposalStatus(
         state.block,
         authority.owners,
         authority.threshold,
@@ -99,7 +99,7 @@ def running_code(calls: Iterable[Call], state: ContractState) -> Facts:
 def _check_hash(proposal: Proposal, state: ContractState) -> None:
     """Let the Safe itself compute what its owners sign."""
     transaction = proposal.transaction
-    if isinstance(transaction, PlainTransaction):
+    if isinstance(transaction, AccountTransaction):
         return
     found = hash_by_contract(state, transaction)
     if found != transaction.hash:

@@ -142,7 +142,7 @@ def test_stand__safe_of_another_release_than_the_council_files__is_refused(desk:
 def test_stand__safe_computes_another_hash__is_refused(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standing, "hash_by_contract", lambda *_: b"\x07" * 32)
+    monkeypatch.setattr(status, "hash_by_contract", lambda *_: b"\x07" * 32)
 
     with pytest.raises(ConfigurationError, match="SafeTx hash by"):
         desk.standing(disabling(desk))

@@ -17,14 +17,15 @@ from eth_abi.abi import decode, encode
 from eth_abi.exceptions import DecodingError
 from eth_utils.address import to_checksum_address
 
-from chainkit.chain import parse_integer
+from chainkit.chain import LogFilter, parse_integer
+from chainkit.chain.log_ranges import logs_by_pieces
 from chainkit.contracts.artifacts import creation_code, identify_release
 from chainkit.contracts.comparison import Comparison, code_words, told
 from chainkit.contracts.deployment import DeployedContract, DeploymentRecord, RecordedParameters
 from chainkit.contracts.interface import render_call, shipped_interface
 from chainkit.contracts.parameters import Parameters
 from chainkit.contracts.state import ContractState
-from chainkit.errors import InconsistentAnswer, MalformedData
+from chainkit.errors import MalformedData
 from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import parse_bytes
 from chainkit.types import ADDRESS_LENGTH, Log
@@ -132,7 +133,7 @@ def _compare_history(state: ContractState, proxy: DeployedContract) -> Compariso
     again as a release at the same address, passes.
     """
     subject = f"implementations of {proxy.name} since block {proxy.block}"
-    logs = list(_upgrades(state, proxy, proxy.block, state.block.number))
+    logs = list(_upgrades(state, proxy))
     if any(len(log.topics) != 2 for log in logs):
         return Comparison(subject, _ALL_KNOWN, "an Upgraded event without an implementation")
     addresses = dict.fromkeys(log.topics[1][-ADDRESS_LENGTH:] for log in logs)
@@ -145,20 +146,11 @@ def _compare_history(state: ContractState, proxy: DeployedContract) -> Compariso
     return Comparison(subject, _ALL_KNOWN, got if addresses else "none")
 
 
-def _upgrades(
-    state: ContractState, proxy: DeployedContract, first: int, last: int
-) -> Iterator[Log]:
-    """Return the proxy's events, by halves of the range where an endpoint refuses all of it."""
-    if first > last:
-        return
-    try:
-        yield from state.endpoint.logs(first, last, [proxy.address], topics=[_UPGRADED])
-    except InconsistentAnswer:
-        if first == last:
-            raise
-        middle = (first + last) // 2
-        yield from _upgrades(state, proxy, first, middle)
-        yield from _upgrades(state, proxy, middle + 1, last)
+def _upgrades(state: ContractState, proxy: DeployedContract) -> Iterator[Log]:
+    """Yield the proxy's events since its creation, in ranges as wide as the endpoint gives."""
+    wanted = LogFilter((proxy.address,), (_UPGRADED,))
+    for _, logs in logs_by_pieces(state.endpoint, proxy.block, state.block.number, wanted):
+        yield from logs
 
 
 def _initialization(name: str, call: bytes) -> tuple[bytes, str]:

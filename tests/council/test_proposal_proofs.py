@@ -9,8 +9,7 @@ import pytest
 from eth_account import Account
 
 from chainkit.chain.transactions import SignedTransaction
-from chainkit.council.proposal import Proposal, SafeSettings, execution
-from chainkit.council.proposal import status
+from chainkit.council.proposal import Proposal, SafeSettings, execution, status
 from chainkit.council.proposal.simulation import simulate_proposal
 from chainkit.council.safe import InnerCall, known_contracts
 from chainkit.council.signing import KeySigner

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Final, Protocol
 
-from chainkit.chain import Endpoint, EndpointPool, HeadWatcher, RetryPolicy
+from chainkit.chain import Endpoint, EndpointPool, HeadWatcher
+from chainkit.chain.backoff import Backoff
 from chainkit.errors import (
     ChainError,
     ChainkitError,
@@ -23,10 +24,9 @@ from chainkit.errors import (
 from chainkit_indexer.types import Idle, RolledBack, StepResult
 
 _SLICE_SECONDS: Final = 0.05
-_MOST_DOUBLINGS: Final = 16
 REPEATS_OF_A_DEEP_REORG: Final = 3
 _COLLECT_AFTER_OBJECTS: Final = 100_000
-_STORE_PAUSES: Final = RetryPolicy()
+_STORE_PAUSES: Final = Backoff(0.2, 5.0, jitter=0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def run(
             continue
         except StoreUnavailable as error:
             observer.failed(error)
-            stop.wait(_STORE_PAUSES.pause(min(store_failures, _MOST_DOUBLINGS), None))
+            stop.wait(_STORE_PAUSES.pause(store_failures))
             store_failures += 1
             continue
         store_failures = 0

@@ -13,6 +13,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from chainkit.chain import BATCH_SIZE, Endpoint
+from chainkit.chain.log_ranges import RangeWidth
 from chainkit.errors import EndpointUnavailable, RangeRefused
 from chainkit.types import BlockHeader
 from chainkit_indexer.config import IndexerSettings
@@ -43,38 +44,6 @@ _PATIENCE_SECONDS: Final = 10.0
 _FIRST_BLOCKS: Final = 16
 _JSON_BYTES_PER_LOG: Final = 700
 """What an endpoint's JSON takes for a log, beside two characters for each byte of its data."""
-_PAGES_UNTIL_RETRY: Final = 64
-"""A range that was refused is tried again after so many pages: limits may depend on contents."""
-
-
-class AdaptiveRange:
-    """How many blocks to ask an endpoint for: halves when refused, doubles while answers are small.
-
-    ``most`` bounds it, whatever the endpoint gives.
-    """
-
-    def __init__(self, most: int) -> None:
-        """Begin with a few blocks."""
-        self._most = most
-        self._refused: int | None = None
-        self._pages_since_refusal = 0
-        self.blocks = min(_FIRST_BLOCKS, most)
-
-    def shrink(self, refused: int, suggested: int | None) -> None:
-        """Take note that a range of ``refused`` blocks was refused."""
-        self._refused, self._pages_since_refusal = refused, 0
-        self.blocks = max(1, min(suggested or refused // 2, refused - 1))
-
-    def adapt(self, blocks: int, answered_bytes: int) -> None:
-        """Take note of what an answer over some blocks held."""
-        self._pages_since_refusal += 1
-        if self._pages_since_refusal > _PAGES_UNTIL_RETRY:
-            self._refused = None
-        fitting = blocks * TARGET_BYTES // max(answered_bytes, 1)
-        # The thread that looks ahead may have another answer at the same time.
-        refused = self._refused
-        ceiling = self._most if refused is None else min(self._most, refused - 1)
-        self.blocks = max(1, min(fitting, 2 * max(blocks, self.blocks), ceiling))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +69,7 @@ class PageReader:
         self._chain_id = settings.deployment.chain_id
         self._heads: WeakKeyDictionary[Endpoint, _Head] = WeakKeyDictionary()
         self._most = settings.page_blocks
-        self._ranges: WeakKeyDictionary[Endpoint, AdaptiveRange] = WeakKeyDictionary()
+        self._ranges: WeakKeyDictionary[Endpoint, RangeWidth] = WeakKeyDictionary()
         self._begin = partial(begin_page, signer=signer)
         self._look_ahead = LookAhead(self._begin) if looks_ahead else None
 
@@ -161,7 +130,7 @@ class PageReader:
     def _fetch(
         self, endpoint: Endpoint, head: BlockHeader, top: int, start: IndexedBlock
     ) -> VerifiedPage | None:
-        width = self._ranges.setdefault(endpoint, AdaptiveRange(self._most))
+        width = self._ranges.setdefault(endpoint, RangeWidth(_FIRST_BLOCKS, self._most))
         first = start.header.number + 1
         deep = head.number - self._recent_blocks
         patience_ends = time.monotonic() + _PATIENCE_SECONDS
@@ -174,13 +143,14 @@ class PageReader:
                 else:
                     page = self._by_hash(endpoint, start, last, head)
             except RangeRefused as error:
-                width.shrink(max(last - first + 1, 2), error.suggested_blocks)
+                width.refused(last - first + 1, error.suggested_blocks)
                 if first == last or time.monotonic() > patience_ends:
                     expected = "an answer over fewer blocks"
                     raise EndpointUnavailable(error.subject, expected, error.got) from error
                 continue
             if page is not None:
-                width.adapt(last - first + 1, _answered_bytes(page.events))
+                blocks = last - first + 1
+                width.answered(blocks, _fitting(blocks, _answered_bytes(page.events)))
             return page
 
     def _by_range(self, endpoint: Endpoint, start: IndexedBlock, last: int) -> VerifiedPage | None:
@@ -207,3 +177,8 @@ class PageReader:
 
 def _answered_bytes(events: Sequence[PlacedEvent]) -> int:
     return sum(_JSON_BYTES_PER_LOG + 2 * len(placed.log.data) for placed in events)
+
+
+def _fitting(blocks: int, answered_bytes: int) -> int:
+    """Return how many blocks like these, which took so many bytes, make up a page."""
+    return blocks * TARGET_BYTES // max(answered_bytes, 1)

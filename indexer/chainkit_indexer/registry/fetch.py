@@ -8,17 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from chainkit.chain import Endpoint, LogFilter
+from chainkit.chain.log_ranges import RangeWidth
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, MalformedLog, RangeRefused
 from chainkit.ethereum.bloom import bloom_mask, may_hold
 from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
 from chainkit.types import BlockHeader, Log
 from chainkit_indexer.follow.fetch import check_headers, linked_headers
 from chainkit_indexer.registry.history import RegistryUpdate
-
-_FIRST_RANGE_BLOCKS: Final = 10_000
-_LONGEST_RANGE_BLOCKS: Final = 1_000_000
-_RANGES_UNTIL_WIDER: Final = 64
-"""After a refusal, the range grows again only then: to be refused may take a time-out."""
 
 _PATIENCE_SECONDS: Final = 3.0
 """An endpoint that needs so long to refuse ranges leaves the step: the payloads wait for it."""
@@ -58,8 +54,7 @@ class RegistryReader:
         self._window_blocks = window_blocks
         self._wanted = LogFilter((address,), (NODE_UPDATED_TOPIC,))
         self._mask = bloom_mask((address, NODE_UPDATED_TOPIC))
-        self._range_blocks = _FIRST_RANGE_BLOCKS
-        self._ranges_until_wider = 0
+        self._width = RangeWidth()
 
     def read(
         self, endpoint: Endpoint, start: BlockHeader, head: BlockHeader
@@ -105,21 +100,17 @@ class RegistryReader:
         """Return the logs from a height on, and up to which height the endpoint gave them."""
         patience_ends = self._clock() + _PATIENCE_SECONDS
         while True:
-            end = min(last, first + self._range_blocks - 1)
+            end = min(last, first + self._width.blocks - 1)
             try:
                 logs = endpoint.logs(first, end, self._wanted.addresses, self._wanted.topics)
             except RangeRefused as error:
                 asked = end - first + 1
-                self._range_blocks = max(1, min(error.suggested_blocks or asked, asked // 2))
-                self._ranges_until_wider = _RANGES_UNTIL_WIDER
+                self._width.refused(asked, error.suggested_blocks)
                 if asked == 1 or self._clock() > patience_ends:
                     expected = "an answer over fewer blocks"
                     raise EndpointUnavailable(error.subject, expected, error.got) from error
                 continue
-            if self._ranges_until_wider:
-                self._ranges_until_wider -= 1
-            else:
-                self._range_blocks = min(2 * self._range_blocks, _LONGEST_RANGE_BLOCKS)
+            self._width.answered(end - first + 1)
             return logs, end
 
 

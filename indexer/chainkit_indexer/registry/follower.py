@@ -29,15 +29,13 @@ from chainkit.errors import (
     ReorgTooDeep,
 )
 from chainkit.types import BlockHeader, BlockReference, Node
+from chainkit_indexer.follow.reorg import highest_common
 from chainkit_indexer.registry.fetch import RegistryRange, RegistryReader
 from chainkit_indexer.registry.history import RegistryHistory, fold_updates
 from chainkit_indexer.storage.store import Store
 
 WINDOW_BLOCKS: Final = 256
 """Depth of the deepest reorg that can be repaired: so many blocks are kept to compare."""
-
-_USUAL_DEPTH: Final = 8
-"""Almost every reorg is shallower; only a deeper one reads the whole window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +226,12 @@ def _find_ancestor(endpoint: Endpoint, known: Sequence[BlockHeader]) -> BlockHea
     Raises ReorgTooDeep where none is, and InconsistentAnswer where all are: then the endpoint
     has mixed two replicas.
     """
-    for count in (_USUAL_DEPTH, len(known)):
-        part = known[-count:]
-        found = endpoint.headers([block.number for block in part])
-        for block, header in zip(reversed(part), reversed(found), strict=True):
-            if header is not None and header.hash == block.hash:
-                if block is known[-1]:
-                    subject = f"block {block.number} at {endpoint.name}"
-                    raise InconsistentAnswer(subject, "the same block twice", "another one")
-                return block
+
+    def read(part: Sequence[BlockHeader]) -> Sequence[BlockHeader | None]:
+        return endpoint.headers([block.number for block in part])
+
+    if (common := highest_common(endpoint, known, read)) is not None:
+        return common
     raise ReorgTooDeep(
         f"registry's chain at {endpoint.name}",
         f"block {known[0].reference}, the oldest one known",

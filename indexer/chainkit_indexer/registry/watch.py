@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from chainkit.chain import Endpoint, EndpointPool
+from chainkit.chain.backoff import Backoff
 from chainkit.contracts.followed import FollowedDeployment, FollowedRegistry
 from chainkit.contracts.registry import Registry
 from chainkit.contracts.right_chain import check_deployment
@@ -36,9 +37,6 @@ PAUSE_SECONDS: Final = 2.0
 
 LONGEST_PAUSE_SECONDS: Final = 300.0
 """After failures, the pause doubles up to this."""
-
-_MOST_DOUBLINGS: Final = 16
-"""More of them would overflow after days without an answer."""
 
 TIMEOUT_SECONDS: Final = 5.0
 """For an endpoint that serves the registry's chain alone: the payloads wait for it."""
@@ -81,8 +79,7 @@ class RegistryWatch:
     def _pause(self, result: RegistryStepResult | None) -> float:
         if result is None:
             # A registry's endpoint that hangs must not hold the payloads up again and again.
-            doublings = min(self._failures, _MOST_DOUBLINGS)
-            return min(self._pause_seconds * 2.0**doublings, LONGEST_PAUSE_SECONDS)
+            return Backoff(self._pause_seconds, LONGEST_PAUSE_SECONDS).pause(self._failures)
         return 0 if is_behind(result) else self._pause_seconds
 
     def _take_step(self) -> RegistryStepResult | None:

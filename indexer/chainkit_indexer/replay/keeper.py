@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import ColumnElement, Connection, Select, delete, exists, insert, select
 
 from chainkit.chain import Endpoint
+from chainkit.chain.backoff import Backoff
 from chainkit.errors import (
     ChainError,
     ChainkitError,
@@ -42,7 +43,7 @@ MOST_ABSENT: Final = 10_000
 _REST_AFTER_WORK: Final = 9.0
 """Rests so much longer than it worked: the payloads' steps wait for a slow answer."""
 
-_MOST_DOUBLINGS: Final = 16
+_PAUSES: Final = Backoff(PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
 _ROWS_READ_AT_ONCE: Final = 500
 
 
@@ -90,7 +91,7 @@ class RawTransactionKeeper:
             pause = 0.0 if is_more else PAUSE_SECONDS
         except (ChainError, StoreUnavailable) as error:
             self._failures += 1
-            pause = _doubled(self._failures)
+            pause = _PAUSES.pause(self._failures)
             if isinstance(error, ChainError):
                 self._report(endpoint, error)
             self._warn(error)
@@ -214,7 +215,7 @@ class _AbsentTransactions:
     def note(self, rows: Sequence[UnkeptTransaction]) -> None:
         for row in rows:
             _, times, _ = self._known.pop(row.transaction_hash, (0, 0, 0.0))
-            until = self._clock() + _doubled(times + 1)
+            until = self._clock() + _PAUSES.pause(times + 1)
             self._known[row.transaction_hash] = (row.block_number, times + 1, until)
         for oldest in list(self._known)[: max(len(self._known) - MOST_ABSENT, 0)]:
             del self._known[oldest]
@@ -225,10 +226,6 @@ class _AbsentTransactions:
             for transaction_hash, known in self._known.items()
             if known[0] > final_block
         }
-
-
-def _doubled(times: int) -> float:
-    return min(PAUSE_SECONDS * 2.0 ** min(times, _MOST_DOUBLINGS), LONGEST_PAUSE_SECONDS)
 
 
 def _rebuilt(endpoint: Endpoint, hashes: Sequence[bytes]) -> list[bytes | None]:

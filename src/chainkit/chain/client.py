@@ -7,7 +7,6 @@ failing over between endpoints is for ``EndpointPool``, whose endpoints try once
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from typing import Any, Final, Self, TypeVar
 
 import requests
 
+from chainkit.chain.backoff import Backoff
 from chainkit.chain.failures import FailureSorter
 from chainkit.chain.location import location_of, secrets_of
 from chainkit.chain.log_query import LogQuery
@@ -49,8 +49,8 @@ class RetryPolicy:
         """Seconds to wait after a failed attempt (from 0): exponential, with jitter."""
         if retry_after is not None:
             return min(retry_after, self.longest_pause_seconds)
-        ceiling = min(self.first_pause_seconds * 2.0**attempt, self.longest_pause_seconds)
-        return ceiling * (0.5 + random.random() / 2)
+        backoff = Backoff(self.first_pause_seconds, self.longest_pause_seconds, jitter=0.5)
+        return backoff.pause(attempt)
 
 
 @dataclass(frozen=True, slots=True)

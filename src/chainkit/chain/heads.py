@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import select
 import threading
 import time
@@ -22,6 +21,7 @@ import orjson
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from chainkit.chain.backoff import Backoff
 from chainkit.chain.location import location_of
 
 FIRST_PAUSE_SECONDS: Final = 0.5
@@ -150,7 +150,8 @@ class HeadWatcher:
         )
 
     def _follow(self) -> None:
-        pause = FIRST_PAUSE_SECONDS
+        backoff = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, jitter=0.5)
+        in_vain = 0
         while not self._closing.is_set():
             before = self._notifications
             try:
@@ -162,11 +163,11 @@ class HeadWatcher:
                 # Whatever it is, polling goes on and the subscription is tried again.
                 self._last_error = _reason(error)
             if self._notifications > before:
-                pause = FIRST_PAUSE_SECONDS
+                in_vain = 0
             self._state = SubscriptionState.WAITING
-            self._closing.wait(pause * (0.5 + random.random() / 2))
+            self._closing.wait(backoff.pause(in_vain))
             self._reconnects += not self._closing.is_set()
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            in_vain += 1
 
     def _listen(self) -> None:
         assert self._url is not None

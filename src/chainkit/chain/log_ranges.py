@@ -12,8 +12,42 @@ from chainkit.types import Log
 
 _FIRST_BLOCKS: Final = 10_000
 _MOST_BLOCKS: Final = 1_000_000
-_PIECES_UNTIL_WIDER: Final = 64
-"""After a refusal, pieces grow again only then: to be refused may take a time-out."""
+_ANSWERS_UNTIL_WIDER: Final = 64
+"""After a refusal, ranges grow again only then: to be refused may take a time-out."""
+
+
+class RangeWidth:
+    """How many blocks to ask an endpoint for: fewer when refused, twice as many when answered."""
+
+    def __init__(self, first: int = _FIRST_BLOCKS, most: int = _MOST_BLOCKS) -> None:
+        """Begin with ``first`` blocks; never exceed ``most``."""
+        self._most = most
+        self._ceiling = most
+        self._answers_until_wider = 0
+        self._is_refused = False
+        self.blocks = min(first, most)
+
+    def refused(self, asked: int, suggested: int | None = None) -> None:
+        """Take note that a range of ``asked`` blocks was refused, with the width it ``suggested``.
+
+        A suggestion that was refused as well is not followed again until an answer has come.
+        """
+        half = asked // 2
+        is_of_use = suggested is not None and suggested < asked and not self._is_refused
+        narrower = suggested if is_of_use and suggested is not None else half
+        self.blocks = self._ceiling = max(1, narrower)
+        self._answers_until_wider, self._is_refused = _ANSWERS_UNTIL_WIDER, True
+
+    def answered(self, asked: int, fitting: int | None = None) -> None:
+        """Take note of an answer; ``fitting`` is how many such blocks the caller can take."""
+        self._is_refused = False
+        if self._answers_until_wider:
+            self._answers_until_wider -= 1
+        else:
+            self._ceiling = self._most
+        # A thread that looks ahead may have been answered over more blocks meanwhile.
+        wider = min(2 * max(asked, self.blocks), self._ceiling)
+        self.blocks = max(1, wider if fitting is None else min(wider, fitting))
 
 
 def logs_by_pieces(
@@ -24,19 +58,15 @@ def logs_by_pieces(
     Both ends are included. Raises as ``Endpoint.logs`` but RangeRefused: of one block, which no
     range is, a refusal is EndpointUnavailable.
     """
-    width, pieces_until_wider = _FIRST_BLOCKS, 0
+    width = RangeWidth()
     while first <= last:
-        end = min(last, first + width - 1)
+        end = min(last, first + width.blocks - 1)
         asked = end - first + 1
         try:
             logs = endpoint.logs(first, end, wanted.addresses, wanted.topics)
         except RangeRefused as error:
-            width = max(1, min(error.suggested_blocks or asked, asked // 2))
-            pieces_until_wider = _PIECES_UNTIL_WIDER
+            width.refused(asked, error.suggested_blocks)
             continue
+        width.answered(asked)
         yield asked, logs
         first = end + 1
-        if pieces_until_wider:
-            pieces_until_wider -= 1
-        else:
-            width = min(2 * width, _MOST_BLOCKS)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from chainkit.chain.backoff import Backoff
 from chainkit.chain.endpoint import Endpoint
 from chainkit.errors import (
     AccessRefused,
@@ -41,6 +42,9 @@ LAST_RESORT_SECONDS: Final = 5.0
 """When no other endpoint is available, the longest rest of one that may only be slow or behind."""
 
 SHORTEST_PAUSE_SECONDS: Final = 0.05
+
+_PAUSES: Final = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, jitter=1.0)
+_QUARANTINES: Final = Backoff(FIRST_QUARANTINE_SECONDS, LONGEST_QUARANTINE_SECONDS)
 
 
 class EndpointState(StrEnum):
@@ -136,9 +140,7 @@ class Member:
 
     def _pause(self) -> float:
         """Return seconds to rest, exponential with full jitter, but not none at all."""
-        doublings = min(self.failures - 1, 16)
-        ceiling = min(FIRST_PAUSE_SECONDS * 2.0**doublings, LONGEST_PAUSE_SECONDS)
-        return max(SHORTEST_PAUSE_SECONDS, ceiling * self.uniform())
+        return max(SHORTEST_PAUSE_SECONDS, _PAUSES.pause(self.failures - 1, self.uniform))
 
     def _doubt(self, now: float) -> None:
         recent = self._contradictions
@@ -154,12 +156,11 @@ class Member:
     def _quarantine(self, now: float, last_resort: float) -> None:
         if now - self._last_quarantine > 2 * LONGEST_QUARANTINE_SECONDS:
             self._quarantines = 0
-        seconds = FIRST_QUARANTINE_SECONDS * 2.0 ** min(self._quarantines, 16)
+        seconds = _QUARANTINES.pause(self._quarantines)
         self._quarantines += 1
         self._last_quarantine = now
         self.must_be_checked = True
         self._contradictions.clear()
-        seconds = min(seconds, LONGEST_QUARANTINE_SECONDS)
         self._rest(EndpointState.QUARANTINED, now, seconds, last_resort)
 
     def status(self, now: float) -> EndpointStatus:

@@ -147,6 +147,7 @@ def _compare_history(state: ContractState, proxy: DeployedContract) -> Compariso
 
 
 def _upgrades(state: ContractState, proxy: DeployedContract) -> Iterator[Log]:
+    """Yield the proxy's events since its creation, in ranges as wide as the endpoint gives."""
     wanted = LogFilter((proxy.address,), (_UPGRADED,))
     for _, logs in logs_by_pieces(state.endpoint, proxy.block, state.block.number, wanted):
         yield from logs

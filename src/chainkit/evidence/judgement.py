@@ -123,8 +123,8 @@ class _EnvelopeCheck:
             hash_ = served.transaction_hash.hex()
             self._note("transaction", f"0x{hash_}, unknown up to block {last}")
             return Verdict.NOT_PROVED, (
-                f"{self._against.witness} knows no such transaction: it may be invented or stand on "
-                "a retracted branch, and absence is not proof"
+                f"{self._against.witness} knows no such transaction: it may be invented or stand "
+                "on a retracted branch, and absence is not proof"
             )
         return self._compare(served, transaction)
 

@@ -12,7 +12,7 @@ from chainkit.signatures import SigningKey
 from chainkit.types import BlockHeader
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow import prefetch as look_ahead
-from chainkit_indexer.follow.pages import RECENT_BLOCKS, TARGET_BYTES, AdaptiveRange, PageReader
+from chainkit_indexer.follow.pages import RECENT_BLOCKS, PageReader
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
 from support.chains.fake_chain import FakeChain, Post
@@ -361,37 +361,12 @@ def test_read__head_with_a_time_that_no_envelope_holds__is_refused() -> None:
         read(reader_of(chain, recent_blocks=64), chain.endpoint, start, head)
 
 
-def test_adaptive_range__small_answers__doubles_up_to_its_bound() -> None:
-    width = AdaptiveRange(100)
-    seen = []
-    for _ in range(6):
-        seen.append(width.blocks)
-        width.adapt(width.blocks, answered_bytes=10)
+def test_read__large_payloads__makes_pages_of_fewer_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("chainkit_indexer.follow.pages.TARGET_BYTES", 1)
+    chain = chain_of(30)
 
-    assert seen == [16, 32, 64, 100, 100, 100]
+    widths = [len(page.blocks) for page in read_all(chain, reader_of(chain))]
 
-
-def test_adaptive_range__large_answers__aims_at_the_target() -> None:
-    width = AdaptiveRange(1000)
-    width.adapt(16, answered_bytes=4 * TARGET_BYTES)
-    assert width.blocks == 4
-    width.adapt(4, answered_bytes=100 * TARGET_BYTES)
-    assert width.blocks == 1
-
-
-def test_adaptive_range__refused__stays_below_until_it_tries_again() -> None:
-    width = AdaptiveRange(1000)
-    width.shrink(600, None)
-    assert width.blocks == 300
-    for _ in range(64):
-        width.adapt(width.blocks, 10)
-    assert width.blocks == 599
-    width.adapt(width.blocks, 10)
-    assert width.blocks == 1000
-
-
-@given(refused=st.integers(2, 5000), suggested=st.none() | st.integers(0, 10**6))
-def test_adaptive_range__refused__always_narrows(refused: int, suggested: int | None) -> None:
-    width = AdaptiveRange(5000)
-    width.shrink(refused, suggested)
-    assert 1 <= width.blocks < refused
+    assert widths == [16] + [1] * 14

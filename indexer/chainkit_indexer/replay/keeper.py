@@ -232,9 +232,7 @@ def _doubled(times: int) -> float:
 
 
 def _rebuilt(endpoint: Endpoint, hashes: Sequence[bytes]) -> list[bytes | None]:
-    answers = endpoint.batch(
-        [("eth_getTransactionByHash", ("0x" + each.hex(),)) for each in hashes]
-    )
+    answers = endpoint.transactions(hashes)
     return [_raw_of(each, answer) for each, answer in zip(hashes, answers, strict=True)]
 
 

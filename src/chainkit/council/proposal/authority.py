@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from chainkit.chain.transactions import transaction_count
 from chainkit.contracts.state import ContractState
 from chainkit.council.proposal.council import Council, SafeSettings
 from chainkit.council.safe.account import (
@@ -40,7 +39,7 @@ def read_authority(state: ContractState, council: Council) -> Authority:
         if state.code(council.account):
             expected = "an account with a key and no code, as your council file has it"
             raise ConfigurationError(f"account {council.address}", expected, "a contract")
-        nonce = transaction_count(state.endpoint, council.address)
+        nonce = state.endpoint.transaction_count(council.address, state.block)
         return Authority((council.address,), 1, nonce, ())
     account = read_account(state, council.account)
     if account.version != council.safe.release:

@@ -15,9 +15,18 @@ from chainkit.errors import (
     AccessRefused,
     ChainError,
     ChainkitError,
+    EndpointFault,
+    EndpointTimedOut,
     InconsistentAnswer,
+    MethodFault,
+    MethodRefused,
+    MethodUnavailable,
+    OversizedAnswer,
     RangeRefused,
     RateLimited,
+    StateFault,
+    StateRefused,
+    StateUnavailable,
     WrongChain,
 )
 
@@ -41,6 +50,21 @@ LAST_RESORT_SECONDS: Final = 5.0
 """When no other endpoint is available, the longest rest of one that may only be slow or behind."""
 
 SHORTEST_PAUSE_SECONDS: Final = 0.05
+
+_COUNTED_AS_THEIR_KIND: Final = frozenset(
+    {
+        EndpointFault,
+        EndpointTimedOut,
+        MethodFault,
+        MethodRefused,
+        MethodUnavailable,
+        OversizedAnswer,
+        StateFault,
+        StateRefused,
+        StateUnavailable,
+    }
+)
+"""Callers tell these apart; statistics count them as the class above them."""
 
 
 class EndpointState(StrEnum):
@@ -181,7 +205,8 @@ class Member:
 
 def error_kind(error: ChainkitError) -> str:
     """Return an error's class in snake_case, as statistics name it: ``rate_limited``."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
+    kind = next(each for each in type(error).__mro__ if each not in _COUNTED_AS_THEIR_KIND)
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
 def _kind(error: ChainError) -> str:

@@ -215,9 +215,8 @@ class _Replayer:
             "gas": hex(transaction.gas),
             **({"to": "0x" + transaction.to.hex()} if transaction.to else {}),
         }
-        pinned = {"blockHash": "0x" + head.hash.hex(), "requireCanonical": True}
         try:
-            self._endpoint.request("eth_call", call, pinned)
+            self._endpoint.call_message(call, head.reference)
         except AccessRefused:
             raise
         except RefusedRequest as error:

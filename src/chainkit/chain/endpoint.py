@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from chainkit.chain.client import BATCH_SIZE, RpcClient
@@ -16,6 +16,12 @@ from chainkit.types import BlockHeader, BlockReference, Log
 
 ContractCall = tuple[bytes, bytes]
 """A contract's address and the calldata."""
+
+Message = Mapping[str, str]
+"""A call as ``eth_call`` takes it: ``from``, ``to``, ``data``; ``value`` and ``gas`` if need be."""
+
+StateOverrides = Mapping[str, Any]
+"""By address, 0x-prefixed: the ``code`` or ``stateDiff`` that is supposed for one call."""
 
 
 class Endpoint(RpcClient):
@@ -120,6 +126,37 @@ class Endpoint(RpcClient):
         """
         method, parameters = _call_at(block, address, data, sender)
         return self.parsed(method, parse_bytes, self.request(method, *parameters))
+
+    def call_message(
+        self, message: Message, block: BlockReference, overrides: StateOverrides | None = None
+    ) -> bytes:
+        """Return what a message is answered at a block, with some state supposed.
+
+        Errors are those of ``call``; an endpoint that supposes nothing may refuse the overrides,
+        or pass over them.
+        """
+        supposed = [overrides] if overrides else []
+        answer = self.request("eth_call", message, _pinned(block), *supposed)
+        return self.parsed("eth_call", parse_bytes, answer)
+
+    def estimate_gas(self, message: Message, block: BlockReference) -> int:
+        """Return the gas that a message would use at a block; errors as ``call``."""
+        return self._quantity("eth_estimateGas", message, _pinned(block))
+
+    def trace_call(
+        self, message: Message, block: BlockReference, options: Mapping[str, Any]
+    ) -> Any:
+        """Return what a tracer tells of a message at a block, as the endpoint gave it."""
+        return self.request("debug_traceCall", message, _pinned(block), options)
+
+    def trace_call_by_height(
+        self, message: Message, block: BlockReference, options: Mapping[str, Any]
+    ) -> Any:
+        """Trace as ``trace_call`` at the block's height, for an endpoint that takes no hash here.
+
+        The caller proves that the height is still this block's.
+        """
+        return self.request("debug_traceCall", message, hex(block.number), options)
 
     def calls(self, calls: Sequence[ContractCall], block: BlockReference) -> list[bytes]:
         """Return what contracts answer to many calls at a block, in their order.

@@ -100,10 +100,10 @@ class FailureSorter:
         if limit := read_rate_limit(about.code, about.message, about.data):
             return self._rate_limited(about.message, limit.retry_after)
         message = shown(about.message, self.secrets)
-        refusal, fault = _error_types(method, about)
+        refused_type, fault_type = _error_types(method, about)
         if about.code not in _CALLER_FAULT_CODES:
-            return fault(f"{method} at {self.name}", "a result", message)
-        refused = refusal(f"{method} at {self.name}", "a result", message)
+            return fault_type(f"{method} at {self.name}", "a result", message)
+        refused = refused_type(f"{method} at {self.name}", "a result", message)
         refused.data = about.data if isinstance(about.data, str) else None
         return refused
 
@@ -164,9 +164,9 @@ class FailureSorter:
             # In words it may say that it does not offer the method.
             if about is None:
                 return RefusedRequest(self.name, "HTTP 200", got)
-            refusal, _ = _error_types(method, about)
+            refused_type, _ = _error_types(method, about)
             text = shown(f"{got} {about.message}", self.secrets)
-            return refusal(self.name, "HTTP 200", text)
+            return refused_type(self.name, "HTTP 200", text)
         return EndpointUnavailable(self.name, "an answer", got)
 
     def _refused_logs(

@@ -80,8 +80,7 @@ def estimate_gas(
     """
     target = {} if to is None else {"to": "0x" + to.hex()}
     call = {"from": sender, "data": "0x" + calldata.hex(), **target}
-    pinned = {"blockHash": "0x" + block.hash.hex(), "requireCanonical": True}
-    return _quantity(endpoint, "eth_estimateGas", call, pinned)
+    return endpoint.estimate_gas(call, block)
 
 
 def next_nonce(endpoint: Endpoint, sender: str) -> int:
@@ -217,7 +216,3 @@ def _parse_receipt(answer: Any, block: BlockHeader) -> Receipt:
         block=block,
         logs=tuple(parse_log(log) for log in answer["logs"]),
     )
-
-
-def _quantity(endpoint: Endpoint, method: str, *params: Any) -> int:
-    return endpoint.parsed(method, parse_integer, endpoint.request(method, *params))

@@ -92,7 +92,7 @@ def trace_difference(
     tracer = {"tracer": "prestateTracer", "tracerConfig": {"diffMode": True}}
     options = tracer | ({"stateOverrides": state_overrides(overrides)} if overrides else {})
     try:
-        answer = endpoint.request(METHOD, message.request, pinned(block), options)
+        answer = endpoint.trace_call(message.request, block, options)
     except (RefusedRequest, EndpointFault):
         # Providers sell tracing by the plan, and each refuses in another way, whatever the code.
         # That the block's state is there, the call made before has shown.
@@ -128,18 +128,13 @@ def state_overrides(words: Words) -> dict[str, Any]:
     return found
 
 
-def pinned(block: BlockReference) -> dict[str, Any]:
-    """Return a block as requests name it by its hash (EIP-1898)."""
-    return {"blockHash": _hex(block.hash), "requireCanonical": True}
-
-
 def _trace_by_number(
     endpoint: Endpoint, block: BlockReference, message: Message, options: Mapping[str, Any]
 ) -> Any:
     """Trace on a block's height, for an endpoint that takes no hash here, and prove the block."""
     _require_block(endpoint, block)
     try:
-        answer = endpoint.request(METHOD, message.request, hex(block.number), options)
+        answer = endpoint.trace_call_by_height(message.request, block, options)
     except (RefusedRequest, EndpointFault) as error:
         raise _no_tracing(endpoint, printable(str(error.got))) from error
     _require_block(endpoint, block)

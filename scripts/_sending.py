@@ -37,8 +37,7 @@ class Senders:
         """Ask once for each account's nonce and for the chain's fees."""
         self._accounts: list[LocalAccount] = [Account.from_key(secret) for secret in secrets]
         self._nonces = [
-            int(endpoint.request("eth_getTransactionCount", account.address, "pending"), 16)
-            for account in self._accounts
+            endpoint.pending_transaction_count(account.address) for account in self._accounts
         ]
         self._chain_id = endpoint.chain_id()
         head = endpoint.request("eth_getBlockByNumber", "latest", False)
@@ -110,7 +109,7 @@ def receipts(endpoint: Endpoint, hashes: Sequence[str], progress: Progress) -> l
 
 
 def _new_receipts(endpoint: Endpoint, hashes: Sequence[str]) -> dict[str, Receipt]:
-    answers = endpoint.batch([("eth_getTransactionReceipt", [value]) for value in hashes])
+    answers = endpoint.receipts([bytes.fromhex(value[2:]) for value in hashes])
     new = {value: answer for value, answer in zip(hashes, answers, strict=True) if answer}
     for value, receipt in new.items():
         if int(receipt["status"], 16) != 1:

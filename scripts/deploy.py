@@ -24,7 +24,6 @@ from chainkit.chain import Endpoint
 from chainkit.chain.transactions import (
     SignedTransaction,
     send_transaction,
-    transaction_count,
     wait_for_receipt,
 )
 from chainkit.contracts.artifacts import CONTRACTS, creation_code
@@ -81,7 +80,7 @@ def deploy(
         "deployer": account.address,
         "parameters": RecordedParameters.of(parameters).content(),
     }
-    nonce = transaction_count(endpoint, account.address)
+    nonce = endpoint.transaction_count(account.address, endpoint.head().reference)
     with drafted(record_path, header, nonce) as draft:
         steps = deployment_steps(account.address, draft.first_nonce, parameters)
         with click.progressbar(steps, label="deploying", file=sys.stderr) as bar:
@@ -148,9 +147,9 @@ def transactions_of(entry: Entry) -> list[str]:
 
 def known_among(sent: Sequence[str], endpoint: Endpoint) -> str | None:
     """Return the first transaction that is mined or waits; what cannot be told is an error."""
-    methods = ("eth_getTransactionReceipt", "eth_getTransactionByHash")
     for transaction in sent:
-        if any(endpoint.request(method, transaction) for method in methods):
+        hash_ = bytes.fromhex(transaction[2:])
+        if endpoint.receipt(hash_) or endpoint.transaction(hash_):
             return transaction
     return None
 
@@ -177,7 +176,7 @@ def sign(
     InconsistentAnswer where it has not come to that nonce yet, or used it for this step and the
     endpoint does not have the transaction.
     """
-    count = transaction_count(endpoint, account.address)
+    count = endpoint.transaction_count(account.address, endpoint.head().reference)
     if was_sent and count > step.nonce:
         address = bytes.fromhex(step.address[2:])
         if endpoint.code(address, endpoint.head().reference):

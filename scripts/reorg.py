@@ -53,7 +53,7 @@ def newest(endpoint: Endpoint, depth: int) -> list[Mined]:
     if depth >= head:
         raise ConfigurationError("depth", f"less than the height {head}", depth)
     heights = range(head - depth + 1, head + 1)
-    blocks = endpoint.batch([("eth_getBlockByNumber", [hex(height), True]) for height in heights])
+    blocks = endpoint.full_blocks(heights)
     found = [transaction for block in blocks for transaction in block["transactions"]]
     raws = endpoint.batch([("eth_getRawTransactionByHash", [item["hash"]]) for item in found])
     return [
@@ -123,8 +123,8 @@ def _replace(endpoint: Endpoint, depth: int, placements: Sequence[Placement]) ->
 
 def outcome(endpoint: Endpoint, before: Sequence[Mined], depth: int) -> dict[str, Any]:
     """Read from the chain what became of the transactions that were in the replaced blocks."""
-    calls = [("eth_getTransactionReceipt", [item.hash]) for item in before]
-    receipts = dict(zip(before, endpoint.batch(calls), strict=True))
+    answers = endpoint.receipts([bytes.fromhex(item.hash[2:]) for item in before])
+    receipts = dict(zip(before, answers, strict=True))
     remined = [item for item, receipt in receipts.items() if receipt]
     for item in remined:
         if receipts[item]["blockHash"] == item.block_hash:

@@ -12,13 +12,22 @@
     ├── ChainError               what an endpoint answered, or did not
     │   ├── RetryableChainError  asking again, or elsewhere, may help
     │   │   ├── EndpointUnavailable
+    │   │   │   ├── EndpointTimedOut
+    │   │   │   └── EndpointFault    an answer that blames the endpoint itself
+    │   │   │       ├── StateFault
+    │   │   │       └── MethodFault
     │   │   ├── RateLimited
     │   │   ├── RangeRefused
     │   │   └── InconsistentAnswer
+    │   │       └── OversizedAnswer
+    │   ├── StateUnavailable     StateFault or StateRefused: the block's state is not kept
+    │   ├── MethodUnavailable    MethodFault or MethodRefused: the method is not offered
     │   └── FatalChainError      asking again changes nothing
     │       ├── WrongChain
     │       ├── RefusedRequest
-    │       │   └── AccessRefused
+    │       │   ├── AccessRefused
+    │       │   ├── StateRefused
+    │       │   └── MethodRefused
     │       ├── NoTracing
     │       ├── UndecodedState
     │       ├── TransactionFailed
@@ -83,8 +92,32 @@ class RetryableChainError(ChainError):
     """Asking again, later or elsewhere, may give the right answer."""
 
 
+class StateUnavailable(ChainError):
+    """The endpoint knows a block, but does not keep its state: a StateFault or StateRefused."""
+
+
+class MethodUnavailable(ChainError):
+    """The endpoint does not offer a method: a MethodFault or MethodRefused."""
+
+
 class EndpointUnavailable(RetryableChainError):
     """No answer came: refused, timed out, or a server error."""
+
+
+class EndpointTimedOut(EndpointUnavailable):
+    """No answer came in time: a smaller request may be answered."""
+
+
+class EndpointFault(EndpointUnavailable):
+    """A JSON-RPC error came, by whose code the request itself is not at fault."""
+
+
+class StateFault(EndpointFault, StateUnavailable):
+    """An error that says in words that the block's state is not kept."""
+
+
+class MethodFault(EndpointFault, MethodUnavailable):
+    """An error that says in words that the method is not offered."""
 
 
 class RateLimited(RetryableChainError):
@@ -103,6 +136,10 @@ class InconsistentAnswer(RetryableChainError):
     """An answer contradicts itself or what was proved before (forks mixed, logs cut)."""
 
 
+class OversizedAnswer(InconsistentAnswer):
+    """An answer of more bytes than the limit: a smaller request may be answered."""
+
+
 class FatalChainError(ChainError):
     """Asking again changes nothing; a person has to decide."""
 
@@ -119,6 +156,14 @@ class RefusedRequest(FatalChainError):
 
 class AccessRefused(RefusedRequest):
     """HTTP itself refuses, as for a revoked key: no matter what is asked."""
+
+
+class StateRefused(RefusedRequest, StateUnavailable):
+    """A refusal that says in words that the block's state is not kept."""
+
+
+class MethodRefused(RefusedRequest, MethodUnavailable):
+    """A refusal that says in words that the method is not offered."""
 
 
 class NoTracing(FatalChainError):

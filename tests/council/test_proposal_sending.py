@@ -8,7 +8,6 @@ import pytest
 from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
-from chainkit.chain.transactions import transaction_count
 from chainkit.cli.change.signers import SignerOptions
 from chainkit.contracts.state import IMPLEMENTATION_SLOT
 from chainkit.council.proposal import Proposal, sign_proposal
@@ -73,7 +72,7 @@ def broadcast(desk: Desk, *options: object) -> Outcome:
 
 def count(desk: Desk) -> int:
     """How many transactions the payer has sent."""
-    return transaction_count(desk.endpoint, dev_address(PAYER))
+    return desk.endpoint.transaction_count(dev_address(PAYER), desk.endpoint.head().reference)
 
 
 @pytest.mark.parametrize(

@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from chainkit.chain import Endpoint, tells_of_missing_state
+from chainkit.chain import Endpoint
 from chainkit.contracts.followed import FollowedRegistry
 from chainkit.contracts.registry import Registry
 from chainkit.errors import (
     AccessRefused,
-    EndpointUnavailable,
     InconsistentAnswer,
     RefusedRequest,
     ReorgTooDeep,
+    StateUnavailable,
 )
 from chainkit.types import BlockHeader, BlockReference, Node
 from chainkit_indexer.follow.reorg import highest_common
@@ -168,13 +168,8 @@ class RegistryFollower:
             listed = Registry(endpoint, self._registry.address).nodes(block)
         except AccessRefused:
             raise
-        except RefusedRequest:
+        except (RefusedRequest, StateUnavailable):
             return False
-        except EndpointUnavailable as error:
-            # Some nodes say so by a code that elsewhere means that they are out of order.
-            if tells_of_missing_state(str(error.got)):
-                return False
-            raise
         if listed != nodes:
             raise InconsistentAnswer(
                 f"NodeUpdated logs at {endpoint.name}",

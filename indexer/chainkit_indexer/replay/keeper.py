@@ -229,9 +229,7 @@ class _AbsentTransactions:
 
 
 def _rebuilt(endpoint: Endpoint, hashes: Sequence[bytes]) -> list[bytes | None]:
-    answers = endpoint.batch(
-        [("eth_getTransactionByHash", ("0x" + each.hex(),)) for each in hashes]
-    )
+    answers = endpoint.transactions(hashes)
     return [_raw_of(each, answer) for each, answer in zip(hashes, answers, strict=True)]
 
 

@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection, select
 
-from chainkit.chain import Endpoint, parse_integer
+from chainkit.chain import Endpoint
 from chainkit.chain.transactions import SignedTransaction, fetch_receipt, send_transaction
 from chainkit.contracts.interface import shipped_interface
 from chainkit.errors import (
@@ -171,9 +171,9 @@ class _Replayer:
         head = self._endpoint.head()
         if transaction.chain_id not in (None, self._identity.chain_id):
             raise _CannotReplay(f"signed for the chain {transaction.chain_id}")
-        account = self._account(transaction.sender)
+        account = self._account(transaction.sender, head)
         _check_nonce(account, transaction)
-        self._check_fee(transaction)
+        self._check_fee(transaction, head)
         if transaction.highest_cost > account.balance:
             raise _CannotReplay(
                 f"may cost {transaction.highest_cost} wei, its sender has {account.balance}"
@@ -188,23 +188,20 @@ class _Replayer:
 
     # ------------------------------------------------------------------ judging
 
-    def _account(self, sender: str) -> _Account:
+    def _account(self, sender: str, head: BlockHeader) -> _Account:
         if sender not in self._accounts:
             self._accounts[sender] = _Account(
-                mined_nonce=self._quantity("eth_getTransactionCount", sender, "latest"),
-                next_nonce=self._quantity("eth_getTransactionCount", sender, "pending"),
-                balance=self._quantity("eth_getBalance", sender, "latest"),
+                mined_nonce=self._endpoint.transaction_count(sender, head.reference),
+                next_nonce=self._endpoint.pending_transaction_count(sender),
+                balance=self._endpoint.balance(sender, head.reference),
             )
         return self._accounts[sender]
 
-    def _check_fee(self, transaction: SentTransaction) -> None:
+    def _check_fee(self, transaction: SentTransaction, head: BlockHeader) -> None:
         try:
-            history = self._endpoint.request("eth_feeHistory", "0x1", "latest", [])
+            base_fee = self._endpoint.next_base_fee(head.reference)
         except RefusedRequest:
             return  # a chain without a base fee
-        base_fee = self._endpoint.parsed(
-            "eth_feeHistory", lambda value: parse_integer(value["baseFeePerGas"][-1]), history
-        )
         if transaction.fee_per_gas < base_fee:
             fee = transaction.fee_per_gas
             raise _CannotReplay(f"pays at most {fee} wei per gas, the next block asks {base_fee}")
@@ -218,18 +215,14 @@ class _Replayer:
             "gas": hex(transaction.gas),
             **({"to": "0x" + transaction.to.hex()} if transaction.to else {}),
         }
-        pinned = {"blockHash": "0x" + head.hash.hex(), "requireCanonical": True}
         try:
-            self._endpoint.request("eth_call", call, pinned)
+            self._endpoint.call_message(call, head.reference)
         except AccessRefused:
             raise
         except RefusedRequest as error:
             # Both payload contracts have the same errors.
             words = shipped_interface("GroupMessages").revert_words(error)
             raise _CannotReplay(f"would revert: {words}") from error
-
-    def _quantity(self, method: str, *params: Any) -> int:
-        return self._endpoint.parsed(method, parse_integer, self._endpoint.request(method, *params))
 
     # ------------------------------------------------------------------ sending
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,8 +10,9 @@ from chainkit.chain import BATCH_SIZE, Endpoint
 from chainkit.errors import (
     AccessRefused,
     ChainError,
-    EndpointUnavailable,
-    InconsistentAnswer,
+    EndpointTimedOut,
+    MethodUnavailable,
+    OversizedAnswer,
     RangeRefused,
     RefusedRequest,
 )
@@ -21,16 +21,6 @@ Call = tuple[str, Sequence[Any]]
 
 _GROWS_AFTER: Final = 20
 """Answers in a row, until as many calls again are tried at once."""
-
-
-_NO_METHOD: Final = re.compile(
-    # What is not found may also be a block, or its receipts.
-    r"(?:method|eth_\w+)\b(?:(?!\b(?:block|header|receipts?)\b).){0,80}"
-    r"\b(?:not (?:found|supported|available|implemented|enabled|whitelisted|exist)"
-    r"|doesn't exist|unavailable|unsupported|disabled)\b"
-    r"|\b(?:unsupported|unknown|no such) (?:rpc )?method\b",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 class Batches:
@@ -80,18 +70,8 @@ class Batches:
                 self._answered = 0
 
 
-def tells_of_missing_method(error: ChainError) -> bool:
-    """Tell whether an endpoint says that it does not offer a method: its words do, not its code."""
-    refused = isinstance(error, RefusedRequest | EndpointUnavailable)
-    return refused and _NO_METHOD.search(str(error.got)) is not None
-
-
 def _may_be_too_much(error: ChainError) -> bool:
     """Tell whether fewer calls at once may help: few endpoints say that there were too many."""
-    if isinstance(error, AccessRefused) or tells_of_missing_method(error):
+    if isinstance(error, AccessRefused | MethodUnavailable):
         return False
-    if isinstance(error, EndpointUnavailable):
-        return error.got == "a time-out"
-    if isinstance(error, InconsistentAnswer):
-        return error.expected == "one of bounded size"
-    return isinstance(error, RefusedRequest | RangeRefused)
+    return isinstance(error, EndpointTimedOut | OversizedAnswer | RefusedRequest | RangeRefused)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainkit.chain import Endpoint
-from chainkit.errors import ChainError
+from chainkit.errors import MethodUnavailable
 from chainkit.text.hexadecimal import hex0x
-from chainkit_jobs.chain_export.batches import Batches, tells_of_missing_method
+from chainkit_jobs.chain_export.batches import Batches
 from chainkit_jobs.chain_export.block_rows import Body, parse_body, parse_receipts
 from chainkit_jobs.chain_export.json_rows import Row
 
@@ -54,9 +54,7 @@ class BlockReader:
             calls = [("eth_getBlockReceipts", (hex(body.block["number"]),)) for body in bodies]
             try:
                 return self._batches.results(calls)
-            except ChainError as error:
-                if not tells_of_missing_method(error):
-                    raise
+            except MethodUnavailable:
                 self._has_block_receipts = False
         hashes = [row["transaction_hash"] for body in bodies for row in body.transactions]
         found = iter(

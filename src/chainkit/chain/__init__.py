@@ -7,7 +7,6 @@ from chainkit.chain.logs import ANY_LOG, LogFilter
 from chainkit.chain.member import EndpointState, EndpointStatus
 from chainkit.chain.parsing import parse_header, parse_integer, parse_log
 from chainkit.chain.pool import EndpointPool, NoEndpointAvailable
-from chainkit.chain.refusals import tells_of_missing_state
 
 __all__ = [
     "ANY_LOG",
@@ -26,5 +25,4 @@ __all__ = [
     "parse_header",
     "parse_integer",
     "parse_log",
-    "tells_of_missing_state",
 ]

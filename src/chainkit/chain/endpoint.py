@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from chainkit.chain.client import BATCH_SIZE, RpcClient
 from chainkit.chain.logs import LogFilter, parse_wanted_logs
-from chainkit.chain.parsing import parse_header, parse_integer
+from chainkit.chain.parsing import parse_header, parse_integer, parse_next_base_fee
 from chainkit.chain.transport import Call
 from chainkit.errors import AccessRefused, RefusedRequest, WrongChain
 from chainkit.signatures import keccak256
@@ -16,6 +16,12 @@ from chainkit.types import BlockHeader, BlockReference, Log
 
 ContractCall = tuple[bytes, bytes]
 """A contract's address and the calldata."""
+
+Message = Mapping[str, str]
+"""A call as ``eth_call`` takes it: ``from``, ``to``, ``data``; ``value`` and ``gas`` if need be."""
+
+StateOverrides = Mapping[str, Any]
+"""By address, 0x-prefixed: the ``code`` or ``stateDiff`` that is supposed for one call."""
 
 
 class Endpoint(RpcClient):
@@ -121,15 +127,91 @@ class Endpoint(RpcClient):
         method, parameters = _call_at(block, address, data, sender)
         return self.parsed(method, parse_bytes, self.request(method, *parameters))
 
+    def call_message(
+        self, message: Message, block: BlockReference, overrides: StateOverrides | None = None
+    ) -> bytes:
+        """Return what a message is answered at a block, with some state supposed.
+
+        Errors are those of ``call``; an endpoint that supposes nothing may refuse the overrides,
+        or pass over them.
+        """
+        supposed = [overrides] if overrides else []
+        answer = self.request("eth_call", message, _pinned(block), *supposed)
+        return self.parsed("eth_call", parse_bytes, answer)
+
+    def estimate_gas(self, message: Message, block: BlockReference) -> int:
+        """Return the gas that a message would use at a block; errors as ``call``."""
+        return self._quantity("eth_estimateGas", message, _pinned(block))
+
+    def trace_call(
+        self, message: Message, block: BlockReference, options: Mapping[str, Any]
+    ) -> Any:
+        """Return what a tracer tells of a message at a block, as the endpoint gave it."""
+        return self.request("debug_traceCall", message, _pinned(block), options)
+
+    def trace_call_by_height(
+        self, message: Message, block: BlockReference, options: Mapping[str, Any]
+    ) -> Any:
+        """Trace as ``trace_call`` at the block's height, for an endpoint that takes no hash here.
+
+        The caller proves that the height is still this block's.
+        """
+        return self.request("debug_traceCall", message, hex(block.number), options)
+
+    def calls(self, calls: Sequence[ContractCall], block: BlockReference) -> list[bytes]:
+        """Return what contracts answer to many calls at a block, in their order.
+
+        Errors are those of ``call``: one call refused is all of them refused.
+        """
+        answers = self.batch([_call_at(block, *each) for each in calls])
+        return [self.parsed("eth_call", parse_bytes, answer) for answer in answers]
+
     def code(self, address: bytes, block: BlockReference) -> bytes:
         """Return the runtime code at an address at a block; empty if there is no contract."""
         answer = self.request("eth_getCode", _hex(address), _pinned(block))
         return self.parsed("eth_getCode", parse_bytes, answer)
 
-    def transaction_count(self, address: str, block: BlockReference) -> int:
-        """Return how many transactions of an account were mined up to a block: its next nonce."""
-        answer = self.request("eth_getTransactionCount", address, _pinned(block))
-        return self.parsed("eth_getTransactionCount", parse_integer, answer)
+    def storage(self, address: bytes, slot: int, block: BlockReference) -> int:
+        """Return one 32-byte slot of a contract's storage at a block, as an unsigned integer."""
+        place = (_hex(address), f"0x{slot:064x}", _pinned(block))
+        answer = self.request("eth_getStorageAt", *place)
+        return int.from_bytes(self.parsed("eth_getStorageAt", parse_bytes, answer), "big")
+
+    def balance(self, account: str, block: BlockReference) -> int:
+        """Return what an account, a checksummed address, owns at a block, in wei."""
+        return self._quantity("eth_getBalance", account, _pinned(block))
+
+    def transaction_count(self, account: str, block: BlockReference) -> int:
+        """Return how many transactions of an account were mined up to a block: its next nonce.
+
+        ``account`` is a checksummed address.
+        """
+        return self._quantity("eth_getTransactionCount", account, _pinned(block))
+
+    def pending_transaction_count(self, account: str) -> int:
+        """Return the same with those that wait in the endpoint's pool: no block can pin these."""
+        return self._quantity("eth_getTransactionCount", account, "pending")
+
+    def next_base_fee(self, block: BlockReference) -> int:
+        """Return the base fee of the block after this one, in wei per gas (EIP-1559).
+
+        By height: the method takes no hash. Raises RefusedRequest where the chain has none.
+        """
+        history = self.request("eth_feeHistory", "0x1", hex(block.number), [])
+        return self.parsed("eth_feeHistory", parse_next_base_fee, history)
+
+    def priority_fee(self) -> int:
+        """Return the tip that the endpoint proposes, in wei per gas."""
+        return self._quantity("eth_maxPriorityFeePerGas")
+
+    def fee_recipient(self, block: BlockReference) -> bytes:
+        """Return the address, 20 bytes, that a block's fees went to."""
+        answer = self.request("eth_getBlockByHash", _hex(block.hash), False)
+        return self.parsed("block", lambda found: parse_bytes(found["miner"], 20), answer)
+
+    def send_raw(self, raw: bytes) -> None:
+        """Hand over a signed transaction (EIP-2718). Raises RefusedRequest where it is refused."""
+        self.request("eth_sendRawTransaction", _hex(raw))
 
     def receipt(self, transaction_hash: bytes) -> dict[str, Any] | None:
         """Return a transaction's receipt as the endpoint gave it, or None."""
@@ -162,6 +244,25 @@ class Endpoint(RpcClient):
             raise self.inconsistent("transaction", "an object", type(answer).__name__)
         return answer
 
+    def transactions(self, hashes: Sequence[bytes]) -> list[Any]:
+        """Return transactions as the endpoint gave them, in one batch; None for an unknown one."""
+        return self.batch([("eth_getTransactionByHash", (_hex(each),)) for each in hashes])
+
+    def receipts(self, hashes: Sequence[bytes]) -> list[Any]:
+        """Return receipts as the endpoint gave them, in one batch; None for an unknown one."""
+        return self.batch([("eth_getTransactionReceipt", (_hex(each),)) for each in hashes])
+
+    def full_blocks(self, numbers: Sequence[int]) -> list[Any]:
+        """Return blocks of some heights with their transactions, as the endpoint gave them."""
+        return self.batch([("eth_getBlockByNumber", (hex(each), True)) for each in numbers])
+
+    def block_receipts(self, numbers: Sequence[int]) -> list[Any]:
+        """Return the receipts of blocks of some heights, as the endpoint gave them.
+
+        By height: not every endpoint takes a hash. Each receipt names its block's.
+        """
+        return self.batch([("eth_getBlockReceipts", (hex(each),)) for each in numbers])
+
     def raw_transactions(self, hashes: Sequence[bytes]) -> list[bytes | None]:
         """Return signed transactions as they were sent, None where the endpoint knows none.
 
@@ -170,6 +271,9 @@ class Endpoint(RpcClient):
         """
         answers = self.batch([("eth_getRawTransactionByHash", (_hex(each),)) for each in hashes])
         return [self._raw(each, answer) for each, answer in zip(hashes, answers, strict=True)]
+
+    def _quantity(self, method: str, *parameters: Any) -> int:
+        return self.parsed(method, parse_integer, self.request(method, *parameters))
 
     def _raw(self, transaction_hash: bytes, answer: Any) -> bytes | None:
         # geth answers "0x" where others answer null.

@@ -19,17 +19,25 @@ from chainkit.chain.refusals import (
     RefusalKind,
     read_rate_limit,
     read_refusal,
+    tells_of_missing_method,
     tells_of_missing_state,
 )
 from chainkit.chain.transport import AnswerTooLarge, HttpFailure, MalformedAnswer
 from chainkit.errors import (
     AccessRefused,
     ChainError,
+    EndpointFault,
+    EndpointTimedOut,
     EndpointUnavailable,
     InconsistentAnswer,
+    MethodFault,
+    MethodRefused,
+    OversizedAnswer,
     RangeRefused,
     RateLimited,
     RefusedRequest,
+    StateFault,
+    StateRefused,
 )
 
 _REVERT_CODE: Final = 3
@@ -92,9 +100,10 @@ class FailureSorter:
         if limit := read_rate_limit(about.code, about.message, about.data):
             return self._rate_limited(about.message, limit.retry_after)
         message = shown(about.message, self.secrets)
+        refused_type, fault_type = _error_types(method, about)
         if about.code not in _CALLER_FAULT_CODES:
-            return EndpointUnavailable(f"{method} at {self.name}", "a result", message)
-        refused = RefusedRequest(f"{method} at {self.name}", "a result", message)
+            return fault_type(f"{method} at {self.name}", "a result", message)
+        refused = refused_type(f"{method} at {self.name}", "a result", message)
         refused.data = about.data if isinstance(about.data, str) else None
         return refused
 
@@ -104,12 +113,15 @@ class FailureSorter:
             return self._of_status(method, failure, query)
         if isinstance(failure, requests.ReadTimeout) and query is not None and query.blocks > 1:
             return self._range_refused(query, "a time-out")
+        if isinstance(failure, requests.Timeout):
+            return EndpointTimedOut(self.name, "an answer", "a time-out")
         if isinstance(failure, requests.RequestException):
             return EndpointUnavailable(self.name, "an answer", _reason(failure))
         if isinstance(failure, AnswerTooLarge):
             if query is not None and query.blocks > 1:
                 return self._range_refused(query, str(failure))
-            return self.inconsistent("answer", "one of bounded size", str(failure))
+            subject = f"answer at {self.name}"
+            return OversizedAnswer(subject, "one of bounded size", str(failure))
         expected = failure.expected if isinstance(failure, MalformedAnswer) else "JSON"
         return self.inconsistent("answer", expected, shown(failure, self.secrets))
 
@@ -145,13 +157,16 @@ class FailureSorter:
         if method in _STATE_METHODS and status == 403:
             text = about.message if about else failure.body.decode(errors="replace")
             if tells_of_missing_state(text):
-                return RefusedRequest(self.name, "HTTP 200", shown(f"{got} {text}", self.secrets))
+                return StateRefused(self.name, "HTTP 200", shown(f"{got} {text}", self.secrets))
         if status in _ACCESS_STATUSES:
             return AccessRefused(self.name, "HTTP 200", got)
         if status in _TOO_MUCH_STATUSES:
             # In words it may say that it does not offer the method.
-            text = shown(f"{got} {about.message}", self.secrets) if about else got
-            return RefusedRequest(self.name, "HTTP 200", text)
+            if about is None:
+                return RefusedRequest(self.name, "HTTP 200", got)
+            refused_type, _ = _error_types(method, about)
+            text = shown(f"{got} {about.message}", self.secrets)
+            return refused_type(self.name, "HTTP 200", text)
         return EndpointUnavailable(self.name, "an answer", got)
 
     def _refused_logs(
@@ -187,6 +202,21 @@ class FailureSorter:
         return refused
 
 
+def _error_types(
+    method: str, about: RpcErrorObject
+) -> tuple[type[RefusedRequest], type[EndpointFault]]:
+    """Return how a refusal and a fault with these words are typed; a revert's words are not read.
+
+    Some words tell of both: a state that is unavailable to ``eth_call`` is no missing method.
+    """
+    if about.code == _REVERT_CODE:
+        return RefusedRequest, EndpointFault
+    has_no_method = tells_of_missing_method(about.message)
+    if tells_of_missing_state(about.message) and (method in _STATE_METHODS or not has_no_method):
+        return StateRefused, StateFault
+    return (MethodRefused, MethodFault) if has_no_method else (RefusedRequest, EndpointFault)
+
+
 def _seconds(header: str | None) -> float | None:
     # A superscript is a digit to Python, but no number.
     return float(header) if header and header.isascii() and header.isdecimal() else None
@@ -194,8 +224,6 @@ def _seconds(header: str | None) -> float | None:
 
 def _reason(error: requests.RequestException) -> str:
     """Say in a few words why no answer came; the full text names the URL, which may hold a key."""
-    if isinstance(error, requests.Timeout):
-        return "a time-out"
     if "Name or service not known" in str(error) or "resolve" in str(error):
         return "no such host"
     return "connection refused" if "refused" in str(error) else type(error).__name__

@@ -16,9 +16,18 @@ from chainkit.errors import (
     AccessRefused,
     ChainError,
     ChainkitError,
+    EndpointFault,
+    EndpointTimedOut,
     InconsistentAnswer,
+    MethodFault,
+    MethodRefused,
+    MethodUnavailable,
+    OversizedAnswer,
     RangeRefused,
     RateLimited,
+    StateFault,
+    StateRefused,
+    StateUnavailable,
     WrongChain,
 )
 
@@ -45,6 +54,21 @@ SHORTEST_PAUSE_SECONDS: Final = 0.05
 
 _PAUSES: Final = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, jitter=1.0)
 _QUARANTINES: Final = Backoff(FIRST_QUARANTINE_SECONDS, LONGEST_QUARANTINE_SECONDS)
+
+_COUNTED_AS_THEIR_KIND: Final = frozenset(
+    {
+        EndpointFault,
+        EndpointTimedOut,
+        MethodFault,
+        MethodRefused,
+        MethodUnavailable,
+        OversizedAnswer,
+        StateFault,
+        StateRefused,
+        StateUnavailable,
+    }
+)
+"""Callers tell these apart; statistics count them as the class above them."""
 
 
 class EndpointState(StrEnum):
@@ -182,7 +206,8 @@ class Member:
 
 def error_kind(error: ChainkitError) -> str:
     """Return an error's class in snake_case, as statistics name it: ``rate_limited``."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
+    kind = next(each for each in type(error).__mro__ if each not in _COUNTED_AS_THEIR_KIND)
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
 def _kind(error: ChainError) -> str:

@@ -62,6 +62,12 @@ def parse_integer(value: Any) -> int:
     return int(value, 16)
 
 
+def parse_next_base_fee(history: Any) -> int:
+    """Return the last base fee of an answer to eth_feeHistory: that of the next block, in wei."""
+    *_, newest = history["baseFeePerGas"]
+    return parse_integer(newest)
+
+
 class _Parsed(dict[str, _Value]):
     """What texts mean, each parsed once: to look a text up takes no call of a function."""
 

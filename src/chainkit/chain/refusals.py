@@ -56,6 +56,14 @@ _NO_STATE: Final = re.compile(
     r"|\barchiv(?:e|al)\b"  # providers that keep old state for those who pay
     r"|blockoutofrangeerror"  # anvil, which has another error for a block it does not know
 )
+_NO_METHOD: Final = re.compile(
+    # What is not found may also be a block, or its receipts.
+    r"(?:method|eth_\w+)\b(?:(?!\b(?:block|header|receipts?)\b).){0,80}"
+    r"\b(?:not (?:found|supported|available|implemented|enabled|whitelisted|exist)"
+    r"|doesn't exist|unavailable|unsupported|disabled)\b"
+    r"|\b(?:unsupported|unknown|no such) (?:rpc )?method\b",
+    re.DOTALL,
+)
 _NUMBER: Final = r"(\d[\d,._]*+)\s?(k)?\b(?!\s*(?:results|logs|bytes|mb|kb|events|addresses))"
 _HEX_RANGE: Final = re.compile(r"\[\s*(0x[0-9a-f]{1,16})\s*,\s*(0x[0-9a-f]{1,16})\s*\]")
 _DECIMAL_RANGE: Final = re.compile(r"(?:with|to) (?:the|a) range (\d{1,18})\s*-\s*(\d{1,18})")
@@ -132,6 +140,11 @@ def read_rate_limit(code: int | None, message: str, data: object = None) -> Refu
 def tells_of_missing_state(message: str) -> bool:
     """Tell whether an endpoint says that it knows a block, but does not keep its state."""
     return _NO_STATE.search(_text(message, None)) is not None
+
+
+def tells_of_missing_method(message: str) -> bool:
+    """Tell whether an endpoint says that it does not offer a method: its words do, not its code."""
+    return _NO_METHOD.search(_text(message, None)) is not None
 
 
 def _text(message: str, data: object) -> str:

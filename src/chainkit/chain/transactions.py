@@ -64,7 +64,7 @@ def fetch_receipt(endpoint: Endpoint, transaction_hash: bytes) -> Receipt | None
 
 def fetch_input(endpoint: Endpoint, transaction_hash: bytes) -> bytes:
     """Return the calldata of a transaction that has a receipt."""
-    answer = endpoint.request("eth_getTransactionByHash", "0x" + transaction_hash.hex())
+    answer = endpoint.transaction(transaction_hash)
     subject = f"transaction 0x{transaction_hash.hex()}"
     if answer is None:
         raise endpoint.inconsistent(subject, "a transaction, as there is a receipt", "none")
@@ -80,8 +80,7 @@ def estimate_gas(
     """
     target = {} if to is None else {"to": "0x" + to.hex()}
     call = {"from": sender, "data": "0x" + calldata.hex(), **target}
-    pinned = {"blockHash": "0x" + block.hash.hex(), "requireCanonical": True}
-    return _quantity(endpoint, "eth_estimateGas", call, pinned)
+    return endpoint.estimate_gas(call, block)
 
 
 def next_nonce(endpoint: Endpoint, sender: str) -> int:
@@ -90,16 +89,11 @@ def next_nonce(endpoint: Endpoint, sender: str) -> int:
     Raises RefusedRequest where transactions of the account still wait: a new one would replace one
     of them, or hang behind it.
     """
-    nonce = transaction_count(endpoint, sender)
-    waiting = _quantity(endpoint, "eth_getTransactionCount", sender, "pending") - nonce
+    nonce = endpoint.transaction_count(sender, endpoint.head().reference)
+    waiting = endpoint.pending_transaction_count(sender) - nonce
     if waiting > 0:
         raise RefusedRequest(f"transactions of {sender}", "none waiting to be mined", waiting)
     return nonce
-
-
-def transaction_count(endpoint: Endpoint, sender: str) -> int:
-    """Return how many transactions of an account were mined."""
-    return _quantity(endpoint, "eth_getTransactionCount", sender, "latest")
 
 
 def draft_transaction(
@@ -154,7 +148,7 @@ def send_transaction(endpoint: Endpoint, signed: SignedTransaction) -> None:
     for where it is not known whether it was accepted.
     """
     try:
-        endpoint.request("eth_sendRawTransaction", "0x" + signed.raw.hex())
+        endpoint.send_raw(signed.raw)
     except ChainError as error:
         # A lost answer is asked for again by sending again, and then "already known" or "nonce
         # too low" says that the first attempt arrived.
@@ -190,7 +184,7 @@ def wait_for_receipt(
 
 def _is_known(endpoint: Endpoint, transaction_hash: bytes) -> bool:
     try:
-        known = endpoint.request("eth_getTransactionByHash", "0x" + transaction_hash.hex())
+        known = endpoint.transaction(transaction_hash)
     except ChainError:
         return False
     return known is not None
@@ -198,20 +192,14 @@ def _is_known(endpoint: Endpoint, transaction_hash: bytes) -> bool:
 
 def _fees(endpoint: Endpoint) -> tuple[int, int]:
     """Priority fee and highest fee per gas in wei: the base fee may double before it is mined."""
-    tip = _quantity(endpoint, "eth_maxPriorityFeePerGas")
-    history = endpoint.request("eth_feeHistory", "0x1", "latest", [])
-    base = endpoint.parsed("eth_feeHistory", _next_base_fee, history)
+    tip = endpoint.priority_fee()
+    base = endpoint.next_base_fee(endpoint.head().reference)
     most = max(_BASE_FEES_PER_TIP * base, _USUAL_TIP)
     if tip > most:
         # The base fee is burnt; the tip is what whoever builds the block, and names it, is paid.
         expected = f"at most {most:,} wei per gas, at a base fee of {base:,}"
         raise RefusedRequest("tip that the endpoint asks for", expected, f"{tip:,}")
     return tip, 2 * base + tip
-
-
-def _next_base_fee(history: Any) -> int:
-    *_, newest = history["baseFeePerGas"]
-    return parse_integer(newest)
 
 
 def _parse_block_reference(answer: Any) -> BlockReference:
@@ -228,7 +216,3 @@ def _parse_receipt(answer: Any, block: BlockHeader) -> Receipt:
         block=block,
         logs=tuple(parse_log(log) for log in answer["logs"]),
     )
-
-
-def _quantity(endpoint: Endpoint, method: str, *params: Any) -> int:
-    return endpoint.parsed(method, parse_integer, endpoint.request(method, *params))

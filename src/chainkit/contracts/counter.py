@@ -7,15 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from chainkit.chain import Endpoint, tells_of_missing_state
+from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.followed import LAST_SELECTOR, SequenceCounter
-from chainkit.errors import (
-    AccessRefused,
-    EndpointUnavailable,
-    InconsistentAnswer,
-    RefusedRequest,
-)
+from chainkit.errors import AccessRefused, InconsistentAnswer, RefusedRequest, StateUnavailable
 from chainkit.types import BlockReference
 
 _WORD_BYTES: Final = 32
@@ -35,11 +30,9 @@ def read_counter(endpoint: Endpoint, counter: SequenceCounter, block: BlockRefer
         answer = endpoint.call(counter.address, counter.selector, block)
     except AccessRefused:
         raise
-    except (RefusedRequest, EndpointUnavailable) as error:
-        if tells_of_missing_state(str(error.got)):
-            return None
-        if isinstance(error, EndpointUnavailable):
-            raise
+    except StateUnavailable:
+        return None
+    except RefusedRequest as error:
         subject, expected = f"counter at {endpoint.name}", f"its state at block {block}"
         raise InconsistentAnswer(subject, expected, error.got) from error
     return parse_counter(endpoint, answer, block)

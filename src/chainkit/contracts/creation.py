@@ -173,7 +173,7 @@ def _fetch(state: ContractState, contract: DeployedContract) -> Creation | None:
     """Return what a recorded transaction created, None if it is not known or created nothing."""
     endpoint, hash_ = state.endpoint, "0x" + contract.transaction.hex()
     receipt = endpoint.receipt(contract.transaction)
-    transaction = endpoint.request("eth_getTransactionByHash", hash_)
+    transaction = endpoint.transaction(contract.transaction)
     if not receipt or not transaction:
         return None
     answer = (receipt, transaction)

@@ -11,7 +11,6 @@ from chainkit.chain import Endpoint
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.parameters import PayloadBounds
 from chainkit.signatures import keccak256
-from chainkit.text.hexadecimal import parse_bytes
 from chainkit.types import ADDRESS_LENGTH, BlockReference
 
 DEFAULT_ADMIN_ROLE: Final = bytes(32)
@@ -57,10 +56,7 @@ class ContractState:
 
     def word(self, address: bytes, slot: int) -> int:
         """Return one slot of a contract's storage."""
-        pinned = {"blockHash": "0x" + self.block.hash.hex(), "requireCanonical": True}
-        place = ("0x" + address.hex(), f"0x{slot:064x}")
-        answer = self.endpoint.request("eth_getStorageAt", *place, pinned)
-        return int.from_bytes(self.endpoint.parsed("eth_getStorageAt", parse_bytes, answer), "big")
+        return self.endpoint.storage(address, slot, self.block)
 
     def implementation(self, proxy: bytes) -> bytes:
         """Return the address in a proxy's ERC-1967 slot, 20 bytes."""

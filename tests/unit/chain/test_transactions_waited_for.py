@@ -189,8 +189,9 @@ def test_draft__endpoint_that_names_any_figure__costs_no_more_than_the_usual_lim
 
 
 def test_sign__sender_has_waiting_transactions__is_refused() -> None:
-    counts = {"latest": "0x5", "pending": "0x7"}
-    answers = signing_answers(eth_getTransactionCount=lambda _, block: counts[block])
+    answers = signing_answers(
+        eth_getTransactionCount=lambda _, block: "0x7" if block == "pending" else "0x5"
+    )
 
     with pytest.raises(RefusedRequest, match=f"{OWNER_ADDRESS}: expected none waiting .* got 2"):
         sign_call(provider(**answers).endpoint(), SIGNER, 1, b"\x11" * 20, b"", 40_000)

@@ -63,7 +63,7 @@ def test_read__answer_of_more_than_the_bound__is_refused(
 
     error = error_of(read, (200, sizes, body), longest_answer_bytes=MIB - 1)
 
-    assert type(error) is kind
+    assert isinstance(error, kind)
     assert f"{MIB if announced else MIB - 1} bytes" in str(error)
 
 
@@ -196,7 +196,7 @@ def test_read__less_than_announced__is_no_answer() -> None:
     "failure", [requests.ConnectTimeout(), requests.ConnectionError("refused")]
 )
 def test_read_logs__no_connection__is_no_matter_of_the_range(failure: Exception) -> None:
-    assert type(error_of(logs, failure)) is EndpointUnavailable
+    assert isinstance(error_of(logs, failure), EndpointUnavailable)
 
 
 def test_send__any_request__waits_separately_for_connection_and_answer() -> None:

@@ -9,7 +9,13 @@ import pytest
 from chainkit.chain import Endpoint
 from chainkit.contracts.counter import read_counter
 from chainkit.contracts.followed import FollowedRegistry, SequenceCounter
-from chainkit.errors import AccessRefused, ChainError, EndpointUnavailable, RefusedRequest
+from chainkit.errors import (
+    AccessRefused,
+    ChainError,
+    EndpointUnavailable,
+    RefusedRequest,
+    StateRefused,
+)
 from chainkit.types import BlockReference
 from chainkit_indexer.registry.follower import RegistryAdvanced, RegistryFollower
 from chainkit_indexer.storage.identity import Identity
@@ -46,7 +52,7 @@ def test_read_state__archive_kept_for_those_who_pay__is_a_refusal_of_this_reques
 ) -> None:
     error = error_of(read, (403, {}, body))
 
-    assert type(error) is RefusedRequest
+    assert type(error) is StateRefused
     assert str(error.got).startswith("HTTP 403 ")
 
 

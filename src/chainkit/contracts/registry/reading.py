@@ -10,7 +10,6 @@ from eth_utils.address import to_checksum_address
 from chainkit.chain import Endpoint
 from chainkit.contracts.interface import ContractInterface, shipped_interface
 from chainkit.errors import ConfigurationError, InconsistentAnswer, RefusedRequest
-from chainkit.text.hexadecimal import parse_bytes
 from chainkit.text.printable import printable
 from chainkit.types import BlockReference, Node, status_name
 
@@ -77,10 +76,8 @@ class Registry:
     def registered_nodes(self, block: BlockReference) -> list[RegisteredNode]:
         """Return all nodes with their holders, in the order of their ids; errors as ``nodes``."""
         nodes = self.nodes(block)
-        pinned = {"blockHash": f"0x{block.hash.hex()}", "requireCanonical": True}
-        calldata = [self.interface.encode("ownerOf", node.node_id) for node in nodes]
-        calls = [{"to": f"0x{self.address.hex()}", "data": f"0x{each.hex()}"} for each in calldata]
-        answers = self.endpoint.batch([("eth_call", (call, pinned)) for call in calls])
+        asked = [self.interface.encode("ownerOf", node.node_id) for node in nodes]
+        answers = self.endpoint.calls([(self.address, each) for each in asked], block)
         return [
             RegisteredNode(node, self._holder(answer))
             for node, answer in zip(nodes, answers, strict=True)
@@ -118,10 +115,8 @@ class Registry:
         (holder,) = self._call(block, "ownerOf", node.node_id)
         return RegisteredNode(node, to_checksum_address(holder))
 
-    def _holder(self, answer: Any) -> str:
-        (holder,) = self.interface.result(
-            "ownerOf", self.endpoint.parsed("eth_call", parse_bytes, answer)
-        )
+    def _holder(self, answer: bytes) -> str:
+        (holder,) = self.interface.result("ownerOf", answer)
         return to_checksum_address(holder)
 
     def _call(self, block: BlockReference, function: str, *arguments: Any) -> tuple[Any, ...]:

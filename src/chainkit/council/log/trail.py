@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from chainkit.chain import Endpoint, LogFilter, tells_of_missing_state
+from chainkit.chain import Endpoint, LogFilter
 from chainkit.chain.log_ranges import logs_by_pieces
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.registry import Registry, read_history, telling
@@ -37,7 +37,7 @@ from chainkit.council.log.proposals import KeptProposals
 from chainkit.council.log.transactions import Entry, EntryReader
 from chainkit.council.proposal.authority import read_authority
 from chainkit.council.proposal.council import Council
-from chainkit.errors import EndpointUnavailable, RefusedRequest
+from chainkit.errors import StateUnavailable
 from chainkit.types import BlockReference
 
 Advance = Callable[[int], None]
@@ -170,10 +170,8 @@ def _nonce_before(endpoint: Endpoint, council: Council, first: int) -> int | Non
     state = ContractState(endpoint, endpoint.header(first - 1).reference)
     try:
         return int(state.ask(SAFE, council.account, "nonce")) if state.code(council.account) else 0
-    except (RefusedRequest, EndpointUnavailable) as error:
-        if tells_of_missing_state(str(error.got)):
-            return None
-        raise
+    except StateUnavailable:
+        return None
 
 
 def _hidden(history: SafeHistory, before: int | None) -> Iterator[str]:

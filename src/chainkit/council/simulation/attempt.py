@@ -18,10 +18,9 @@ from chainkit.council.simulation.safe_overrides import (
     approved_execution,
     suppose_approval,
 )
-from chainkit.council.simulation.trace import Message, Words, pinned, state_overrides
+from chainkit.council.simulation.trace import Message, Words, state_overrides
 from chainkit.errors import AccessRefused, ConfigurationError, RefusedRequest
 from chainkit.signatures import keccak256
-from chainkit.text.hexadecimal import parse_bytes
 
 _APPROVED_HASHES: Final = keccak256(b"approvedHashes(address,bytes32)")[:SELECTOR_LENGTH]
 _WORD: Final = 32
@@ -105,9 +104,9 @@ def call_message(
     state: ContractState, contracts: Contracts, message: Message, overrides: Words | None = None
 ) -> bytes:
     """Return what a message is answered. Raises RefusedRequest in words where it reverts."""
-    given = [state_overrides(overrides)] if overrides else []
+    supposed = state_overrides(overrides) if overrides else None
     try:
-        answer = state.endpoint.request("eth_call", message.request, pinned(state.block), *given)
+        return state.endpoint.call_message(message.request, state.block, supposed)
     except AccessRefused:
         raise
     except RefusedRequest as error:
@@ -115,7 +114,6 @@ def call_message(
         words = shipped_interface(name).revert_words(error)
         place = f"{name} at block {state.block}"
         raise RefusedRequest("simulation", "no revert", words, place) from error
-    return state.endpoint.parsed("eth_call", parse_bytes, answer)
 
 
 def execute(

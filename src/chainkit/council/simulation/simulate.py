@@ -34,7 +34,6 @@ from chainkit.council.simulation.safe_overrides import (
 )
 from chainkit.council.simulation.trace import METHOD, Message, RawDifference, trace_difference
 from chainkit.errors import ConfigurationError, NoTracing
-from chainkit.text.hexadecimal import parse_bytes
 from chainkit.types import ADDRESS_LENGTH
 
 _LIST_END = (1).to_bytes(ADDRESS_LENGTH, "big")
@@ -53,7 +52,7 @@ def simulate_message(
     raw = trace_difference(state.endpoint, state.block, message, {})
     _require_changes(raw)
     keys = read_candidate_keys(state, calls) | CandidateKeys.of_addresses([message.sender])
-    accounts, coinbase = _accounts(state, record, raw), _coinbase(state)
+    accounts, coinbase = _accounts(state, record, raw), state.endpoint.fee_recipient(state.block)
     return decode_difference(raw, accounts, keys, state.word, message.sender, coinbase)
 
 
@@ -79,7 +78,7 @@ def simulate_safe_transaction(
     execute(state, contracts, transaction, approval)
     message = approved_execution(transaction, approval)
     raw = trace_difference(state.endpoint, state.block, message, approval.overrides)
-    coinbase = _coinbase(state)
+    coinbase = state.endpoint.fee_recipient(state.block)
     found = decode_difference(
         raw,
         {**_accounts(state, record, raw), transaction.safe: known_safe(account.version)},
@@ -154,11 +153,3 @@ def _require_same(
     if slots != executed.storage or by_calls != by_safe:
         got = f"{len(executed.storage)} changed slots that are not the {len(slots)} of its calls"
         raise state.endpoint.inconsistent(METHOD, "what the Safe's calls change", got)
-
-
-def _coinbase(state: ContractState) -> bytes:
-    """Return the address that the block's fees went to."""
-    answer = state.endpoint.request("eth_getBlockByHash", "0x" + state.block.hash.hex(), False)
-    return state.endpoint.parsed(
-        "block", lambda block: parse_bytes(block["miner"], ADDRESS_LENGTH), answer
-    )

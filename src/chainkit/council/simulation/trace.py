@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from chainkit.chain import Endpoint, parse_integer
-from chainkit.errors import EndpointUnavailable, NoTracing, RefusedRequest
+from chainkit.errors import EndpointFault, NoTracing, RefusedRequest
 from chainkit.text.hexadecimal import parse_bytes
 from chainkit.text.printable import printable
 from chainkit.types import ADDRESS_LENGTH, BlockReference
@@ -92,10 +92,10 @@ def trace_difference(
     tracer = {"tracer": "prestateTracer", "tracerConfig": {"diffMode": True}}
     options = tracer | ({"stateOverrides": state_overrides(overrides)} if overrides else {})
     try:
-        answer = endpoint.request(METHOD, message.request, pinned(block), options)
-    except (RefusedRequest, EndpointUnavailable) as error:
-        if not _is_refusal(error):
-            raise
+        answer = endpoint.trace_call(message.request, block, options)
+    except (RefusedRequest, EndpointFault):
+        # Providers sell tracing by the plan, and each refuses in another way, whatever the code.
+        # That the block's state is there, the call made before has shown.
         answer = _trace_by_number(endpoint, block, message, options)
     if not isinstance(answer, dict) or not {"pre", "post"} <= answer.keys():
         raise _no_tracing(endpoint, "an answer that is no difference")
@@ -128,21 +128,14 @@ def state_overrides(words: Words) -> dict[str, Any]:
     return found
 
 
-def pinned(block: BlockReference) -> dict[str, Any]:
-    """Return a block as requests name it by its hash (EIP-1898)."""
-    return {"blockHash": _hex(block.hash), "requireCanonical": True}
-
-
 def _trace_by_number(
     endpoint: Endpoint, block: BlockReference, message: Message, options: Mapping[str, Any]
 ) -> Any:
     """Trace on a block's height, for an endpoint that takes no hash here, and prove the block."""
     _require_block(endpoint, block)
     try:
-        answer = endpoint.request(METHOD, message.request, hex(block.number), options)
-    except (RefusedRequest, EndpointUnavailable) as error:
-        if not _is_refusal(error):
-            raise
+        answer = endpoint.trace_call_by_height(message.request, block, options)
+    except (RefusedRequest, EndpointFault) as error:
         raise _no_tracing(endpoint, printable(str(error.got))) from error
     _require_block(endpoint, block)
     return answer
@@ -152,15 +145,6 @@ def _require_block(endpoint: Endpoint, block: BlockReference) -> None:
     found = endpoint.header(block.number).hash
     if found != block.hash:
         raise endpoint.inconsistent(f"block {block.number}", _hex(block.hash), _hex(found))
-
-
-def _is_refusal(error: RefusedRequest | EndpointUnavailable) -> bool:
-    """Whether an endpoint refuses the tracing, whatever the code or status, and is not just gone.
-
-    Providers sell tracing by the plan, and each refuses in another way. That the block's state is
-    there, the call made before has shown.
-    """
-    return isinstance(error, RefusedRequest) or error.subject.startswith(METHOD)
 
 
 def _no_tracing(endpoint: Endpoint, got: str) -> NoTracing:

@@ -10,7 +10,6 @@ from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.state import ContractState
 from chainkit.errors import AccessRefused, ConfigurationError, RefusedRequest
 from chainkit.signatures import keccak256
-from chainkit.text.hexadecimal import parse_bytes
 from chainkit.text.printable import printable
 from chainkit.types import ADDRESS_LENGTH
 
@@ -31,7 +30,7 @@ def simulate_upgrade(
 
     Raises RefusedRequest in the contract's words where it reverts.
     """
-    _simulate(state, name, proxy, upgrade_calldata(name, implementation), sender, [])
+    _simulate(state, name, proxy, upgrade_calldata(name, implementation), sender, {})
 
 
 def simulate_undeployed_upgrade(
@@ -42,20 +41,19 @@ def simulate_undeployed_upgrade(
     ``sequence`` is what that code has as its originator sequence. Raises ConfigurationError where
     the endpoint cannot do so, and RefusedRequest in the contract's words if the upgrade reverts.
     """
-    overrides = [{"0x" + STAND_IN.hex(): {"code": "0x" + code.hex()}}]
+    overrides = {"0x" + STAND_IN.hex(): {"code": "0x" + code.hex()}}
     # Without the code the contract would blame the sequence: nothing answers like a wrong one.
     _require_overrides(state, name, sequence, overrides)
     _simulate(state, name, proxy, upgrade_calldata(name, None), sender, overrides)
 
 
 def _require_overrides(
-    state: ContractState, name: str, sequence: bytes, overrides: list[Any]
+    state: ContractState, name: str, sequence: bytes, overrides: dict[str, Any]
 ) -> None:
     data = shipped_interface(name).encode("originatorSequence")
     call = {"to": "0x" + STAND_IN.hex(), "data": "0x" + data.hex()}
     try:
-        answer = state.endpoint.request("eth_call", call, _pinned(state), *overrides)
-        found = state.endpoint.parsed("eth_call", parse_bytes, answer)
+        found = state.endpoint.call_message(call, state.block, overrides)
     except AccessRefused:
         raise
     except RefusedRequest as error:
@@ -77,17 +75,13 @@ def _simulate(
     proxy: bytes,
     calldata: bytes,
     sender: str,
-    overrides: list[Any],
+    overrides: dict[str, Any],
 ) -> None:
     call = {"from": sender, "to": "0x" + proxy.hex(), "data": "0x" + calldata.hex()}
     try:
-        state.endpoint.request("eth_call", call, _pinned(state), *overrides)
+        state.endpoint.call_message(call, state.block, overrides)
     except AccessRefused:
         raise
     except RefusedRequest as error:
         words = shipped_interface(name).revert_words(error)
         raise RefusedRequest("simulation", "no revert", words, f"block {state.block}") from error
-
-
-def _pinned(state: ContractState) -> dict[str, Any]:
-    return {"blockHash": "0x" + state.block.hash.hex(), "requireCanonical": True}

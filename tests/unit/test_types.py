@@ -34,6 +34,7 @@ sequence_ids = st.integers(0, 2**64 - 1)
 cursors = st.dictionaries(originator_ids, sequence_ids, max_size=5).map(Cursor)
 
 
+@pytest.mark.conforms("2.2.3-2", "2.2.4-2")
 @pytest.mark.parametrize("vector", TOPICS, ids=lambda v: f"{v['name']} {v['identifier'][:6]}")
 def test_topic__identifier_of_a_vector__is_kind_byte_and_identifier(vector: dict[str, Any]) -> None:
     kind = TopicKind[vector["name"]]
@@ -99,6 +100,7 @@ def test_read_event__identity_update_created__belongs_to_an_inbox() -> None:
     )
 
 
+@pytest.mark.conforms("3.2.2-3")
 @given(originator_ids)
 def test_read_cursor__originator_never_seen__is_zero(originator_id: int) -> None:
     assert Cursor()[originator_id] == 0

@@ -34,7 +34,6 @@ sequence_ids = st.integers(0, 2**64 - 1)
 cursors = st.dictionaries(originator_ids, sequence_ids, max_size=5).map(Cursor)
 
 
-@pytest.mark.conforms("2.2.3-2", "2.2.4-2")
 @pytest.mark.parametrize("vector", TOPICS, ids=lambda v: f"{v['name']} {v['identifier'][:6]}")
 def test_topic__identifier_of_a_vector__is_kind_byte_and_identifier(vector: dict[str, Any]) -> None:
     kind = TopicKind[vector["name"]]

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from chainkit.errors import ChainkitError
+from chainkit.errors import ChainkitError, ConfigurationError
 from tools.conformance.check import Conformance, faults
 from tools.conformance.demands import Demand, read_demands
 from tools.conformance.markers import find_markers
@@ -76,6 +76,7 @@ def prove(numbers: tuple[str, ...], unproved: bool) -> None:
     unseen = 0
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         copy = Copy(ROOT, Path(folder))
+        _check_unchanged(copy, [test for each in chosen for test in conformance.tests[each.number]])
         for demand in chosen:
             failed = _try(copy, demand, conformance.tests[demand.number])
             proofs.pop(demand.number, None)
@@ -87,15 +88,18 @@ def prove(numbers: tuple[str, ...], unproved: bool) -> None:
     sys.exit(1 if unseen else 0)
 
 
+def _check_unchanged(copy: Copy, tests: Sequence[str]) -> None:
+    """Raise ConfigurationError if a test fails without any mutation."""
+    if broken := copy.failed(tuple(dict.fromkeys(tests))):
+        raise ConfigurationError("tests", "all to pass without a mutation", ", ".join(broken))
+
+
 def _try(copy: Copy, demand: Demand, tests: Sequence[str]) -> tuple[str, ...]:
     """Return the marked tests that notice the mutation, none where something is wrong."""
     if demand.mutation is None:
         click.echo(f"{demand.number:10} no mutation")
         return ()
     try:
-        if broken := copy.failed(tests):
-            click.echo(f"{demand.number:10} fails without a mutation: {broken[0]}")
-            return ()
         failed = copy.failed_with(demand.mutation, tests)
     except ChainkitError as error:
         click.echo(f"{demand.number:10} {error}")

@@ -15,7 +15,8 @@ The summaries are ours; the specification decides.
 
 - **shown**: the code meets the demand, and the tests named fail if the rule is broken.
 - **proved**: this was tried. A mutation broke the rule in a copy of the project, and a test that
-  is named failed (`tools/conformance/proved.json`). `python -m tools.conformance prove` tries again.
+  is named failed (`tools/conformance/proved.json`). Try again with
+  `python -m tools.conformance prove`.
 - **not built yet**: nothing in the project meets the demand, or only a part of it.
 
 A number from the specification's own section (`2.2.1-3`) counts the demands of that section. The

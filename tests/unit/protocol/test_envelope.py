@@ -308,7 +308,6 @@ def test_quarantine__payload_for_another_originator__says_so(event: PayloadEvent
     )
 
 
-@pytest.mark.conforms("3.2.1-1")
 @given(st.sampled_from(EVENTS), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
 def test_quarantine__originator_of_the_payload__must_be_the_contract_s(
     event: PayloadEvent, targeted: int, posting: int

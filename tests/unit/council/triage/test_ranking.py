@@ -158,7 +158,6 @@ def test_rank__nodes_of_one_holder__are_one_reporter() -> None:
     assert not ranking.to_disable
 
 
-@pytest.mark.conforms("3.2.7-4")
 def test_rank__strangers_with_many_keys__are_no_peers() -> None:
     ranking = ranked(*(tells(300, 1000 + number) for number in range(5)))
 

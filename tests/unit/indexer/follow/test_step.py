@@ -47,7 +47,7 @@ def test_step__at_the_head__is_idle(node: FakeNode) -> None:
     assert node.content() == before
 
 
-@pytest.mark.conforms("2.2.2-1", "2.2.3-2", "2.2.4-2", "3.2.1-3")
+@pytest.mark.conforms("2.2.2-1", "2.2.3-2", "2.2.4-2")
 def test_step__payloads_of_both_contracts__signs_what_the_chain_holds(node: FakeNode) -> None:
     node.chain.mine([A, B])
     node.catch_up()

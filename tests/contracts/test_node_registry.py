@@ -96,6 +96,7 @@ def test_add_node__for_the_zero_address__reverts(registry, owner, public_key):
         registry.addNode(ZERO, public_key(1), HTTP_ADDRESS, sender=owner)
 
 
+@pytest.mark.conforms("2.2.1-4")
 def test_add_node__after_the_last_id__reverts(three_nodes, owner, operator, public_key, networks):
     greatest_count, slot = (2**32 - 1) // 100, 7
     word = bytearray(networks.provider.get_storage(three_nodes.address, slot))

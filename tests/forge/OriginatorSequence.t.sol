@@ -54,12 +54,14 @@ contract OriginatorSequenceTest is TestBase {
 
     /* SEQUENCING */
 
+    /// conforms: 3.2.2-1
     function test_next__firstCall__takesOne() public {
         vm.prank(publisher);
         vm.assertEq(sequence.next(), 1);
         vm.assertEq(sequence.last(), 1);
     }
 
+    /// conforms: 2.1-1
     function testFuzz_next__callersInAnyOrder__countUpByOne(uint256 order, uint256 calls) public {
         calls = _bound(calls, 1, MAX_FUZZED_CALLS);
         for (uint256 call = 1; call <= calls; ++call) {

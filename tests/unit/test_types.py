@@ -99,6 +99,7 @@ def test_read_event__identity_update_created__belongs_to_an_inbox() -> None:
     )
 
 
+@pytest.mark.conforms("3.2.2-3")
 @given(originator_ids)
 def test_read_cursor__originator_never_seen__is_zero(originator_id: int) -> None:
     assert Cursor()[originator_id] == 0

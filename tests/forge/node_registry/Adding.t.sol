@@ -13,6 +13,7 @@ contract NodeRegistryAddingTest is NodeRegistrySuite {
 
     /* ADDED */
 
+    /// conforms: 2.2.1-1, 2.2.1-3, 2.2.1-12, 3.1.1-10
     function test_addNode__firstNode__hasId100AndEmitsWhoAndWhat() public {
         bytes memory key = _keyOf(1);
         vm.expectEmit(address(registry));
@@ -37,6 +38,7 @@ contract NodeRegistryAddingTest is NodeRegistrySuite {
         vm.assertEq(byAddress, abi.encode(expected));
     }
 
+    /// conforms: 2.2.1-1, 3.1.1-2
     function testFuzz_addNode__anyNumberOfNodes__idsCountUpByOneHundred(uint256 nodes) public {
         nodes = _bound(nodes, 1, MAX_FUZZED_NODES);
         for (uint256 number = 1; number <= nodes; ++number) {
@@ -79,6 +81,7 @@ contract NodeRegistryAddingTest is NodeRegistrySuite {
 
     /* KEY REFUSED */
 
+    /// conforms: 3.1.1-3
     function testFuzz_addNode__keyOfAnyOtherLength__reverts(uint256 secret, uint256 length) public {
         length = _bound(length, 0, MAX_FUZZED_KEY_LENGTH);
         vm.assume(length != KEY_LENGTH);
@@ -88,6 +91,7 @@ contract NodeRegistryAddingTest is NodeRegistrySuite {
         );
     }
 
+    /// conforms: 3.1.1-4
     function testFuzz_addNode__anyOtherPrefix__reverts(uint256 secret, bytes1 prefix) public {
         vm.assume(prefix != UNCOMPRESSED_POINT_PREFIX);
         bytes memory key = _keyOf(_bound(secret, 1, GROUP_ORDER - 1));
@@ -98,6 +102,7 @@ contract NodeRegistryAddingTest is NodeRegistrySuite {
     }
 
     /// @dev That two random words are a point has a chance of about 1 in 2²⁵⁶.
+    /// conforms: 3.1.1-5
     function testFuzz_addNode__randomPoint__reverts(uint256 x, uint256 y) public {
         _assertKeyRefused(_uncompressed(x, y), _notOnCurve(x, y));
     }
@@ -110,6 +115,7 @@ contract NodeRegistryAddingTest is NodeRegistrySuite {
         _assertKeyRefused(_uncompressed(x, y), _notOnCurve(x, y));
     }
 
+    /// conforms: 3.1.1-6
     function testFuzz_addNode__keyUsedBefore__revertsAlsoAfterTheNodeWasDisabled(
         uint256 secret,
         bool disabled
@@ -126,6 +132,7 @@ contract NodeRegistryAddingTest is NodeRegistrySuite {
 
     /* CALLER AND HOLDER REFUSED */
 
+    /// conforms: 2.2.1-2, 3.1.1-11
     function testFuzz_addNode__anyOther__reverts(address account) public {
         vm.assume(account != owner);
         bytes memory key = _keyOf(1);

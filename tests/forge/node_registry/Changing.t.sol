@@ -17,11 +17,13 @@ contract NodeRegistryChangingTest is NodeRegistrySuite {
 
     /* HEALTH */
 
+    /// conforms: 2.2.1-12, 3.1.1-7, 3.1.1-9
     function testFuzz_updateHealth__owner__setsItAndEmitsWho(bool first, bool second) public {
         _updateHealthExpecting(first);
         _updateHealthExpecting(second);
     }
 
+    /// conforms: 2.2.1-7, 3.1.1-11
     function testFuzz_updateHealth__anyOther__reverts(address account) public {
         vm.assume(account != owner);
         vm.prank(account);
@@ -30,6 +32,7 @@ contract NodeRegistryChangingTest is NodeRegistrySuite {
         vm.assertTrue(registry.getNode(NODE_ID).isHealthy);
     }
 
+    /// conforms: 2.2.1-8
     function testFuzz_updateHealth__unknownNode__reverts(uint256 nodeId) public {
         vm.assume(nodeId != NODE_ID);
         vm.prank(owner);
@@ -70,6 +73,7 @@ contract NodeRegistryChangingTest is NodeRegistrySuite {
         vm.assertEq(abi.encode(registry.getNode(NODE_ID)), abi.encode(expected));
     }
 
+    /// conforms: 3.1.1-8
     function test_updateHttpAddress__closed__revertsForHolderAndOwner() public {
         bytes memory refusal =
             abi.encodeWithSelector(INodeRegistry.HttpAddressUpdatesClosed.selector, NODE_ID);
@@ -80,6 +84,7 @@ contract NodeRegistryChangingTest is NodeRegistrySuite {
         _assertHttpAddressRefused(operator, NEW_HTTP_ADDRESS, refusal);
     }
 
+    /// conforms: 2.2.1-6
     function testFuzz_updateHttpAddress__anyOther__reverts(address account) public {
         vm.assume(account != operator);
         _openExpecting(true);

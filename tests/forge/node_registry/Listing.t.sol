@@ -28,6 +28,7 @@ contract NodeRegistryListingTest is NodeRegistrySuite {
         _assertPages(disabled, offset % (NODES + 2), limit % (NODES + 2));
     }
 
+    /// conforms: 2.2.1-9, 2.2.1-10
     function testFuzz_allNodes__anyHealth__areTheWholePages(uint256 disabled) public {
         _disable(disabled);
         bytes memory everyNode = abi.encode(_expectedPage(disabled, 0, NODES, false));
@@ -84,6 +85,7 @@ contract NodeRegistryListingTest is NodeRegistrySuite {
         vm.assertEq(abi.encode(registry.nodeByKeyAddress(_keyAddressOf(1))), expected);
     }
 
+    /// conforms: 2.2.1-11
     function testFuzz_getNode__unknown__reverts(uint256 nodeId) public {
         vm.assume(nodeId % NODE_INCREMENT != 0 || nodeId == 0 || nodeId > NODES * NODE_INCREMENT);
         vm.expectRevert(
@@ -92,6 +94,7 @@ contract NodeRegistryListingTest is NodeRegistrySuite {
         registry.getNode(nodeId);
     }
 
+    /// conforms: 2.2.1-11
     function test_getNode__eachNode__isItsOwn() public {
         for (uint256 secret = 1; secret <= NODES; ++secret) {
             bytes memory expected = abi.encode(_node(secret, true));

@@ -54,6 +54,7 @@ contract NodeRegistryOwnershipTest is NodeRegistrySuite {
         vm.assertEq(registry.ownerOf(NODE_ID), operator);
     }
 
+    /// conforms: 2.2.1-5
     function testFuzz_transfer__anyOther__revertsOnEveryPath(address account, address to) public {
         vm.assume(account != owner);
         vm.startPrank(account);
@@ -67,6 +68,7 @@ contract NodeRegistryOwnershipTest is NodeRegistrySuite {
         vm.assertEq(registry.ownerOf(NODE_ID), operator);
     }
 
+    /// conforms: 2.2.1-5
     function test_transferFrom__holder__reverts() public {
         vm.prank(operator);
         _expectNotOwner(operator);

@@ -27,6 +27,7 @@ abstract contract AdministrationTest is SequencedLogSuite {
         log.pause();
     }
 
+    /// conforms: 2.2.2-7, 2.2.4-9
     function testFuzz_pause__anyOther__reverts(address account) public {
         vm.assume(account != admin);
         vm.prank(account);
@@ -50,6 +51,7 @@ abstract contract AdministrationTest is SequencedLogSuite {
         log.unpause();
     }
 
+    /// conforms: 2.2.2-8, 2.2.4-10
     function testFuzz_unpause__anyOther__reverts(address account) public {
         vm.assume(account != admin);
         _pause();
@@ -128,6 +130,7 @@ abstract contract AdministrationTest is SequencedLogSuite {
         vm.assertTrue(log.paused());
     }
 
+    /// conforms: 2.2.2-4, 2.2.4-6
     function testFuzz_grantRole__anyOther__reverts(address account) public {
         vm.assume(account != admin);
         vm.prank(account);
@@ -185,6 +188,7 @@ abstract contract AdministrationTest is SequencedLogSuite {
         vm.assertEq(log.getRoleMemberCount(OTHER_ROLE), 0);
     }
 
+    /// conforms: 2.2.2-6, 2.2.4-8
     function testFuzz_revokeRole__anyOther__reverts(address account) public {
         vm.assume(account != admin);
         vm.prank(account);
@@ -215,6 +219,7 @@ abstract contract AdministrationTest is SequencedLogSuite {
         vm.assertEq(implementation.getRoleMemberCount(DEFAULT_ADMIN_ROLE), 0);
     }
 
+    /// conforms: 2.2.2-5, 2.2.4-7
     function test_renounceRole__forAnother__reverts() public {
         _grantSecondAdmin();
         vm.prank(secondAdmin);

@@ -12,6 +12,7 @@ abstract contract PublishingTest is SequencedLogSuite {
 
     /* PUBLISHING */
 
+    /// conforms: 2.2.2-2, 2.2.4-4
     function testFuzz_publish__sizeWithinBounds__emitsThePayloadUnchanged(
         address account,
         bytes32 identifier,
@@ -81,6 +82,7 @@ abstract contract PublishingTest is SequencedLogSuite {
 
     /* SEQUENCE */
 
+    /// conforms: 2.1-1
     function testFuzz_publish__bothContractsInAnyOrder__shareOneSequence(
         uint256 order,
         uint256 publications
@@ -105,6 +107,7 @@ abstract contract PublishingTest is SequencedLogSuite {
 
     /* PAUSING */
 
+    /// conforms: 2.2.2-3, 2.2.4-5
     function testFuzz_publish__paused__revertsWhateverTheSize(uint256 size) public {
         size = _bound(size, 0, MAX_FUZZED_SIZE);
         _pause();

@@ -25,6 +25,7 @@ abstract contract UpgradesTest is SequencedLogSuite {
 
     /* ACCEPTED */
 
+    /// conforms: 2.2.2-10, 2.2.4-12
     function test_upgrade__successor__isAuthorizedAndEmitted() public {
         address successor = _newSuccessor(kind);
         vm.expectEmit(address(log));
@@ -67,6 +68,7 @@ abstract contract UpgradesTest is SequencedLogSuite {
 
     /* REFUSED */
 
+    /// conforms: 2.2.2-9, 2.2.4-11
     function testFuzz_upgrade__anyOther__reverts(address account) public {
         vm.assume(account != admin);
         address successor = _newSuccessor(kind);

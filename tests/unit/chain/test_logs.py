@@ -31,6 +31,7 @@ def logs_of(*answers: Any) -> list[Log]:
     return FakeProvider({"eth_getLogs": list(answers)}).endpoint().logs(5, 8, [ADDRESS])
 
 
+@pytest.mark.conforms("2.2.3-1", "2.2.4-1")
 def test_read_logs__of_a_range__come_typed_and_in_chain_order() -> None:
     logs = logs_of(log(8, 0), log(7, 3, removed=None), log(7, 1), log(5, 9))
 

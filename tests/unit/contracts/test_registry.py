@@ -34,6 +34,7 @@ NEW_KEY = node_key(9).public_key
 URL = "https://node.example"
 
 
+@pytest.mark.conforms("3.1.1-1")
 def test_nodes__more_than_a_page__are_all_read_at_the_block() -> None:
     many = [
         Node(100 * (n + 1), node_key(1).public_key, URL, True) for n in range(2 * PAGE_SIZE + 3)

@@ -121,6 +121,7 @@ def only(result: ReportVerdict) -> tuple[Verdict, str]:
     return envelope.verdict, envelope.reason
 
 
+@pytest.mark.conforms("2.1-3")
 def test_verify__envelope_equals_chain__is_refuted() -> None:
     verdict, reason = only(judged(served(HONEST)))
 
@@ -128,6 +129,7 @@ def test_verify__envelope_equals_chain__is_refuted() -> None:
     assert reason == "the envelope is byte for byte what the chain holds"
 
 
+@pytest.mark.conforms("N50")
 def test_verify__another_payload__is_proved() -> None:
     verdict, reason = only(judged(served(message_sent(GROUP, commit(GROUP, seed=1), 5))))
 
@@ -162,6 +164,7 @@ def test_verify__payload_posted_to_another_topic_than_it_names__is_proved(
     assert (verdict, "names another topic" in reason) == (Verdict.PROVED, True)
 
 
+@pytest.mark.conforms("N50")
 def test_verify__swapped_transaction_hash__is_proved() -> None:
     update = identity_update_created(INBOX, identity_update(INBOX), 6)
     transaction = Transaction([update], to=UPDATES)
@@ -171,6 +174,7 @@ def test_verify__swapped_transaction_hash__is_proved() -> None:
     assert verdict == Verdict.PROVED
 
 
+@pytest.mark.conforms("3.2.2-2")
 @pytest.mark.parametrize(
     ("sequence_id", "time"), [(6, TIME), (5, TIME + 12), (4, TIME - 1)], ids=["id", "time", "both"]
 )

@@ -68,6 +68,7 @@ def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
 # ------------------------------------------------------------------ building
 
 
+@pytest.mark.conforms("3.2.1-1", "3.2.1-2")
 @pytest.mark.parametrize("case", ENVELOPES, ids=case_name)
 def test_build_unsigned__event_of_a_vector__gives_the_same_bytes(case: dict[str, Any]) -> None:
     unsigned = unsigned_originator_envelope(event_of(case), int(case["block_timestamp"]))
@@ -75,6 +76,7 @@ def test_build_unsigned__event_of_a_vector__gives_the_same_bytes(case: dict[str,
     assert unsigned == from_hex(case["unsigned_originator_envelope"])
 
 
+@pytest.mark.conforms("3.2.1-3")
 @pytest.mark.parametrize("case", ENVELOPES, ids=case_name)
 def test_digest__envelope_of_a_vector__gives_the_same_bytes(case: dict[str, Any]) -> None:
     unsigned = from_hex(case["unsigned_originator_envelope"])
@@ -153,6 +155,7 @@ def test_digest__same_bytes_under_another_label__differs() -> None:
     assert digest != keccak256(b"bytes" + TRANSACTION_HASH)
 
 
+@pytest.mark.conforms("3.2.1-2")
 @pytest.mark.parametrize("seconds", [0, 1, 1_735_689_600, 9_223_372_036])
 def test_convert_time__of_a_block__is_in_nanoseconds(seconds: int) -> None:
     assert originator_ns(seconds) == int(f"{seconds}000000000")
@@ -283,6 +286,7 @@ def test_parse__transaction_hash_of_another_length__says_the_length(length: int)
 # ------------------------------------------------------------------ quarantine
 
 
+@pytest.mark.conforms("N4")
 @pytest.mark.parametrize("case", PAYLOADS, ids=case_name)
 def test_quarantine__payload_of_a_vector__gives_its_reason(case: dict[str, Any]) -> None:
     event = MAKERS[case["event"]](from_hex(case["identifier"]), from_hex(case["payload"]), 1)

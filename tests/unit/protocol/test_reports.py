@@ -35,6 +35,7 @@ def signed(report: message_api_pb2.UnsignedMisbehaviorReport) -> bytes:
     return message.SerializeToString()
 
 
+@pytest.mark.conforms("3.2.8-1")
 @pytest.mark.parametrize("case", REPORTS, ids=case_name)
 def test_digest__report_of_a_vector__gives_the_same_bytes(case: dict[str, Any]) -> None:
     unsigned = from_hex(case["unsigned_misbehavior_report"])
@@ -46,6 +47,7 @@ def test_digest__bytes_that_a_blockchain_proof_signs__differs() -> None:
     assert misbehavior_digest(b"bytes") != blockchain_proof_digest(b"bytes", b"")
 
 
+@pytest.mark.conforms("3.2.8-1")
 @pytest.mark.parametrize(
     "case", [case for case in REPORTS if not case["submitted_by_node"]], ids=case_name
 )

@@ -130,6 +130,7 @@ def test_calls__another_url__are_refused_with_the_reason() -> None:
     assert 'got "https://moved.example"' in str(error)
 
 
+@pytest.mark.conforms("3.1.1-12")
 def test_calls__another_key_at_the_url_of_an_enabled_node__are_refused_with_the_reason() -> None:
     first, *others = as_registered()
 

@@ -34,6 +34,7 @@ def reasons(ranking: Ranking) -> dict[str, str]:
 # ------------------------------------------------------------------ proofs
 
 
+@pytest.mark.conforms("3.2.7-3")
 def test_rank__one_proof__suffices() -> None:
     ranking = ranked(proof(300, b"one"))
 
@@ -123,6 +124,7 @@ def test_rank__no_registry__tells_no_status_and_takes_proofs_alone() -> None:
 # ------------------------------------------------------------------ liveness
 
 
+@pytest.mark.conforms("3.2.7-4")
 def test_rank__too_few_peers__waits() -> None:
     node = only(ranked(tells(300, 100), tells(300, 200)))
 
@@ -163,6 +165,7 @@ def test_rank__strangers_with_many_keys__are_no_peers() -> None:
     assert all("no registered node" in each.reason for each in ranking.dismissed)
 
 
+@pytest.mark.conforms("3.2.7-7")
 def test_rank__clients_report_stored_by_many_nodes__does_not_count() -> None:
     ranking = ranked(*(tells(300, each, is_from_node=False) for each in (100, 200, 400)))
 
@@ -191,6 +194,7 @@ def test_rank__several_types_of_liveness__are_counted_together() -> None:
     assert names == ["UNRESPONSIVE_NODE", "SLOW_NODE"]
 
 
+@pytest.mark.conforms("3.2.7-2")
 @pytest.mark.parametrize("misbehavior", [each for each in Misbehavior if 4 <= each <= 7])
 def test_rank__safety_failure_that_nothing_here_checks__is_left_to_people(
     misbehavior: Misbehavior,

@@ -17,6 +17,7 @@ SAFETY = [each for each in Misbehavior if not each.is_liveness]
 ENVELOPE = b"\x0a\x01\x00"
 
 
+@pytest.mark.conforms("3.2.7-5")
 def test_types__are_the_protocols() -> None:
     names = {number: name for name, number in message_api_pb2.Misbehavior.items() if number}
 
@@ -54,6 +55,7 @@ def test_parse__stored_at_another_time__is_the_same_report() -> None:
     assert parse_report(liveness_report(300, key_of(100), time_ns=2)) != parse_report(data)
 
 
+@pytest.mark.conforms("3.2.8-1")
 def test_parse__altered_after_signing__is_not_the_signers() -> None:
     signed = message_api_pb2.MisbehaviorReport.FromString(liveness_report(300, key_of(100)))
     other = message_api_pb2.MisbehaviorReport.FromString(liveness_report(200, key_of(100)))
@@ -72,6 +74,7 @@ def test_parse__unsigned_report__is_refused() -> None:
             parse_report(data)
 
 
+@pytest.mark.conforms("3.2.7-6")
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

@@ -36,6 +36,7 @@ def _without(kind: str) -> Any:
     return tamper
 
 
+@pytest.mark.conforms("2.1-2")
 @pytest.mark.parametrize("kind", ["all", "first", "middle", "last"])
 def test_step__logs_missing__never_commits(node: FakeNode, kind: str) -> None:
     node.chain.mine([A, B, D])

@@ -29,6 +29,7 @@ def final_block(chain: FakeChain, policy: str, known: int = NOTHING_FINAL) -> in
     return FinalityPolicy.parse(policy).final_block(chain.endpoint, head, known)
 
 
+@pytest.mark.conforms("2.1.2-2")
 def test_final_block__blocks_behind_the_head__never_goes_back() -> None:
     chain = chain_of(20)
 

@@ -47,6 +47,7 @@ def test_step__at_the_head__is_idle(node: FakeNode) -> None:
     assert node.content() == before
 
 
+@pytest.mark.conforms("2.2.2-1", "2.2.3-2", "2.2.4-2")
 def test_step__payloads_of_both_contracts__signs_what_the_chain_holds(node: FakeNode) -> None:
     node.chain.mine([A, B])
     node.catch_up()
@@ -83,6 +84,7 @@ def test_step__malformed_payload__is_quarantined_and_uses_its_sequence_id(
     assert quarantined["reason"] == "not a ClientEnvelope"
 
 
+@pytest.mark.conforms("2.1.2-1")
 def test_step__fork__retracts_then_replays_with_outcomes(node: FakeNode) -> None:
     node.chain.mine([A], [B], [C, D])
     node.catch_up()

@@ -353,6 +353,7 @@ def test_read__refused_long_ago__asks_for_more_again() -> None:
     assert endpoint.asked.count(5_000) == 2
 
 
+@pytest.mark.conforms("2.2.1-13")
 def test_fold__several_updates_of_a_node__keeps_the_last_in_the_order_of_ids() -> None:
     def node(node_id: int, is_enabled: bool) -> Node:
         return Node(node_id, b"\x04" + bytes(64), "https://node.example", is_enabled)

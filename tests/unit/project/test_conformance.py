@@ -1,0 +1,143 @@
+"""The list of demands: it is current, and each rule that is shown can still be broken."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chainkit.errors import ConfigurationError
+from support.project import ROOT
+from tools.conformance.__main__ import PAGE, current
+from tools.conformance.check import Conformance, faults
+from tools.conformance.demands import Chapter, Demand, Mutation, read_demands
+from tools.conformance.markers import find_markers
+from tools.conformance.page import page
+from tools.conformance.proof import Proof, read_proofs, write_proofs
+
+MUTATION = Mutation("code.py", "limit = 5", "limit = 6")
+BUILT = Demand("N1", "A limit | of 5.", ("code.py",), MUTATION)
+TESTS = ("tests/test_limit.py::test_limit",)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "code.py").write_text("limit = 5\n")
+    (tmp_path / "tests").mkdir()
+    return tmp_path
+
+
+def listed(*demands: Demand, tests: Sequence[str] = TESTS, number: str = "N1") -> Conformance:
+    proofs = {"N1": Proof(MUTATION, TESTS)}
+    return Conformance([Chapter("Nodes", "XIP-49 3", demands)], {number: tests}, proofs)
+
+
+@pytest.mark.parametrize("demand", current().shown, ids=lambda demand: demand.number)
+def test_mutation__of_each_demand_that_is_shown__occurs_once(demand: Demand) -> None:
+    assert demand.mutation is not None
+    source = (ROOT / demand.mutation.file).read_text(encoding="utf-8")
+
+    assert source.count(demand.mutation.text) == 1
+    assert demand.mutation.text != demand.mutation.replacement
+
+
+def test_check__this_project__has_no_faults_and_a_current_page() -> None:
+    assert list(faults(current(), ROOT)) == []
+    assert PAGE.read_text(encoding="utf-8") == page(current())
+
+
+def test_faults__demand_with_code_and_test__are_none(root: Path) -> None:
+    assert list(faults(listed(BUILT), root)) == []
+
+
+def test_faults__code_without_a_test__are_told(root: Path) -> None:
+    conformance = listed(BUILT, tests=())
+
+    assert list(faults(conformance, root)) == ["N1: expected a test of code.py, got none"]
+
+
+def test_faults__marker_of_an_unknown_number__are_told(root: Path) -> None:
+    found = list(faults(listed(Demand("N1", "A limit."), number="N2"), root))
+
+    assert found == [f"{TESTS[0]}: expected the number of a demand, got N2"]
+
+
+def test_faults__test_of_what_is_not_built__are_told(root: Path) -> None:
+    found = list(faults(listed(Demand("N1", "A limit.")), root))
+
+    assert found == [f"N1: expected the code that meets it, got only {TESTS[0]}"]
+
+
+def test_faults__file_that_is_not_there__are_told(root: Path) -> None:
+    found = list(faults(listed(replace(BUILT, code=("gone.py",))), root))
+
+    assert found == ["N1: expected a file, got gone.py"]
+
+
+def test_faults__number_twice__are_told(root: Path) -> None:
+    assert "N1: expected one demand, got 2" in faults(listed(BUILT, BUILT), root)
+
+
+@pytest.mark.parametrize(("source", "count"), [("limit = 4\n", 0), ("limit = 5\n" * 2, 2)])
+def test_faults__text_that_does_not_occur_once__are_told(
+    root: Path, source: str, count: int
+) -> None:
+    (root / "code.py").write_text(source)
+
+    assert list(faults(listed(BUILT), root)) == [
+        f"N1: expected the mutation's text once in code.py, got {count}"
+    ]
+
+
+def test_find_markers__python_and_solidity__finds_each_number(root: Path) -> None:
+    (root / "tests/test_limit.py").write_text(
+        'import pytest\n\n\n@pytest.mark.conforms("N1", "N2")\ndef test_limit(): ...\n\n\n'
+        "def test_other(): ...\n"
+    )
+    (root / "tests/Limit.t.sol").write_text(
+        "contract LimitTest {\n    /// conforms: N1, 2.1-1\n    /// @dev More.\n"
+        "    function test_limit() public {}\n\n    function test_other() public {}\n}\n"
+    )
+
+    assert find_markers(root) == {
+        "N1": ("tests/Limit.t.sol::test_limit", "tests/test_limit.py::test_limit"),
+        "2.1-1": ("tests/Limit.t.sol::test_limit",),
+        "N2": ("tests/test_limit.py::test_limit",),
+    }
+
+
+def test_is_proved__mutation_or_test_is_another_now__is_not() -> None:
+    changed = replace(BUILT, mutation=replace(MUTATION, replacement="limit = 4"))
+
+    assert listed(BUILT).is_proved(BUILT)
+    assert not listed(changed).is_proved(changed)
+    assert not listed(BUILT, tests=("tests/test_limit.py::test_other",)).is_proved(BUILT)
+
+
+def test_page__built_and_not_built__counts_and_shows_both() -> None:
+    text = page(listed(BUILT, Demand("N2", "A peer.")))
+
+    assert "**2 demands: 1 shown (1 of them proved), 1 not built yet.**" in text
+    assert "| N1 | A limit \\| of 5. | proved | [code.py](../code.py) | [test_limit](" in text
+    assert "| N2 | A peer. | not built yet |  |  |" in text
+
+
+def test_read_demands__field_missing__is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "demands.yaml"
+    demand = {"N1": {"summary": "A limit.", "code": ["code.py"]}}
+    chapter = {"title": "Nodes", "section": "XIP-49 3", "demands": demand}
+    path.write_text(json.dumps({"chapters": [chapter]}))
+
+    with pytest.raises(ConfigurationError, match="N1: expected code, mutation, summary"):
+        read_demands(path)
+
+
+def test_write_proofs__read_again__are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "proved.json"
+    proofs = {"N1": Proof(MUTATION, TESTS)}
+
+    write_proofs(proofs, path)
+
+    assert read_proofs(path) == proofs
+    assert read_proofs(tmp_path / "none.json") == {}

@@ -87,6 +87,7 @@ check: setup  ## format, lint, types, import layers, generated files
 	python tools/write_abis.py --check
 	python -m tools.write_safe_releases --check
 	python tools/write_command_reference.py --check
+	python -m tools.conformance --check
 	node tools/vectors/generate.mjs tests/vectors --check
 
 format: setup  ## rewrite the sources in the one format
@@ -160,6 +161,7 @@ generate: setup  ## write the generated files again: protobuf, ABIs and code, ve
 	python tools/write_abis.py
 	python -m tools.write_safe_releases
 	python tools/write_command_reference.py
+	python -m tools.conformance
 	node tools/vectors/generate.mjs tests/vectors
 
 clean:  ## remove everything that set-up, tests and demo made

@@ -28,7 +28,7 @@ PYTEST := python -m pytest
 # A file's tests share chains and servers, so they stay together; files begin in the given order.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: all help setup check format test unit forge coverage contracts integration fuzz soak \
+.PHONY: all help setup check check-python check-contracts format test unit forge coverage contracts integration fuzz soak \
   bench-index bench-audit mutation gas demo localnet lock generate clean
 
 all: check unit  ## check and run the fast tests
@@ -74,20 +74,26 @@ $(STAMPS)/contracts: $(STAMPS)/programs ape-config.yaml $(CONTRACTS)
 ## ---------------------------------------------------------------- checks
 
 check: setup  ## format, lint, types, import layers, generated files
+	@# Python's checks and the contracts' do not meet: a core for each.
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check-python check-contracts
+
+check-python:
 	ruff format --check .
 	ruff check .
 	mypy
 	lint-imports --no-cache | tail -n 8
+	python tools/generate_protobuf.py --check
+	python tools/write_command_reference.py --check
+	python -m tools.conformance --check
+	python -m tools.write_safe_releases --check
+
+check-contracts:
 	forge fmt --check
 	solhint --max-warnings 0 --noPoster 'contracts/**/*.sol'
 	solhint --max-warnings 0 --noPoster -c tests/forge/.solhint.json 'tests/forge/**/*.sol'
 	FOUNDRY_OUT=.cache/slither/out FOUNDRY_CACHE_PATH=.cache/slither/cache slither .
 	node tools/upgrades/main.mjs check
-	python tools/generate_protobuf.py --check
 	python tools/write_abis.py --check
-	python -m tools.write_safe_releases --check
-	python tools/write_command_reference.py --check
-	python -m tools.conformance --check
 	node tools/vectors/generate.mjs tests/vectors --check
 
 format: setup  ## rewrite the sources in the one format

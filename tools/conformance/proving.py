@@ -105,7 +105,7 @@ class Copy:
         done = subprocess.run(
             command,
             cwd=self.folder,
-            env=os.environ | places | settings,
+            env={**os.environ, **places, **settings},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

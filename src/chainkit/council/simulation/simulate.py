@@ -34,7 +34,7 @@ from chainkit.council.simulation.safe_overrides import (
 )
 from chainkit.council.simulation.trace import METHOD, Message, RawDifference, trace_difference
 from chainkit.errors import ConfigurationError, NoTracing
-from chainkit.text.hexadecimal import parse_bytes
+from chainkit.text.hexadecimal import hex0x, parse_bytes
 from chainkit.types import ADDRESS_LENGTH
 
 _LIST_END = (1).to_bytes(ADDRESS_LENGTH, "big")
@@ -158,7 +158,7 @@ def _require_same(
 
 def _coinbase(state: ContractState) -> bytes:
     """Return the address that the block's fees went to."""
-    answer = state.endpoint.request("eth_getBlockByHash", "0x" + state.block.hash.hex(), False)
+    answer = state.endpoint.request("eth_getBlockByHash", hex0x(state.block.hash), False)
     return state.endpoint.parsed(
         "block", lambda block: parse_bytes(block["miner"], ADDRESS_LENGTH), answer
     )

@@ -10,7 +10,7 @@ from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.state import ContractState
 from chainkit.errors import AccessRefused, ConfigurationError, RefusedRequest
 from chainkit.signatures import keccak256
-from chainkit.text.hexadecimal import parse_bytes
+from chainkit.text.hexadecimal import hex0x, parse_bytes
 from chainkit.text.printable import printable
 from chainkit.types import ADDRESS_LENGTH
 
@@ -42,7 +42,7 @@ def simulate_undeployed_upgrade(
     ``sequence`` is what that code has as its originator sequence. Raises ConfigurationError where
     the endpoint cannot do so, and RefusedRequest in the contract's words if the upgrade reverts.
     """
-    overrides = [{"0x" + STAND_IN.hex(): {"code": "0x" + code.hex()}}]
+    overrides = [{hex0x(STAND_IN): {"code": hex0x(code)}}]
     # Without the code the contract would blame the sequence: nothing answers like a wrong one.
     _require_overrides(state, name, sequence, overrides)
     _simulate(state, name, proxy, upgrade_calldata(name, None), sender, overrides)
@@ -52,7 +52,7 @@ def _require_overrides(
     state: ContractState, name: str, sequence: bytes, overrides: list[Any]
 ) -> None:
     data = shipped_interface(name).encode("originatorSequence")
-    call = {"to": "0x" + STAND_IN.hex(), "data": "0x" + data.hex()}
+    call = {"to": hex0x(STAND_IN), "data": hex0x(data)}
     try:
         answer = state.endpoint.request("eth_call", call, _pinned(state), *overrides)
         found = state.endpoint.parsed("eth_call", parse_bytes, answer)
@@ -79,7 +79,7 @@ def _simulate(
     sender: str,
     overrides: list[Any],
 ) -> None:
-    call = {"from": sender, "to": "0x" + proxy.hex(), "data": "0x" + calldata.hex()}
+    call = {"from": sender, "to": hex0x(proxy), "data": hex0x(calldata)}
     try:
         state.endpoint.request("eth_call", call, _pinned(state), *overrides)
     except AccessRefused:
@@ -90,4 +90,4 @@ def _simulate(
 
 
 def _pinned(state: ContractState) -> dict[str, Any]:
-    return {"blockHash": "0x" + state.block.hash.hex(), "requireCanonical": True}
+    return {"blockHash": hex0x(state.block.hash), "requireCanonical": True}

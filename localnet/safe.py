@@ -18,6 +18,7 @@ from chainkit.chain.transactions import fetch_receipt
 from chainkit.contracts.interface import shipped_interface
 from chainkit.council.safe import KnownContract, known_contracts
 from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import Receipt
 from localnet.accounts import development_account
 from localnet.anvil import Anvil
@@ -54,7 +55,7 @@ def deploy_safe_contracts(anvil: Anvil, version: str) -> None:
 
     Raises RuntimeError where one of them would stand elsewhere.
     """
-    anvil.request("anvil_setCode", _hex(SINGLETON_FACTORY), _SINGLETON_FACTORY_CODE)
+    anvil.request("anvil_setCode", hex0x(SINGLETON_FACTORY), _SINGLETON_FACTORY_CODE)
     for name in _FOLDERS:
         known = known_contracts()[name, version]
         assert known.address is not None
@@ -94,7 +95,7 @@ def create_safe(
 
 def send_unsigned(anvil: Anvil, sender: str, to: bytes, calldata: bytes) -> Receipt:
     """Send from an account that anvil signs for or impersonates; return the mined receipt."""
-    call = {"from": sender, "to": _hex(to), "data": _hex(calldata), "gas": hex(_GAS)}
+    call = {"from": sender, "to": hex0x(to), "data": hex0x(calldata), "gas": hex(_GAS)}
     sent = bytes.fromhex(anvil.request("eth_sendTransaction", call)[2:])
     # anvil answers before it mines.
     while (receipt := fetch_receipt(anvil.endpoint, sent)) is None:
@@ -118,10 +119,6 @@ def _creation_code(known: KnownContract) -> bytes:
 def _send(anvil: Anvil, to: bytes, calldata: bytes) -> Receipt:
     receipt = send_unsigned(anvil, development_account(_SENDER).address, to, calldata)
     if not receipt.succeeded:
-        subject = f"transaction to {_hex(to)}"
+        subject = f"transaction to {hex0x(to)}"
         raise RuntimeError(f"{subject}: expected success, got a revert")
     return receipt
-
-
-def _hex(value: bytes) -> str:
-    return "0x" + value.hex()

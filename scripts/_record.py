@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chainkit.contracts.deployment import DeploymentRecord, parse_deployment_record
+from chainkit.documents.files import moved_into_place
 from chainkit.errors import ChainkitError, ConfigurationError
 from scripts._connection import first_line
 
@@ -71,9 +72,8 @@ class Draft:
     def write(self) -> None:
         """Write the file in one step: whoever is killed here leaves the old one or the new one."""
         text = json.dumps(self._content, indent=2, sort_keys=True) + "\n"
-        unfinished = self.path.with_name(f"{self.path.name}.new")
-        unfinished.write_text(text, encoding="utf-8")
-        os.replace(unfinished, self.path)
+        with moved_into_place(self.path) as partial:
+            partial.write_text(text, encoding="utf-8")
 
     def parsed(self) -> DeploymentRecord:
         """Return what was written as a record. Raises ConfigurationError if a part is missing."""

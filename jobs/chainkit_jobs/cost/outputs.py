@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from chainkit import __version__
-from chainkit.errors import StoreError
 from chainkit_jobs.cost.cuts import PERCENTS
 from chainkit_jobs.cost.job import CostTables
 from chainkit_jobs.cost.outliers import FACTOR, LEAST_MESSAGES, LEAST_PERCENT
@@ -17,7 +14,7 @@ from chainkit_jobs.cost.schema import SCHEMA_VERSION, TABLES
 from chainkit_jobs.cost.totals import busiest_times, headroom_of, total_row, variant_totals
 from chainkit_jobs.cost.variants import RULES, TRANSACTION_GAS_CAP
 from chainkit_jobs.cost.writing import Row, json_text, table_rows, write_table
-from chainkit_jobs.output_folder import check_free
+from chainkit_jobs.output_folder import new_folder
 
 
 def write_costs(directory: Path, costs: CostTables) -> dict[str, Any]:
@@ -26,11 +23,7 @@ def write_costs(directory: Path, costs: CostTables) -> dict[str, Any]:
     The same export gives the same bytes, however Spark divides the work. Raises StoreError if the
     folder exists or cannot be written.
     """
-    check_free(directory)
-    partial = directory.with_name(f".{directory.name}.{os.getpid()}.partial")
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+    with new_folder(directory) as partial:
         total = total_row(table_rows("total", costs.frames["total"]))
         counts = {"total": write_table(partial, "total", [total])} | {
             name: write_table(partial, name, table_rows(name, costs.frames[name]))
@@ -39,12 +32,6 @@ def write_costs(directory: Path, costs: CostTables) -> dict[str, Any]:
         }
         summary = _summary(costs, total, counts)
         (partial / "summary.json").write_text(json_text(summary, indent=2) + "\n")
-        partial.rename(directory)
-    except OSError as error:
-        subject = f"output {directory}"
-        raise StoreError(subject, "a folder that can be written", error.strerror) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return summary
 
 

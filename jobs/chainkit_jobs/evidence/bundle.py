@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -36,6 +33,7 @@ from chainkit.signatures import SigningKey
 from chainkit.text.printable import printable
 from chainkit_jobs.evidence.bundle_chain import ChainRows, Place
 from chainkit_jobs.evidence.bundle_inputs import BundleInputs, findings_about
+from chainkit_jobs.output_folder import new_folder
 
 WITNESS: Final = "the chain export"
 
@@ -107,7 +105,7 @@ def write_bundles(
     """
     rows = ChainRows(inputs.chain)
     registrations = rows.registrations(inputs.node_registry)
-    with _written_at_once(out) as partial:
+    with new_folder(out) as partial:
         written = []
         for node_id in nodes:
             directory = partial / f"node-{node_id}"
@@ -237,24 +235,6 @@ def _named_transaction(finding: BundledFinding) -> bytes | None:
         return parse_originator_envelope(finding.envelope).transaction_hash
     except MalformedEnvelope:
         return None
-
-
-@contextmanager
-def _written_at_once(out: Path) -> Iterator[Path]:
-    """Give a folder beside ``out`` that gets its name when all is written, and goes otherwise."""
-    if out.exists():
-        raise StoreError(f"output {out}", "a folder that does not exist yet", "one")
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        yield partial
-        partial.rename(out)
-    except OSError as error:
-        expected = "a folder that can be written"
-        raise StoreError(f"output {out}", expected, error.strerror) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _describe(path: Path) -> FileDigest:

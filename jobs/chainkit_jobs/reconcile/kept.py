@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from chainkit import __version__
+from chainkit.documents.files import moved_into_place
 from chainkit.errors import StoreError
 from chainkit_jobs.reconcile.audit import Inputs, Options
 
@@ -56,14 +56,10 @@ def audit_name(inputs: Inputs, trusted_hash: bytes | None, options: Options) -> 
 
 
 def _copy(source: Path, target: Path) -> None:
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(source, partial)
-        partial.rename(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with moved_into_place(target) as partial:
+            shutil.copytree(source, partial)
     except OSError as error:
         subject = f"folder {target}"
         raise StoreError(subject, f"a copy of {source}", error.strerror or error) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import fields
@@ -16,10 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit import __version__
-from chainkit.errors import StoreError
 from chainkit.text.printable import printable
 from chainkit_jobs.findings import FINDINGS, Severity
-from chainkit_jobs.output_folder import check_free
+from chainkit_jobs.output_folder import new_folder
 from chainkit_jobs.proof import ChainProof
 from chainkit_jobs.proof.words import unproved_words
 from chainkit_jobs.reconcile.audit import Audit, Row
@@ -36,24 +33,13 @@ def write_outputs(directory: Path, audit: Audit) -> dict[str, Any]:
     The same exports give the same bytes, however Spark divided the work. Raises StoreError if
     the folder exists or cannot be written.
     """
-    check_free(directory)
-    summary = summarize(audit)
-    partial = directory.with_name(f".{directory.name}.{os.getpid()}.partial")
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+    with new_folder(directory) as partial:
+        summary = summarize(audit)
         _write_table(partial / "findings", audit.findings, FINDINGS)
         _write_table(partial / "coverage", audit.coverage, COVERAGE)
         (partial / "summary.json").write_text(_json(summary, indent=2) + "\n")
         page = ReportInput(summary, audit.findings, audit.coverage, audit.costs)
         (partial / "report.html").write_text(render_report(page), encoding="utf-8")
-        partial.rename(directory)
-    except OSError as error:
-        subject = f"output {directory}"
-        reason = error.strerror or error
-        raise StoreError(subject, "a folder that can be written", reason) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return summary
 
 

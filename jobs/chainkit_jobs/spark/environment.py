@@ -29,6 +29,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from pyspark.find_spark_home import _find_spark_home
 
+from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError, StoreError
 
 _ROOT: Final = "chainkit[audit]"
@@ -77,21 +78,20 @@ def pack_environment(archive: Path) -> int:
         raise ConfigurationError("--out", "a name that ends in .tar.gz", archive.name)
     if sys.platform != "linux":
         raise ConfigurationError("environment", "Linux, as on the workers", sys.platform)
-    partial = archive.with_name(f".{archive.name}.{os.getpid()}.partial")
     try:
-        with tempfile.TemporaryDirectory(prefix="chainkit-environment-") as folder:
+        with (
+            moved_into_place(archive) as partial,
+            tempfile.TemporaryDirectory(prefix="chainkit-environment-") as folder,
+        ):
             stage = Path(folder).resolve()
             _copy_interpreter(stage)
             _copy_packages(stage / "packages")
             _check_moved(stage)
             with tarfile.open(partial, "w:gz", compresslevel=_COMPRESSION) as tar:
                 tar.add(stage, arcname=".", filter=_without_owner)
-        partial.rename(archive)
     except OSError as error:
         subject = f"output {archive}"
         raise StoreError(subject, "a file that can be written", error.strerror) from error
-    finally:
-        partial.unlink(missing_ok=True)
     return archive.stat().st_size
 
 

@@ -11,7 +11,7 @@ from chainkit.chain.parsing import parse_header, parse_integer, parse_next_base_
 from chainkit.chain.transport import Call
 from chainkit.errors import AccessRefused, RefusedRequest, WrongChain
 from chainkit.signatures import keccak256
-from chainkit.text.hexadecimal import parse_bytes
+from chainkit.text.hexadecimal import hex0x, parse_bytes
 from chainkit.types import BlockHeader, BlockReference, Log
 
 ContractCall = tuple[bytes, bytes]
@@ -108,7 +108,7 @@ class Endpoint(RpcClient):
         In one batch if there are fewer than BATCH_SIZE, which takes less time than two. Raises
         RefusedRequest, and there are no logs either, where one of the calls is refused.
         """
-        queries = [wanted.query(blockHash=_hex(header.hash)) for header in headers]
+        queries = [wanted.query(blockHash=hex0x(header.hash)) for header in headers]
         states = [_call_at(headers[-1].reference, *each) for each in calls]
         answers = self.batch([*(("eth_getLogs", (query,)) for query in queries), *states])
         logs = [
@@ -168,7 +168,7 @@ class Endpoint(RpcClient):
 
     def code(self, address: bytes, block: BlockReference) -> bytes:
         """Return the runtime code at an address at a block; empty if there is no contract."""
-        answer = self.request("eth_getCode", _hex(address), _pinned(block))
+        answer = self.request("eth_getCode", hex0x(address), _pinned(block))
         return self.parsed("eth_getCode", parse_bytes, answer)
 
     def storage(self, address: bytes, slot: int, block: BlockReference) -> int:
@@ -215,7 +215,7 @@ class Endpoint(RpcClient):
 
     def receipt(self, transaction_hash: bytes) -> dict[str, Any] | None:
         """Return a transaction's receipt as the endpoint gave it, or None."""
-        answer = self.request("eth_getTransactionReceipt", _hex(transaction_hash))
+        answer = self.request("eth_getTransactionReceipt", hex0x(transaction_hash))
         if answer is not None and not isinstance(answer, dict):
             raise self.inconsistent("receipt", "an object", type(answer).__name__)
         return answer
@@ -239,7 +239,7 @@ class Endpoint(RpcClient):
 
     def transaction(self, transaction_hash: bytes) -> dict[str, Any] | None:
         """Return a transaction as the endpoint gave it, mined or waiting, or None."""
-        answer = self.request("eth_getTransactionByHash", _hex(transaction_hash))
+        answer = self.request("eth_getTransactionByHash", hex0x(transaction_hash))
         if answer is not None and not isinstance(answer, dict):
             raise self.inconsistent("transaction", "an object", type(answer).__name__)
         return answer
@@ -269,7 +269,7 @@ class Endpoint(RpcClient):
         Raises InconsistentAnswer where one does not hash to what was asked for, RefusedRequest
         where the endpoint does not offer the method.
         """
-        answers = self.batch([("eth_getRawTransactionByHash", (_hex(each),)) for each in hashes])
+        answers = self.batch([("eth_getRawTransactionByHash", (hex0x(each),)) for each in hashes])
         return [self._raw(each, answer) for each, answer in zip(hashes, answers, strict=True)]
 
     def _quantity(self, method: str, *parameters: Any) -> int:
@@ -279,10 +279,10 @@ class Endpoint(RpcClient):
         # geth answers "0x" where others answer null.
         if answer is None or answer == "0x":
             return None
-        subject = f"raw transaction {_hex(transaction_hash)}"
+        subject = f"raw transaction {hex0x(transaction_hash)}"
         raw = self.parsed(subject, parse_bytes, answer)
         if (found := keccak256(raw)) != transaction_hash:
-            raise self.inconsistent(subject, "bytes of that hash", f"those of {_hex(found)}")
+            raise self.inconsistent(subject, "bytes of that hash", f"those of {hex0x(found)}")
         return raw
 
 
@@ -291,13 +291,9 @@ def _header_call(block: int | str) -> tuple[str, tuple[str, bool]]:
 
 
 def _call_at(block: BlockReference, address: bytes, data: bytes, sender: str = "") -> Call:
-    call = {"to": _hex(address), "data": _hex(data), **({"from": sender} if sender else {})}
+    call = {"to": hex0x(address), "data": hex0x(data), **({"from": sender} if sender else {})}
     return "eth_call", (call, _pinned(block))
 
 
 def _pinned(block: BlockReference) -> dict[str, Any]:
-    return {"blockHash": _hex(block.hash), "requireCanonical": True}
-
-
-def _hex(value: bytes) -> str:
-    return "0x" + value.hex()
+    return {"blockHash": hex0x(block.hash), "requireCanonical": True}

@@ -7,7 +7,6 @@ on a chain where that Safe does not exist, would be nobody's, and what it was gi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from eth_utils.address import is_checksum_address
 
+from chainkit.documents.fields import read_json
 from chainkit.errors import ConfigurationError
 
 PAYLOAD_SIZE_CAP: Final = 1024 * 1024
@@ -58,12 +58,7 @@ class Parameters:
 def read_parameters(path: Path) -> Parameters:
     """Read a parameter file. Raises ConfigurationError that names the file and every bad field."""
     subject = f"deployment parameters {path}"
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigurationError(subject, "a readable file", error.strerror) from error
-    except ValueError as error:
-        raise ConfigurationError(subject, "JSON", error) from error
+    content = read_json(path, subject)
     if not isinstance(content, Mapping):
         raise ConfigurationError(subject, "an object", type(content).__name__)
     fields = _Fields(content)

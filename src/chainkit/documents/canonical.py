@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from chainkit.errors import MalformedData
+from chainkit.text.hexadecimal import parse_bytes
 from chainkit.text.printable import printable
 
 MOST_INTEGER: Final = 2**63 - 1
@@ -78,7 +79,7 @@ class Record:
         """Return what 0x and hex digits in lower case stand for, ``length`` bytes if given."""
         size = "*" if length is None else f"{{{length}}}"
         expected = "0x and hex digits" if length is None else f"0x and {2 * length} hex digits"
-        return bytes_of_hex(self.text(name, f"0x([0-9a-f]{{2}}){size}", expected))
+        return parse_bytes(self.text(name, f"0x([0-9a-f]{{2}}){size}", expected))
 
     def text(self, name: str, pattern: str = "[ -~]*", expected: str = "printable text") -> str:
         """Return text that matches a pattern, which ``expected`` describes."""
@@ -107,8 +108,3 @@ class Record:
         value = self._content[name]
         got = short(value) if isinstance(value, str) else short(repr(value)[: 2 * _SHOWN])
         return MalformedData(self._subject, f"{name}: {expected}", got)
-
-
-def bytes_of_hex(text: str) -> bytes:
-    """Return the bytes of 0x and hex digits."""
-    return bytes.fromhex(text[2:])

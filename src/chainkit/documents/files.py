@@ -9,7 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -80,16 +83,30 @@ def replace_file(path: Path, data: bytes, subject: str) -> None:
     check_replaceable(path, subject)
     try:
         found = path.lstat().st_mode
-        # Nobody can lay anything in the place of a name that he cannot guess.
-        draft = path.with_name(f".{secrets.token_hex(16)}.draft")
-        _write(draft, data, 0o600, mode=stat.S_IMODE(found))
-        try:
-            draft.replace(path)
-        except OSError:
-            draft.unlink(missing_ok=True)
-            raise
+        with moved_into_place(path) as partial:
+            _write(partial, data, 0o600, mode=stat.S_IMODE(found))
     except OSError as error:
         raise ConfigurationError(subject, "a writable file", _reason(error)) from error
+
+
+@contextmanager
+def moved_into_place(path: Path) -> Iterator[Path]:
+    """Yield a free name beside ``path``; the file or folder written there becomes ``path``.
+
+    A reader sees the old state or the new one, never a part of it. An error leaves ``path`` as it
+    was and nothing beside it. Raises OSError where the result cannot be moved. Nothing is flushed
+    to the disk here.
+    """
+    # Nobody can place anything under a name that cannot be guessed.
+    partial = path.with_name(f".{secrets.token_hex(16)}.partial")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
+            partial.unlink(missing_ok=True)
 
 
 def check_replaceable(path: Path, subject: str) -> None:

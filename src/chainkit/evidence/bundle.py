@@ -24,6 +24,7 @@ from chainkit.documents.canonical import Record, check_form, line_bytes, page_by
 from chainkit.errors import MalformedData
 from chainkit.evidence.emission import PayloadAddresses
 from chainkit.signatures import PUBLIC_KEY_LENGTH
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockReference
 
 BUNDLE_FORMAT: Final = 1
@@ -146,30 +147,25 @@ def _content(bundle: Bundle) -> dict[str, Any]:
         "format": BUNDLE_FORMAT,
         "tool": bundle.tool,
         "chain_id": bundle.chain_id,
-        "genesis_hash": hex_of(bundle.genesis_hash),
+        "genesis_hash": hex0x(bundle.genesis_hash),
         "contracts": dict(
-            zip(_CONTRACTS, map(hex_of, (*addresses, bundle.node_registry)), strict=True)
+            zip(_CONTRACTS, map(hex0x, (*addresses, bundle.node_registry)), strict=True)
         ),
         "node_id": bundle.node_id,
         "first_block": bundle.first_block,
         "trusted_block": {
             "number": bundle.trusted_block.number,
-            "hash": hex_of(bundle.trusted_block.hash),
+            "hash": hex0x(bundle.trusted_block.hash),
         },
-        "registry_transactions": list(map(hex_of, bundle.registry_transactions)),
+        "registry_transactions": list(map(hex0x, bundle.registry_transactions)),
         "findings": bundle.findings,
         "proving_themselves": bundle.proving_themselves,
         "inputs": dict(bundle.inputs),
         "reporter_time_ns": bundle.reporter_time_ns,
-        "reporter_public_key": None if key is None else hex_of(key),
+        "reporter_public_key": None if key is None else hex0x(key),
         "left_out": list(bundle.left_out),
         "files": {
             name: {"bytes": file.bytes, "sha256": file.sha256}
             for name, file in bundle.files.items()
         },
     }
-
-
-def hex_of(value: bytes) -> str:
-    """Write bytes as 0x and hex digits."""
-    return "0x" + value.hex()

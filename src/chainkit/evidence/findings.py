@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from chainkit.documents.canonical import Record, line_bytes, parse_line
-from chainkit.evidence.bundle import hex_of
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import HASH_LENGTH
 
 _FIELDS: Final = (
@@ -58,7 +58,7 @@ def finding_line(finding: BundledFinding) -> bytes:
     content: dict[str, object] = {name: getattr(finding, name) for name in _FIELDS}
     for name in ("transaction_hash", "expected_digest", "envelope"):
         value = content[name]
-        content[name] = hex_of(value) if isinstance(value, bytes) else None
+        content[name] = hex0x(value) if isinstance(value, bytes) else None
     if finding.sequence_id is not None:
         content["sequence_id"] = str(finding.sequence_id)
     return line_bytes(content)

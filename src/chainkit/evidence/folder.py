@@ -24,6 +24,7 @@ from chainkit.evidence.findings import BundledFinding, parse_finding
 from chainkit.evidence.headers import Advance, ProvedHeaders, prove_headers
 from chainkit.evidence.inclusion import TransactionProof, parse_proof, proved_transaction
 from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockReference, Node
 
 LARGEST_PAGE: Final = 2**26
@@ -96,7 +97,7 @@ def open_transactions(
     blocks: set[int] = set()
     for offset, proof in _proofs(path, advance):
         if proof.transaction_hash in offsets:
-            subject = f"0x{proof.transaction_hash.hex()}"
+            subject = hex0x(proof.transaction_hash)
             raise MalformedData(subject, "one place", "another", TRANSACTIONS_NAME)
         offsets[proof.transaction_hash] = offset
         blocks.add(proof.block_number)

@@ -9,9 +9,9 @@ from typing import Any, Final
 from chainkit.documents.canonical import Record, line_bytes, parse_line
 from chainkit.errors import MalformedData
 from chainkit.ethereum import DecodedHeader, decode_call, decode_receipt, verify_inclusion
-from chainkit.evidence.bundle import hex_of
 from chainkit.evidence.emission import MinedTransaction
 from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import HASH_LENGTH, Log, Receipt
 
 _FIELDS: Final = (
@@ -49,9 +49,9 @@ def proof_line(proof: TransactionProof) -> bytes:
     content: dict[str, Any] = {
         "block_number": proof.block_number,
         "transaction_index": proof.transaction_index,
-        "transaction_hash": hex_of(proof.transaction_hash),
-        "transaction_proof": list(map(hex_of, proof.transaction)),
-        "receipt_proof": list(map(hex_of, proof.receipt)),
+        "transaction_hash": hex0x(proof.transaction_hash),
+        "transaction_proof": list(map(hex0x, proof.transaction)),
+        "receipt_proof": list(map(hex0x, proof.receipt)),
     }
     return line_bytes(content)
 
@@ -79,7 +79,7 @@ def proved_transaction(proof: TransactionProof, block: DecodedHeader) -> MinedTr
     roots = ((block.transactions_root, proof.transaction), (block.receipts_root, proof.receipt))
     encoded, receipt = (_value(root, proof, path, subject) for root, path in roots)
     if (found := keccak256(encoded)) != proof.transaction_hash:
-        raise MalformedData(subject, f"hash {hex_of(proof.transaction_hash)}", hex_of(found))
+        raise MalformedData(subject, f"hash {hex0x(proof.transaction_hash)}", hex0x(found))
     call, outcome = decode_call(encoded), decode_receipt(receipt)
     reference = block.header.reference
     logs = tuple(

@@ -11,7 +11,7 @@ import rlp
 from eth_abi import encode
 from eth_utils import keccak
 
-from chainkit.text.hexadecimal import parse_bytes
+from chainkit.text.hexadecimal import hex0x, parse_bytes
 from localnet.accounts import development_account
 from localnet.anvil import Anvil
 from support.solidity import Question, RawLog, StorageQuestion, Transaction, types_of
@@ -48,7 +48,7 @@ class MinedChain:
         return "0x" + keccak(rlp.encode([sender, nonce + distance]))[12:].hex()
 
     def deploy(self, creation: bytes) -> str:
-        sent = self._send({"from": self.accounts[0], "data": _hex(creation)})
+        sent = self._send({"from": self.accounts[0], "data": hex0x(creation)})
         self.request("evm_mine")
         receipt = self.request("eth_getTransactionReceipt", sent)
         assert receipt["status"] == "0x1", receipt
@@ -57,7 +57,7 @@ class MinedChain:
     def mine(self, transactions: Sequence[Transaction]) -> list[str]:
         """Put the transactions into one block, in this order, and return their hashes."""
         sent = [
-            self._send({"from": item.sender, "to": item.to, "data": _hex(item.data)})
+            self._send({"from": item.sender, "to": item.to, "data": hex0x(item.data)})
             for item in transactions
         ]
         self.request("evm_mine")
@@ -146,7 +146,3 @@ def deploy_compiled(
     """Deploy what Ape compiled; ``types`` are the constructor's."""
     bytecode = getattr(project, contract).contract_type.deployment_bytecode.bytecode
     return chain.deploy(parse_bytes(bytecode) + encode(types_of(types), arguments))
-
-
-def _hex(data: bytes) -> str:
-    return "0x" + data.hex()

@@ -21,6 +21,7 @@ from chainkit.council.safe import (
 from chainkit.council.safe.account import SafeAccount, read_account
 from chainkit.errors import RefusedRequest
 from chainkit.signatures import SECP256K1_ORDER, SigningKey, address_of, keccak256
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import Receipt
 from localnet.anvil import Anvil
 from localnet.safe import create_safe, deploy_safe_contracts, send_unsigned
@@ -178,7 +179,7 @@ class SafeOnChain:
 
     def act(self, calldata: bytes) -> None:
         """Make the Safe call itself, as its owners could: to enable a module, for instance."""
-        anvil, address = self.chain.anvil, _hex(self.address)
+        anvil, address = self.chain.anvil, hex0x(self.address)
         anvil.request("anvil_impersonateAccount", address)
         anvil.request("anvil_setBalance", address, hex(10**18))
         assert send_unsigned(anvil, address, self.address, calldata).succeeded
@@ -190,10 +191,6 @@ def safe_chain() -> Iterator[SafeChain]:
     with Anvil() as anvil:
         for version in known_versions():
             deploy_safe_contracts(anvil, version)
-        anvil.request("anvil_setCode", _hex(COUNTER), _COUNTER_CODE)
-        anvil.request("anvil_setCode", _hex(REFUSER), _REFUSER_CODE)
+        anvil.request("anvil_setCode", hex0x(COUNTER), _COUNTER_CODE)
+        anvil.request("anvil_setCode", hex0x(REFUSER), _REFUSER_CODE)
         yield SafeChain(anvil)
-
-
-def _hex(value: bytes) -> str:
-    return "0x" + value.hex()

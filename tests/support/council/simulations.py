@@ -27,6 +27,7 @@ from chainkit.council.simulation import (
 from chainkit.council.simulation.safe_overrides import approved_execution, suppose_approval
 from chainkit.council.simulation.trace import RawDifference, parse_difference, trace_difference
 from chainkit.signatures import SigningKey, address_of
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import Receipt
 from localnet.safe import deploy_safe_contracts
 from support.chains.chain import REGISTRY_OWNER, Deployment, LocalChain, dev_address, redeployed
@@ -114,10 +115,10 @@ class SimulatedCouncil:
     def send_as(self, sender: bytes, to: bytes | None, data: bytes) -> Receipt:
         """Send from any account, as nobody could on a real chain."""
         request = self.chain.anvil.request
-        request("anvil_impersonateAccount", _hex(sender))
-        request("anvil_setBalance", _hex(sender), hex(10**19))
-        target = {} if to is None else {"to": _hex(to)}
-        call = {"from": _hex(sender), "data": _hex(data), "gas": hex(6_000_000)}
+        request("anvil_impersonateAccount", hex0x(sender))
+        request("anvil_setBalance", hex0x(sender), hex(10**19))
+        target = {} if to is None else {"to": hex0x(to)}
+        call = {"from": hex0x(sender), "data": hex0x(data), "gas": hex(6_000_000)}
         sent = request("eth_sendTransaction", call | target)
         receipt = wait_for_receipt(self.chain.endpoint, bytes.fromhex(sent[2:]))
         assert receipt.succeeded, receipt
@@ -143,7 +144,7 @@ class SimulatedCouncil:
         """Return what a mined transaction changed, by its own trace."""
         options = {"tracer": "prestateTracer", "tracerConfig": {"diffMode": True}}
         answer = self.chain.anvil.request(
-            "debug_traceTransaction", _hex(receipt.transaction_hash), options
+            "debug_traceTransaction", hex0x(receipt.transaction_hash), options
         )
         return parse_difference(answer)
 
@@ -181,12 +182,12 @@ def simulated_council(
 
 def _hand_over(council: SimulatedCouncil) -> None:
     owner, safe = account(REGISTRY_OWNER), council.address
-    offer = council.call("NodeRegistry", "transferOwnership", _hex(safe))
+    offer = council.call("NodeRegistry", "transferOwnership", hex0x(safe))
     accept = council.call("NodeRegistry", "acceptOwnership")
     council.send_as(owner, offer.target, offer.calldata)
     council.send_as(safe, accept.target, accept.calldata)
     for log in ("GroupMessages", "IdentityUpdates"):
-        grant = council.call(log, "grantRole", DEFAULT_ADMIN_ROLE, _hex(safe))
+        grant = council.call(log, "grantRole", DEFAULT_ADMIN_ROLE, hex0x(safe))
         council.send_as(owner, grant.target, grant.calldata)
 
 
@@ -198,7 +199,3 @@ def undone(council: SimulatedCouncil) -> Iterator[None]:
         yield
     finally:
         council.chain.anvil.request("evm_revert", snapshot)
-
-
-def _hex(value: bytes) -> str:
-    return "0x" + value.hex()

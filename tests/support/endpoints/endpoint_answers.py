@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
+from chainkit.text.hexadecimal import hex0x
 from support.endpoints.fake_endpoint import FakeProvider
-
-
-def hex0x(value: bytes) -> str:
-    return "0x" + value.hex()
 
 
 def block(number: int, **changes: Any) -> dict[str, Any]:

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.documents.files import open_regular, read_regular, replace_file, write_new
+from chainkit.documents.files import (
+    moved_into_place,
+    open_regular,
+    read_regular,
+    replace_file,
+    write_new,
+)
 from chainkit.errors import ConfigurationError
 
 Write = Callable[[Path, bytes, str], None]
@@ -188,7 +194,7 @@ def test_replace__name_of_the_draft_guessed__writes_through_no_link(
 ) -> None:
     path.write_bytes(b"old")
     monkeypatch.setattr("chainkit.documents.files.secrets.token_hex", lambda length: "guessed")
-    path.with_name(".guessed.draft").symlink_to(mine)
+    path.with_name(".guessed.partial").symlink_to(mine)
 
     with pytest.raises(ConfigurationError, match="File exists"):
         replace_file(path, b"new", "file")
@@ -226,3 +232,43 @@ def test_write__longest_name_that_a_file_has__is_written(path: Path, write: Writ
     write(longest, b"new", "file")
 
     assert longest.read_bytes() == b"new"
+
+
+def test_move_into_place__written_file__replaces_the_old_one_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "result"
+    path.parent.mkdir()
+    path.write_text("old")
+
+    with moved_into_place(path) as partial:
+        partial.write_text("new")
+        assert path.read_text() == "old"
+
+    assert path.read_text() == "new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_move_into_place__error_while_writing__leaves_nothing(
+    tmp_path: Path, is_folder: bool
+) -> None:
+    folder = tmp_path / "new"
+    folder.mkdir()
+
+    with pytest.raises(ZeroDivisionError), moved_into_place(folder / "result") as partial:
+        if is_folder:
+            partial.mkdir()
+        (partial / "part" if is_folder else partial).write_text("half")
+        raise ZeroDivisionError
+
+    assert not list(folder.iterdir())
+
+
+def test_move_into_place__folder_over_a_full_folder__is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    (folder / "result").mkdir(parents=True)
+    (folder / "result" / "kept").touch()
+
+    with pytest.raises(OSError), moved_into_place(folder / "result") as partial:
+        partial.mkdir()
+
+    assert [each.name for each in folder.rglob("*")] == ["result", "kept"]

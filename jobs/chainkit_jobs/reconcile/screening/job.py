@@ -12,7 +12,6 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol, TypeVar
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from chainkit.documents.files import moved_into_place
 from chainkit.exports import writing_to
 from chainkit_jobs.reconcile.expected import EXPECTED
 from chainkit_jobs.reconcile.screening.plan import Plan
@@ -322,17 +322,15 @@ def _write(task: tuple[Work, Path]) -> None:
     """Do a piece of work, and write its results to a file once all are there."""
     work, path = task
     # A cluster may do it twice at once.
-    partial_path = path.with_name(f".{path.name}.{uuid4().hex}.partial")
-    try:
-        # A file is as large as its rows are in memory: an envelope's author knows what compresses.
-        with pq.ParquetWriter(
-            partial_path, RESULTS, compression="none", use_dictionary=["unit", "kind"]
-        ) as writer:
-            for batch in _run(work):
-                writer.write_batch(batch)
-        partial_path.replace(path)
-    finally:
-        partial_path.unlink(missing_ok=True)
+    # A file is as large as its rows are in memory: an envelope's author knows what compresses.
+    with (
+        moved_into_place(path) as partial,
+        pq.ParquetWriter(
+            partial, RESULTS, compression="none", use_dictionary=["unit", "kind"]
+        ) as writer,
+    ):
+        for batch in _run(work):
+            writer.write_batch(batch)
 
 
 def _run(work: Work) -> Iterator[pa.RecordBatch]:

@@ -37,6 +37,7 @@ from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.facts import echo_fact, shown_to_people
 from chainkit.terminal.options import echo_json, json_option
+from chainkit.text.hexadecimal import hex0x
 
 CONFIRMED_DIGITS: Final = 16
 """Hex digits of the hash that a signer types, so that nobody signs by Enter.
@@ -194,7 +195,7 @@ def export(
     reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
     batch = batch_file(reading.proposal, reading.council, int(time.time() * 1000))
     _write_new(batch_path, json.dumps(batch, indent=2) + "\n")
-    hash_ = "0x" + reading.proposal.hash.hex()
+    hash_ = hex0x(reading.proposal.hash)
     if as_json:
         echo_json({"batch": str(batch_path), "safe_tx_hash": hash_})
         return

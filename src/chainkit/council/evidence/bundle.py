@@ -33,6 +33,7 @@ from chainkit.evidence.reports import check_reports
 from chainkit.evidence.verdict import EnvelopeVerdict, Step, Verdict, overall
 from chainkit.protocol.envelope import blockchain_proof_digest, unsigned_originator_envelope
 from chainkit.signatures import address_of
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockReference, Node
 
 PASSES: Final = 2
@@ -91,7 +92,7 @@ def verify_bundle(
     last = bundle.trusted_block
     if last.hash != trusted_hash:
         expected = f"the hash of block {last.number}, in which the bundle ends, 0x{last.hash.hex()}"
-        raise ConfigurationError("--trust", expected, f"0x{trusted_hash.hex()}")
+        raise ConfigurationError("--trust", expected, hex0x(trusted_hash))
     return _verify(directory, bundle, record, lambda hash_: None, "this bundle", (), advance)
 
 
@@ -176,9 +177,7 @@ def _check_contracts(bundle: Bundle, record: DeploymentRecord) -> None:
     }
     for name, (expected, got) in pairs.items():
         if expected != got:
-            words = [
-                f"0x{each.hex()}" if isinstance(each, bytes) else each for each in (expected, got)
-            ]
+            words = [hex0x(each) if isinstance(each, bytes) else each for each in (expected, got)]
             raise ConfigurationError("bundle", f"{name} of the record, {words[0]}", words[1])
 
 

@@ -38,6 +38,7 @@ from chainkit.council.log.transactions import Entry, EntryReader
 from chainkit.council.proposal.authority import read_authority
 from chainkit.council.proposal.council import Council
 from chainkit.errors import StateUnavailable
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockReference
 
 Advance = Callable[[int], None]
@@ -195,5 +196,5 @@ def _check_blocks(endpoint: Endpoint, events: Sequence[TrailEvent], block: Block
     headers = endpoint.headers(sorted(wanted))
     for (number, expected), header in zip(sorted(wanted.items()), headers, strict=True):
         if header is None or header.hash != expected:
-            got = "nothing" if header is None else f"0x{header.hash.hex()}"
-            raise endpoint.inconsistent(f"block {number}", f"0x{expected.hex()}", got)
+            got = "nothing" if header is None else hex0x(header.hash)
+            raise endpoint.inconsistent(f"block {number}", hex0x(expected), got)

@@ -21,6 +21,7 @@ from chainkit.documents.canonical import Record, check_form, page_bytes, parse_o
 from chainkit.documents.files import read_regular, replace_file, write_new
 from chainkit.errors import ConfigurationError, InvalidSignature, MalformedData
 from chainkit.signatures import SIGNATURE_LENGTH
+from chainkit.text.hexadecimal import hex0x
 
 PROPOSAL_FORMAT: Final = 1
 
@@ -64,9 +65,9 @@ def proposal_content(proposal: Proposal) -> dict[str, Any]:
             "max_fee_per_gas": str(fees.max_fee_per_gas),
             "max_priority_fee_per_gas": str(fees.max_priority_fee_per_gas),
         },
-        "hashes": {name: _hex(value) for name, value in hashes(proposal).items()},
+        "hashes": {name: hex0x(value) for name, value in hashes(proposal).items()},
         "signatures": {
-            signer: _hex(signature) for signer, signature in proposal.signatures.items()
+            signer: hex0x(signature) for signer, signature in proposal.signatures.items()
         },
     }
 
@@ -146,7 +147,7 @@ def write_proposal_file(path: Path, proposal: Proposal, is_new: bool) -> None:
 def argument_content(value: Any) -> Any:
     """Return a decoded argument as JSON holds it: bytes in hex, integers as decimal text."""
     if isinstance(value, bytes):
-        return _hex(value)
+        return hex0x(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value
@@ -188,7 +189,7 @@ def _call_content(call: Call) -> dict[str, Any]:
         "target": call.target_address,
         "function": call.function,
         "arguments": {name: argument_content(value) for name, value in call.arguments.items()},
-        "calldata": _hex(call.calldata),
+        "calldata": hex0x(call.calldata),
     }
 
 
@@ -232,7 +233,3 @@ def _list(content: Any, subject: str) -> list[Any]:
     if not isinstance(content, list):
         raise MalformedData(subject, "a list", type(content).__name__)
     return content
-
-
-def _hex(value: bytes) -> str:
-    return "0x" + value.hex()

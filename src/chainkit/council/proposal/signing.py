@@ -11,6 +11,7 @@ from chainkit.council.proposal.proposal import Proposal
 from chainkit.council.signing import Signer, sign_transaction, sign_typed_data
 from chainkit.council.signing.hashes import decode_transaction
 from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.text.hexadecimal import hex0x
 
 
 def sign_proposal(proposal: Proposal, council: Council, signer: Signer) -> Proposal:
@@ -76,7 +77,7 @@ def collect(proposal: Proposal, council: Council, others: Iterable[Proposal]) ->
     """
     for other in others:
         if other.hash != proposal.hash or other.grounds != proposal.grounds:
-            raise MalformedData("copy", f"0x{proposal.hash.hex()}", f"0x{other.hash.hex()}")
+            raise MalformedData("copy", hex0x(proposal.hash), hex0x(other.hash))
         for signer, signature in other.signatures.items():
             check_signer(signer, council)
             proposal = proposal.signed(signature)

@@ -19,6 +19,7 @@ from chainkit.council.proposal.nonce_use import find_nonce_use
 from chainkit.council.proposal.proposal import Proposal
 from chainkit.council.safe.account import hash_by_contract
 from chainkit.errors import ConfigurationError, RefusedRequest
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockHeader, BlockReference
 
 
@@ -104,7 +105,7 @@ def _check_hash(proposal: Proposal, state: ContractState) -> None:
     found = hash_by_contract(state, transaction)
     if found != transaction.hash:
         subject = f"SafeTx hash by {proposal.account}"
-        raise ConfigurationError(subject, f"0x{transaction.hash.hex()}", f"0x{found.hex()}")
+        raise ConfigurationError(subject, hex0x(transaction.hash), hex0x(found))
 
 
 def _change(

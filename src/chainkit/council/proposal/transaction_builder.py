@@ -16,6 +16,7 @@ from chainkit.council.proposal.proposal import Proposal
 from chainkit.council.safe import SafeTransaction
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import hex0x
 
 FORMAT_VERSION: Final = "1.0"
 
@@ -45,7 +46,7 @@ def batch_file(proposal: Proposal, council: Council, created_ms: int) -> dict[st
             {
                 "to": to_checksum_address(call.target),
                 "value": "0",
-                "data": "0x" + call.calldata.hex(),
+                "data": hex0x(call.calldata),
                 "contractMethod": None,
                 "contractInputsValues": None,
             }

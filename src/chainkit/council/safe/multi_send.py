@@ -12,6 +12,7 @@ from typing import Final
 
 from chainkit.contracts.interface import shipped_interface
 from chainkit.errors import MalformedData
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import ADDRESS_LENGTH
 
 _WORD: Final = 32
@@ -36,7 +37,7 @@ class InnerCall:
         """
         if len(self.target) != ADDRESS_LENGTH or not any(self.target):
             expected = f"{ADDRESS_LENGTH} bytes, not all zero"
-            raise MalformedData("target of a call by the Safe", expected, f"0x{self.target.hex()}")
+            raise MalformedData("target of a call by the Safe", expected, hex0x(self.target))
 
 
 def encode_batch(calls: Sequence[InnerCall]) -> bytes:

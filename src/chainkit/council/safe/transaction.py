@@ -17,6 +17,7 @@ from chainkit.contracts.interface import shipped_interface
 from chainkit.council.safe.multi_send import InnerCall, decode_batch, encode_batch
 from chainkit.errors import MalformedData
 from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import ADDRESS_LENGTH
 
 ZERO_ADDRESS: Final = bytes(ADDRESS_LENGTH)
@@ -217,4 +218,4 @@ def _json_fields(fields: Fields) -> list[dict[str, str]]:
 def _json_value(kind: str, value: int | bytes) -> str:
     if isinstance(value, int):
         return str(int(value))
-    return to_checksum_address(value) if kind == "address" else "0x" + value.hex()
+    return to_checksum_address(value) if kind == "address" else hex0x(value)

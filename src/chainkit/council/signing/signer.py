@@ -16,6 +16,7 @@ from chainkit.council.signing.hashes import (
 )
 from chainkit.errors import InvalidSignature, MalformedData
 from chainkit.signatures import SIGNATURE_LENGTH, address_of, recover_public_key
+from chainkit.text.hexadecimal import hex0x
 
 V_OFFSET = 27
 """What Ethereum's wallets add to V, which is 0 or 1."""
@@ -54,7 +55,7 @@ def sign_typed_data(signer: Signer, typed_data: Mapping[str, Any], digest: bytes
     """
     found = typed_data_digest(typed_data)
     if found != digest:
-        raise MalformedData("hash of the typed data", f"0x{digest.hex()}", f"0x{found.hex()}")
+        raise MalformedData("hash of the typed data", hex0x(digest), hex0x(found))
     signature = signer.sign_typed_data(typed_data)
     if len(signature) == SIGNATURE_LENGTH and signature[-1] in (0, 1):
         signature = signature[:-1] + bytes([signature[-1] + V_OFFSET])

@@ -21,6 +21,7 @@ from chainkit.council.simulation.safe_overrides import (
 from chainkit.council.simulation.trace import Message, Words, state_overrides
 from chainkit.errors import AccessRefused, ConfigurationError, RefusedRequest
 from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import hex0x
 
 _APPROVED_HASHES: Final = keccak256(b"approvedHashes(address,bytes32)")[:SELECTOR_LENGTH]
 _WORD: Final = 32
@@ -123,7 +124,7 @@ def execute(
     message = approved_execution(transaction, approval)
     answer = call_message(state, contracts, message, approval.overrides)
     if int.from_bytes(answer, "big") != 1:
-        got, place = f"0x{answer.hex()}", f"{SAFE} at block {state.block}"
+        got, place = hex0x(answer), f"{SAFE} at block {state.block}"
         raise RefusedRequest("simulation", "that the Safe says 1, for success", got, place)
 
 

@@ -16,6 +16,7 @@ from eth_utils.address import is_checksum_address, to_checksum_address
 from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
 from chainkit.council.calls import Call
 from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
 
 _NODE_INCREMENT: Final = 100
@@ -64,7 +65,7 @@ class CandidateKeys:
             )
         elif key_type == "bytes32":
             for word in sorted(self.words):
-                yield word, _NAMES.get(word, f"0x{word.hex()}")
+                yield word, _NAMES.get(word, hex0x(word))
             # None twice: a slot would be named twice.
             yield from (each for each in self._address_words() if each[0] not in self.words)
 

@@ -10,6 +10,7 @@ from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.state import ContractState
 from chainkit.errors import AccessRefused, ConfigurationError, RefusedRequest
 from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import hex0x
 from chainkit.text.printable import printable
 from chainkit.types import ADDRESS_LENGTH
 
@@ -41,7 +42,7 @@ def simulate_undeployed_upgrade(
     ``sequence`` is what that code has as its originator sequence. Raises ConfigurationError where
     the endpoint cannot do so, and RefusedRequest in the contract's words if the upgrade reverts.
     """
-    overrides = {"0x" + STAND_IN.hex(): {"code": "0x" + code.hex()}}
+    overrides = {hex0x(STAND_IN): {"code": hex0x(code)}}
     # Without the code the contract would blame the sequence: nothing answers like a wrong one.
     _require_overrides(state, name, sequence, overrides)
     _simulate(state, name, proxy, upgrade_calldata(name, None), sender, overrides)
@@ -51,7 +52,7 @@ def _require_overrides(
     state: ContractState, name: str, sequence: bytes, overrides: dict[str, Any]
 ) -> None:
     data = shipped_interface(name).encode("originatorSequence")
-    call = {"to": "0x" + STAND_IN.hex(), "data": "0x" + data.hex()}
+    call = {"to": hex0x(STAND_IN), "data": hex0x(data)}
     try:
         found = state.endpoint.call_message(call, state.block, overrides)
     except AccessRefused:
@@ -77,7 +78,7 @@ def _simulate(
     sender: str,
     overrides: dict[str, Any],
 ) -> None:
-    call = {"from": sender, "to": "0x" + proxy.hex(), "data": "0x" + calldata.hex()}
+    call = {"from": sender, "to": hex0x(proxy), "data": hex0x(calldata)}
     try:
         state.endpoint.call_message(call, state.block, overrides)
     except AccessRefused:

@@ -19,6 +19,7 @@ from chainkit.errors import (
     InconsistentAnswer,
     NoTracing,
 )
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockReference
 from support.endpoints.fake_endpoint import FakeProvider, FakeServer, RpcError
 
@@ -29,19 +30,15 @@ SLOT = "0x" + "00" * 31 + "07"
 ONE, TWO = (f"0x{number:064x}" for number in (1, 2))
 
 
-def hex_(value: bytes) -> str:
-    return "0x" + value.hex()
-
-
 def answer(pre: dict[str, Any], post: dict[str, Any]) -> dict[str, Any]:
-    return {"pre": {hex_(CONTRACT): pre}, "post": {hex_(CONTRACT): post}}
+    return {"pre": {hex0x(CONTRACT): pre}, "post": {hex0x(CONTRACT): post}}
 
 
 def block(hash_: bytes = BLOCK.hash) -> dict[str, str]:
     return {
         "number": hex(BLOCK.number),
-        "hash": hex_(hash_),
-        "parentHash": hex_(bytes(32)),
+        "hash": hex0x(hash_),
+        "parentHash": hex0x(bytes(32)),
         "timestamp": "0x1",
     }
 
@@ -68,12 +65,12 @@ def test_trace__block_and_overrides__are_sent_as_endpoints_want_them() -> None:
     ((method, sent),) = provider.requests[0]
     assert method == METHOD
     assert list(sent) == [
-        {"from": hex_(SENDER), "to": hex_(CONTRACT), "data": "0x1234"},
-        {"blockHash": hex_(BLOCK.hash), "requireCanonical": True},
+        {"from": hex0x(SENDER), "to": hex0x(CONTRACT), "data": "0x1234"},
+        {"blockHash": hex0x(BLOCK.hash), "requireCanonical": True},
         {
             "tracer": "prestateTracer",
             "tracerConfig": {"diffMode": True},
-            "stateOverrides": {hex_(CONTRACT): {"stateDiff": {SLOT: TWO}}},
+            "stateOverrides": {hex0x(CONTRACT): {"stateDiff": {SLOT: TWO}}},
         },
     ]
 
@@ -118,7 +115,7 @@ def test_trace__account_changes__are_told_with_what_was_before(after: object) ->
 
 
 def test_trace__account_that_was_not_there__changes_from_nothing() -> None:
-    found = traced({"pre": {}, "post": {hex_(OTHER): {"nonce": 1, "code": "0x60"}}})
+    found = traced({"pre": {}, "post": {hex0x(OTHER): {"nonce": 1, "code": "0x60"}}})
 
     assert found.accounts == {
         AccountChange(OTHER, "nonce", 0, 1),
@@ -133,7 +130,7 @@ def test_trace__what_pre_alone_tells_of_an_account__has_not_changed() -> None:
 
 
 def test_trace__account_that_ends__is_told_with_its_slots() -> None:
-    pre = {hex_(CONTRACT): {"balance": "0x5", "storage": {SLOT: ONE}}}
+    pre = {hex0x(CONTRACT): {"balance": "0x5", "storage": {SLOT: ONE}}}
 
     found = traced({"pre": pre, "post": {}})
 
@@ -175,7 +172,7 @@ def test_trace__http_refuses_it__has_no_tracing(status: int) -> None:
         [],
         "0x",
         {"gas": 5, "failed": False, "structLogs": []},
-        {hex_(CONTRACT): {"balance": "0x5"}},
+        {hex0x(CONTRACT): {"balance": "0x5"}},
         {"pre": {}},
     ],
     ids=repr,
@@ -231,7 +228,7 @@ def test_trace__another_block_at_the_height__is_inconsistent(changed_at: int) ->
     error = error_of(by_number_only, eth_getBlockByNumber=header)
 
     assert isinstance(error, InconsistentAnswer)
-    assert (error.expected, error.got) == (hex_(BLOCK.hash), "0x" + "cc" * 32)
+    assert (error.expected, error.got) == (hex0x(BLOCK.hash), "0x" + "cc" * 32)
 
 
 def test_trace__endpoint_that_is_gone__is_no_lack_of_tracing() -> None:
@@ -274,8 +271,8 @@ def test_words__slots_of_several_accounts__become_overrides_of_each() -> None:
     raw = RawDifference({(CONTRACT, 7): (1, 2), (CONTRACT, 8): (1, 0), (OTHER, 7): (0, 1)})
 
     assert state_overrides(raw.words) == {
-        hex_(CONTRACT): {"stateDiff": {SLOT: TWO, f"0x{8:064x}": f"0x{0:064x}"}},
-        hex_(OTHER): {"stateDiff": {SLOT: ONE}},
+        hex0x(CONTRACT): {"stateDiff": {SLOT: TWO, f"0x{8:064x}": f"0x{0:064x}"}},
+        hex0x(OTHER): {"stateDiff": {SLOT: ONE}},
     }
 
 
@@ -283,10 +280,10 @@ def test_parse__answer_of_anvil__is_all_that_it_says() -> None:
     found = parse_difference(
         {
             "pre": {
-                hex_(SENDER): {"balance": "0x21e19df6b4d44253bd2", "nonce": 1},
-                hex_(CONTRACT): {"balance": "0x0", "code": "0x60", "storage": {SLOT: ONE}},
+                hex0x(SENDER): {"balance": "0x21e19df6b4d44253bd2", "nonce": 1},
+                hex0x(CONTRACT): {"balance": "0x0", "code": "0x60", "storage": {SLOT: ONE}},
             },
-            "post": {hex_(SENDER): {"nonce": 2}, hex_(CONTRACT): {}},
+            "post": {hex0x(SENDER): {"nonce": 2}, hex0x(CONTRACT): {}},
         }
     )
 

@@ -173,7 +173,7 @@ class Endpoint(RpcClient):
 
     def storage(self, address: bytes, slot: int, block: BlockReference) -> int:
         """Return one 32-byte slot of a contract's storage at a block, as an unsigned integer."""
-        place = (_hex(address), f"0x{slot:064x}", _pinned(block))
+        place = (hex0x(address), f"0x{slot:064x}", _pinned(block))
         answer = self.request("eth_getStorageAt", *place)
         return int.from_bytes(self.parsed("eth_getStorageAt", parse_bytes, answer), "big")
 
@@ -206,12 +206,12 @@ class Endpoint(RpcClient):
 
     def fee_recipient(self, block: BlockReference) -> bytes:
         """Return the address, 20 bytes, that a block's fees went to."""
-        answer = self.request("eth_getBlockByHash", _hex(block.hash), False)
+        answer = self.request("eth_getBlockByHash", hex0x(block.hash), False)
         return self.parsed("block", lambda found: parse_bytes(found["miner"], 20), answer)
 
     def send_raw(self, raw: bytes) -> None:
         """Hand over a signed transaction (EIP-2718). Raises RefusedRequest where it is refused."""
-        self.request("eth_sendRawTransaction", _hex(raw))
+        self.request("eth_sendRawTransaction", hex0x(raw))
 
     def receipt(self, transaction_hash: bytes) -> dict[str, Any] | None:
         """Return a transaction's receipt as the endpoint gave it, or None."""
@@ -246,11 +246,11 @@ class Endpoint(RpcClient):
 
     def transactions(self, hashes: Sequence[bytes]) -> list[Any]:
         """Return transactions as the endpoint gave them, in one batch; None for an unknown one."""
-        return self.batch([("eth_getTransactionByHash", (_hex(each),)) for each in hashes])
+        return self.batch([("eth_getTransactionByHash", (hex0x(each),)) for each in hashes])
 
     def receipts(self, hashes: Sequence[bytes]) -> list[Any]:
         """Return receipts as the endpoint gave them, in one batch; None for an unknown one."""
-        return self.batch([("eth_getTransactionReceipt", (_hex(each),)) for each in hashes])
+        return self.batch([("eth_getTransactionReceipt", (hex0x(each),)) for each in hashes])
 
     def full_blocks(self, numbers: Sequence[int]) -> list[Any]:
         """Return blocks of some heights with their transactions, as the endpoint gave them."""

@@ -13,7 +13,7 @@ from chainkit.errors import StoreError
 def check_free(directory: Path) -> None:
     """Raise StoreError if the output folder exists: a result is never written over another."""
     if directory.exists():
-        raise StoreError(f"output {directory}", "a folder that does not exist yet", "one")
+        raise StoreError(f"output {directory}", None, "already exists")
 
 
 @contextmanager

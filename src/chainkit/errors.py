@@ -1,4 +1,4 @@
-"""The one exception tree. Each error says what was expected, what came, and where.
+"""The one exception tree. Each error says what was expected, what came, and where; or a state.
 
 ::
 
@@ -41,7 +41,11 @@ A rate limit never looks like bad data, nor bad data like a rate limit: they are
 
 
 class ChainkitError(Exception):
-    """Something was not as expected: ``subject: expected …, got … (place)``."""
+    """Something was not as expected: ``subject: expected …, got … (place)``.
+
+    An error about a state has no ``expected``, and says ``subject got``, such as
+    ``keystore node.json already exists``.
+    """
 
     def __init__(self, subject: str, expected: object, got: object, place: str = "") -> None:
         """Keep the parts for callers that act on them; the message is built from them."""
@@ -49,7 +53,8 @@ class ChainkitError(Exception):
         self.expected = expected
         self.got = got
         self.place = place
-        message = f"{subject}: expected {expected}, got {got}"
+        is_state = expected is None
+        message = f"{subject} {got}" if is_state else f"{subject}: expected {expected}, got {got}"
         super().__init__(f"{message} ({place})" if place else message)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -328,7 +328,7 @@ def test_pack__archive_exists__is_refused(tmp_path: Path) -> None:
     archive = tmp_path / "environment.tar.gz"
     archive.write_bytes(b"mine")
 
-    with pytest.raises(StoreError, match="a file that does not exist yet"):
+    with pytest.raises(StoreError, match="already exists"):
         pack_environment(archive)
 
     assert archive.read_bytes() == b"mine"

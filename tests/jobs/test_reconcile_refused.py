@@ -134,4 +134,4 @@ def test_reconcile__one_node_only__is_a_usage_error(tmp_path: Path) -> None:
 def test_reconcile__output_exists__is_refused_before_any_work(tmp_path: Path) -> None:
     result = reconcile(tmp_path / "no", [tmp_path / "x", tmp_path / "y"], tmp_path)
 
-    assert "expected a folder that does not exist yet" in str(refusal(result))
+    assert "already exists" in str(refusal(result))

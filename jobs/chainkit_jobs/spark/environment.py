@@ -73,7 +73,7 @@ def pack_environment(archive: Path) -> int:
     written, ConfigurationError where this environment cannot be moved to another machine.
     """
     if archive.exists():
-        raise StoreError(f"output {archive}", "a file that does not exist yet", "one")
+        raise StoreError(f"output {archive}", None, "already exists")
     if not archive.name.endswith(".tar.gz"):
         raise ConfigurationError("--out", "a name that ends in .tar.gz", archive.name)
     if sys.platform != "linux":

@@ -39,7 +39,7 @@ def new(keystore_path: Path, password_path: Path | None, as_json: bool) -> None:
       chainkit key new --keystore node.json --password-file password.txt
     """
     if os.path.lexists(keystore_path):
-        raise ConfigurationError(f"keystore {keystore_path}", "a file that does not exist", "one")
+        raise ConfigurationError(f"keystore {keystore_path}", None, "already exists")
     password = read_password(password_path, confirm=True)
     account = Account.create()
     _write_keystore(keystore_path, json.dumps(Account.encrypt(bytes(account.key), password)))

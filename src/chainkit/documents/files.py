@@ -66,7 +66,7 @@ def write_new(path: Path, data: bytes, subject: str) -> None:
     try:
         _write(path, data, _NEW_FILE_MODE)
     except FileExistsError as error:
-        raise ConfigurationError(subject, "a file that does not exist", "one") from error
+        raise ConfigurationError(subject, None, "already exists") from error
     except FileNotFoundError as error:
         expected = "a folder that takes new files"
         raise ConfigurationError(subject, expected, path.parent) from error

@@ -130,9 +130,7 @@ def test_make_key__file_exists__is_refused_and_untouched(keystore: Path, passwor
 
     result = run("new", "--keystore", keystore, "--password-file", password)
 
-    assert refusal_of(result) == (
-        f"keystore {keystore}: expected a file that does not exist, got one"
-    )
+    assert refusal_of(result) == (f"keystore {keystore} already exists")
     assert keystore.read_bytes() == before
 
 

@@ -117,7 +117,7 @@ def test_bundle__output_exists__is_not_overwritten(scene: BundleScene) -> None:
     outcome = bundle(scene)
 
     assert outcome.code == 2
-    assert "a folder that does not exist yet" in outcome.err
+    assert "already exists" in outcome.err
     assert (scene.root / "bundles" / "mine").read_text() == "mine"
 
 

@@ -323,7 +323,7 @@ def test_write__new_one_over_a_file__leaves_it(tmp_path: Path) -> None:
     path = tmp_path / "proposal.json"
     write_proposal_file(path, proposed(), is_new=True)
 
-    with pytest.raises(ConfigurationError, match="does not exist"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         write_proposal_file(path, proposed(nonce=1), is_new=True)
 
     assert read_proposal(path, RECORD, SAFE) == proposed()

@@ -13,7 +13,7 @@ from chainkit.contracts.parameters import PayloadBounds
 from chainkit.contracts.state import INITIALIZABLE_SLOT, ContractState
 from chainkit.contracts.storage_layout import StorageMember
 from chainkit.contracts.verification import implementation_immutables, implementation_of
-from chainkit.council.evidence.upgrade import upgrade
+from chainkit.council.upgrade import upgrade
 from chainkit.council.upgrade.upgrade import (
     deploy_implementation,
     execute_upgrade,

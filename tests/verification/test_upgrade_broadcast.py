@@ -16,7 +16,7 @@ from chainkit.contracts.artifacts import Release
 from chainkit.contracts.deployment import DeployedContract, implementation_content
 from chainkit.contracts.state import ContractState
 from chainkit.contracts.storage_layout import StorageMember
-from chainkit.council.evidence.upgrade import upgrade
+from chainkit.council.upgrade import upgrade
 from chainkit.errors import AccessRefused, RefusedRequest
 from support.chains.chain import LocalChain, dev_address
 from support.chains.tampering import ADMINISTRATOR, call_as, write_code

@@ -32,6 +32,8 @@ _SETTINGS: Final = {
     # An overflow or a bad cast must end the audit, never become a null.
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # PySpark would ask Java for the line of Python behind each column that is built.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # An envelope may hold a payload near the block's gas limit: few rows, so that a batch fits.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
     # Arrow's allocator: memory goes from batch to batch. Given back to the system and taken again,

@@ -49,7 +49,7 @@ def indexer(job: Job, make_signer: Callable[[], Signer]) -> Iterator[Indexer]:
     settings = IndexerSettings(deployment)
     store = Store.open(job.database, Identity.of(deployment, KEY.public_key))
     signer = make_signer()
-    reader = PageReader(settings, signer, looks_ahead=True)
+    reader = PageReader(settings, signer, prefetches=True)
     try:
         signer.sign(_WARM_UP)()
         collect_garbage_seldom()

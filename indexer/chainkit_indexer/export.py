@@ -51,11 +51,11 @@ _SAME_FOREVER: Final = (
 """What a folder's exports have in common; the rest of a manifest moves with the cursor."""
 
 
-class Progress(Protocol):
-    """Whoever tells a person how far an export is."""
+class FileProgress(Protocol):
+    """Reports how many of an export's files are written."""
 
     def __call__(self, done: int, files: int) -> None:
-        """Take note that so many of the files to write are written."""
+        """Report that ``done`` of ``files`` files are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def write_export(
     directory: Path,
     range_blocks: int | None = None,
     check_digests: bool = False,
-    progress: Progress = lambda done, files: None,
+    progress: FileProgress = lambda done, files: None,
 ) -> Exported:
     """Bring the export in a folder up to the cursor; the same state gives the same bytes.
 
@@ -186,7 +186,7 @@ def _write_files(
     about: Mapping[str, Any],
     originators: Sequence[int],
     kept: Mapping[str, Mapping[str, Any]],
-    progress: Progress,
+    progress: FileProgress,
 ) -> dict[str, Mapping[str, Any]]:
     files = dict(kept)
     ranges = [

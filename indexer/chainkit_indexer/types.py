@@ -31,7 +31,7 @@ class IndexedBlock:
     first: the cursor of XIP-49 §3.2.2, with each originator that is followed."""
 
 
-class Progress(NamedTuple):
+class CursorState(NamedTuple):
     """How far a chain was followed."""
 
     position: IndexedBlock | None

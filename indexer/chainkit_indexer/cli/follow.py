@@ -132,7 +132,7 @@ def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
     from chainkit_indexer.follow.step import step
 
     store, settings = follows.store, follows.settings
-    reader = PageReader(settings, follows.signer, looks_ahead=True)
+    reader = PageReader(settings, follows.signer, prefetches=True)
     return lambda endpoint: step(endpoint, store, settings, reader)
 
 

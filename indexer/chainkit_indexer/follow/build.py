@@ -18,7 +18,7 @@ _CHUNK: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class BegunPage:
+class PendingPage:
     """A page whose payloads are on their way to become envelopes."""
 
     page: VerifiedPage
@@ -37,11 +37,11 @@ class BegunPage:
         return PageRows(tuple(envelopes), tuple(quarantine))
 
 
-def begin_page(page: VerifiedPage, signer: Signer) -> BegunPage:
+def submit_page(page: VerifiedPage, signer: Signer) -> PendingPage:
     """Ask the node's signer for the envelopes of a page's payloads (XIP-49 §3.2.1)."""
     starts = range(0, len(page.events), _CHUNK)
     chunks = [page.events[start : start + _CHUNK] for start in starts]
-    return BegunPage(page, [(chunk, signer.sign(chunk)) for chunk in chunks])
+    return PendingPage(page, [(chunk, signer.sign(chunk)) for chunk in chunks])
 
 
 def _envelope(placed: PlacedEvent, envelope: bytes) -> tuple[Any, ...]:

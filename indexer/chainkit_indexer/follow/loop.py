@@ -46,7 +46,7 @@ class Goal:
 
 
 class Observer(Protocol):
-    """Whoever is told what happens, in order to tell a person or a machine."""
+    """Receives the results of steps, for logs, metrics and the terminal."""
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
         """Take note of what a step did, and how long it took."""
@@ -122,8 +122,8 @@ class DeepReorgs:
         self._said.clear()
 
 
-class Alternations:
-    """Notices an endpoint that goes to and fro between branches, each time taken for a reorg."""
+class ReorgFrequency:
+    """Counts reorgs: an endpoint that alternates between branches causes more than a chain."""
 
     MOST: Final = 6
     WITHIN_SECONDS: Final = 60.0
@@ -133,8 +133,8 @@ class Alternations:
         self._clock = clock
         self._moments: deque[float] = deque(maxlen=self.MOST)
 
-    def are_too_many(self) -> bool:
-        """Take note of a reorg; tell whether there were more than a chain makes."""
+    def exceeds_limit(self) -> bool:
+        """Take note of a reorg; return whether there were too many in a minute."""
         self._moments.append(self._clock())
         oldest = self._moments[0]
         return len(self._moments) == self.MOST and self._clock() - oldest < self.WITHIN_SECONDS
@@ -158,7 +158,7 @@ def run(
     block once it is believed (see DeepReorgs). ``chores`` are done after each step with the
     endpoint that served it; they return whether there is more of them to do.
     """
-    deep_reorgs, alternations = DeepReorgs(pool.endpoints, clock), Alternations(clock)
+    deep_reorgs, reorg_frequency = DeepReorgs(pool.endpoints, clock), ReorgFrequency(clock)
     store_failures = 0
     while not stop.is_set:
         try:
@@ -192,8 +192,8 @@ def run(
         pool.saw_head(endpoint, result.head.number)
         heads.saw_head(result.head.hash)
         observer.succeeded(result, clock() - began)
-        if isinstance(result, RolledBack) and alternations.are_too_many():
-            subject, got = f"chain at {endpoint.name}", f"{Alternations.MOST} reorgs in a minute"
+        if isinstance(result, RolledBack) and reorg_frequency.exceeds_limit():
+            subject, got = f"chain at {endpoint.name}", f"{ReorgFrequency.MOST} reorgs in a minute"
             pool.failed(endpoint, InconsistentAnswer(subject, "one branch", got))
         is_busy = chores(endpoint, result)
         if goal.is_reached(result) and not is_busy:

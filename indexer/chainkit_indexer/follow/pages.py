@@ -17,7 +17,7 @@ from chainkit.chain.log_ranges import RangeWidth
 from chainkit.errors import EndpointUnavailable, RangeRefused
 from chainkit.types import BlockHeader
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.follow.build import BegunPage, begin_page
+from chainkit_indexer.follow.build import PendingPage, submit_page
 from chainkit_indexer.follow.fetch import (
     PayloadLogs,
     check_links,
@@ -25,7 +25,7 @@ from chainkit_indexer.follow.fetch import (
     linked_headers,
     verified_page,
 )
-from chainkit_indexer.follow.prefetch import LookAhead
+from chainkit_indexer.follow.prefetch import Prefetcher
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
 
@@ -60,7 +60,7 @@ class PageReader:
         self,
         settings: IndexerSettings,
         signer: Signer,
-        looks_ahead: bool = False,
+        prefetches: bool = False,
         recent_blocks: int = RECENT_BLOCKS,
     ) -> None:
         """Look ahead where pages are taken one after the other, by a loop."""
@@ -70,8 +70,8 @@ class PageReader:
         self._heads: WeakKeyDictionary[Endpoint, _Head] = WeakKeyDictionary()
         self._most = settings.page_blocks
         self._ranges: WeakKeyDictionary[Endpoint, RangeWidth] = WeakKeyDictionary()
-        self._begin = partial(begin_page, signer=signer)
-        self._look_ahead = LookAhead(self._begin) if looks_ahead else None
+        self._begin = partial(submit_page, signer=signer)
+        self._prefetcher = Prefetcher(self._begin) if prefetches else None
 
     def head(self, endpoint: Endpoint, position: IndexedBlock | None) -> BlockHeader:
         """Return an endpoint's newest block, or that of a moment ago if it makes no difference.
@@ -87,45 +87,45 @@ class PageReader:
         return known.header
 
     def _will_do(self, known: _Head, endpoint: Endpoint, position: IndexedBlock | None) -> bool:
-        if self._look_ahead is None or position is None:
+        if self._prefetcher is None or position is None:
             return False
-        last = self._look_ahead.last_of_page(endpoint, position)
+        last = self._prefetcher.last_of_page(endpoint, position)
         is_deep = last is not None and last <= known.header.number - RECENT_BLOCKS
         return is_deep and time.monotonic() - known.asked_at < _HEAD_SECONDS
 
     def read(
         self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader, top: int
-    ) -> BegunPage | None:
+    ) -> PendingPage | None:
         """Return the page after ``start``, not above ``top``, or None if it does not link to it.
 
         Blocks more than ``recent_blocks`` below the head are asked for by range, others by hash.
         Raises what ``fetch`` does, and EndpointUnavailable where the endpoint does not even give
         one block's logs, or takes long to say that it gives none of several.
         """
-        begun = self._taken_from_ahead(endpoint, start, head, top)
-        if begun is None:
+        pending = self._taken_from_ahead(endpoint, start, head, top)
+        if pending is None:
             page = self._fetch(endpoint, head, top, start)
-            begun = None if page is None else self._begin(page)
-        if self._look_ahead is not None and begun is not None:
+            pending = None if page is None else self._begin(page)
+        if self._prefetcher is not None and pending is not None:
             following = partial(self._fetch, endpoint, head, top)
-            self._look_ahead.go_on(endpoint, begun.page.last, head.number, top, following)
-        return begun
+            self._prefetcher.prefetch(endpoint, pending.page.last, head.number, top, following)
+        return pending
 
     def _taken_from_ahead(
         self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader, top: int
-    ) -> BegunPage | None:
-        taken = None if self._look_ahead is None else self._look_ahead.take(endpoint, start)
+    ) -> PendingPage | None:
+        taken = None if self._prefetcher is None else self._prefetcher.take(endpoint, start)
         if taken is None:
             return None
-        last = taken.begun.page.last.header
+        last = taken.pending.page.last.header
         if last.number > top:
             # The chain was longer, or seemed so, when it was asked for.
             return None
         if last.number <= min(head.number, taken.head) - self._recent_blocks:
-            return taken.begun
+            return taken.pending
         # It was near the head: the chain may have left the branch since, however long it is now.
         now = endpoint.find_header(last.number)
-        return taken.begun if now is not None and now.hash == last.hash else None
+        return taken.pending if now is not None and now.hash == last.hash else None
 
     def _fetch(
         self, endpoint: Endpoint, head: BlockHeader, top: int, start: IndexedBlock

@@ -1,4 +1,4 @@
-"""Has the next pages under way: they are fetched in turn, and each is signed as soon as it came."""
+"""Prefetches the next pages: a thread fetches them in turn, each is signed once it is fetched."""
 
 from __future__ import annotations
 
@@ -16,79 +16,78 @@ from weakref import finalize
 from chainkit.chain import Endpoint
 from chainkit.errors import ChainkitError
 from chainkit.types import BlockReference
-from chainkit_indexer.follow.build import BegunPage
+from chainkit_indexer.follow.build import PendingPage
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
 
 _PAGES: Final = 3
-"""How many are under way: one is being fetched, and those before it keep the signing process busy
-however long the fetching takes."""
+"""Number of prefetched pages: one is being fetched, the others keep the signing process busy."""
 
 Fetch = Callable[[IndexedBlock], VerifiedPage | None]
 """Returns the page after a block, None if it does not link to the block."""
 
-_Ahead = Future[BegunPage | None]
+_FuturePage = Future[PendingPage | None]
 
 
 @dataclass(frozen=True, slots=True)
 class TakenPage:
-    """A page that was under way."""
+    """A prefetched page."""
 
-    begun: BegunPage
+    pending: PendingPage
     head: int
-    """Height of the chain when it was asked for: so deep was the page then."""
+    """Height of the chain when the page was requested."""
 
 
-class LookAhead:
-    """What was asked of one endpoint, beyond the page that a step commits."""
+class Prefetcher:
+    """Prefetches pages from one endpoint, after the page that a step commits."""
 
-    def __init__(self, begin: Callable[[VerifiedPage], BegunPage]) -> None:
+    def __init__(self, begin: Callable[[VerifiedPage], PendingPage]) -> None:
         """Sign with ``begin``, which returns at once."""
         self._begin = begin
         self._worker = _Worker()
         self._endpoint: Endpoint | None = None
         self._start: BlockReference | None = None
         """The block that the first of the pages continues."""
-        self._pages: deque[tuple[_Ahead, int]] = deque()
+        self._pages: deque[tuple[_FuturePage, int]] = deque()
         """With the height of the chain when each was asked for."""
 
     def take(self, endpoint: Endpoint, start: IndexedBlock) -> TakenPage | None:
-        """Return the page after a block if it is under way at this endpoint; may wait for it.
+        """Return the prefetched page after a block from this endpoint, or None; may wait for it.
 
-        Raises what the fetching of it raised. What does not continue the block is dropped.
+        Raises the error of its fetch. Pages that do not continue the block are dropped.
         """
         if not self._continues(endpoint, start):
             self._drop()
             return None
-        ahead, head = self._pages.popleft()
+        future, head = self._pages.popleft()
         try:
-            begun = ahead.result()
+            pending = future.result()
         except ChainkitError:
             self._drop()
             raise
-        if begun is None:
+        if pending is None:
             self._drop()
             return None
-        self._start = begun.page.last.header.reference
-        return TakenPage(begun, head)
+        self._start = pending.page.last.header.reference
+        return TakenPage(pending, head)
 
     def last_of_page(self, endpoint: Endpoint, start: IndexedBlock) -> int | None:
         """Return where the page after a block ends if it was fetched from this endpoint."""
         if not self._continues(endpoint, start):
             return None
-        ahead = self._pages[0][0]
-        is_there = ahead.done() and ahead.exception() is None
-        begun = ahead.result() if is_there else None
-        return None if begun is None else begun.page.last.header.number
+        future = self._pages[0][0]
+        is_there = future.done() and future.exception() is None
+        pending = future.result() if is_there else None
+        return None if pending is None else pending.page.last.header.number
 
-    def go_on(
+    def prefetch(
         self, endpoint: Endpoint, last: IndexedBlock, head: int, top: int, fetch: Fetch
     ) -> None:
-        """Have the pages after a block under way, as far as ``top``; the chain ends at ``head``."""
+        """Prefetch the pages after a block, up to ``top``; the chain ends at ``head``."""
         if not self._continues(endpoint, last):
             self._drop()
             self._endpoint, self._start = endpoint, last.header.reference
             if last.header.number < top:
-                first = partial(_begun_page, self._worker, fetch, self._begin, last)
+                first = partial(_fetched_page, self._worker, fetch, self._begin, last)
                 self._pages.append((self._worker.submit(first), head))
         while 0 < len(self._pages) < _PAGES:
             previous = self._pages[-1][0]
@@ -100,7 +99,7 @@ class LookAhead:
         return is_asked and self._start == start.header.reference
 
     def _drop(self) -> None:
-        if any(not ahead.done() for ahead, _ in self._pages):
+        if any(not future.done() for future, _ in self._pages):
             # It may never be answered, and nobody must wait behind it.
             self._worker.is_left = True
             self._worker = _Worker()
@@ -115,13 +114,13 @@ class _Worker:
 
     def __init__(self) -> None:
         self.is_left = False
-        """Nobody waits for its pages any more."""
+        """Its pages are not needed any more."""
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        Thread(target=_do_all, args=(self._jobs,), name="look-ahead", daemon=True).start()
+        Thread(target=_do_all, args=(self._jobs,), name="prefetch", daemon=True).start()
         finalize(self, self._jobs.put, None)
 
-    def submit(self, work: Callable[[], BegunPage | None]) -> _Ahead:
-        result: _Ahead = Future()
+    def submit(self, work: Callable[[], PendingPage | None]) -> _FuturePage:
+        result: _FuturePage = Future()
         self._jobs.put(partial(_settle, result, work))
         return result
 
@@ -129,23 +128,23 @@ class _Worker:
 def _page_after(
     worker: _Worker,
     fetch: Fetch,
-    begin: Callable[[VerifiedPage], BegunPage],
-    previous: _Ahead,
+    begin: Callable[[VerifiedPage], PendingPage],
+    previous: _FuturePage,
     top: int,
-) -> BegunPage | None:
+) -> PendingPage | None:
     # The worker has done it: where it failed, there is nothing to continue.
     before = previous.result() if previous.exception() is None else None
     if before is None or before.page.last.header.number >= top:
         return None
-    return _begun_page(worker, fetch, begin, before.page.last)
+    return _fetched_page(worker, fetch, begin, before.page.last)
 
 
-def _begun_page(
+def _fetched_page(
     worker: _Worker,
     fetch: Fetch,
-    begin: Callable[[VerifiedPage], BegunPage],
+    begin: Callable[[VerifiedPage], PendingPage],
     start: IndexedBlock,
-) -> BegunPage | None:
+) -> PendingPage | None:
     if worker.is_left:
         return None
     page = fetch(start)
@@ -159,7 +158,7 @@ def _do_all(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
         del job
 
 
-def _settle(result: _Ahead, work: Callable[[], BegunPage | None]) -> None:
+def _settle(result: _FuturePage, work: Callable[[], PendingPage | None]) -> None:
     try:
         result.set_result(work())
     except ChainkitError as error:

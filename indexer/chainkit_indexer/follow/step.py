@@ -7,7 +7,7 @@ from chainkit.contracts.followed import FollowedDeployment
 from chainkit.errors import InconsistentAnswer, ReorgTooDeep
 from chainkit.types import BlockHeader, BlockReference
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.follow.build import BegunPage
+from chainkit_indexer.follow.build import PendingPage
 from chainkit_indexer.follow.fetch import linked_headers
 from chainkit_indexer.follow.pages import PageReader
 from chainkit_indexer.follow.reorg import find_ancestor
@@ -38,7 +38,7 @@ def step(
     the step is idle: nothing contradicts what is held. A chain that was shortened is therefore
     taken back only when a different block appears at a height that was followed.
     """
-    stored, known_final = store.progress()
+    stored, known_final = store.cursor_state()
     head = reader.head(endpoint, stored)
     position = stored or _before_first_block(endpoint, settings.deployment)
     cursor = position.header.number
@@ -53,9 +53,9 @@ def step(
         top = _final_of_proved_head(endpoint, head, settings, known_final)
         if top <= cursor:
             return _idle(store, position, head)
-    begun = reader.read(endpoint, position, head, top)
-    if begun is not None:
-        page, final = begun.page, top
+    pending = reader.read(endpoint, position, head, top)
+    if pending is not None:
+        page, final = pending.page, top
         if not settings.serves_final_only:
             # Not by the head, which nothing proves so far: what is final never goes back.
             hashes = {block.header.number: block.header.hash for block in page.blocks}
@@ -65,7 +65,7 @@ def step(
                 known_final,
                 lambda number: hashes.get(number) or _known_hash(store, number),
             )
-        return _commit(store, begun, head, final)
+        return _commit(store, pending, head, final)
     if stored is None:
         raise _mixed(endpoint, cursor)
     return _roll_back(endpoint, store, position, head)
@@ -108,11 +108,11 @@ def _is_nothing_new(store: Store, position: IndexedBlock, head: BlockHeader) -> 
 def _idle(store: Store, position: IndexedBlock, head: BlockHeader) -> Idle:
     # While nothing waits for it: is the database there, and as we left it? With what it says the
     # next step begins, and saves that time when a block has come.
-    return Idle(position.header.reference, head, store.read_progress().final_block)
+    return Idle(position.header.reference, head, store.read_cursor_state().final_block)
 
 
-def _commit(store: Store, begun: BegunPage, head: BlockHeader, final: int) -> Advanced:
-    page, rows = begun.page, begun.rows()
+def _commit(store: Store, pending: PendingPage, head: BlockHeader, final: int) -> Advanced:
+    page, rows = pending.page, pending.rows()
     store.append(page, rows, final)
     return Advanced(
         from_block=page.blocks[0].header.number,

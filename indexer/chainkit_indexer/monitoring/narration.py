@@ -15,7 +15,7 @@ from chainkit.chain import EndpointState, EndpointStatus, NoEndpointAvailable
 from chainkit.errors import ChainkitError
 from chainkit.types import BlockReference
 from chainkit_indexer.log_lines import LogEvent, log_event
-from chainkit_indexer.monitoring.progress import Pace, Progress, blocks_to_go, duration
+from chainkit_indexer.monitoring.progress import Pace, RateMeter, blocks_to_go, duration
 from chainkit_indexer.types import Advanced, RolledBack, StepResult
 
 CATCHING_UP_BLOCKS: Final = 64
@@ -107,7 +107,7 @@ class Narrator:
         self._serves_final_only = serves_final_only
         self._clock = clock
         self._bar: Any = None
-        self._progress: Progress | None = None
+        self._rate_meter: RateMeter | None = None
         self._next_line = 0.0
         self._is_at_head = False
         self._last = LogEvent("started", "")
@@ -144,8 +144,8 @@ class Narrator:
 
     def _advanced(self, result: Advanced, seconds: float) -> None:
         to_go = blocks_to_go(result, self._serves_final_only)
-        if self._progress is not None:
-            self._catch_up(result, to_go, self._progress)
+        if self._rate_meter is not None:
+            self._catch_up(result, to_go, self._rate_meter)
         elif to_go > CATCHING_UP_BLOCKS:
             self._begin_to_catch_up(result, to_go, seconds)
         else:
@@ -158,22 +158,22 @@ class Narrator:
 
     def _begin_to_catch_up(self, result: Advanced, to_go: int, seconds: float) -> None:
         self._is_at_head = False
-        self._progress = Progress(result.from_block - 1, seconds, self._clock)
+        self._rate_meter = RateMeter(result.from_block - 1, seconds, self._clock)
         self._next_line = self._clock() + PROGRESS_SECONDS
         if not self._wants_bar:
             self._say(_catching_up(result, to_go))
-        self._catch_up(result, to_go, self._progress)
+        self._catch_up(result, to_go, self._rate_meter)
 
-    def _catch_up(self, result: Advanced, to_go: int, progress: Progress) -> None:
-        pace = progress.advanced(result, to_go)
+    def _catch_up(self, result: Advanced, to_go: int, meter: RateMeter) -> None:
+        pace = meter.advanced(result, to_go)
         if self._wants_bar:
             self._draw(result, to_go, pace)
         elif to_go and self._clock() >= self._next_line:
             self._next_line = self._clock() + PROGRESS_SECONDS
             self._say(_catching_up(result, to_go, pace))
         if not to_go:
-            self._progress = None
-            self._say(_caught_up(result, progress))
+            self._rate_meter = None
+            self._say(_caught_up(result, meter))
 
     def _draw(self, result: Advanced, to_go: int, pace: Pace) -> None:
         blocks = result.cursor.number - result.from_block + 1
@@ -213,17 +213,17 @@ def _catching_up(result: Advanced, to_go: int, pace: Pace | None = None) -> LogE
     return LogEvent("catching_up", f"{text}, {pace}", fields)
 
 
-def _caught_up(result: Advanced, progress: Progress) -> LogEvent:
+def _caught_up(result: Advanced, meter: RateMeter) -> LogEvent:
     text = (
-        f"caught up: blocks {progress.first_block} to {result.cursor}: "
-        f"{progress.envelopes} envelopes, {progress.quarantined} quarantined, "
-        f"in {duration(progress.seconds)}"
+        f"caught up: blocks {meter.first_block} to {result.cursor}: "
+        f"{meter.envelopes} envelopes, {meter.quarantined} quarantined, "
+        f"in {duration(meter.seconds)}"
     )
     fields = {
-        "from_block": progress.first_block,
+        "from_block": meter.first_block,
         "head": result.head.number,
-        "envelopes": progress.envelopes,
-        "quarantined": progress.quarantined,
-        "seconds": round(progress.seconds, 3),
+        "envelopes": meter.envelopes,
+        "quarantined": meter.quarantined,
+        "seconds": round(meter.seconds, 3),
     }
     return LogEvent("caught_up", text, _block(result.cursor) | fields)

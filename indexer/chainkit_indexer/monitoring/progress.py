@@ -39,8 +39,8 @@ def blocks_to_go(result: StepResult, serves_final_only: bool) -> int:
     return max(goal - result.cursor.number, 0)
 
 
-class Progress:
-    """Measures one stretch of catching up."""
+class RateMeter:
+    """Measures the rates of one period of catching up."""
 
     def __init__(
         self, block: int, seconds: float, clock: Callable[[], float] = time.monotonic

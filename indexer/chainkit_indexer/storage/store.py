@@ -31,9 +31,9 @@ from chainkit_indexer.storage.migrate import check_revision, create
 from chainkit_indexer.types import (
     ENVELOPE_COLUMNS,
     QUARANTINE_COLUMNS,
+    CursorState,
     IndexedBlock,
     PageRows,
-    Progress,
     VerifiedPage,
 )
 
@@ -49,7 +49,7 @@ class Store:
         """Use ``open`` or ``open_existing``."""
         self._database = database
         self.identity = identity
-        self._progress: Progress | None = None
+        self._cursor_state: CursorState | None = None
 
     @classmethod
     def open(cls, location: str, identity: Identity) -> Self:
@@ -121,27 +121,27 @@ class Store:
                 yield connection
         except BaseException:
             # The lock may have been lost, and what is remembered with it.
-            self._progress = None
+            self._cursor_state = None
             raise
 
     def close(self) -> None:
         """Give all connections, and the lock, back."""
         self._database.close()
 
-    def progress(self) -> Progress:
+    def cursor_state(self) -> CursorState:
         """Return how far the chain was followed, without a query where that is remembered.
 
         It is while this store holds the lock, and what it wrote last went well: nobody else can
         have moved the cursor. Whoever writes compares it all the same.
         """
-        return self._progress or self.read_progress()
+        return self._cursor_state or self.read_cursor_state()
 
-    def read_progress(self) -> Progress:
+    def read_cursor_state(self) -> CursorState:
         """Return how far the chain was followed, and remember it."""
-        self._progress = None
+        self._cursor_state = None
         with self.reading() as connection:
-            found = Progress(read_position(connection), read_final_block(connection))
-        self._progress = found
+            found = CursorState(read_position(connection), read_final_block(connection))
+        self._cursor_state = found
         return found
 
     def position(self) -> IndexedBlock | None:
@@ -187,7 +187,7 @@ class Store:
             insert_many(connection, schema.blocks, _BLOCK_COLUMNS, kept)
             _move_cursor(connection, page.last, is_first, final_block)
             connection.execute(delete(schema.blocks).where(schema.blocks.c.number < lowest))
-        self._progress = Progress(page.last, lowest)
+        self._cursor_state = CursorState(page.last, lowest)
 
     def retract(
         self, position: IndexedBlock, ancestor: IndexedBlock, below_final: bool = False
@@ -199,7 +199,7 @@ class Store:
         back, whatever is known of the ancestor. With ``below_final`` the ancestor may lie below
         the final block, and becomes the final one.
         """
-        self._progress = None
+        self._cursor_state = None
         with self.writing() as connection:
             self._check_cursor(_read_cursor(connection), position)
             number, final_block = ancestor.header.number, read_final_block(connection)
@@ -225,7 +225,7 @@ class Store:
         is no longer at ``position``, if the oldest known block or any row is final, or if it is
         block 0, below which no chain forks.
         """
-        self._progress = None
+        self._cursor_state = None
         with self.writing() as connection:
             self._check_cursor(_read_cursor(connection), position)
             oldest = _read_oldest_block(connection).header

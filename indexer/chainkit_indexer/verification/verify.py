@@ -17,7 +17,7 @@ from chainkit.contracts.counter import read_counter
 from chainkit.contracts.followed import FollowedDeployment
 from chainkit.errors import InconsistentAnswer, StoreError
 from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS, IndexerSettings
-from chainkit_indexer.follow.build import BegunPage
+from chainkit_indexer.follow.build import PendingPage
 from chainkit_indexer.follow.pages import PageReader
 from chainkit_indexer.follow.signing import NoKey
 from chainkit_indexer.storage.identity import Identity, check_identity
@@ -94,8 +94,8 @@ def verify_range(
     key = store.identity.node_public_key
     check_identity(store.name, Identity.of(deployment, key), store.identity)
     envelopes = quarantined = differences = 0
-    for begun in _pages(pool, store, IndexerSettings(deployment, page_blocks), blocks):
-        page, rows = begun.page, begun.rows()
+    for pending in _pages(pool, store, IndexerSettings(deployment, page_blocks), blocks):
+        page, rows = pending.page, pending.rows()
         envelopes += len(rows.envelopes)
         quarantined += len(rows.quarantine)
         with store.reading() as connection:
@@ -111,26 +111,26 @@ def verify_range(
 
 def _pages(
     pool: EndpointPool, store: Store, settings: IndexerSettings, blocks: tuple[int, int]
-) -> Iterator[BegunPage]:
+) -> Iterator[PendingPage]:
     first, last = blocks
-    reader = PageReader(settings, NoKey(), looks_ahead=True, recent_blocks=0)
+    reader = PageReader(settings, NoKey(), prefetches=True, recent_blocks=0)
     before = partial(_before, store, settings.deployment, first)
     start = pool.first_answer(before, _PATIENCE_SECONDS)
     while start.header.number < last:
         page_after = partial(_page_after, reader, start, last)
-        begun = pool.first_answer(page_after, _PATIENCE_SECONDS)
-        yield begun
-        start = begun.page.last
+        pending = pool.first_answer(page_after, _PATIENCE_SECONDS)
+        yield pending
+        start = pending.page.last
 
 
 def _page_after(
     reader: PageReader, start: IndexedBlock, last: int, endpoint: Endpoint
-) -> BegunPage:
-    begun = reader.read(endpoint, start, endpoint.head(), last)
-    if begun is None:
+) -> PendingPage:
+    pending = reader.read(endpoint, start, endpoint.head(), last)
+    if pending is None:
         subject = f"block {start.header.number} at {endpoint.name}"
         raise InconsistentAnswer(subject, "the same block twice", "another one")
-    return begun
+    return pending
 
 
 def _before(

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize
 from chainkit.errors import ChainkitError, ReorgTooDeep, RetryableChainError
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.finality import FinalityPolicy
-from chainkit_indexer.follow import prefetch as look_ahead
+from chainkit_indexer.follow import prefetch
 from chainkit_indexer.follow.pages import PageReader
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.follow.step import step
@@ -89,7 +89,7 @@ class ModelMachine(RuleBasedStateMachine):
         originators=st.sampled_from(ORIGINATORS),
         finality=st.sampled_from(FINALITIES),
         page_blocks=st.sampled_from((200, 3, 7, 1)),
-        looks_ahead=st.booleans(),
+        prefetches=st.booleans(),
         recent_blocks=st.sampled_from((0, 3, 512)),
         serves_final_only=st.sampled_from((False, False, False, True)),
     )
@@ -98,7 +98,7 @@ class ModelMachine(RuleBasedStateMachine):
         originators: dict[Any, int],
         finality: FinalityPolicy,
         page_blocks: int,
-        looks_ahead: bool,
+        prefetches: bool,
         recent_blocks: int,
         serves_final_only: bool,
     ) -> None:
@@ -109,7 +109,7 @@ class ModelMachine(RuleBasedStateMachine):
         self.settings = IndexerSettings(
             self.chain.deployment, page_blocks, finality, serves_final_only
         )
-        self.reading = (looks_ahead, recent_blocks)
+        self.reading = (prefetches, recent_blocks)
         self.recent_blocks = recent_blocks
         self.identity = Identity.of(self.chain.deployment, KEY.public_key)
         self.location = self.databases.empty(self.identity)
@@ -121,7 +121,7 @@ class ModelMachine(RuleBasedStateMachine):
         self.reader = PageReader(self.settings, Signer(KEY), *self.reading)
         self.ahead: list[tuple[Block, ...]] = []
         # Since the step that took each of the last pages.
-        self.shown_since = deque[list[tuple[Block, ...]]]([[]], maxlen=look_ahead._PAGES)
+        self.shown_since = deque[list[tuple[Block, ...]]]([[]], maxlen=prefetch._PAGES)
 
     # ------------------------------------------------------------------ what the chain does
 
@@ -230,7 +230,7 @@ class ModelMachine(RuleBasedStateMachine):
             outcome = step(self.chain.endpoint, self.store, self.settings, self.reader)
         except (RetryableChainError, ReorgTooDeep) as error:
             outcome = error
-        ahead = self.reader._look_ahead
+        ahead = self.reader._prefetcher
         under_way = [] if ahead is None else [page for page, _ in ahead._pages]
         for page in under_way:
             # What is asked ahead is asked now, so that an example runs the same each time.

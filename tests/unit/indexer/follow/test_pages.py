@@ -11,7 +11,7 @@ from chainkit.errors import EndpointUnavailable, InconsistentAnswer, RangeRefuse
 from chainkit.signatures import SigningKey
 from chainkit.types import BlockHeader
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.follow import prefetch as look_ahead
+from chainkit_indexer.follow import prefetch
 from chainkit_indexer.follow.pages import RECENT_BLOCKS, PageReader
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
@@ -38,8 +38,8 @@ def read(
 
 
 def wait_for_pages_ahead(reader: PageReader) -> None:
-    assert reader._look_ahead is not None and reader._look_ahead._pages
-    for ahead, _ in reader._look_ahead._pages:
+    assert reader._prefetcher is not None and reader._prefetcher._pages
+    for ahead, _ in reader._prefetcher._pages:
         ahead.result()
 
 
@@ -55,23 +55,23 @@ def read_all(chain: FakeChain, reader: PageReader) -> list[VerifiedPage]:
 
 
 def reader_of(
-    chain: FakeChain, page_blocks: int = 1000, looks_ahead: bool = False, recent_blocks: int = 0
+    chain: FakeChain, page_blocks: int = 1000, prefetches: bool = False, recent_blocks: int = 0
 ) -> PageReader:
     settings = IndexerSettings(chain.deployment, page_blocks)
-    return PageReader(settings, Signer(KEY), looks_ahead, recent_blocks)
+    return PageReader(settings, Signer(KEY), prefetches, recent_blocks)
 
 
 @given(
     blocks=st.integers(1, 60),
     page_blocks=st.integers(1, 70),
     recent_blocks=st.integers(0, 70),
-    looks_ahead=st.booleans(),
+    prefetches=st.booleans(),
 )
 def test_read__any_width__gives_every_payload_once(
-    blocks: int, page_blocks: int, recent_blocks: int, looks_ahead: bool
+    blocks: int, page_blocks: int, recent_blocks: int, prefetches: bool
 ) -> None:
     chain = chain_of(blocks)
-    pages = read_all(chain, reader_of(chain, page_blocks, looks_ahead, recent_blocks))
+    pages = read_all(chain, reader_of(chain, page_blocks, prefetches, recent_blocks))
 
     ids = [placed.event.sequence_id for page in pages for placed in page.events]
     assert ids == list(range(1, blocks + 1))
@@ -137,7 +137,7 @@ def test_read__next_block_has_another_parent__is_none() -> None:
 
 def test_read__page_ahead_of_a_branch_that_was_left__is_not_used() -> None:
     chain = chain_of(10)
-    reader = reader_of(chain, page_blocks=2, looks_ahead=True)
+    reader = reader_of(chain, page_blocks=2, prefetches=True)
     head, start = chain.endpoint.head(), start_of(chain)
     first = read(reader, chain.endpoint, start, head)
     assert first is not None
@@ -151,7 +151,7 @@ def test_read__page_ahead_of_a_branch_that_was_left__is_not_used() -> None:
 
 def test_read__page_ahead_failed__raises_and_then_asks_again() -> None:
     chain = chain_of(10)
-    reader = reader_of(chain, page_blocks=2, looks_ahead=True)
+    reader = reader_of(chain, page_blocks=2, prefetches=True)
     head, start = chain.endpoint.head(), start_of(chain)
     cuts = iter([True])
 
@@ -178,7 +178,7 @@ def test_read__page_ahead_failed__raises_and_then_asks_again() -> None:
 
 def test_read__page_ahead_left_by_the_chain_meanwhile__is_fetched_anew() -> None:
     chain = chain_of(10)
-    reader = reader_of(chain, page_blocks=2, looks_ahead=True, recent_blocks=64)
+    reader = reader_of(chain, page_blocks=2, prefetches=True, recent_blocks=64)
     head, start = chain.endpoint.head(), start_of(chain)
     first = read(reader, chain.endpoint, start, head)
     assert first is not None
@@ -193,7 +193,7 @@ def test_read__page_ahead_left_by_the_chain_meanwhile__is_fetched_anew() -> None
 
 def test_read__page_ahead_was_near_the_head_of_a_branch_that_was_left__is_fetched_anew() -> None:
     chain = chain_of(40)
-    reader = reader_of(chain, page_blocks=8, looks_ahead=True, recent_blocks=64)
+    reader = reader_of(chain, page_blocks=8, prefetches=True, recent_blocks=64)
     first = read(reader, chain.endpoint, start_of(chain), chain.endpoint.head())
     assert first is not None
     wait_for_pages_ahead(reader)
@@ -224,7 +224,7 @@ def heads_asked(chain: FakeChain) -> list[str]:
 def ahead() -> tuple[FakeChain, PageReader, IndexedBlock]:
     """A reader that has the page after a block, of a chain with a head of its own by now."""
     chain = chain_of(RECENT_BLOCKS + 20)
-    reader = reader_of(chain, page_blocks=4, looks_ahead=True, recent_blocks=8)
+    reader = reader_of(chain, page_blocks=4, prefetches=True, recent_blocks=8)
     head = reader.head(chain.endpoint, None)
     page = read(reader, chain.endpoint, start_of(chain), head)
     assert page is not None
@@ -258,7 +258,7 @@ def test_head__page_is_not_here_yet__is_asked_for(
         return [] if is_held else result
 
     chain.tamper = hold
-    for _ in range(look_ahead._PAGES):
+    for _ in range(prefetch._PAGES):
         page = read(reader, chain.endpoint, position, reader.head(chain.endpoint, position))
         assert page is not None
         position = page.last
@@ -291,7 +291,7 @@ def test_head__other_position_or_endpoint__is_asked_for(
 
 def test_head__page_ends_near_it__is_asked_for_each_time() -> None:
     chain = chain_of(RECENT_BLOCKS)
-    reader = reader_of(chain, page_blocks=4, looks_ahead=True, recent_blocks=0)
+    reader = reader_of(chain, page_blocks=4, prefetches=True, recent_blocks=0)
     page = read(reader, chain.endpoint, start_of(chain), reader.head(chain.endpoint, None))
     assert page is not None
     wait_for_pages_ahead(reader)
@@ -305,7 +305,7 @@ def test_head__page_ends_near_it__is_asked_for_each_time() -> None:
 
 def test_read__top_is_lower_than_the_page_ahead__stays_below_it() -> None:
     chain = chain_of(40)
-    reader = reader_of(chain, page_blocks=8, looks_ahead=True)
+    reader = reader_of(chain, page_blocks=8, prefetches=True)
     head = chain.endpoint.head()
     first = reader.read(chain.endpoint, start_of(chain), head, 30)
     assert first is not None
@@ -321,7 +321,7 @@ def test_read__top_is_lower_than_the_page_ahead__stays_below_it() -> None:
 def test_read__another_endpoint_hangs_with_the_page_ahead__is_not_waited_for() -> None:
     chain, hanging, reached = chain_of(10), Event(), Event()
     waited_for: list[Any] = []
-    reader = reader_of(chain, page_blocks=2, looks_ahead=True)
+    reader = reader_of(chain, page_blocks=2, prefetches=True)
     head, start = chain.endpoint.head(), start_of(chain)
     slow = Endpoint(chain.endpoint.transport, "slow")
     first = read(reader, slow, start, head)

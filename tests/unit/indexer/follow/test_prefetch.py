@@ -11,9 +11,9 @@ from chainkit.chain import Endpoint
 from chainkit.errors import InconsistentAnswer
 from chainkit.signatures import SigningKey
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.follow.build import BegunPage, begin_page
+from chainkit_indexer.follow.build import PendingPage, submit_page
 from chainkit_indexer.follow.pages import PageReader
-from chainkit_indexer.follow.prefetch import LookAhead
+from chainkit_indexer.follow.prefetch import Prefetcher
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
 from support.chains.fake_chain import FakeChain, Post
@@ -30,9 +30,9 @@ class Pages:
         self.chain.mine(*[[Post(str(number))] for number in range(10)])
         settings = IndexerSettings(self.chain.deployment, page_blocks=2)
         self.reader = PageReader(settings, Signer(KEY), recent_blocks=0)
-        self.look_ahead = LookAhead(self._begin)
+        self.prefetcher = Prefetcher(self._begin)
         self.fetched: list[int] = []
-        self.begun: list[int] = []
+        self.pending: list[int] = []
         self.error: Exception | None = None
         self.was_waited_for = False
         self.was_asked = Event()
@@ -55,81 +55,81 @@ class Pages:
         before = self.chain.deployment.first_block - 1
         return self._page(IndexedBlock(self.chain.endpoint.header(before), {0: 0}))
 
-    def go_on(self, endpoint: Endpoint, page: VerifiedPage) -> None:
-        self.look_ahead.go_on(endpoint, page.last, self.head.number, TOP, self.fetch)
+    def prefetch(self, endpoint: Endpoint, page: VerifiedPage) -> None:
+        self.prefetcher.prefetch(endpoint, page.last, self.head.number, TOP, self.fetch)
 
     def wait(self) -> None:
-        for ahead, _ in self.look_ahead._pages:
-            ahead.result()
+        for future, _ in self.prefetcher._pages:
+            future.result()
 
     def take(self, endpoint: Endpoint, page: VerifiedPage) -> list[int]:
-        taken = self.look_ahead.take(endpoint, page.last)
-        return [] if taken is None else [each.header.number for each in taken.begun.page.blocks]
+        taken = self.prefetcher.take(endpoint, page.last)
+        return [] if taken is None else [each.header.number for each in taken.pending.page.blocks]
 
     def _page(self, start: IndexedBlock) -> VerifiedPage:
         begun = self.reader.read(self.chain.endpoint, start, self.head, TOP)
         assert begun is not None
         return begun.page
 
-    def _begin(self, page: VerifiedPage) -> BegunPage:
-        self.begun.append(page.blocks[0].header.number)
-        return begin_page(page, Signer(KEY))
+    def _begin(self, page: VerifiedPage) -> PendingPage:
+        self.pending.append(page.blocks[0].header.number)
+        return submit_page(page, Signer(KEY))
 
 
-def test_go_on__endpoint_answers__three_pages_are_fetched_and_begun() -> None:
+def test_prefetch__endpoint_answers__three_pages_are_fetched_and_begun() -> None:
     pages = Pages()
     endpoint, first = pages.chain.endpoint, pages.first()
-    pages.go_on(endpoint, first)
+    pages.prefetch(endpoint, first)
     pages.wait()
 
-    assert (pages.fetched, pages.begun) == ([5, 7, 9], [5, 7, 9])
+    assert (pages.fetched, pages.pending) == ([5, 7, 9], [5, 7, 9])
     assert pages.take(endpoint, first) == [5, 6]
     assert pages.fetched == [5, 7, 9]
 
 
-def test_go_on__page_was_taken__one_more_is_fetched() -> None:
+def test_prefetch__page_was_taken__one_more_is_fetched() -> None:
     pages = Pages()
     endpoint, first = pages.chain.endpoint, pages.first()
-    pages.go_on(endpoint, first)
-    taken = pages.look_ahead.take(endpoint, first.last)
+    pages.prefetch(endpoint, first)
+    taken = pages.prefetcher.take(endpoint, first.last)
     assert taken is not None
-    pages.go_on(endpoint, taken.begun.page)
+    pages.prefetch(endpoint, taken.pending.page)
     pages.wait()
 
-    assert (pages.fetched, pages.begun) == ([5, 7, 9, 11], [5, 7, 9, 11])
-    assert pages.take(endpoint, taken.begun.page) == [7, 8]
+    assert (pages.fetched, pages.pending) == ([5, 7, 9, 11], [5, 7, 9, 11])
+    assert pages.take(endpoint, taken.pending.page) == [7, 8]
 
 
 def test_last_of_page__page_is_there__is_its_last_block() -> None:
     pages = Pages()
     endpoint, first = pages.chain.endpoint, pages.first()
-    assert pages.look_ahead.last_of_page(endpoint, first.last) is None
+    assert pages.prefetcher.last_of_page(endpoint, first.last) is None
     pages.hold.clear()
-    pages.go_on(endpoint, first)
-    assert pages.look_ahead.last_of_page(endpoint, first.last) is None
+    pages.prefetch(endpoint, first)
+    assert pages.prefetcher.last_of_page(endpoint, first.last) is None
 
     pages.hold.set()
     pages.wait()
-    assert pages.look_ahead.last_of_page(endpoint, first.last) == 6
-    assert pages.look_ahead.last_of_page(endpoint, first.start) is None
+    assert pages.prefetcher.last_of_page(endpoint, first.last) == 6
+    assert pages.prefetcher.last_of_page(endpoint, first.start) is None
 
 
-def test_go_on__endpoint_is_slow__returns_and_the_page_is_waited_for_when_it_is_taken() -> None:
+def test_prefetch__endpoint_is_slow__returns_and_the_page_is_waited_for_when_it_is_taken() -> None:
     pages = Pages()
     pages.hold.clear()
     endpoint, first = pages.chain.endpoint, pages.first()
-    pages.go_on(endpoint, first)
-    assert pages.begun == []
+    pages.prefetch(endpoint, first)
+    assert pages.pending == []
 
     pages.hold.set()
     assert pages.take(endpoint, first) == [5, 6]
 
 
-def test_go_on__error__is_raised_by_the_step_that_needs_the_page() -> None:
+def test_prefetch__error__is_raised_by_the_step_that_needs_the_page() -> None:
     pages = Pages()
     endpoint, first = pages.chain.endpoint, pages.first()
     pages.error = InconsistentAnswer("logs", "all", "some")
-    pages.go_on(endpoint, first)
+    pages.prefetch(endpoint, first)
 
     with pytest.raises(InconsistentAnswer):
         pages.take(endpoint, first)
@@ -137,17 +137,17 @@ def test_go_on__error__is_raised_by_the_step_that_needs_the_page() -> None:
     assert pages.take(endpoint, first) == []
 
 
-def test_go_on__last_page__asks_for_nothing_above() -> None:
+def test_prefetch__last_page__asks_for_nothing_above() -> None:
     pages = Pages()
     page = pages.first()
     while page.last.header.number < TOP:
-        pages.go_on(pages.chain.endpoint, page)
-        taken = pages.look_ahead.take(pages.chain.endpoint, page.last)
+        pages.prefetch(pages.chain.endpoint, page)
+        taken = pages.prefetcher.take(pages.chain.endpoint, page.last)
         assert taken is not None
-        page = taken.begun.page
-    pages.go_on(pages.chain.endpoint, page)
+        page = taken.pending.page
+    pages.prefetch(pages.chain.endpoint, page)
 
-    assert (pages.fetched, pages.begun) == ([5, 7, 9, 11], [5, 7, 9, 11])
+    assert (pages.fetched, pages.pending) == ([5, 7, 9, 11], [5, 7, 9, 11])
 
 
 @pytest.mark.parametrize("is_slow", [False, True], ids=["begun", "being fetched"])
@@ -157,7 +157,7 @@ def test_take__another_endpoint__gets_nothing_of_the_first(is_slow: bool) -> Non
     other = Endpoint(endpoint.transport, "other")
     if is_slow:
         pages.hold.clear()
-    pages.go_on(endpoint, first)
+    pages.prefetch(endpoint, first)
 
     assert pages.take(other, first) == []
     assert pages.take(endpoint, first) == []
@@ -167,13 +167,13 @@ def test_take__another_endpoint__gets_nothing_of_the_first(is_slow: bool) -> Non
 def test_take__cursor_stands_elsewhere__drops_what_is_there() -> None:
     pages = Pages()
     endpoint, first = pages.chain.endpoint, pages.first()
-    pages.go_on(endpoint, first)
-    taken: Any = pages.look_ahead.take(endpoint, first.last)
-    pages.go_on(endpoint, taken.begun.page)
+    pages.prefetch(endpoint, first)
+    taken: Any = pages.prefetcher.take(endpoint, first.last)
+    pages.prefetch(endpoint, taken.pending.page)
 
     # The page could not be committed, so the step begins again where it was.
     assert pages.take(endpoint, first) == []
-    pages.go_on(endpoint, first)
+    pages.prefetch(endpoint, first)
     assert pages.take(endpoint, first) == [5, 6]
 
 
@@ -183,14 +183,14 @@ def test_take__fetch_of_a_page_that_is_dropped_hangs__nobody_waits_behind_it() -
     [left] = set(threading.enumerate()) - before
     endpoint, first = pages.chain.endpoint, pages.first()
     pages.hold.clear()
-    pages.go_on(endpoint, first)
+    pages.prefetch(endpoint, first)
     assert pages.was_asked.wait(10)
     hanging, pages.hold = pages.hold, Event()
     pages.hold.set()
     second = pages._page(first.last)
 
     assert pages.take(endpoint, second) == []
-    pages.go_on(endpoint, second)
+    pages.prefetch(endpoint, second)
     assert pages.take(endpoint, second) == [7, 8]
     assert not pages.was_waited_for
 
@@ -199,7 +199,7 @@ def test_take__fetch_of_a_page_that_is_dropped_hangs__nobody_waits_behind_it() -
     left.join(10)
     assert not left.is_alive()
     pages.wait()
-    assert pages.begun == [7, 9, 11]
+    assert pages.pending == [7, 9, 11]
 
 
 class Answer:
@@ -219,9 +219,9 @@ def test_take__failed_fetch__keeps_nothing_of_the_answer() -> None:
     gc.disable()
     try:
         for _ in range(3):
-            pages.look_ahead.go_on(endpoint, first.last, TOP, TOP, fail)
+            pages.prefetcher.prefetch(endpoint, first.last, TOP, TOP, fail)
             with pytest.raises(InconsistentAnswer):
-                pages.look_ahead.take(endpoint, first.last)
+                pages.prefetcher.take(endpoint, first.last)
         assert len(answers) == 3
         assert [answer() for answer in answers] == [None] * 3
     finally:
@@ -231,7 +231,7 @@ def test_take__failed_fetch__keeps_nothing_of_the_answer() -> None:
 def test_worker__reader_is_dropped__ends() -> None:
     before = set(threading.enumerate())
     pages = Pages()
-    pages.go_on(pages.chain.endpoint, pages.first())
+    pages.prefetch(pages.chain.endpoint, pages.first())
     [worker] = set(threading.enumerate()) - before
     del pages
 

@@ -13,7 +13,7 @@ from chainkit.errors import StoreError, StoreUnavailable
 from chainkit.types import BlockReference
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import Advanced, Idle, Progress, RolledBack
+from chainkit_indexer.types import Advanced, CursorState, Idle, RolledBack
 from support.chains.fake_chain import FakeChain, Post
 from support.indexer.fake_node import FakeNode
 
@@ -27,22 +27,22 @@ def node(tmp_path: Path) -> Iterator[FakeNode]:
     node.store.close()
 
 
-def stored(node: FakeNode) -> Progress:
+def stored(node: FakeNode) -> CursorState:
     store = Store.open_existing(str(node.path))
     try:
-        return store.read_progress()
+        return store.read_cursor_state()
     finally:
         store.close()
 
 
-def comparable(progress: Progress) -> tuple[BlockReference, dict[int, int], int]:
+def comparable(progress: CursorState) -> tuple[BlockReference, dict[int, int], int]:
     position = progress.position
     assert position is not None
     return position.header.reference, dict(position.sequence_ids), progress.final_block
 
 
 def test_progress__before_the_first_page__is_that_of_the_database(node: FakeNode) -> None:
-    assert node.store.progress() == stored(node) == Progress(None, -1)
+    assert node.store.cursor_state() == stored(node) == CursorState(None, -1)
 
 
 def test_progress__after_each_step__is_that_of_the_database(node: FakeNode) -> None:
@@ -50,11 +50,11 @@ def test_progress__after_each_step__is_that_of_the_database(node: FakeNode) -> N
     for blocks in ([[A]], [[], [], [B]], [[]]):
         node.chain.mine(*blocks)
         seen += [node.step(page_blocks=2), node.step(page_blocks=2)]
-        assert comparable(node.store.progress()) == comparable(stored(node))
+        assert comparable(node.store.cursor_state()) == comparable(stored(node))
     node.chain.fork(1, [A], [B])
     for _ in range(3):
         seen.append(node.step())
-        assert comparable(node.store.progress()) == comparable(stored(node))
+        assert comparable(node.store.cursor_state()) == comparable(stored(node))
 
     assert {type(result) for result in seen} == {Advanced, Idle, RolledBack}
 
@@ -62,12 +62,12 @@ def test_progress__after_each_step__is_that_of_the_database(node: FakeNode) -> N
 def test_progress__retracted_as_a_whole__is_that_of_the_database(node: FakeNode) -> None:
     node.chain.mine([A])
     node.step()
-    position = node.store.progress().position
+    position = node.store.cursor_state().position
     assert position is not None
 
     node.store.retract_all(position)
 
-    assert node.store.progress().position is None
+    assert node.store.cursor_state().position is None
 
 
 def test_step__new_block__neither_reads_the_cursor_nor_asks_more_than_twice(

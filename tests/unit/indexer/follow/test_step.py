@@ -9,7 +9,7 @@ from chainkit.errors import ReorgTooDeep, StoreError
 from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
 from chainkit.types import TopicKind
 from chainkit_indexer.follow import step as step_module
-from chainkit_indexer.follow.build import BegunPage
+from chainkit_indexer.follow.build import PendingPage
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced, Idle, PageRows, RolledBack
 from support.chains.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed, update
@@ -262,12 +262,12 @@ def test_step__cursor_moved_by_another_process__changes_nothing(
     node.catch_up()
     node.chain.mine([B])
 
-    def wait_long(page: BegunPage) -> PageRows:
+    def wait_long(page: PendingPage) -> PageRows:
         monkeypatch.undo()
         node.step()
         return page.rows()
 
-    monkeypatch.setattr(BegunPage, "rows", wait_long)
+    monkeypatch.setattr(PendingPage, "rows", wait_long)
     with pytest.raises(StoreError, match="another process writes to it"):
         node.step()
 

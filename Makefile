@@ -28,7 +28,7 @@ PYTEST := python -m pytest
 # A file's tests share chains and servers, so they stay together; files begin in the given order.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: all help setup check check-python check-contracts format test unit forge coverage contracts integration fuzz soak \
+.PHONY: all help setup check check-python check-contracts format test test-changed unit forge coverage contracts integration fuzz soak \
   bench-index bench-audit mutation gas demo localnet lock generate clean
 
 all: check unit  ## check and run the fast tests
@@ -104,6 +104,13 @@ format: setup  ## rewrite the sources in the one format
 ## ---------------------------------------------------------------- tests
 
 test: check unit forge coverage contracts integration  ## everything that must hold (what CI runs)
+
+test-changed: setup  ## the tests that the change since BASE (HEAD) can break
+	@tests=$$(python -m tools.tests_of_change --base "$${BASE:-HEAD}"); \
+	  own=$$(grep '^tests/contracts/' <<<"$$tests" || true); \
+	  others=$$(grep -v '^tests/contracts/' <<<"$$tests" || true); \
+	  if [ -n "$$others" ]; then $(PYTEST) -q $(PARALLEL) $$others; fi; \
+	  if [ -n "$$own" ]; then $(PYTEST) -p ape.pytest.plugin -q $(PARALLEL) $$own; fi
 
 unit: setup  ## tests without sockets, in seconds
 	$(PYTEST) tests/unit -q $(PARALLEL)

@@ -1,4 +1,4 @@
-"""What an indexer is told once, at its start."""
+"""An indexer's settings, read once at its start."""
 
 from __future__ import annotations
 

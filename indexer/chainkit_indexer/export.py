@@ -48,7 +48,7 @@ _SAME_FOREVER: Final = (
     "contracts",
     "from_block",
 )
-"""What a folder's exports have in common; the rest of a manifest moves with the cursor."""
+"""Fields that a folder's exports have in common; the rest of a manifest moves with the cursor."""
 
 
 class FileProgress(Protocol):
@@ -60,7 +60,7 @@ class FileProgress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export holds now, and what of it was there before."""
+    """An export's content now, and the part of it that was there before."""
 
     manifest: Manifest
     kept: tuple[str, ...]

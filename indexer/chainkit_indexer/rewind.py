@@ -29,14 +29,14 @@ from chainkit_indexer.types import IndexedBlock
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """What a rewind would do, or did."""
+    """The outcome of a rewind, planned or done."""
 
     position: IndexedBlock
     """Where the cursor is."""
     target: IndexedBlock
     """Where it goes."""
     final_block: int
-    """What was final before; -1 where nothing was."""
+    """The final block before; -1 where there was none."""
     envelopes: int
     """So many go to the journal, as do the quarantined payloads."""
     quarantined: int

@@ -121,4 +121,4 @@ class RolledBack:
 
 
 StepResult = Advanced | Idle | RolledBack
-"""What one step did; what it could not do is an exception of ``chainkit.errors``."""
+"""The result of one step; a failure is an exception of ``chainkit.errors``."""

@@ -13,7 +13,7 @@ Imports run one way, and import-linter holds them to it (``make check``)::
         exports, signatures, types       tables of Parquet; keys; the values that travel
         errors                           the one exception tree
 
-``chain`` alone talks to an endpoint. What makes or judges bytes (protocol, ethereum, evidence,
+``chain`` alone talks to an endpoint. Code that makes or judges bytes (protocol, ethereum, evidence,
 ``exports.tables``) has no network, no clock and no environment: the same chain gives the same
 bytes to everyone who holds this wheel.
 """

@@ -40,7 +40,7 @@ _KIND_BYTES: Final = tuple(bytes([kind]) for kind in TopicKind)
 
 @dataclass(frozen=True, slots=True)
 class BlockReference:
-    """What every read of the chain is pinned to."""
+    """The block that a read of the chain is pinned to."""
 
     number: int
     """Height."""
@@ -102,7 +102,7 @@ class Log(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a transaction did, in a block that is part of the chain."""
+    """The outcome of a transaction, in a block that is part of the chain."""
 
     transaction_hash: bytes
     """32 bytes."""
@@ -125,7 +125,7 @@ class PayloadEvent(NamedTuple):
     kind: TopicKind
     """Kind of topic the payload belongs to."""
     identifier: bytes
-    """What follows the kind byte in the topic: group id or inbox id, 32 bytes, or 16."""
+    """The topic after its kind byte: group id or inbox id, 32 bytes, or 16."""
     payload: bytes
     """The bytes that were posted: a serialized ClientEnvelope, if the sender was honest."""
     sequence_id: int

@@ -1,4 +1,4 @@
-"""What an operator asks a database: it is only read, also beside a running indexer."""
+"""Commands that read a database, also beside a running indexer."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _tell_round(number: int, found: Status, behind: int | None, as_json: bool) -
         elif number:
             click.echo()
         _tell(found, behind, as_json=False)
-    # Whoever reads a pipe wants each round when it was, not when a buffer is full.
+    # A reader of a pipe wants each round at once, not when a buffer is full.
     sys.stdout.flush()
 
 

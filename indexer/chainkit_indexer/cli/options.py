@@ -53,7 +53,7 @@ finality_option = click.option(
     show_default=True,
     metavar="N|Nms|safe|finalized",
     callback=lambda context, parameter, value: FinalityPolicy.parse(value),
-    help="What is final: N blocks behind the head, N ms older than it, or the chain's own tag. "
+    help="Final blocks: N blocks behind the head, N ms older than it, or the chain's own tag. "
     "Reorgs above it are repaired; nothing at or below it is ever changed.",
 )
 serve_option = click.option(

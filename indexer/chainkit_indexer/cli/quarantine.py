@@ -44,7 +44,7 @@ def list_command(
 ) -> None:
     """List quarantined payloads with the place they were posted at, the lowest sequence id first.
 
-    Of a payload, the first bytes are shown; `show` has more, and --out all of them.
+    The first bytes of a payload are shown; `show` has more, and --out all of them.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""What an operator does when the database is in doubt: prove it, take blocks back, upgrade it."""
+"""Commands for a database in doubt: prove it, take blocks back, upgrade it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def verify_command(
 
     Blocks are fetched as the indexer does, every envelope is built again, and its signature must
     recover to the node's key. Nothing is written, and no private key is needed. Above the final
-    block a reorg during the comparison also gives differences. What differs is read again after
+    block a reorg during the comparison also gives differences. A difference is read again after
     `chainkit index rewind` to the block before the first one that does.
 
     \b
@@ -143,7 +143,7 @@ def rewind_command(
 ) -> None:
     """Take back everything above a block, as a reorg does, so that the next run reads it again.
 
-    What was served moves to the journal as dropped, until it is seen again. The indexer must not
+    Served envelopes move to the journal as dropped, until they are seen again. The indexer must not
     be running. Without --apply it only says what it would do.
 
     \b

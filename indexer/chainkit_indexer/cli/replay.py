@@ -45,7 +45,7 @@ def replay_command(
     """Send transactions that reorgs dropped again, in their original order; a dry run first.
 
     It exits 1 where one of them cannot be replayed, and says why. The order in which they are mined
-    again is not ours to choose. Of several endpoints the first that answers is asked for all.
+    again is not ours to choose. The first of several endpoints that answers is asked for all.
 
     \b
     Example:

@@ -31,7 +31,7 @@ from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
 
 _MAXIMUM_INDEX: Final = 2**31 - 1
 _MAXIMUM_SEQUENCE_ID: Final = 2**63 - 1
-"""What the tables hold: at a million payloads a second, for 290,000 years."""
+"""The largest id in the tables: enough for 290,000 years at a million payloads a second."""
 
 _Numbers = Mapping[int, int | None]
 """Originator id to the last sequence id that its counter tells of, None where none does."""
@@ -60,7 +60,7 @@ class PayloadLogs:
 
     @cached_property
     def wanted(self) -> LogFilter:
-        """What to ask an endpoint for."""
+        """Filters and counters to ask an endpoint for."""
         return LogFilter(tuple(self.topics), tuple(dict.fromkeys(self.topics.values())))
 
 

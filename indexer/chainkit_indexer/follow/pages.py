@@ -43,7 +43,7 @@ _PATIENCE_SECONDS: Final = 10.0
 
 _FIRST_BLOCKS: Final = 16
 _JSON_BYTES_PER_LOG: Final = 700
-"""What an endpoint's JSON takes for a log, beside two characters for each byte of its data."""
+"""Bytes of a log in an endpoint's JSON, beside two characters for each byte of its data."""
 
 
 @dataclass(frozen=True, slots=True)

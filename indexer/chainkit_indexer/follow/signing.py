@@ -50,7 +50,7 @@ _PIPE_BYTES: Final = 2**20
 """More than a page: where a pipe is full, who sends waits for the child, or the child for the
 thread that takes its answers, which waits itself for Python's lock."""
 _PATIENCE_SECONDS: Final = 60.0
-"""What is under way takes less than one; after that the child hangs."""
+"""Work under way takes less than one; after that the child hangs."""
 _MODULE: Final = "chainkit_indexer.follow.signing"
 _UNDER_WAY: Final = 24
 """Batches that the child has at a time: enough for it until the step looks after it again."""
@@ -173,11 +173,11 @@ class SignerProcess(Signer):
         """End the child; another thread that signs meanwhile, or later, gets SignerFailed."""
         # Not amid a batch: of one that was sent, the answer must still be taken.
         if not self._sending.acquire(timeout=_PATIENCE_SECONDS):
-            # Who sends waits for a child that reads no more.
+            # Another thread is blocked writing to a child that stopped reading.
             self._child.kill()
             self._sending.acquire()
         self._pending.put(None)
-        # What it was to be told matters no longer, nor that it may be gone.
+        # The unsent messages no longer matter, and the child may be gone.
         with suppress(OSError):
             self._requests.close()
         self._sending.release()

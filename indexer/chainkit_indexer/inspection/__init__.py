@@ -1,1 +1,1 @@
-"""What an operator asks a database: read-only."""
+"""An operator's questions to a database: read-only."""

@@ -45,7 +45,7 @@ class Retraction:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a node knows of a sequence id, oldest first."""
+    """A node's records of a sequence id, oldest first."""
 
     originator_id: int
     sequence_id: int
@@ -53,7 +53,7 @@ class History:
     arrived: tuple[Retraction, ...]
     """Payloads that stood under other sequence ids and were moved to this one."""
     current: Payload | None
-    """What stands there now."""
+    """The record that is current."""
     is_final: bool
     """Whether ``current`` never changes any more."""
     confirmations: int

@@ -1,4 +1,4 @@
-"""What was posted but is never served, for an operator who asks why."""
+"""Payloads that were posted and are never served, for an operator who asks why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator asks a database: how far, how much, how final, and which reorgs there were."""
+"""The status of a database: how far, how much, how final, and which reorgs there were."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class RegistryState:
-    """What a registry says about this node and the others (XIP-49 §3.2.3)."""
+    """A registry's entries about this node and the others (XIP-49 §3.2.3)."""
 
     block: BlockReference
     """As of which block."""

@@ -1,1 +1,1 @@
-"""What a person and a machine see of the loop while it runs."""
+"""The running loop, as a person and a machine see it."""

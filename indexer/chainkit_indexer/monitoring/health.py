@@ -36,12 +36,12 @@ class Check:
     limit: float | str | None
     """None: no limit was set."""
     unit: str
-    """What both are counted in; empty for a state."""
+    """The unit of both; empty for a state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the loop saw last; moments are seconds of a clock that only grows."""
+    """The loop's last observations; moments are seconds of a clock that only grows."""
 
     turned: float
     """When a step ended, in whatever way."""
@@ -58,7 +58,7 @@ class Observation:
     contradictions: int = 0
     """Since the last step that succeeded."""
     error: ChainkitError | None = None
-    """Of the last step, if it failed; that all endpoints rest now is but its consequence."""
+    """The last step's error, if it failed; resting endpoints are only its consequence."""
     store_error: StoreError | None = None
     """Since the last step that succeeded: an endpoint that fails too must not hide it."""
     is_stopped: bool = False

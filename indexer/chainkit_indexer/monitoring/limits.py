@@ -1,4 +1,4 @@
-"""What still counts as ready; apart from the rest, because the command line shows the defaults."""
+"""Limits of readiness; apart from the rest, because the command line shows the defaults."""
 
 from __future__ import annotations
 

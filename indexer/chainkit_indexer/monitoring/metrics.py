@@ -1,4 +1,4 @@
-"""What the loop does, in numbers for Prometheus.
+"""The loop in numbers, for Prometheus.
 
 All names begin with ``chainkit_indexer_``, but for those of the process itself: ``process_``.
 """
@@ -137,7 +137,7 @@ def _word(result: StepResult) -> str:
 
 
 class _Sources:
-    """What others know, asked for at the moment of a scrape."""
+    """Values of other parts, read at the moment of a scrape."""
 
     def __init__(self, health: Health) -> None:
         self.pool: EndpointPool | None = None

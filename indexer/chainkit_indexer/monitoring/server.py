@@ -31,7 +31,7 @@ _STOP_POLL_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a path answers."""
+    """The answer of a path."""
 
     status: int
     content_type: str

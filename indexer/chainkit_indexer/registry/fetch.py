@@ -25,7 +25,7 @@ _HIGHEST_INDEX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class RegistryRange:
-    """What was read after ``start``."""
+    """The rows that were read after ``start``."""
 
     start: BlockHeader
     blocks: tuple[BlockHeader, ...]

@@ -100,7 +100,7 @@ class RegistryFollower:
         try:
             return self._step(endpoint)
         except InconsistentAnswer:
-            # What was not proved so far may be what is wrong.
+            # The part that was not proved so far may be wrong.
             self._unproved = None
             raise
 

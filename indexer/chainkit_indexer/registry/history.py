@@ -33,7 +33,7 @@ class RegistryUpdate:
 
 @dataclass(frozen=True, slots=True)
 class FollowedHistory:
-    """Whose history a database holds, and up to where."""
+    """The registry whose history a database contains, and up to which block."""
 
     registry: FollowedRegistry
     last: BlockReference | None

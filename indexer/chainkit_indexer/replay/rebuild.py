@@ -35,7 +35,7 @@ _CHAIN_ID_OFFSET: Final = 35
 
 @dataclass(frozen=True, slots=True)
 class SentTransaction:
-    """What a signed transaction asks for, and what it may cost."""
+    """A signed transaction's request, and the most it may cost."""
 
     raw: bytes
     hash: bytes
@@ -57,7 +57,7 @@ class SentTransaction:
 
     @property
     def highest_cost(self) -> int:
-        """What the sender must hold for it to be taken, in wei."""
+        """The balance that the sender must have for it to be taken, in wei."""
         return self.gas * self.fee_per_gas + self.value
 
 

@@ -39,7 +39,7 @@ _POLL_SECONDS: Final = 0.1
 
 
 class Fate(StrEnum):
-    """What becomes of a dropped transaction."""
+    """Outcomes for a dropped transaction."""
 
     MINED = "mined again"
     WAITING = "waiting"
@@ -65,14 +65,14 @@ class DroppedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What was found, or done, about a dropped transaction."""
+    """The fate of one dropped transaction, found or brought about."""
 
     dropped: DroppedTransaction
     fate: Fate
     why: str
     """For a person; safe to print."""
     transaction: SentTransaction | None = None
-    """What it asks for, where that had to be looked at."""
+    """The transaction's request, where that had to be looked at."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ class _Account:
     """A sender, with what was replayed of it so far."""
 
     mined_nonce: int
-    """Of its next transaction, by the head."""
+    """The sender's next nonce, by the head."""
     next_nonce: int
     """The same after all that waits, and all that was replayed."""
     balance: int

@@ -1,1 +1,1 @@
-"""What is kept, and how: tables, transactions, the two databases, and their upgrades."""
+"""Storage: tables, transactions, the two databases, and their upgrades."""

@@ -1,4 +1,4 @@
-"""Whose database this is: which chain, contracts and key, for all its life."""
+"""The database's identity: its chain, contracts and key, for all its life."""
 
 from __future__ import annotations
 

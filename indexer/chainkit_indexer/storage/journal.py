@@ -1,4 +1,4 @@
-"""What a reorg took back, and what became of it.
+"""Payloads that a reorg took back, and what became of them.
 
 Nothing that was served is deleted: it moves to the journal as dropped. When a later page holds
 the same payload of the same transaction again, the entry becomes kept (same sequence id) or
@@ -46,7 +46,7 @@ class Retracted:
 
     @property
     def payload(self) -> Payload:
-        """What it is known by."""
+        """Its key."""
         return self.originator_id, self.transaction_hash, self.payload_digest
 
 

@@ -1,4 +1,4 @@
-"""What an operator gives as ``--database``: a path, or the URL of SQLite or PostgreSQL."""
+"""The value of ``--database``: a path, or the URL of SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIBPQ_WORDS: Final = re.compile(
 """As in `host=db password=secret`: as a path, each message would show the password."""
 _POSTGRES_SCHEMES: Final = ("postgresql", "postgresql+psycopg")
 _SHOWN_OPTIONS: Final = ("host", "hostaddr", "port", "dbname", "user", "application_name")
-"""Of a URL's query; the values of all others may be a password, be it by mistake."""
+"""Fields of a URL's query that may be shown; any other may contain a password by mistake."""
 
 
 def parse_location(location: str) -> Path | URL:
@@ -57,7 +57,7 @@ def shown(location: Path | URL) -> str:
 
 
 class HiddenWords:
-    """Of a location, what an error may repeat and no message may show; its repr tells nothing."""
+    """A location, without the parts that no message may show; its repr tells nothing."""
 
     def __init__(self, location: Path | URL) -> None:
         """Hide a URL's password, and the values of its query but those that say where it is."""

@@ -42,7 +42,7 @@ _versions = Table(
 """As Alembic makes it."""
 
 _COMMON_TABLES: Final = frozenset({"identity", "blocks", "cursor", "envelopes", "journal"})
-"""What every revision has."""
+"""The attributes of every revision."""
 
 
 def revision(database: Database) -> str | None:

@@ -72,7 +72,7 @@ _COPY_TYPES: Final = {
     Text: "text",
     Boolean: "bool",
 }
-"""What binary COPY must be told: the driver would guess it from each value."""
+"""Column types for binary COPY: the driver would guess them from each value."""
 
 _READ_ONLY: Final = "25006"
 """SQLSTATE of a server that has become a standby: its successor is reached by a new session."""

@@ -64,7 +64,7 @@ identity = Table(
     _column("node_public_key", LargeBinary),
     _column("first_block", BigInteger),
 )
-"""Whose database this is: one row, written when the tables are made and never changed."""
+"""The database's identity: one row, written when the tables are made and never changed."""
 
 contracts = Table(
     "contracts",
@@ -113,7 +113,7 @@ envelopes = Table(
     _column("topic", LargeBinary),
     _column("envelope", LargeBinary),
 )
-"""What the node serves; ``envelope`` is the serialized OriginatorEnvelope (XIP-49 §3.2.1).
+"""The envelopes that the node serves; ``envelope`` is the OriginatorEnvelope (XIP-49 §3.2.1).
 Sequence ids rise with the blocks, so a range of blocks is a range of the primary key: see
 ``store.first_sequence_id_from``."""
 
@@ -137,7 +137,7 @@ quarantine = Table(
     _column("payload", LargeBinary),
     _column("reason", Text),
 )
-"""What was posted but is never served. Its sequence ids are missing in ``envelopes``."""
+"""Payloads that are never served. Their sequence ids are missing in ``envelopes``."""
 
 reorgs = Table(
     "reorgs",

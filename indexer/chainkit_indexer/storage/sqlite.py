@@ -30,7 +30,7 @@ _SETTINGS: Final = (
     # chain still has; but not what reorgs retracted, nor which block was already called final.
     # The wait is one per step, and small beside what a page takes to write.
     "PRAGMA synchronous = FULL",
-    # KiB, for each connection. What does not fit goes to the log before the commit.
+    # KiB, for each connection. Pages that do not fit go to the log before the commit.
     "PRAGMA cache_size = -4096",
     # Bytes: a long reader lets the log grow; afterwards it gives the space back.
     "PRAGMA journal_size_limit = 67108864",

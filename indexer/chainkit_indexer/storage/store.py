@@ -132,7 +132,7 @@ class Store:
         """Return how far the chain was followed, without a query where that is remembered.
 
         It is while this store holds the lock, and what it wrote last went well: nobody else can
-        have moved the cursor. Whoever writes compares it all the same.
+        have moved the cursor. The writer compares it all the same.
         """
         return self._cursor_state or self.read_cursor_state()
 

@@ -36,7 +36,7 @@ _PATIENCE_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was compared."""
+    """The counts of a comparison."""
 
     from_block: int
     to_block: int
@@ -48,7 +48,7 @@ class Verified:
 
 
 class Observer(Protocol):
-    """Whoever is told what differs, and how far it is."""
+    """Takes the differences, and how far the comparison is."""
 
     def differs(self, difference: Difference) -> None:
         """Take note of a difference."""

@@ -68,7 +68,7 @@ def export_chain_command(
     """Write headers, transactions, receipts and logs to Parquet, pinned to the last block.
 
     Ranges of blocks are written once, and are the same bytes for all who export the chain; the last
-    one is written anew until it is full. What was killed goes on behind its last range when it is
+    one is written anew until it is full. A killed export goes on behind its last range when it is
     called again. Only what manifest.json lists is the export.
 
     \b

@@ -30,7 +30,7 @@ _height = click.IntRange(min=0)
     "format_name",
     required=True,
     type=click.Choice(FORMATS),
-    help="Whose files they are.",
+    help="The tool that wrote the files.",
 )
 @click.option(
     "--source",
@@ -76,7 +76,7 @@ def import_chain_command(
 
     Duplicates, missing or half-written blocks, broken links, rows of other chains or forks, bad
     encodings and the like are named and counted; then nothing is written. Exits 0 if an export was
-    written, 1 with faults, 2 if the files could not be read. What the files say of themselves is
+    written, 1 with faults, 2 if the files could not be read. The files' own metadata is
     not proved: `verify-chain` does that.
 
     \b

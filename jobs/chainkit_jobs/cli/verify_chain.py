@@ -37,7 +37,7 @@ def verify_chain_command(chain_path: Path, trusted_hash: bytes, master: str, as_
     """Prove a chain export, to the byte, from the hash of its last block.
 
     Exits 0 if all hangs on that hash, 1 with problems, 2 if it could not be checked, or some
-    headers do not tell what they are the hash of. What nothing can prove is listed.
+    headers do not tell what they are the hash of. Values that nothing can prove are listed.
 
     \b
     Example:

@@ -55,7 +55,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What an endpoint was asked and what it sent, since the start."""
+    """Requests to an endpoint and its answers, counted since the start."""
 
     requests: int
     bytes_received: int
@@ -113,7 +113,7 @@ class RpcClient:
 
     @property
     def traffic(self) -> Traffic:
-        """What was asked and sent so far, by all threads."""
+        """Requests and answers of all threads so far."""
         transport = self.transport
         received = transport.bytes_received if isinstance(transport, HttpTransport) else 0
         return Traffic(self._requests, received, self._seconds)

@@ -1,4 +1,4 @@
-"""What went wrong with a request, sorted into the errors of ``chainkit.errors``: what helps now?
+"""Failures of a request, sorted into the errors of ``chainkit.errors`` by what helps now.
 
 Of a request for logs, a refusal may mean that it asked for too many blocks. No error shows more of
 the endpoint's URL than its host, nor what the endpoint itself repeats of it.
@@ -48,10 +48,10 @@ _CALLER_FAULT_CODES: Final = frozenset(
 _TIMEOUT_STATUSES: Final = frozenset({408, 504, 524})
 _TOO_MUCH_STATUSES: Final = frozenset({400, 413, 422})
 _ACCESS_STATUSES: Final = frozenset({401, 402, 403, 407})
-"""What a person must mend. All others pass: a load balancer may say 404 while it is deployed."""
+"""Statuses that a person must mend. All others pass: a load balancer may say 404 for a moment."""
 
 _STATE_METHODS: Final = frozenset({"eth_call", "eth_getCode"})
-"""What providers answer for old blocks only to those who pay for it: all else they let in."""
+"""Words of providers that answer for old blocks only to those who pay."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ _SUBSCRIBE: Final = orjson.dumps(
 
 
 class SubscriptionState(StrEnum):
-    """What has become of the subscription."""
+    """The state of the subscription."""
 
     OFF = "off"
     """There is none to be had: polling alone."""
@@ -51,7 +51,7 @@ class SubscriptionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeadStatistics:
-    """What an operator wants to know of the subscription, since the start."""
+    """The subscription's counters since the start."""
 
     state: SubscriptionState
     notifications: int

@@ -1,4 +1,4 @@
-"""What of an endpoint's URL may be shown: scheme, host and port. All else may hold a key."""
+"""The parts of an endpoint's URL that may be shown: scheme, host, port. The rest may hold a key."""
 
 from __future__ import annotations
 

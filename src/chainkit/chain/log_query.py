@@ -12,7 +12,7 @@ _SEVERAL: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """What an ``eth_getLogs`` asked for, as far as an error about it tells."""
+    """The range that an ``eth_getLogs`` asked for, as far as an error tells."""
 
     subject: str
     blocks: int

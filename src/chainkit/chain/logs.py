@@ -1,4 +1,4 @@
-"""What eth_getLogs is asked for, and what its answer must not hold."""
+"""Filters of eth_getLogs, and logs that its answer must not contain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainkit.types import Log
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Whose logs: of these contracts, with one of these first topics."""
+    """Logs of these contracts, with one of these first topics."""
 
     addresses: tuple[bytes, ...]
     """20 bytes each; none means any."""

@@ -72,7 +72,7 @@ _COUNTED_AS_THEIR_KIND: Final = frozenset(
 
 
 class EndpointState(StrEnum):
-    """What an endpoint may be asked for now."""
+    """Whether an endpoint may be asked now."""
 
     AVAILABLE = "available"
     COOLING = "cooling"
@@ -85,7 +85,7 @@ class EndpointState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndpointStatus:
-    """What an operator wants to know of an endpoint."""
+    """An endpoint's state and counters, as an operator sees them."""
 
     name: str
     state: EndpointState
@@ -189,7 +189,7 @@ class Member:
 
     def status(self, now: float) -> EndpointStatus:
         """Return what an operator wants to know."""
-        # What failed last counts as out of order until it has worked again.
+        # An endpoint that failed last is out of order until it has answered again.
         is_available = self.until <= now and not self.must_be_checked and not self.failures
         traffic = self.endpoint.traffic
         return EndpointStatus(

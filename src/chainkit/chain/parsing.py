@@ -69,7 +69,7 @@ def parse_next_base_fee(history: Any) -> int:
 
 
 class _Parsed(dict[str, _Value]):
-    """What texts mean, each parsed once: to look a text up takes no call of a function."""
+    """Parsed texts, each parsed once: a look-up calls no function."""
 
     def __init__(self, parse: Callable[[str], _Value]) -> None:
         self._parse = parse

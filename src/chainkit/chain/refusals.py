@@ -1,4 +1,4 @@
-"""What an endpoint's error means, above all to ``eth_getLogs``: there is no standard, only words.
+"""The meaning of an endpoint's error, above all to ``eth_getLogs``: no standard, only words.
 
 ``tests/vectors/range_refusals.json`` holds the wordings that are known. The rules read the words,
 not the codes: the same code (-32000, -32005, -32602) means different things at each provider.
@@ -57,7 +57,7 @@ _NO_STATE: Final = re.compile(
     r"|blockoutofrangeerror"  # anvil, which has another error for a block it does not know
 )
 _NO_METHOD: Final = re.compile(
-    # What is not found may also be a block, or its receipts.
+    # "Not found" may also be about a block, or its receipts.
     r"(?:method|eth_\w+)\b(?:(?!\b(?:block|header|receipts?)\b).){0,80}"
     r"\b(?:not (?:found|supported|available|implemented|enabled|whitelisted|exist)"
     r"|doesn't exist|unavailable|unsupported|disabled)\b"
@@ -92,7 +92,7 @@ _PAUSE: Final = re.compile(
 
 
 class RefusalKind(StrEnum):
-    """What to do about an error."""
+    """The reaction to an error."""
 
     RANGE = "range"
     """Ask for fewer blocks."""

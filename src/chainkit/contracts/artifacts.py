@@ -1,4 +1,4 @@
-"""What the contracts compile to: the code that stands on a chain if this package was deployed.
+"""The contracts' code as it stands on a chain if this package was deployed.
 
 `tools/write_abis.py` writes the data. Solidity leaves an immutable as zeros in the compiled code
 and the constructor fills it in, so the code on a chain is known once the immutables are.
@@ -38,7 +38,7 @@ class Artifact:
 
     name: str
     creation_code: bytes
-    """What a deployment sends, before the ABI-encoded arguments of the constructor."""
+    """The code that a deployment sends, before the ABI-encoded arguments of the constructor."""
     masked_code: bytes
     """The runtime code with zeros for the immutables."""
     immutables: Positions

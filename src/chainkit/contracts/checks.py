@@ -1,4 +1,4 @@
-"""What an account, a signing key and an HTTP address must be before a call is made of them."""
+"""Checks of an account, a signing key and an HTTP address before a call is made of them."""
 
 from __future__ import annotations
 

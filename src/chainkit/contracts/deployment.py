@@ -38,12 +38,12 @@ class DeployedContract:
     transaction: bytes
     """32 bytes."""
     implementation: DeployedContract | None = None
-    """What a proxy was deployed with; None for a contract that is no proxy."""
+    """The implementation a proxy was deployed with; None for a contract that is no proxy."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedParameters:
-    """What the contracts were deployed with; the council may have changed it since."""
+    """The accounts and bounds at the deployment; the council may have changed them since."""
 
     message_admin: bytes
     """20 bytes: was given DEFAULT_ADMIN_ROLE on GroupMessages and IdentityUpdates."""

@@ -155,7 +155,7 @@ def _listed(fields: Fields, faults: Faults) -> FollowedDeployment:
     contracts = tuple(contract for contract in read if contract is not None)
     section = faults.read(None, fields.inner, "counters")
     counters = {} if section is None else _counters(section, faults)
-    # What two fields say of each other can be judged only where all of them could be read.
+    # Fields that depend on each other are judged only where all of them could be read.
     if len(faults) == before:
         _check_contracts(contracts, faults)
         _check_originators(contracts, counters, faults)

@@ -36,7 +36,7 @@ _SOLIDITY_ERRORS: Final[tuple[dict[str, Any], ...]] = (
     {"type": "error", "name": "Error", "inputs": [{"name": "message", "type": "string"}]},
     {"type": "error", "name": "Panic", "inputs": [{"name": "code", "type": "uint256"}]},
 )
-"""What every contract may revert with: `require` with a text, and a failed assertion."""
+"""Errors that every contract may revert with: `require` with a text, and a failed assertion."""
 
 
 class _TolerantStringDecoder(StringDecoder):
@@ -87,7 +87,7 @@ class ContractInterface:
         try:
             return self.selector(function) + _CODEC.encode(types, arguments)
         except UnicodeEncodeError as error:
-            # What decodes tolerantly keeps such bytes, which have no text to be encoded from.
+            # The tolerant decoder keeps such bytes as surrogates, which cannot be encoded.
             subject = f"arguments of {function}"
             raise MalformedData(subject, "text in UTF-8", "text that is no UTF-8") from error
 

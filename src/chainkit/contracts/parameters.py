@@ -1,4 +1,4 @@
-"""Who is to hold the contracts of one network, and within which bounds: data with its sources.
+"""The accounts that are to hold the contracts of one network, and the bounds, with their sources.
 
 The files are `deployments/parameters/<network>.json`. Each address and each bound names where it
 comes from, and each address says whether a contract must stand there: the address of a Safe, named
@@ -41,7 +41,7 @@ class PayloadBounds:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a deployment is given."""
+    """The accounts and bounds that a deployment is given."""
 
     chain_id: int
     message_admin: bytes

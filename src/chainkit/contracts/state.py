@@ -40,7 +40,7 @@ INITIALIZABLE_SLOT: Final = erc7201_slot("openzeppelin.storage.Initializable")
 
 @dataclass(frozen=True, slots=True)
 class ContractState:
-    """What the contracts are at one block; errors as in Endpoint.call."""
+    """The contracts at one block; errors as in Endpoint.call."""
 
     endpoint: Endpoint
     block: BlockReference

@@ -104,11 +104,11 @@ class StoredType:
     size: int
     """Bytes where the variable itself stands, not where a mapping or a list keeps its values."""
     members: Layout = ()
-    """Of a struct, which begins at slot 0."""
+    """Members of a struct, which begins at slot 0."""
     key: str = ""
-    """Of a mapping, in Solidity's words."""
+    """The key's type of a mapping, in Solidity's words."""
     element: StoredType | None = None
-    """What a mapping or an array holds."""
+    """The type of a mapping's or an array's values."""
 
 
 @dataclass(frozen=True, slots=True)

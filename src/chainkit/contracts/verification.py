@@ -4,7 +4,7 @@ The order is that of trust: the chain, then the code, then what the code answers
 asked where its code is the package's, because other code can answer anything; code and slots are
 read from the chain itself.
 
-Code and answers show the present. Who was administrator for a while could have upgraded to other
+Code and answers show the present. A former administrator could have upgraded to other
 code, written any storage, and upgraded back, and other creation code could leave storage of its
 own. So the past is compared too (`creation.py`): the transactions that created the contracts, and
 what the proxies have run since.
@@ -38,7 +38,7 @@ TOPIC_KINDS: Final = {
     "GroupMessages": TopicKind.GROUP_MESSAGE,
     "IdentityUpdates": TopicKind.IDENTITY_UPDATE,
 }
-"""What each log carries: its contract answers the kind's number."""
+"""The kind of each log's payloads: its contract answers the kind's number."""
 
 _NOBODY: Final = to_checksum_address(bytes(ADDRESS_LENGTH))
 _NOTHING: Final = "nothing"
@@ -194,7 +194,7 @@ class _Comparisons:
         found = state.administrators(name, proxy.address)
         expected = to_checksum_address(known.message_admin) if known else None
         yield told(f"administrators of {name}", expected, ", ".join(found) or "nobody")
-        # Whoever holds the role that is the administrators' own administrator can name more.
+        # Holders of the role that administers the administrators' role can name more of them.
         role = state.ask(name, proxy.address, "getRoleAdmin", DEFAULT_ADMIN_ROLE)
         subject = f"role that names administrators of {name}"
         yield Comparison(subject, f"0x{DEFAULT_ADMIN_ROLE.hex()}", f"0x{role.hex()}")

@@ -38,7 +38,7 @@ class Plan:
     """Calls that change something, simulated but not sent."""
 
     block: BlockReference
-    """What the plan was read at and simulated on."""
+    """The block that the plan was read at and simulated on."""
     sender: str
     """Checksummed address: whom it was simulated as."""
     senders: tuple[str, ...]
@@ -51,7 +51,7 @@ class Plan:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """What would be sent."""
+        """The transaction that would be sent."""
         return self.change.calls
 
 

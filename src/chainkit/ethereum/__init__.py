@@ -1,4 +1,4 @@
-"""What a block of an execution layer commits to, as pure functions over rows of a chain export.
+"""The commitments in a block's header, as pure functions over rows of a chain export.
 
 A block's hash is the keccak256 of its header; the header holds the roots of two tries, over the
 encoded transactions and the encoded receipts. So all of a chain export hangs on one block hash.

@@ -1,4 +1,4 @@
-"""RLP taken apart. What is read here was hashed before: nobody but a chain can have written it."""
+"""RLP, taken apart. These bytes were hashed before: nobody but a chain can have written them."""
 
 from __future__ import annotations
 

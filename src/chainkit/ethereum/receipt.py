@@ -55,7 +55,7 @@ class DecodedLog:
 
 @dataclass(frozen=True, slots=True)
 class DecodedReceipt:
-    """What an encoded receipt says that its transaction did."""
+    """An encoded receipt, taken apart."""
 
     succeeded: bool
     logs: tuple[DecodedLog, ...]

@@ -23,7 +23,7 @@ _REFUSALS: Final = (ValueError, TypeError, KeyError, OverflowError)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What values of a column look like."""
+    """The form of a column's values."""
 
     item: Callable[[Any], Item]
     """Makes an item of a value. Raises one of _REFUSALS if it is no such value."""

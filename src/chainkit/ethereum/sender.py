@@ -1,4 +1,4 @@
-"""Who sent a transaction, and which address a contract gets that it creates."""
+"""The sender of a transaction, and the address of a contract that it creates."""
 
 from __future__ import annotations
 

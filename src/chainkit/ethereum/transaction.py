@@ -48,7 +48,7 @@ _CALL: Final = (_GAS_LIMIT, _TO_OR_CREATE, _VALUE, _INPUT)
 _CALL_ONLY: Final = (_GAS_LIMIT, _TO, _VALUE, _INPUT)
 
 SIGNATURE_COLUMNS: Final = (Column("v", INTEGER), Column("r", UINT256), Column("s", UINT256))
-"""What follows in every transaction that somebody signed."""
+"""Fields that follow in every signed transaction."""
 
 SIGNED_COLUMNS: Final[Mapping[int, tuple[Column, ...]]] = {
     LEGACY: (_NONCE, _GAS_PRICE, *_CALL),
@@ -65,7 +65,7 @@ SIGNED_COLUMNS: Final[Mapping[int, tuple[Column, ...]]] = {
         Column("authorization_list", AUTHORIZATION_LIST),
     ),
 }
-"""What the sender of a transaction signs, by type; the signature follows it."""
+"""Fields that the sender of a transaction signs, by type; the signature follows them."""
 
 UNSIGNED_COLUMNS: Final[Mapping[int, tuple[Column, ...]]] = {
     # Endpoints leave out what is nothing: no mint, no system transaction.
@@ -76,7 +76,7 @@ UNSIGNED_COLUMNS: Final[Mapping[int, tuple[Column, ...]]] = {
     ARBITRUM_UNSIGNED: (_CHAIN_ID, _FROM, _NONCE, _MAX_FEE, *_CALL),
     ARBITRUM_INTERNAL: (_CHAIN_ID, _INPUT),
 }
-"""What a transaction that nobody signs consists of, by type."""
+"""Fields of a transaction that nobody signs, by type."""
 
 _COLUMNS: Final = {
     **{type_: (*columns, *SIGNATURE_COLUMNS) for type_, columns in SIGNED_COLUMNS.items()},
@@ -105,7 +105,7 @@ _LOWEST_LIST: Final = 0xC0
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What an encoded transaction asks for."""
+    """An encoded transaction, taken apart."""
 
     to: bytes | None
     """20 bytes: what it calls; None if it creates a contract, or is no call."""

@@ -1,4 +1,4 @@
-"""What a bundle says of itself: one node, one trusted block, and the digests of its files.
+"""A bundle's page: one node, one trusted block, and the digests of its files.
 
 A bundle is a folder with names that are always the same, so that none is ever read out of it::
 
@@ -37,7 +37,7 @@ REPORTS_NAME: Final = "reports"
 FILE_NAMES: Final = (FINDINGS_NAME, HEADERS_NAME, TRANSACTIONS_NAME)
 
 INPUT_NAMES: Final = ("chain_manifest", "findings", "node_manifest", "summary")
-"""What a bundle was made from; the sha256 of each stands in it."""
+"""The sources of a bundle; it contains the sha256 of each."""
 
 _SUBJECT: Final = BUNDLE_NAME
 _CONTRACTS: Final = ("GroupMessages", "IdentityUpdates", "NodeRegistry")

@@ -1,4 +1,4 @@
-"""What a transaction posted to the payload contracts, and what its calldata alone promises."""
+"""Payloads that a transaction posted, and those that its calldata alone promises."""
 
 from __future__ import annotations
 

@@ -43,9 +43,9 @@ class BundledFinding:
     envelope: bytes | None
     """The OriginatorEnvelope as served; None where nothing was."""
     unsigned_report_sha256: str | None = None
-    """Of the finding's UnsignedMisbehaviorReport, in hex; None where it does not prove itself."""
+    """Digest of the finding's UnsignedMisbehaviorReport, in hex; None where it cannot."""
     report_sha256: str | None = None
-    """Of the signed MisbehaviorReport, in hex; None where nobody signed."""
+    """Digest of the signed MisbehaviorReport, in hex; None where nobody signed."""
 
     @property
     def name(self) -> str:

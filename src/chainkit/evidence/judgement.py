@@ -74,7 +74,7 @@ Find: TypeAlias = Callable[[bytes], MinedTransaction | None]
 
 @dataclass(frozen=True, slots=True)
 class EnvelopeJudge:
-    """What envelopes are held to: the same for an endpoint's answers and for proved data."""
+    """The judge of envelopes: the same for an endpoint's answers and for proved data."""
 
     accused: Node | None
     """None if no such node is registered at the block."""
@@ -83,7 +83,7 @@ class EnvelopeJudge:
     """Nothing above it is looked at."""
     find: Find
     witness: str
-    """Who knows the transactions, as a sentence about one that is not known begins."""
+    """The source of the transactions, as a sentence about an unknown one begins."""
 
     def judge(self, envelope: bytes) -> EnvelopeVerdict:
         """Return what an OriginatorEnvelope, as served, shows of the accused node.

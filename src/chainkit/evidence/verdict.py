@@ -1,4 +1,4 @@
-"""What evidence shows, and the steps by which somebody else can follow it."""
+"""Verdicts on evidence, and the steps by which somebody else can follow them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainkit.protocol.envelope import ServedEnvelope, blockchain_proof_digest
 
 
 class Verdict(StrEnum):
-    """What a report, a finding, or one envelope of it, shows."""
+    """The verdict on a report, a finding, or one envelope of it."""
 
     PROVED = "proved"
     """The node signed what no branch of the chain can have held."""
@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class EnvelopeVerdict:
-    """What one envelope shows."""
+    """The verdict on one envelope."""
 
     verdict: Verdict
     reason: str
@@ -40,7 +40,7 @@ class EnvelopeVerdict:
 
     @property
     def signed_digest(self) -> bytes | None:
-        """What the node signed, 32 bytes: the same for one envelope, whoever brings it."""
+        """The digest that the node signed, 32 bytes: the same from any reporter."""
         served = self.served
         if served is None:
             return None

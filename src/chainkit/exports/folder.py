@@ -46,7 +46,7 @@ class ExportFolder:
         self._staging = directory / _STAGING
         self._staged: dict[str, Path] = {}
         self.manifest: Manifest | None = None
-        """What the folder holds since it was entered or published; its files were not read."""
+        """The folder's content since it was entered or published; its files were not read."""
 
     @property
     def staging(self) -> Path:
@@ -150,7 +150,7 @@ class ExportFolder:
         """
         with writing_to(self._directory):
             if self._would_overwrite(manifest):
-                # What was final changed: the previous manifest is not true in any case.
+                # Final rows changed: the previous manifest is not true in any case.
                 (self._directory / MANIFEST_NAME).unlink()
                 flush(self._directory)
             for name, staged in self._staged.items():

@@ -31,7 +31,7 @@ _SHOWN: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an export holds, from where, and the digests of its files."""
+    """The content of an export, its source, and the digests of its files."""
 
     kind: str
     """``chain`` or ``node``."""
@@ -65,7 +65,7 @@ class Manifest:
     last_reorg: int | None = None
     """The node's latest reorg, 0 before the first: a later one may contradict what is here."""
     source: str | None = None
-    """What the tables of an export of kind ``chain`` were made from: ``json-rpc``, or the format
+    """The source of the tables of an export of kind ``chain``: ``json-rpc``, or the format
     that they were imported from."""
     registry: Mapping[str, Any] | None = None
     """The registry whose history is exported, and how far: ``chain_id``, ``address``,
@@ -219,7 +219,7 @@ def _check_ranges(manifest: Manifest, subject: str) -> None:
         held = [manifest.files[name] for name in names]
         if len(held) == 1 and "/" not in names[0] and "from_block" not in held[0]:
             continue
-        # What names no range has one that fits nowhere.
+        # A file that names no range has one that fits nowhere.
         ranges = [(file.get("from_block", -1), file.get("to_block", -1)) for file in held]
         ends = [manifest.from_block - 1, *(last for _, last in ranges)]
         starts = [*(first for first, _ in ranges), manifest.to_block + 1]

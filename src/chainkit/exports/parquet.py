@@ -44,7 +44,7 @@ class TableWriter:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         """Open the file. Raises OSError where that is impossible."""
         self.rows = 0
-        """Of all tables that were appended."""
+        """Rows of all tables that were appended."""
         self._file = _parquet_file(path, schema)
         self._rest = schema.empty_table()
         """Less than a piece."""

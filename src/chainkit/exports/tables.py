@@ -84,7 +84,7 @@ ACCESS_LIST: Final = pa.list_(
         False,
     )
 )
-"""What a transaction announces that it will touch (EIP-2930)."""
+"""Accounts and slots that a transaction announces it will touch (EIP-2930)."""
 
 AUTHORIZATION_LIST: Final = pa.list_(
     pa.field(

@@ -78,8 +78,8 @@ class ServedEnvelope:
 def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
     """Say why a posted payload must not be served, or None if it may (XIP-49 §3.3.2, §3.3.4).
 
-    Anyone may post any bytes. What may be served is a ClientEnvelope that names the originator
-    and the topic it was posted to, and whose payload is of that topic's kind.
+    Anyone may post any bytes. A payload may be served if it is a ClientEnvelope that names
+    the originator and the topic it was posted to, and whose payload is of that topic's kind.
     """
     try:
         envelope = envelopes_pb2.ClientEnvelope.FromString(event.payload)

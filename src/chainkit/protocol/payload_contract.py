@@ -54,7 +54,7 @@ class PayloadContract:
     block: int
     """Height at which it was deployed: it has no log below."""
     kind: TopicKind
-    """Of all its payloads."""
+    """The kind of all its payloads."""
     originator_id: int = BLOCKCHAIN_ORIGINATOR_ID
     layout: EventLayout = EventLayout()
     topic: bytes = field(init=False, repr=False, compare=False)

@@ -31,12 +31,12 @@ UNSIGNED_TAG: Final = 0x0A
 
 _SIGNATURE: Final = bytes([0x0A, SIGNATURE_LENGTH])
 SIGNATURE_HEAD: Final = bytes([0x12, len(_SIGNATURE) + SIGNATURE_LENGTH]) + _SIGNATURE
-"""What precedes the 65 bytes of ``BlockchainProof.node_signature``."""
+"""Tags and length before the 65 bytes of ``BlockchainProof.node_signature``."""
 
 _HASH: Final = bytes([0x0A, HASH_LENGTH])
 _PROOF_LENGTH: Final = len(_HASH) + HASH_LENGTH + len(SIGNATURE_HEAD) + SIGNATURE_LENGTH
 PROOF_HEAD: Final = bytes([0x1A, _PROOF_LENGTH]) + _HASH
-"""What precedes the 32 bytes of ``OriginatorEnvelope.blockchain_proof.transaction_hash``."""
+"""Tags and lengths before the 32 bytes of ``OriginatorEnvelope.blockchain_proof``'s hash."""
 
 _UINT64_MAXIMUM: Final = 2**64 - 1
 _BYTES: Final = tuple(bytes([value]) for value in range(256))
@@ -52,7 +52,7 @@ def bytes_field(tag: int, value: bytes) -> bytes:
     return _head(tag, len(value)) + value if value else b""
 
 
-# Of few lengths there are many: payloads of a kind are alike.
+# Cached: payloads of one kind share a few lengths.
 @lru_cache(maxsize=1024)
 def _head(tag: int, length: int) -> bytes:
     return _BYTES[tag] + _varint(length)

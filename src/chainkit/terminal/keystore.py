@@ -18,7 +18,7 @@ _FOREIGN_KEYSTORE: Final = (
     *(ValueError, TypeError, KeyError, AttributeError, AssertionError, NotImplementedError),
     *(ArithmeticError, MemoryError),
 )
-"""What numbers and texts that no keystore holds make of its decryption."""
+"""Errors that decrypting raises for numbers and texts which no keystore holds."""
 
 
 def load_secret(

@@ -1,4 +1,4 @@
-"""What the commands about proposals share: a member's own files, and the proposal read by them."""
+"""Options of the commands about proposals: a member's own files, and the proposal read by them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the council's commands print of a proposal, for people and for scripts."""
+"""A proposal as the council's commands print it, for people and for scripts."""
 
 from __future__ import annotations
 

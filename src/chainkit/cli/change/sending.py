@@ -1,4 +1,4 @@
-"""What every command that can send a transaction shares: its options, and what became of it."""
+"""Options of every command that can send a transaction, and the words for its outcome."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chainkit.council.calls import Call
 
 ADMINISTRATOR: Final = "an administrator"
-"""Whose key signs, as the screens call it."""
+"""The account whose key signs, as the screens call it."""
 
 _ALL: Final = "all"
 _CONTRACTS: Final = click.Choice((*SEQUENCED_LOGS, _ALL))
@@ -106,7 +106,7 @@ def revoke_admin(contract: str, account: str, **options: Any) -> None:
 def set_bounds(contract: str, minimum: int, maximum: int, **options: Any) -> None:
     """Set the sizes that a payload of a log, or of `all`, may have; a dry run until --broadcast.
 
-    Both ends included. What was published before stays.
+    Both ends included. Payloads that were published before stay.
 
     \b
     Example:
@@ -117,7 +117,7 @@ def set_bounds(contract: str, minimum: int, maximum: int, **options: Any) -> Non
 
 
 COMMANDS: Final = (pause, unpause, grant_admin, revoke_admin, set_bounds)
-"""What the group takes up."""
+"""The commands that the group adds."""
 
 
 def _change_role(contract: str, function: str, account: str, **options: Any) -> None:

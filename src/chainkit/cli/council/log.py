@@ -62,8 +62,8 @@ def log(
     a change of the contracts by another account (one before the council took over, too: begin
     behind it with --from-block), an act or a change of the Safe without its owners, such as by a
     module, foreign code that the Safe ran, or signs of hidden events. Changes of the Safe by its
-    owners are warned of. Exits 2 if the chain could not be read. What reverted left no event and
-    is not here.
+    owners are warned of. Exits 2 if the chain could not be read. Transactions that reverted left no
+    event and are not listed.
 
     \b
     Example:

@@ -83,7 +83,7 @@ def _echo_entry(entry: Entry, book: AddressBook, council: Council) -> None:
     echo_fact("sent by", book.described(entry.executor))
     for act in entry.acts:
         _echo_act(act, book, is_safe=council.safe is not None)
-    # Whose doing it is, where neither the head of the paragraph nor who sent it says so.
+    # The actor, where neither the head of the paragraph nor the sender tells.
     implied: tuple[str, ...] = (council.address, entry.executor)
     account = None
     for event in entry.events:

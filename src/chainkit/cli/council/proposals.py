@@ -116,7 +116,7 @@ def sign(
     for signer in proposal.signatures:
         check_signer(signer, reading.council)
     with shown_to_people(as_json):
-        # Who is asked must see what for, a script's user too.
+        # A person who is asked for a password must see what for, a script's user too.
         echo_proposal(proposal, reading.book)
         echo_unasked(proposal)
     if export_path is not None:

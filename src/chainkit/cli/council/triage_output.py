@@ -29,7 +29,7 @@ _HEADINGS: Final = ("node", "status", "severity", "proved", "claimed", "reporter
 _MOST_REPORTERS: Final = 4
 """Reporters of a type that people are shown; --json tells all."""
 _MOST_DISMISSED: Final = 20
-"""What was not counted and people are shown; --json tells all."""
+"""Pieces that were not counted, as many as people are shown; --json contains all."""
 
 
 def echo_ranking(ranking: Ranking, block: BlockReference | None) -> None:

@@ -83,7 +83,7 @@ def plan(desired_path: Path, check_url: bool, **options: Any) -> None:
     """Draft the calls that make the registry what a YAML file says; the file is that of `diff`.
 
     Adds nodes, enables, disables and transfers them, in this order. Nodes that are not in the file
-    are left alone. What no call can reach is an error that tells all of it: a node's key and URL
+    are left alone. Differences that no call can remove are one error: a node's key and URL
     never change (XIP-49 §3.1.1), and a node can be disabled only once it is there.
 
     \b

@@ -55,7 +55,7 @@ def history(
 ) -> None:
     """Tell what happened to the registry, or to one node, by block and transaction.
 
-    What the events lead to is compared with what the registry says at the end; with --from-block,
+    The result of the events is compared with the registry at the end; with --from-block,
     only for what the events are about.
 
     \b

@@ -1,4 +1,4 @@
-"""What the commands of the registry share: a registry opened at a block, and how it is named."""
+"""Options and words that the registry's commands share, and a registry opened at a block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from chainkit.contracts.registry import Registry
 
 NODE_ID: Final = click.IntRange(1, 2**256 - 1)
-"""What the registry's uint256 holds."""
+"""The range of the registry's uint256, from its first id."""
 
 block_option = height_option(
     "--block", "block_number", "Height to read at; the newest block where it is not given."

@@ -1,1 +1,1 @@
-"""What the contracts compile to, written by `tools/write_abis.py`: code, immutables, storage."""
+"""The contracts' code, immutables and storage, written by `tools/write_abis.py`."""

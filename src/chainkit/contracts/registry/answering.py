@@ -28,7 +28,7 @@ def find_silent(
     followed, and no password that this machine keeps for the host is sent.
     """
     urls = list(dict.fromkeys(http_addresses))
-    # What a thread says too late is still in here, and harmless.
+    # A thread's late answer is still stored here, and harmless.
     found = dict.fromkeys(urls, f"no answer within {patience_seconds:g} s")
     for start in range(0, len(urls), _AT_ONCE):
         _ask(urls[start : start + _AT_ONCE], found, patience_seconds)

@@ -32,7 +32,7 @@ class RegistryEvent:
     arguments: Mapping[str, Any]
     block: BlockReference
     timestamp: int
-    """Of the block, in seconds since 1970."""
+    """Time of the block, in seconds since 1970."""
     transaction_hash: bytes
     """32 bytes."""
     log_index: int
@@ -60,7 +60,7 @@ class RegistryEvent:
 
     @property
     def words(self) -> str:
-        """What happened to the node, or to the registry, in one line that is safe to print."""
+        """The change of the node or of the registry, in one line that is safe to print."""
         return _WORDS[self.name](self)
 
 

@@ -1,10 +1,10 @@
-"""What ever happened to the registry, event by event, and who did it.
+"""The history of the registry, event by event, with the accounts that acted.
 
 Logs are asked for by range. The block of each is then asked for by height, and must have the hash
 that the log bears. Completeness rests on the registry itself: each change of a node comes with the
 event that says who made it, and what the events of the range lead to must be what the registry says
-of nodes, holders and owners at the range's end. What an endpoint hides shows there, unless it hides
-whole changes that undid each other.
+of nodes, holders and owners at the range's end. An event that an endpoint hides
+shows there, unless it hides whole changes that undid each other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a council does to the contracts: calls by name, and what each of them changes."""
+"""A council's calls of the contracts, by name, and the effect of each."""
 
 from chainkit.council.calls.call import FUNCTIONS, OWNER_FUNCTIONS, SAFE, Call
 from chainkit.council.calls.effect import (

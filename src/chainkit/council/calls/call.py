@@ -37,11 +37,11 @@ FUNCTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "NodeRegistry": REGISTRY_FUNCTIONS,
     **dict.fromkeys(SEQUENCED_LOGS, LOG_FUNCTIONS),
 }
-"""What a council does, by contract: no other function is ever proposed, shown or signed."""
+"""A council's functions, by contract: no other one is ever proposed, shown or signed."""
 
 SAFE: Final = "Safe"
 OWNER_FUNCTIONS: Final = ("addOwnerWithThreshold", "removeOwner", "swapOwner", "changeThreshold")
-"""What a council does to its own Safe: apart from FUNCTIONS, and only when it is asked for."""
+"""A council's functions of its own Safe: apart from FUNCTIONS, and only when asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a call changes: facts read before, facts that must be read after.
+"""The effect of a call: facts read before, facts that must be read after.
 
 Each function that a council may call has an Effect. From it come the check that a call changes
 something, the difference that is shown before anything is signed, and the proof afterwards that the
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from chainkit.contracts.state import ContractState
 
 Facts = Mapping[str, str]
-"""What the chain says, by a name that no other call's fact has; both are safe to print."""
+"""Statements of the chain, by a name that no other call's fact has; both are safe to print."""
 
 NONE: Final = "(none)"
-"""What a fact says where there is no such thing yet."""
+"""The value of a fact where there is no such thing yet."""
 
 
 class Effect(Protocol):
@@ -51,16 +51,16 @@ class Effect(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What calls made one after the other change, all read at one block."""
+    """The effect of calls made one after the other, all read at one block."""
 
     calls: tuple[Call, ...]
     before: Facts
     after: Facts
-    """Of the same names as ``before``."""
+    """Facts of the same names as ``before``."""
 
     @property
     def difference(self) -> tuple[str, ...]:
-        """What changes, a line each, safe to print."""
+        """Changes, a line each, safe to print."""
         return difference(self.before, self.after)
 
 

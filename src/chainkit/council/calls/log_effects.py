@@ -1,4 +1,4 @@
-"""What a council's calls change in GroupMessages and IdentityUpdates.
+"""Effects of a council's calls in GroupMessages and IdentityUpdates.
 
 The contracts refuse the same and more; here it is refused before anybody signs, in words. What they
 cannot know is which code a new implementation holds: only this package's is ever proposed.
@@ -32,7 +32,7 @@ _RUNNING: Final = r"0x[0-9a-fA-F]{40} \((no known release|release [0-9]+\.[0-9]+
 
 
 class _ByAdministrator:
-    """What any administrator may do, and nobody else."""
+    """An act of any administrator, and of nobody else."""
 
     def role(self, call: Call) -> str:
         return f"an administrator of {call.contract}"

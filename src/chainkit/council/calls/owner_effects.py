@@ -1,4 +1,4 @@
-"""What a council changes of its own Safe: who owns it, and how many of them must sign."""
+"""Effects of a council's calls of its own Safe: its owners, and how many of them must sign."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def preceding(owners: tuple[str, ...], owner: str) -> str:
 
 
 class _Owners:
-    """What a function makes of owners and threshold, as the Safe alone may ask for."""
+    """The change of owners and threshold by a function, as the Safe alone may ask for."""
 
     def role(self, call: Call) -> str:
         return "the Safe itself"

@@ -1,4 +1,4 @@
-"""What a council's calls change in the registry of nodes (XIP-49 §3.1.1)."""
+"""Effects of a council's calls in the registry of nodes (XIP-49 §3.1.1)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _STATUSES: Final = (status_name(True), status_name(False))
 
 
 class _ByOwner:
-    """What only the registry's owner may do."""
+    """An act of the registry's owner alone."""
 
     def role(self, call: Call) -> str:
         return f"the owner of {call.contract}"

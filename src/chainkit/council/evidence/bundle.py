@@ -1,4 +1,4 @@
-"""What an evidence bundle proves, from one block hash that the council trusts.
+"""The verdict on an evidence bundle, from one block hash that the council trusts.
 
 Headers lead from the trusted block to each block needed, inclusion proofs from a block's roots to
 transactions and receipts. Which contracts are ours is the deployment record's word: a bundle
@@ -42,7 +42,7 @@ PASSES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class FindingVerdict:
-    """What one finding of a bundle shows."""
+    """The verdict on one finding of a bundle."""
 
     finding_id: str
     """64 hex digits."""
@@ -50,19 +50,19 @@ class FindingVerdict:
     """The auditor's word for it."""
     sequence_id: int | None
     transaction_hash: bytes | None
-    """What the served envelope names; None where nothing was served that can be read."""
+    """The transaction that the served envelope names; None where no envelope can be read."""
     verdict: Verdict
     reason: str
     steps: tuple[Step, ...]
     signed_digest: bytes | None
-    """What the envelope's signature is over, as in EnvelopeVerdict."""
+    """The digest that the envelope's signature is over, as in EnvelopeVerdict."""
     is_reported: bool
     """Whether the bundle's reporter signed a report of this finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class BundleVerdict:
-    """What a bundle shows."""
+    """The verdict on a bundle."""
 
     bundle: Bundle
     accused: Node | None

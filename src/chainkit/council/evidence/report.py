@@ -20,7 +20,7 @@ from chainkit.types import BlockReference, Node
 
 @dataclass(frozen=True, slots=True)
 class ReportVerdict:
-    """What a report shows, read at one block."""
+    """The verdict on a report, read at one block."""
 
     block: BlockReference
     report: BlockchainInconsistencyReport

@@ -1,4 +1,4 @@
-"""What the council's account called: by name where a council makes such calls, else raw.
+"""The calls of the council's account: by name where a council makes such calls, else raw.
 
 Owners may have signed with other tools, and anything: it is shown as it is, and marked.
 """
@@ -32,7 +32,7 @@ class TrailCall:
     value: int
     """Wei."""
     call: Call | None
-    """What it is by the package's own ABI; None if it is nothing that a council calls."""
+    """The call by the package's own ABI; None if a council makes no such call."""
     remark: str
     """Why it is none; empty if it is one."""
 
@@ -44,11 +44,11 @@ class TrailCall:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """What one transaction of the account called."""
+    """The calls of one transaction of the account."""
 
     calls: tuple[TrailCall, ...]
     trailer: Trailer | None
-    """What the last call bears behind its arguments; None where nothing of ours stands there."""
+    """The trailer behind the last call's arguments; None where there is none of ours."""
     alarm: str = ""
     """A sentence where the account let code act in its place; else empty."""
 

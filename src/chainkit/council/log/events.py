@@ -1,8 +1,8 @@
 """Events of an audit trail: of the registry, of the two logs and of the council's Safe, in words.
 
 A proxy whose code was replaced, and a Safe that let other code act in its place, can emit what they
-like. What they emit is listed, never believed for more than that: a log that does not decode is an
-event of its own, and what the events lead to is compared with what the contracts say.
+like. Their events are listed, and never believed for more than that: a log that does not decode
+is an event of its own, and what the events lead to is compared with what the contracts say.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chainkit.text.printable import printable
 from chainkit.types import BlockReference, Log
 
 SAFE: Final = "Safe"
-"""What the council's Safe is called among the contracts."""
+"""The name of the council's Safe among the contracts."""
 
 UNREADABLE: Final = "(unreadable)"
 """Stands for the name of an event whose log does not decode."""
@@ -95,7 +95,7 @@ class TrailEvent:
     account: str | None
     """Checksummed address of who acted; None where the event does not say."""
     words: str
-    """What happened, in one line that is safe to print."""
+    """The event, in one line that is safe to print."""
     block: BlockReference
     transaction_hash: bytes
     """32 bytes."""

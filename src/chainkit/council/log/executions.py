@@ -1,6 +1,6 @@
-"""What the council's Safe executed: the calls behind each hash that it says it executed.
+"""Executions of the council's Safe: the calls behind each hash that it says it executed.
 
-The Safe's event bears a hash and nothing else. What was executed is looked for in the transaction's
+The Safe's event has a hash and nothing else. The executed calls are looked for in the transaction's
 calldata, in what a SafeL2 tells beside it, and in kept proposals; whatever hashes to it, with a
 nonce that the Safe had, is what the owners signed. So it does not matter who told it.
 """
@@ -30,12 +30,12 @@ Source = Literal["calldata", "event", "proposal"]
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What the council's account did: an execution of its Safe, or its own transaction."""
+    """An act of the council's account: an execution of its Safe, or its own transaction."""
 
     hash: bytes
     """32 bytes: the SafeTx hash; of a plain account, the transaction's own."""
     nonce: int | None
-    """Of the account; None where it is not known."""
+    """The account's nonce; None where it is not known."""
     succeeded: bool
     source: Source | None
     """Where the calls were found; None where they were not."""
@@ -43,11 +43,11 @@ class Act:
     signers: tuple[Signer, ...]
     trailer: Trailer | None
     grounds: Grounds | None
-    """Of a kept proposal, whose digest the trailer bears, and which makes these very calls."""
+    """The grounds of a kept proposal with the trailer's digest and these very calls."""
     cautions: tuple[str, ...] = ()
-    """What a reader must know, a line each, safe to print."""
+    """Cautions for a reader, a line each, safe to print."""
     alarms: tuple[str, ...] = ()
-    """What should not have happened, likewise."""
+    """Faults, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ class Sent:
     value: int
     """Wei."""
     nonce: int
-    """Of the sender."""
+    """The sender's nonce."""
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class SafeHistory:
-    """What all events of the Safe in the range say, for the reading of each transaction."""
+    """All events of the Safe in the range, for the reading of each transaction."""
 
     owners: Mapping[bytes, frozenset[str]]
     """By transaction: checksummed owners when it began."""
@@ -76,7 +76,7 @@ class SafeHistory:
     approvals: Collection[tuple[bytes, str]]
     """Hashes with the owners who approved them by a transaction of their own."""
     nonce: int
-    """Of the Safe's next transaction, at the end."""
+    """The nonce of the Safe's next transaction, at the end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class KeptProposals:
     def grounds_of(self, record: DeploymentRecord, found: Calls) -> tuple[Grounds | None, str]:
         """Return the grounds of what an account called, and what is wrong with them or empty.
 
-        None where no file holds those that the trailer names. Whoever signs chooses the trailer,
+        None where no file contains those that the trailer names. The signer chooses the trailer,
         and may take an honest proposal's: its grounds are given only where they speak of these
         calls.
         """

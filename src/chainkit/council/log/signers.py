@@ -1,7 +1,7 @@
-"""Who signed what a Safe executed: recovered from the signatures, over the hash that it executed.
+"""The signers of what a Safe executed, recovered from the signatures over the executed hash.
 
 A Safe looks at as many signatures as its threshold demands, and takes those that no key made on its
-own word: an approval on the chain, a contract's. What of that cannot be proved here is said so.
+own word: an approval on the chain, a contract's. The parts that cannot be proved here are told.
 """
 
 from __future__ import annotations
@@ -101,6 +101,6 @@ def _contract_parts(signatures: bytes) -> Iterator[int]:
     for start in range(0, len(signatures) - SIGNATURE_LENGTH + 1, SIGNATURE_LENGTH):
         signature = signatures[start : start + SIGNATURE_LENGTH]
         place = int.from_bytes(signature[_WORD : 2 * _WORD], "big")
-        # What such a part holds may look like a signature: one can only point behind itself.
+        # Such a part may look like a signature: one can only point behind itself.
         if signature[-1] == _CONTRACT and place >= start + SIGNATURE_LENGTH:
             yield place

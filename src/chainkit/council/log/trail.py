@@ -5,9 +5,9 @@ the blocks of all of them are asked for once more at the end, so that a reorg me
 branches. Whether logs are hidden is told by the contracts: what the events lead to must be what
 they say of themselves at the end, and the Safe's nonce counts its executions.
 
-An execution of the Safe is proved by its hash. Who sent a transaction, and what a plain account
-called, is the endpoint's word. Transactions without an event, such as those that reverted, are in
-no log and not here.
+An execution of the Safe is proved by its hash. The sender of a transaction, and the calls of
+an account with a key, are the endpoint's word. Transactions without an event, such as those that
+reverted, are in no log and not here.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Trail:
     entries: tuple[Entry, ...]
     """By transaction, in the order of the chain."""
     cautions: tuple[str, ...]
-    """What a reader must know of the account and of the reading, a line each, safe to print."""
+    """Cautions about the account and the reading, a line each, safe to print."""
     alarms: tuple[str, ...]
-    """What contradicts the events that were found, likewise."""
+    """Contradictions to the events that were found, likewise."""
 
     @property
     def is_clean(self) -> bool:

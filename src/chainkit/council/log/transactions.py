@@ -36,21 +36,21 @@ class Entry:
 
     block: BlockReference
     timestamp: int
-    """Of the block, in seconds since 1970."""
+    """Time of the block, in seconds since 1970."""
     transaction_hash: bytes
     """32 bytes."""
     kind: Kind
-    """Who acted: the council's account, a node's holder, the deployer, or anybody else."""
+    """The sender: the council's account, a node's holder, the deployer, or anybody else."""
     executor: str
     """Checksummed address of the account that sent it, and paid."""
     acts: tuple[Act, ...]
-    """What the council's account did."""
+    """The acts of the council's account."""
     events: tuple[TrailEvent, ...]
-    """What changed, in the order of the chain."""
+    """Changes, in the order of the chain."""
     cautions: tuple[str, ...]
-    """What a reader must know, a line each, safe to print."""
+    """Cautions for a reader, a line each, safe to print."""
     alarms: tuple[str, ...]
-    """What should not have happened, likewise."""
+    """Faults, likewise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class AccountTransaction:
 
     @property
     def hash(self) -> bytes:
-        """What its sender signs, 32 bytes."""
+        """The hash that its sender signs, 32 bytes."""
         return transaction_digest(self.fields)
 
     def raw(self, signature: bytes) -> bytes:

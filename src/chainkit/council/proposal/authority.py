@@ -1,4 +1,4 @@
-"""Whose word counts for the council's account at one block: owners, threshold, next nonce."""
+"""The authority over the council's account at one block: owners, threshold, next nonce."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from chainkit.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """What the chain says of the account; a plain one is its own only owner."""
+    """The chain's statement of the account; one with a key is its own only owner."""
 
     owners: tuple[str, ...]
     """Checksummed addresses."""
     threshold: int
     """How many of them must sign."""
     nonce: int
-    """Of the next transaction that it can make."""
+    """The nonce of the next transaction that it can make."""
     cautions: tuple[str, ...]
-    """What besides the owners has a say, such as a module of a Safe; a line each."""
+    """Others than the owners who have a say, such as a module of a Safe; a line each."""
 
 
 def read_authority(state: ContractState, council: Council) -> Authority:

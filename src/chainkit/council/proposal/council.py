@@ -1,7 +1,7 @@
 """A council member's own file: the council's account, and who is who.
 
-It is made once from the chain, read by its owner, and kept. What a proposal says of accounts is
-compared with it, never the other way round.
+It is made once from the chain, read by its owner, and kept. A proposal's statements about accounts
+are compared with it, never the other way round.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _EXPECTED_NAME: Final = "1 to 40 letters, digits, spaces, dots, dashes, undersco
 
 @dataclass(frozen=True, slots=True)
 class SafeSettings:
-    """What is known of the council's Safe without asking the chain."""
+    """The settings of the council's Safe that are known without asking the chain."""
 
     release: str
     """Version of its contracts, such as 1.4.1: one of the known ones, where a file says it."""

@@ -23,7 +23,7 @@ from chainkit.types import BlockHeader
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the drafter of a proposal chooses beside its calls."""
+    """The drafter's choices beside the calls."""
 
     reason: str
     evidence: tuple[Evidence, ...]

@@ -49,22 +49,22 @@ class Evidence:
     """A bundle or a report that a proposal rests on."""
 
     name: str
-    """What its drafter's file or folder was called."""
+    """The name of its drafter's file or folder."""
     sha256: str
     """64 hex digits: of a report's file, or of a bundle's ``bundle.json``, which pins the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What is signed beside the calls."""
+    """The part of a proposal that is signed beside the calls."""
 
     reason: str
     """One line of printable ASCII."""
     evidence: tuple[Evidence, ...]
     before: Facts
-    """What the chain said when the proposal was drafted."""
+    """The chain's facts when the proposal was drafted."""
     after: Facts
-    """What it must say once the calls are made; of the same names."""
+    """The facts that must hold once the calls are made; of the same names."""
     runs: Facts
     """Address of the code that each proxy called ran at that time, by the contract's name."""
     expires: int
@@ -77,12 +77,12 @@ class Grounds:
 
     @property
     def trailer(self) -> bytes:
-        """What follows the arguments of the last call: TRAILER_LENGTH bytes."""
+        """The TRAILER_LENGTH bytes that follow the arguments of the last call."""
         return MARK + self.expires.to_bytes(_EXPIRY_LENGTH, "big") + self.digest
 
     @property
     def difference(self) -> tuple[str, ...]:
-        """What changes, a line each, safe to print."""
+        """Changes, a line each, safe to print."""
         return difference(self.before, self.after)
 
     def content(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Grounds:
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """What the chain keeps of a proposal's grounds."""
+    """The part of a proposal's grounds that the chain stores."""
 
     expires: int
     """Seconds since 1970."""

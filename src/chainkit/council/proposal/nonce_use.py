@@ -1,4 +1,4 @@
-"""What used up a proposal's nonce: its own transaction, sent by whomever, or another one."""
+"""The transaction that used a proposal's nonce: its own, whoever sent it, or another one."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _TOPICS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class NonceUse:
-    """What the chain tells of a used nonce."""
+    """The chain's statement of a used nonce."""
 
     outcome: Literal["success", "failure"] | None
-    """Of the proposal itself; None where nothing shows that it was executed."""
+    """The outcome of the proposal itself; None where nothing shows that it was executed."""
     block: BlockReference | None
     """In which the nonce was used; None where the endpoint cannot tell."""
     transaction_hash: bytes | None
     """32 bytes: what executed the proposal."""
 
     def __str__(self) -> str:
-        """What a person must know of it, safe to print."""
+        """The explanation for a person, safe to print."""
         if self.block is None:
             return f"{_TRAIL} by what"
         if self.outcome is None or self.transaction_hash is None:

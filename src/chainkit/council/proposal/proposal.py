@@ -29,7 +29,7 @@ MOST_CALLS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Fees:
-    """What a plain account's transaction may cost; a Safe's is paid by who executes it."""
+    """The cost that an account's own transaction may have; a Safe's is paid by the executor."""
 
     gas: int
     """The most gas that it may use."""
@@ -96,7 +96,7 @@ class Proposal:
 
     @property
     def hash(self) -> bytes:
-        """What owners sign and compare, 32 bytes: the SafeTx hash, or the transaction's own."""
+        """The hash that owners sign, 32 bytes: the SafeTx hash, or the transaction's own."""
         return self.transaction.hash
 
     @property

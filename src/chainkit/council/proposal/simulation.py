@@ -1,4 +1,4 @@
-"""What a proposal would change, slot by slot, before anybody has signed it."""
+"""A proposal's changes, slot by slot, before anybody has signed it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from chainkit.types import BlockHeader, BlockReference
 
 @dataclass(frozen=True, slots=True)
 class ProposalStatus:
-    """What one block says of a proposal."""
+    """The state of a proposal at one block."""
 
     block: BlockReference
     owners: tuple[str, ...]
@@ -35,9 +35,9 @@ class ProposalStatus:
     signed: tuple[str, ...]
     """Owners that have, in the order of ``owners``."""
     cautions: tuple[str, ...]
-    """What besides the owners has a say, such as a module of a Safe; a line each."""
+    """Others than the owners who have a say, such as a module of a Safe; a line each."""
     change: Change | None
-    """What it changes at this block; None where it cannot be made there."""
+    """Its change at this block; None where it cannot be made there."""
     obstacles: tuple[str, ...]
     """Why it cannot be executed now, a sentence each, safe to print."""
     is_nonce_used: bool

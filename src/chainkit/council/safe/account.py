@@ -59,7 +59,7 @@ class SafeAccount:
     threshold: int
     """Owners that must sign: from 1 to all."""
     nonce: int
-    """Of the next transaction."""
+    """The nonce of the next transaction."""
     modules: tuple[str, ...]
     """Each of them acts for the Safe without any owner's signature."""
     guard: str | None
@@ -69,7 +69,7 @@ class SafeAccount:
     fallback_handler: str | None
     """Answers the calls that the Safe itself does not know, such as about signatures."""
     known_handler: KnownContract | None
-    """What the fallback handler is, None if its code is not known for one."""
+    """The fallback handler's name, None if its code is not known for one."""
 
     @property
     def version(self) -> str:
@@ -78,7 +78,7 @@ class SafeAccount:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What besides the owners has a say, a line each; empty for a Safe of its owners alone."""
+        """Others than the owners who have a say, a line each; empty where there are none."""
         found = [f"module {module} acts without any owner" for module in self.modules]
         if self.guard is not None:
             found.append(f"guard {self.guard} may refuse transactions")

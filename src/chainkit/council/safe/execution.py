@@ -1,4 +1,4 @@
-"""What an execution on the chain was, and whether the Safe says that it succeeded."""
+"""An execution on the chain, and whether the Safe says that it succeeded."""
 
 from __future__ import annotations
 

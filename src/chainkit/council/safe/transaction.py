@@ -1,4 +1,4 @@
-"""What the owners of a Safe sign, its hashes (EIP-712), and the calldata that executes it.
+"""A Safe's transaction: its hashes (EIP-712), and the calldata that executes it.
 
 Nothing here knows a network: the hash follows from the chain id, the Safe and the transaction, as
 Safe 1.3.0 and later compute it.
@@ -66,7 +66,7 @@ class SafeTransaction:
     safe_tx_gas: int
     base_gas: int
     gas_price: int
-    """What the Safe repays per gas, in wei of ``gas_token``."""
+    """The Safe's refund per gas, in wei of ``gas_token``."""
     gas_token: bytes
     """20 bytes; zero for the chain's own coin."""
     refund_receiver: bytes

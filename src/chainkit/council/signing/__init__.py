@@ -1,4 +1,4 @@
-"""Who signs: keys in keystores, in the environment and behind Ape, each doubted once it signed."""
+"""Signers: keys in keystores, in the environment and behind Ape; each signature is checked."""
 
 from chainkit.council.signing.ape_account import ApeSigner
 from chainkit.council.signing.environment import (

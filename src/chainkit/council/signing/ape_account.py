@@ -53,7 +53,7 @@ class ApeSigner:
         """Sign an EIP-1559 transaction; see ``Signer``."""
         transaction = _ape_transaction(fields, self.address)
         signed = self._signed(lambda: self._account.sign_transaction(transaction))
-        # Of what comes back only the signature counts: a plugin may have changed the fields.
+        # Only the signature is taken from the answer: a plugin may have changed the fields.
         return encode_transaction(fields, self._bytes_of(signed.signature, 0))
 
     def _signed(self, sign: Callable[[], Any]) -> Any:

@@ -12,7 +12,7 @@ from chainkit.errors import ConfigurationError, InvalidSignature
 PRIVATE_KEY_VARIABLE: Final = "CHAINKIT_PRIVATE_KEY"
 
 LOCAL_CHAIN_IDS: Final = (31337, 1337)
-"""What anvil, Hardhat and Ganache call their chains."""
+"""Chain ids of anvil, Hardhat and Ganache."""
 
 
 def has_environment_key() -> bool:

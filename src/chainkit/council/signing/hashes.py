@@ -1,4 +1,4 @@
-"""What a signature is over: the hash of EIP-712 JSON and that of an EIP-1559 transaction."""
+"""The hashes that are signed: of EIP-712 JSON, and of an EIP-1559 transaction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NO_TYPED_DATA: Final = (
     EncodingError,
     ValidationError,
 )
-"""What the encoder raises for content that is none."""
+"""Errors that the encoder raises for malformed content."""
 
 
 def typed_data_message(typed_data: Mapping[str, Any]) -> SignableMessage:

@@ -1,4 +1,4 @@
-"""What every signer can do, and the doubt that each signature is met with.
+"""The interface of every signer, and the check of each signature that it makes.
 
 A wallet may sign something else than it was asked to, or with another key than it shows. So the
 hash is computed here, and a signature counts once its signer was recovered from it.
@@ -27,7 +27,7 @@ class Signer(Protocol):
 
     @property
     def label(self) -> str:
-        """What kind it is, as errors name it: ``keystore``, ``Ape account council-1``."""
+        """Its kind, as errors name it: ``keystore``, ``Ape account council-1``."""
 
     @property
     def address(self) -> str:

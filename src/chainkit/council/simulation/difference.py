@@ -1,4 +1,4 @@
-"""What a transaction changes, slot by slot and in words; what has no words is told apart.
+"""A transaction's changes, slot by slot and in words; those without words are told apart.
 
 Nothing is passed over but what every transaction changes: the nonce and the balance of the account
 that sends it, and the balance of the block's coinbase. All else that cannot be named is an error.
@@ -52,7 +52,7 @@ class StateDifference:
     changes: tuple[SlotChange, ...]
     """By contract; within one, plain variables before those that mappings hold."""
     undecoded: tuple[str, ...]
-    """What changes and cannot be named, a line each, safe to print."""
+    """Changes that cannot be named, a line each, safe to print."""
 
     def require_decoded(self) -> None:
         """Raise UndecodedState that lists all that cannot be named, if there is any."""

@@ -15,7 +15,7 @@ from chainkit.contracts.storage_layout import Layout, StoredType, StoredVariable
 from chainkit.council.safe.account import FALLBACK_HANDLER_SLOT, GUARD_SLOT, MODULE_GUARD_SLOT
 
 SAFE: Final = "Safe"
-"""What a difference calls the council's Safe."""
+"""The name of the council's Safe in a difference."""
 
 SAFE_NONCE_SLOT: Final = 5
 
@@ -31,7 +31,7 @@ class KnownAccount:
     """A contract whose storage can be decoded."""
 
     name: str
-    """Of one of our contracts, or SAFE: what a difference calls it."""
+    """The name in a difference: of one of our contracts, or SAFE."""
     layout: Layout
     """With slots of the whole storage, not of a namespace."""
 

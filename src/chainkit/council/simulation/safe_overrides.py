@@ -24,7 +24,7 @@ APPROVED_HASHES_SLOT: Final = 8
 EXECUTOR: Final = keccak256(b"chainkit account that executes nothing but simulations")[
     :ADDRESS_LENGTH
 ]
-"""Who executes, an address that nobody can have: of an owner who does, a Safe asks no approval."""
+"""The executor, an address that nobody can have: a Safe asks no approval of an owner."""
 
 _WORD: Final = 32
 _APPROVED: Final = b"\x01"
@@ -32,7 +32,7 @@ _APPROVED: Final = b"\x01"
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What a simulation supposes of the owners."""
+    """A simulation's assumption about the owners."""
 
     signatures: bytes
     """65 bytes for each owner, in the order of their addresses, as a Safe wants them."""

@@ -1,4 +1,4 @@
-"""What a transaction would change on a block: called, traced, and every changed slot named."""
+"""A transaction simulated on a block: called, traced, and every changed slot named."""
 
 from __future__ import annotations
 

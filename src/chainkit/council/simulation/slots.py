@@ -1,4 +1,4 @@
-"""What lies in a storage slot: Solidity's layout, turned round.
+"""The variable in a storage slot: Solidity's layout, turned round.
 
 The compiler says where a variable lies; here a slot is given and its variables are asked for. A
 mapping keeps a value at keccak256(key, slot), a list and a long text begin at keccak256(slot), so
@@ -36,7 +36,7 @@ class Place:
 
 
 SlotNames = Mapping[int, tuple[Place, ...]]
-"""What lies in each slot; that of a long text also by the slots of its characters."""
+"""The variable in each slot; a long text's also by the slots of its characters."""
 
 
 def mapping_slot(slot: int, key: bytes) -> int:

@@ -1,4 +1,4 @@
-"""What a transaction would change, asked of an endpoint that sends nothing.
+"""A transaction's changes, asked of an endpoint that sends nothing.
 
 `debug_traceCall` with the prestate tracer's difference, as geth, reth, Erigon and anvil have it:
 ``pre`` holds what changed as it was, ``post`` as it becomes; a slot that is zero is left out, so
@@ -23,7 +23,7 @@ Slot = tuple[bytes, int]
 """An account's address, 20 bytes, and one of its slots."""
 
 Words = Mapping[Slot, int]
-"""What slots hold."""
+"""Values of slots."""
 
 AccountField = Literal["balance", "nonce", "code", "existence"]
 
@@ -61,7 +61,7 @@ class AccountChange:
 
 @dataclass(frozen=True, slots=True)
 class RawDifference:
-    """What a transaction changes, as an endpoint tells it."""
+    """A transaction's changes, as an endpoint tells them."""
 
     storage: Mapping[Slot, tuple[int, int]] = field(default_factory=dict)
     """Before and after, never equal."""
@@ -69,7 +69,7 @@ class RawDifference:
 
     @property
     def words(self) -> Words:
-        """What the changed slots hold afterwards."""
+        """Values of the changed slots afterwards."""
         return {slot: after for slot, (_, after) in self.storage.items()}
 
     def then(self, later: RawDifference) -> RawDifference:

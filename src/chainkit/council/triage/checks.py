@@ -40,7 +40,7 @@ LARGEST_REPORT: Final = 2**26
 """Bytes of a report's file: many times what an endpoint takes as one transaction."""
 
 _HOPELESS: Final = (AccessRefused, EndpointUnavailable, RateLimited, WrongChain)
-"""What no evidence can bring about: the next piece would meet it too."""
+"""Errors that no evidence causes: the next piece would meet them too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Examiner:
-    """What evidence is held against: an endpoint, or else block hashes that are trusted."""
+    """The reference for evidence: an endpoint, or else block hashes that are trusted."""
 
     record: DeploymentRecord
     witness: Witness | None

@@ -21,7 +21,7 @@ MOST_FILES: Final = 20_000
 """Entries that are looked at: more is no folder of evidence, but a wrong one."""
 
 _BUNDLE_NAMES: Final = frozenset({BUNDLE_NAME, *FILE_NAMES, REPORTS_NAME})
-"""What belongs to a bundle; whatever else lies beside its page is evidence of its own."""
+"""Names of a bundle's files; anything else beside its page is evidence of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Piece:
 
 @dataclass(slots=True)
 class EvidenceFiles:
-    """What lies in a folder, in the order of its paths."""
+    """The evidence in a folder, in the order of its paths."""
 
     pieces: list[Piece] = field(default_factory=list)
     others: dict[str, str] = field(default_factory=dict)

@@ -96,7 +96,7 @@ def _is_registered(claim: Claim, registered: RegisteredNodes | None) -> bool:
 
 
 def _identity(claim: Claim) -> tuple[object, ...]:
-    """What two claims share that say the same, though they came as different files."""
+    """The identity of a claim: equal for claims that say the same in different files."""
     words = claim.proofs or claim.digest
     return claim.node_id, claim.misbehavior, claim.reporter, words
 

@@ -17,7 +17,7 @@ _SUBJECT = "misbehavior report"
 
 @dataclass(frozen=True, slots=True)
 class SignedReport:
-    """What a report says, and whose key signed it."""
+    """A report's statements, and the key that signed it."""
 
     node_id: int
     """The accused."""
@@ -27,7 +27,7 @@ class SignedReport:
     is_from_node: bool
     """Whether the signer says that it saw this itself, and did not only store it for a client."""
     digest: bytes
-    """What the reporter signed, 32 bytes: the same for the same words."""
+    """The digest that the reporter signed, 32 bytes: the same for the same words."""
 
 
 def parse_report(data: bytes) -> SignedReport:

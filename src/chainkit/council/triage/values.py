@@ -1,4 +1,4 @@
-"""What many pieces of evidence say: claims, who makes them, and how the accused rank."""
+"""Values of triage: claims, their reporters, and the rank of the accused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RegisteredNodes: TypeAlias = Mapping[int, RegisteredNode]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a report or a bundle says of one node, once it was checked."""
+    """A report's or a bundle's claim about one node, once it was checked."""
 
     source: str
     """Path of its file or folder; a stranger chose it."""
@@ -47,7 +47,7 @@ class Dismissed:
 
 
 class Action(StrEnum):
-    """What a council should do about a node; what is most urgent stands first."""
+    """Recommendations about a node; the most urgent stands first."""
 
     DISABLE = "disable"
     WAIT = "wait"
@@ -57,7 +57,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Who signed reports that count."""
+    """A signer of reports that count."""
 
     key: bytes
     """65 bytes."""
@@ -66,7 +66,7 @@ class Reporter:
 
     @property
     def independent(self) -> str | bytes:
-        """What tells it from others: nodes of one holder are the same reporter."""
+        """Its identity: nodes of one holder are the same reporter."""
         return self.key if self.node is None else self.node.holder
 
 
@@ -80,12 +80,12 @@ class Tally:
     claimed: int
     """Different reports that prove nothing by themselves."""
     reporters: tuple[Reporter, ...]
-    """Whose reports count, in the order of their keys."""
+    """Reporters whose reports count, in the order of their keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedNode:
-    """What is reported of one node, and what to do about it."""
+    """Reports about one node, and the recommendation."""
 
     node_id: int
     status: str
@@ -100,7 +100,7 @@ class RankedNode:
 
     @property
     def severity(self) -> Severity | None:
-        """Of the gravest type; None where no report counts."""
+        """Severity of the gravest type; None where no report counts."""
         return self.tallies[0].misbehavior.severity if self.tallies else None
 
     @property

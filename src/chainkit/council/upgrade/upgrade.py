@@ -58,7 +58,7 @@ Announce = Callable[[SignedTransaction], None]
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """What an upgrade must leave as it is."""
+    """State that an upgrade must leave as it is."""
 
     originator_sequence: str
     """Checksummed address."""
@@ -78,12 +78,12 @@ class UpgradePlan:
     proxy: bytes
     """20 bytes."""
     block: BlockReference
-    """What the plan was read at and simulated on."""
+    """The block that the plan was read at and simulated on."""
     current: bytes
     """20 bytes: the implementation that the proxy runs at the block."""
     current_code: bytes
     release: Release | None
-    """What is deployed; None if the code is no known release's."""
+    """The deployed release; None if the code is no known release's."""
     implementation: bytes | None
     """20 bytes: what the proxy would run; None if it is not deployed yet."""
     code: bytes
@@ -95,7 +95,7 @@ class UpgradePlan:
     administrators: tuple[str, ...]
     """Checksummed addresses: any one of them may send it."""
     calldata: bytes | None
-    """Of the proxy's `upgradeToAndCall`; None while the implementation has no address."""
+    """Calldata of the proxy's `upgradeToAndCall`; None while the implementation has no address."""
     gas: int | None
     """Estimated gas units; None while the implementation has no address."""
 

@@ -30,7 +30,7 @@ class Severity(StrEnum):
 
 
 class Code(StrEnum):
-    """What was found. Codes are never renamed: reports and scripts refer to them."""
+    """The kinds of findings. Codes are never renamed: reports and scripts refer to them."""
 
     ENVELOPE_ALTERED = "ENVELOPE_ALTERED"
     ENVELOPE_INVENTED = "ENVELOPE_INVENTED"
@@ -61,7 +61,7 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a code says to a person."""
+    """The meaning of a code, for a person."""
 
     severity: Severity
     text: str

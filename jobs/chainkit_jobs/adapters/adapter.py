@@ -1,4 +1,4 @@
-"""What an adapter is: it reads files that another tool wrote as rows of chainkit.exports.tables.
+"""The interface of an adapter: it reads files of another tool as rows of chainkit.exports.tables.
 
 It converts and marks, and decides nothing: whether the rows make a chain is checked for all
 adapters in one place (``chainkit_jobs.adapters.checks``).
@@ -22,7 +22,7 @@ KEYS: Final = {
     "receipts": ("block_number", "transaction_index"),
     "logs": ("block_number", "log_index"),
 }
-"""What a row of each table is told from the others by: the height, and an index in the block. It
+"""The key of a row of each table: the height, and an index in the block. It
 is also the order of an export."""
 
 

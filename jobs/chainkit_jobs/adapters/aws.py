@@ -8,7 +8,7 @@ its cells are made: analytics/producer/copilot/ethereum-worker/worker.py.
 **``transactions.value`` is documented as a double**, in which most amounts of wei are rounded: such
 a file is refused, and the transactions must come from elsewhere (as a copy of this layout whose
 ``value`` is a decimal or text, or all from BigQuery, ethereum-etl or ``chainkit audit
-export-chain``). ``difficulty`` is a double too, and never read. What the layout does not hold is
+export-chain``). ``difficulty`` is a double too, and never read. A column that the layout lacks is
 null: of headers the difficulty, the mix hash and all that came with Shanghai and later; of
 transactions the chain, signatures, access lists, blobs and authorizations. Such headers and
 transactions cannot be proved by their own hashes.
@@ -32,7 +32,7 @@ from chainkit_jobs.adapters.etl_layout import BLOCKS, LOGS, WITH_RECEIPTS, Kind,
 from chainkit_jobs.adapters.etl_rows import block_rows, log_rows, rows_with_receipts
 
 COMMAND: Final = "aws s3 sync --no-sign-request s3://aws-public-blockchain/v1.0/eth/TABLE DIR/TABLE"
-"""What copies all files that an import needs."""
+"""The command that copies all files that an import needs."""
 
 _TABLES: Final = ("blocks", "transactions", "logs")
 _OTHER_TABLES: Final = ("contracts", "token_transfers", "traces")

@@ -34,7 +34,7 @@ COMMAND: Final = (
     "bq extract --destination_format PARQUET bigquery-public-data:crypto_ethereum.TABLE "
     "gs://BUCKET/TABLE-*.parquet"
 )
-"""What writes all columns that an import needs."""
+"""The command that writes all columns that an import needs."""
 
 _TABLES: Final = ("blocks", "transactions", "logs")
 _ENDINGS: Final = r"(?:parquet|(?:json|csv)(?:\.gz)?)"

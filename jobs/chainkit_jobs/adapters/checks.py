@@ -17,7 +17,7 @@ from chainkit_jobs.adapters.faults import Fault, FaultCode
 from chainkit_jobs.adapters.places import count_faults, hex0x, places
 
 _FILLED_IN: Final = frozenset({"cumulative_gas_used"})
-"""What the import counts itself where a source does not tell it."""
+"""Columns that the import computes where a source does not have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def missing_blocks(frame: DataFrame, blocks: Bounds) -> DataFrame:
     edges = below.join(above, "n", "full_outer").where(
         sf.col("n").between(blocks.first, blocks.last + 1)
     )
-    # Of a hole from a to b the two places count b + 1 and -a: together, its size.
+    # The two places of a hole from a to b count b + 1 and -a: together, its size.
     begins, ends_before = sf.col("here").isNull(), sf.col("parent").isNull()
     return places(
         edges.where(begins | ends_before),

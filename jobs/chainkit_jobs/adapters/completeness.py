@@ -35,7 +35,7 @@ def incomplete_blocks(source: SourceTables) -> DataFrame:
         sf.min("logs_bloom").alias("logs_bloom"),
         sf.max("source_file").alias("file"),
     )
-    # Of two headers nobody knows to which one the rows belong.
+    # With two headers nobody knows to which one the rows belong.
     single = headers.where("hash = other_hash")
     joined = (
         single.join(_transactions(source.transactions), "block_number", "left")

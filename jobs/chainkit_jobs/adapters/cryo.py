@@ -4,7 +4,7 @@ Both ends of a file's range are included, although cryo's own option ``--blocks 
 ``TO`` out. Bytes may be raw or, after ``--hex``, text. cryo has no receipts: they are made of the
 transactions, whose rows hold gas used and success; the sum of the gas is counted here, and the
 address of a created contract follows from sender and nonce. Nothing of that is believed: a block's
-receipts root proves it. What cryo never writes is null: of headers the gas limit, uncles,
+receipts root proves it. Columns that cryo never writes are null: of headers the gas limit, uncles,
 difficulty, mix hash, nonce, and all that came with Shanghai and later; of transactions signatures,
 access lists, blobs and authorizations, and whether a legacy transaction names its chain. Such
 headers and transactions cannot be proved by their own hashes.
@@ -119,7 +119,7 @@ def _transactions(frame: DataFrame, is_hex: bool) -> DataFrame:
         "value": number_text("value_string", tables.WEI),
         "input": as_bytes("input"),
         "gas_limit": whole_number("gas_limit", pa.int64()),
-        # Of a type with fees of its own, cryo's price is what was paid.
+        # For a type with fees of its own, cryo's price is the price paid.
         "gas_price": _where(~sf.coalesce(has_own_fees, sf.lit(False)), price),
         "max_fee_per_gas": wei("max_fee_per_gas", required=False),
         "max_priority_fee_per_gas": wei("max_priority_fee_per_gas", required=False),
@@ -181,7 +181,7 @@ def _where(condition: Column, cell: Cell) -> Cell:
 def _created_address(sender: Column, nonce: Column) -> Column:
     """Return the address of the contract that a transaction creates, null for any other."""
     create = sf.udf(_create_address, BinaryType(), useArrow=False)
-    # What a condition leaves out is computed all the same, unless it has no sender.
+    # Rows that a condition leaves out are computed all the same, unless they have no sender.
     return create(sf.when(sf.col("to_address").isNull(), sender), nonce)
 
 

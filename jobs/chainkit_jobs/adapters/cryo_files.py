@@ -23,7 +23,7 @@ from chainkit.errors import StoreError
 from chainkit_jobs.adapters.adapter import SourceFile
 
 COMMAND: Final = "cryo blocks transactions logs --columns all --blocks FROM:TO"
-"""What writes all columns that an import needs."""
+"""The command that writes all columns that an import needs."""
 
 _NAME: Final = re.compile(
     r"(?P<network>.+?)__(?P<dataset>[a-z_]+?)__(?:.+__)?(?P<first>[0-9]+)_to_(?P<last>[0-9]+)\.parquet"

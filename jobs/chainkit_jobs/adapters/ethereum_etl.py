@@ -50,7 +50,7 @@ from chainkit_jobs.adapters.etl_rows import (
 from chainkit_jobs.adapters.faults import FaultCode
 
 COMMAND: Final = "ethereumetl export_all --start FROM --end TO --output-dir DIR"
-"""What writes all tables and columns that an import needs."""
+"""The command that writes all tables and columns that an import needs."""
 STREAM_COMMAND: Final = "ethereumetl stream --entity-types block,transaction,log > stream.json"
 """The same as one file."""
 

@@ -44,7 +44,7 @@ class Family:
     columns: Mapping[str, Mapping[str, SourceColumn]]
     """The columns that are read, by the source's table."""
     command: str
-    """What writes all of them."""
+    """The commands that write all of them."""
     exact: str
     """Where amounts come from that are no doubles."""
     is_mixed: bool = False

@@ -15,7 +15,7 @@ CORRUPT: Final = "corrupt line"
 
 
 class Kind(Enum):
-    """What a source's column holds. The value is for people."""
+    """The kind of a source's column. The value is for people."""
 
     TEXT = "string"
     NUMBER = "integer, decimal or string of digits"
@@ -65,7 +65,7 @@ BLOCKS: Final = {
     "difficulty": _LATER_NUMBER,
     "extra_data": _TEXT,
     **dict.fromkeys(("gas_limit", "gas_used", "timestamp", "transaction_count"), _NUMBER),
-    # Whoever wrote the file before a fork came did not have its columns.
+    # A file that was written before a fork does not have its columns.
     "base_fee_per_gas": _LATER_NUMBER,
     "withdrawals_root": SourceColumn(Kind.TEXT, is_required=False),
     **dict.fromkeys(("blob_gas_used", "excess_blob_gas"), _LATER_NUMBER),
@@ -94,7 +94,7 @@ RECEIPT_PARTS: Final = {
     **dict.fromkeys(("status", "effective_gas_price"), _NUMBER_OR_NONE),
     **dict.fromkeys(("l1_fee", "l1_gas_used", "l1_gas_price"), _LATER_NUMBER),
 }
-"""What only a receipt tells."""
+"""Columns that only a receipt has."""
 
 RECEIPTS: Final = {
     "transaction_hash": _TEXT,

@@ -1,6 +1,6 @@
 """From the columns of the ethereum-etl family to canonical rows.
 
-Its three formats name their columns alike. What differs is how a cell is written: a number is
+Its three formats name their columns alike. They write cells differently: a number is
 text, an integer or a decimal, a time is seconds, text or a timestamp.
 """
 
@@ -75,7 +75,7 @@ def transaction_rows(frame: DataFrame, *receipt_faults: Column) -> DataFrame:
         "value": number(frame, "value", tables.WEI),
         "input": hex_text("input"),
         "gas_limit": number(frame, "gas", pa.int64()),
-        # Of a type with fees of its own, it is what was paid; and a fee that a type has not may
+        # For a type with fees of its own, it is the price paid; and a fee that a type has not may
         # be filled in with a zero.
         "gas_price": _fee(frame, "gas_price", *_PRICED_TYPES),
         "max_fee_per_gas": _fee(frame, "max_fee_per_gas", *_FEE_TYPES, *_ARBITRUM_TYPES),
@@ -223,7 +223,7 @@ def _type(frame: DataFrame) -> Cell:
 
 def _has_type(*types: int) -> Column:
     """Return whether a transaction is of one of the types, or of one that is not known here."""
-    # What is no number is a fault of the type's own cell.
+    # A value that is no number is a fault of the type's own cell.
     type_ = sf.coalesce(sf.col("transaction_type").try_cast("long"), sf.lit(0))
     return type_.isin(*types) | ~type_.isin(*_KNOWN_TYPES)
 

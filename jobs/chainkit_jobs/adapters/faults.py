@@ -1,4 +1,4 @@
-"""What can be wrong with files that another tool wrote: named, counted, never absorbed."""
+"""Faults of files that another tool wrote: named, counted, never absorbed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Fault:
     """File of the first place, relative to the source folder; None where no file is to blame."""
     expected: str
     got: str
-    """What stands at the first place."""
+    """The value at the first place."""
 
     @property
     def place(self) -> str:

@@ -22,7 +22,7 @@ DAY_END: Final = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What the rows of one file reach over."""
+    """The range of the rows of one file."""
 
     first_block: int
     last_block: int

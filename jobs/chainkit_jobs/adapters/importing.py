@@ -31,7 +31,7 @@ _HIGHEST: Final = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came of an import: either a manifest or faults."""
+    """The result of an import: either a manifest or faults."""
 
     manifest: Manifest | None
     """None where there are faults: then nothing was written."""

@@ -1,1 +1,1 @@
-"""Who ruled the contracts and how, told by their own events, and whether these fit together."""
+"""The administration of the contracts, by their own events, and whether these fit together."""

@@ -25,7 +25,7 @@ _ANNOUNCED: Final = {
 
 @dataclass(slots=True)
 class NodeRegistryReplay:
-    """What the registry's state must be after each event; whatever does not fit is reported."""
+    """The registry's state after each event; an event that does not fit is reported."""
 
     report: Report
     owner: str | None = None

@@ -20,7 +20,7 @@ _PAYLOAD_EVENTS: Final = frozenset({"MessageSent", "IdentityUpdateCreated"})
 
 @dataclass(frozen=True, slots=True)
 class Administration:
-    """What the events tell, and where they contradict each other."""
+    """The history that the events tell, and their contradictions."""
 
     registry: NodeRegistryReplay
     payload_contracts: Mapping[str, SequencedLogReplay]

@@ -35,7 +35,7 @@ class Implementation:
 
 @dataclass(slots=True)
 class SequencedLogReplay:
-    """What the contract's state must be after each event; whatever does not fit is reported."""
+    """The contract's state after each event; an event that does not fit is reported."""
 
     report: Report
     administrators: set[str] = field(default_factory=set)

@@ -38,7 +38,7 @@ from chainkit_jobs.chain_export.sequence_check import PayloadLogs, SequenceCheck
 
 
 class Progress(Protocol):
-    """Whoever tells a person how far an export is."""
+    """Takes the progress of an export."""
 
     def __call__(self, more: int, blocks: int) -> None:
         """Take note that so many more of the blocks to fetch were fetched."""
@@ -46,7 +46,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What a folder holds now, and what of it was there before."""
+    """A folder's content now, and the part of it that was there before."""
 
     manifest: Manifest
     kept: tuple[str, ...]
@@ -91,7 +91,7 @@ def export_chain(
     """Bring the export in a folder up to ``end``, as the chain that ends in it.
 
     ``range_blocks`` is the folder's own where it is not given, or else DEFAULT_RANGE_BLOCKS; at
-    most ``2 * parallel`` chunks are in memory. Whoever is killed leaves what was published last,
+    most ``2 * parallel`` chunks are in memory. A killed export leaves what was published last,
     and the next run goes on behind it; ranges that a reorg retracted since are fetched again, which
     ``tell`` is told. Raises InconsistentAnswer where the answers contradict each other or the
     contract's counter, or the chain is no longer the one that was pinned: asking again may help;

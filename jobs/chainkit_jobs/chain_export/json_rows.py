@@ -43,7 +43,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What values of a field look like."""
+    """The form of a field's values."""
 
     expected: str
     parse: Callable[[Any], Any]

@@ -1,4 +1,4 @@
-"""What an earlier run left in a folder, and how much of it is still the chain."""
+"""The files that an earlier run left in a folder, and how many are still the chain's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAME_FOREVER: Final = (
     *("source", "chain_id", "genesis_hash", "contracts"),
     *("from_block", "first_block", "first_payload_block"),
 )
-"""What all runs that write to one folder have in common."""
+"""The settings that all runs share which write to one folder."""
 
 
 class KeptRanges:
@@ -42,7 +42,7 @@ class KeptRanges:
 
     @property
     def files(self) -> dict[str, Mapping[str, Any]]:
-        """What the manifest says of their files, by name."""
+        """The manifest's entries of their files, by name."""
         return {n: self._manifest.files[n] for blocks in self._ranges for n in _names(blocks)}
 
     @property

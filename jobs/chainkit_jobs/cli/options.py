@@ -1,4 +1,4 @@
-"""What the audit's commands have in common: options and exit codes."""
+"""Options and exit codes that the audit's commands share."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a chain cost: one row of costs per transaction, cut by who, what, when and how large."""
+"""Costs of a chain: one row per transaction, grouped by sender, kind, time and size."""

@@ -49,7 +49,7 @@ def cut_costs(costs: DataFrame) -> DataFrame:
     )
     same = [sf.col(key).eqNullSafe(sf.col(f"ranked_{key}")) for key in _CUT_KEYS]
     joined = sums.join(ranks, on=reduce(and_, same), how="left")
-    # What shares a transaction, or carries no message, has no size.
+    # A message that shares a transaction has no size of its own; nor has a transaction without one.
     has_size = (sf.col("cut") != "sizes") | sf.col("size_from").isNotNull()
     return joined.filter(has_size).drop(*(f"ranked_{key}" for key in _CUT_KEYS))
 

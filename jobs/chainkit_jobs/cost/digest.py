@@ -1,4 +1,4 @@
-"""What a chain cost, as few rows as an audit's report shows: never as many as the chain has."""
+"""Costs of a chain in the few rows that an audit's report shows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class CostDigest:
     time: str
     """``hour`` or ``day``."""
     times: tuple[Row, ...]
-    """Of the table ``hours`` or ``days``."""
+    """Rows of the table ``hours`` or ``days``."""
     samples: tuple[Row, ...]
     variants: tuple[Row, ...]
     """Totals of each variant and set of rules; see totals.variant_totals."""

@@ -32,7 +32,7 @@ _POINTS: Final = {"GroupMessages": (_BLUE, "o"), "IdentityUpdates": (_ORANGE, "^
 _OTHER: Final = (_DARK, "s")
 _GWEI: Final = 10**9
 _WIDTHS: Final = {"hour": HOUR / DAY, "day": 1.0}
-"""Of a bar, in days, which are matplotlib's time."""
+"""Width of a bar in days, which are matplotlib's time."""
 
 
 def gas_over_time(rows: Rows, key: str) -> Figure:

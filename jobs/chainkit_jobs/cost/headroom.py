@@ -17,11 +17,11 @@ _PERIODS: Final = {"second": 1, "hour": HOUR, "day": DAY}
 
 @dataclass(frozen=True, slots=True)
 class BlockTotals:
-    """What the export's blocks are in all."""
+    """Totals of the export's blocks."""
 
     blocks: int
     first_timestamp: int
-    """Of the first block, in seconds."""
+    """Time of the first block, in seconds."""
     last_timestamp: int
     gas_limit: int
     """The blocks' limits added up."""
@@ -31,15 +31,15 @@ class BlockTotals:
 
 @dataclass(frozen=True, slots=True)
 class MessageTotals:
-    """What our contracts' transactions are in all, and what a message takes."""
+    """Totals of our contracts' transactions, and the gas of a message."""
 
     messages: int
     gas: int
-    """Of all transactions, with or without messages."""
+    """Gas of all transactions, with or without messages."""
     message_gas: int
-    """Of the transactions that carried messages."""
+    """Gas of the transactions that carried messages."""
     gas_p95: int | None
-    """Of messages that were alone in their transaction."""
+    """Gas of messages that were alone in their transaction."""
 
 
 def headroom(blocks: BlockTotals, messages: MessageTotals) -> dict[str, Any]:

@@ -41,12 +41,12 @@ SAMPLES: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CostTables:
-    """What a chain cost, as frames: valid as long as the context that made them."""
+    """Costs of a chain, as frames: valid as long as the context that made them."""
 
     chain: Export
     block_totals: BlockTotals
     cuts: DataFrame
-    """What cuts.cut_costs returned, kept: all of CUTS in one frame."""
+    """The result of cuts.cut_costs, kept: all of CUTS in one frame."""
     frames: Mapping[str, DataFrame]
     """By the names of schema.TABLES, each with the integers of its columns."""
 

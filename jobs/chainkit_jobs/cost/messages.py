@@ -38,7 +38,7 @@ _MEASURED: Final = pa.schema(
         *((name, pa.int64()) for name in VARIANT_COLUMNS),
     ]
 )
-"""One row per log of our contracts. What follows ``emitter`` is null where it is no message;
+"""One row per log of our contracts. Columns after ``emitter`` are null where it is no message;
 ``malformed`` is null, or why a payload event does not decode."""
 
 

@@ -1,4 +1,4 @@
-"""What the job leaves behind: a folder of tables, and a summary in exact numbers."""
+"""The output of the job: a folder of tables, and a summary in exact numbers."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from chainkit.exports import tables
 
 SCHEMA_VERSION: Final = 1
-"""Of all tables here; it grows when a column changes its name, type or meaning."""
+"""Version of all tables here; it grows when a column changes its name, type or meaning."""
 
 PRICE_DIGITS: Final = 3
 RATIO_DIGITS: Final = 6
@@ -173,7 +173,7 @@ SORTED_BY: Final = {
     "outliers": ("block_number", "transaction_hash"),
     "samples": ("transaction_hash",),
 }
-"""What names a row of each table, and its order."""
+"""The key of each table's rows, and their order."""
 
 RATIOS: Final = {
     "gas_per_byte": ("message_gas", "payload_bytes", RATIO_DIGITS),

@@ -1,4 +1,4 @@
-"""What a chain cost in all: the figures that the summary and the audit's report both tell."""
+"""Total costs of a chain: the figures of the summary and of the audit's report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BUSY: Final = ("transactions", "messages", "gas", "gas_limit", "limit_share")
 _COUNTS: Final = ("messages", "payload_bytes", "gas", "capped", "observed_gas")
 _AMOUNTS: Final = ("wei", "observed_wei")
 _UNKNOWN: Final = frozenset({"l1_gas", "l1_wei", *PERCENTILES, *RATIOS})
-"""What nothing is said of where there is no transaction."""
+"""Figures that are left out where there is no transaction."""
 
 
 def total_row(rows: Iterable[Row]) -> Row:

@@ -1,4 +1,4 @@
-"""What the same messages would have cost in each variant, by payload size."""
+"""Costs of the same messages in each variant, by payload size."""
 
 from __future__ import annotations
 

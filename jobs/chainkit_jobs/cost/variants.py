@@ -1,4 +1,4 @@
-"""What a message would have cost in each of XIP-49 §2.1.3's variants, to the gas.
+"""Costs of a message in each of XIP-49 §2.1.3's variants, to the gas.
 
 The formulas are the EVM's own prices (Yellow Paper, EIP-2028, 2929, 3529, 3860) and, per contract,
 one number for what its code does beside them. They are of the contracts of ``contracts/study`` as
@@ -22,7 +22,7 @@ TRANSACTION_GAS_CAP: Final = 16_777_216
 """The most that one transaction may ask for from Osaka on (EIP-7825)."""
 
 FRESH_SLOT: Final = 17_100
-"""What the counter's first write costs more than a later one: 20,000 + 2,100 - 2,900 - 2,100."""
+"""Extra gas of the counter's first write: 20,000 + 2,100 - 2,900 - 2,100."""
 
 CODE_CHUNK: Final = 24_575
 """Bytes of a message in one contract's code: EIP-170's limit, less a leading STOP."""

@@ -43,7 +43,7 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Who reports, and when."""
+    """The reporter, and the time of the report."""
 
     time_ns: int = 0
     """Nanoseconds since 1970; 0 where none is told."""
@@ -53,7 +53,7 @@ class Reporter:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFinding:
-    """What became of a finding in the bundle."""
+    """The result for a finding in the bundle."""
 
     finding_id: str
     code: str

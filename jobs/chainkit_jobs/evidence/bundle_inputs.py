@@ -1,4 +1,4 @@
-"""What a bundle is made from: the output of an audit, and the chain export that it proved."""
+"""The inputs of a bundle: the output of an audit, and the chain export that it proved."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from chainkit.signatures import SigningKey
 from chainkit_jobs.findings import FINDINGS, Code
 
 REPORTABLE: Final = frozenset({Code.ENVELOPE_ALTERED, Code.ENVELOPE_INVENTED})
-"""What type BLOCKCHAIN_INCONSISTENCY is about: a payload that does not match the chain's."""
+"""Findings of type BLOCKCHAIN_INCONSISTENCY: a payload that does not match the chain's."""
 
 SHORTEST_PREFIX: Final = 8
 

@@ -32,7 +32,7 @@ none of it."""
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the manifest says of the chain."""
+    """The manifest's statements about the chain."""
 
     chain_id: int
     genesis_hash: bytes
@@ -46,7 +46,7 @@ class BlockRows:
 
     number: int | None
     demanded: Sequence[bytes]
-    """What the header of the next height names as its parent, or the trusted hash."""
+    """The parent that the header of the next height names, or the trusted hash."""
     blocks: Sequence[Row]
     transactions: Sequence[Row]
     receipts: Sequence[Row]

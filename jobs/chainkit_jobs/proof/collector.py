@@ -24,7 +24,7 @@ _HIGHEST_TYPE: Final = 0x7F
 
 @dataclass(slots=True)
 class Collector:
-    """What was found in one block so far."""
+    """The findings in one block so far."""
 
     block_number: int | None
     problems: list[Problem] = field(default_factory=list)

@@ -63,7 +63,7 @@ def prove_chain(spark: SparkSession, chain: Export, trusted_hash: bytes) -> Chai
     tally = _run(rows, claims)
     proved = tally.proved
     if tally.highest_break is not None:
-        # A block that is not proved proves none before it. What is above is counted once more:
+        # A block that is not proved proves none before it. Blocks above are counted once more:
         # only now is it known how far down the trusted hash reaches.
         proved = Counts()
         if tally.highest_break < manifest.to_block:

@@ -1,4 +1,4 @@
-"""What a manifest says beside the tables: the chain proves little of it."""
+"""A manifest's statements beside the tables: the chain proves few of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables of a block have in common: places that are numbered through, and a root."""
+"""Checks that a block's tables share: places that are numbered through, and a root."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _LAYER_1: Final = (
     *("l1_fee", "l1_gas_used", "l1_gas_price", "l1_fee_scalar", "l1_base_fee_scalar"),
     *("l1_blob_base_fee", "l1_blob_base_fee_scalar", "gas_used_for_l1"),
 )
-"""What a rollup says of its fee to layer 1: no root of a block commits to it."""
+"""A rollup's fields about its fee to layer 1: no root of a block commits to them."""
 
 _SUCCESS: Final = 1
 _PRICE_OFFERED: Final = frozenset({0, 1})
@@ -120,7 +120,7 @@ def _check_pairs(receipts: Sequence[Row], transactions: Transactions, found: Col
         words = ("a transaction of the block", index)
         code, column = ProblemCode.ROW_UNEXPECTED, "transaction_index"
         found.problem(code, _TABLE, index, column, *words)
-    # What is missing before the last was told of when the places were counted.
+    # A receipt missing before the last was reported when the places were counted.
     missing = sorted(transactions.by_index.keys() - held)
     if missing and missing[-1] > max(held, default=-1):
         first = max(held, default=-1) + 1
@@ -189,7 +189,7 @@ def _check_contract(row: Row, transaction: Transaction, found: Collector) -> Non
     if nonce is None or nonce < 0:
         found.gap(GapCode.COLUMN, _TABLE, column, type_words(row["type"]))
     elif said is not None or row["status"] == _SUCCESS:
-        # Of one that failed, some endpoints tell the address that it would have had.
+        # Some endpoints tell the address that a failed creation would have had.
         found.require(code, _TABLE, index, column, create_address(transaction.sender, nonce), said)
 
 

@@ -1,4 +1,4 @@
-"""What a proof of a chain export says: what is proved, what is wrong, what nothing can tell."""
+"""A proof of a chain export: values that are proved, wrong, or cannot be proved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MANIFEST_TABLE: Final = "manifest"
 
 
 class ProblemCode(StrEnum):
-    """What cannot be true. Codes are never renamed: reports and scripts refer to them."""
+    """Contradictions. Codes are never renamed: reports and scripts refer to them."""
 
     BLOCK_MISSING = "BLOCK_MISSING"
     """No header of this block; of several blocks in a row, the first and the last are told."""
@@ -68,7 +68,7 @@ class ProblemCode(StrEnum):
 
 
 class GapCode(StrEnum):
-    """What nothing in the export can prove. It may be true. Codes are never renamed."""
+    """Values that nothing in the export can prove. They may be true. Codes are never renamed."""
 
     HEADER = "HEADER"
     """A field of the header is not told: neither it nor any block before hangs on the trusted
@@ -86,7 +86,7 @@ class GapCode(StrEnum):
     CONTENT = "CONTENT"
     """The header commits to something that an export does not hold."""
     MANIFEST = "MANIFEST"
-    """What the manifest says beside the tables."""
+    """The manifest's statements beside the tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class ChainProof:
-    """What of a chain export hangs on one trusted block hash."""
+    """The part of a chain export that follows from one trusted block hash."""
 
     trusted_hash: bytes
     from_block: int

@@ -1,4 +1,4 @@
-"""What one task of the job found, in few rows: however many blocks it saw."""
+"""The findings of one task of the job, in few rows: however many blocks it saw."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _UNCOMMITTED: Final = {
     type_: [
         name
         for name in ("nonce", "to_address", "value", "input", "gas_limit")
-        # What a deposit took as its nonce stands in its receipt, and is compared with that.
+        # A deposit's nonce is in its receipt, and is compared with that.
         if name not in COMMITTED_COLUMNS[type_] and (name, type_) != ("nonce", OPTIMISM_DEPOSIT)
     ]
     for type_ in UNSIGNED_COLUMNS
@@ -36,13 +36,13 @@ _UNCOMMITTED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What the other tables are held to."""
+    """The reference for the other tables."""
 
     row: Row
     hash: bytes
     """The hash of its fields if the root proves them, else what the column says."""
     sender: bytes
-    """Who signed it if that can be told, else what the column says."""
+    """The signer where it can be recovered, else the column's value."""
     is_encoded: bool
 
 

@@ -87,7 +87,7 @@ DEFAULT_OPTIONS: Final = Options()
 
 @dataclass(frozen=True, slots=True)
 class Payloads:
-    """What the chain export holds in all."""
+    """The payloads of the chain export, in all."""
 
     count: int
     quarantined: int
@@ -116,9 +116,9 @@ class Audit:
     coverage: list[Row]
     """Columns of coverage.COVERAGE, by node and block."""
     costs: CostDigest | str | None = None
-    """What the chain cost, why that cannot be told, or None where nobody asked."""
+    """The chain's costs, the reason why they are not known, or None where nobody asked."""
     proof: ChainProof | None = None
-    """What of the chain export hangs on the block hash that is trusted; None if none is."""
+    """The part of the chain export that follows from the trusted block hash; None if none is."""
 
 
 def open_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]]) -> Inputs:
@@ -159,7 +159,7 @@ def proving(inputs: Inputs, threads: int | None = None) -> Iterator[Callable[[],
         try:
             yield proof.result
         finally:
-            # Whoever leaves early does not wait for the rest.
+            # A caller that leaves early does not wait for the rest.
             abandoned.set()
 
 
@@ -194,7 +194,7 @@ def run_audit(
     found = {node.node.node_id: envelopes_problem(node.export) for node in nodes}
     problems = {node_id: problem for node_id, problem in found.items() if problem is not None}
     comparability = compare_ranges(chain, nodes, hashes, problems)
-    # What was not seen from the beginning would contradict all that follows.
+    # A history without its beginning would contradict all that follows.
     ruled = None if late else administration
     with results_folder(context, options.work) as work:
         wanted = replace(options, work=work)

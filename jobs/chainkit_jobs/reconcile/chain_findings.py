@@ -20,7 +20,7 @@ from chainkit_jobs.reconcile.finding_rows import COLUMNS
 
 @dataclass(frozen=True, slots=True)
 class SequenceBounds:
-    """What a chain export must hold, by the contract's counter, and what it does hold."""
+    """The sequence that a chain export must hold, by the counter, and the one that it holds."""
 
     before: int | None
     """The counter before its first block; None where it was not read."""

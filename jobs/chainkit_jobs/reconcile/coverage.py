@@ -1,4 +1,4 @@
-"""What was compared, over the blocks: per node and bin of blocks, how many payloads and how."""
+"""The coverage over the blocks: per node and bin of blocks, the payloads that were compared."""
 
 from __future__ import annotations
 

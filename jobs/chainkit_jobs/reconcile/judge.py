@@ -75,7 +75,7 @@ _JUDGED: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is said of all nodes that were compared."""
+    """The judgement of all nodes that were compared."""
 
     counts: dict[int, Row]
     """Node id to expected, served, matched and outside."""
@@ -87,7 +87,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What all keys are judged by."""
+    """The reference that all keys are judged by."""
 
     nodes: tuple[ComparedNode, ...]
     bins: Bins
@@ -139,7 +139,7 @@ def judge_nodes(
 
 
 class _Doubtful(Protocol):
-    """What screening doubted."""
+    """The rows that screening doubted."""
 
     def borne_elsewhere(self, lowest: int, highest: int) -> list[int]:
         """Return the sequences that rows bear which were doubtful only under what they claim.

@@ -1,4 +1,4 @@
-"""What an audit leaves behind: tables for machines, a summary, and a page for people."""
+"""The output of an audit: tables for machines, a summary, and a page for people."""
 
 from __future__ import annotations
 

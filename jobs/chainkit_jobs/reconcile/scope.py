@@ -1,4 +1,4 @@
-"""What can be compared: each node's registered key, and the blocks both exports speak of."""
+"""The scope of an audit: each node's registered key, and the blocks that both exports cover."""
 
 from __future__ import annotations
 

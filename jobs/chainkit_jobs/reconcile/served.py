@@ -38,7 +38,7 @@ def served_envelopes(raw: DataFrame, registered_keys: Mapping[int, bytes]) -> Da
     """Return what the nodes' envelopes say (columns of SERVED), decided by their bytes alone.
 
     ``raw`` has the columns of sources.read_raw_envelopes; ``registered_keys`` are the 65 bytes
-    that the registry holds for each node. Of a node without one no ``signature_problem`` is found.
+    that the registry holds for each node. A node without one has no ``signature_problem``.
     """
     decode = partial(_decode_batches, registered_keys=dict(registered_keys))
     columns = raw.select("node_id", "row_index", "claimed_sequence_id", "envelope")

@@ -42,7 +42,7 @@ class ComparedNode:
 
 @dataclass(slots=True)
 class Verdict:
-    """What a node serves under a key, held against the chain; it is shown one row at a time."""
+    """A node's rows under a key, held against the chain, one row at a time."""
 
     node_id: int
     key: Key
@@ -137,7 +137,7 @@ def _is_impossible(key: Key, node: ComparedNode) -> bool:
 
 @dataclass(slots=True)
 class Tally:
-    """What verdicts come to."""
+    """The counts of verdicts."""
 
     counts: dict[int, Counter[str]] = field(default_factory=dict)
     """Node id to NODE_COUNTS."""

@@ -25,7 +25,7 @@ VARIANT_WORDS: Final = {
     "stored-hash": "the message's hash kept in a slot of storage",
     "stored-message": "the whole message kept in slots of storage",
 }
-"""What each of variants.VARIANTS means."""
+"""The meaning of each of variants.VARIANTS."""
 
 
 def cost_problem(costs: CostDigest | str | None) -> str:

@@ -46,7 +46,7 @@ def drawn(name: str, description: str, draw: Callable[[], Figure]) -> Markup:
     with matplotlib.rc_context(style):
         svg = _svg(draw())
     label = f'<svg role="img" aria-label="{escape(description)}"'
-    # What matplotlib writes is escaped by it; the rest is ours.
+    # matplotlib escapes its own text; the rest is ours.
     return Markup(label + svg.removeprefix("<svg"))
 
 

@@ -47,7 +47,7 @@ class ReportInput:
     coverage: Sequence[Row]
     """Columns of coverage.COVERAGE, by node and block."""
     costs: CostDigest | str | None
-    """What the chain cost, why that cannot be told, or None where nobody asked."""
+    """The chain's costs, the reason why they are not known, or None where nobody asked."""
 
 
 def render_report(report: ReportInput) -> str:

@@ -1,4 +1,4 @@
-"""What a reader of the report has to believe, in whole sentences."""
+"""The assumptions of the report, in whole sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a cluster, said in a sentence: its master, its workers, their disks."""
+"""Faults of a cluster, each as a sentence: its master, its workers, their disks."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _copy_packages(target: Path) -> None:
             expected = "installed by pip or uv, with its list of files"
             raise ConfigurationError(f"package {package.name}", expected, "no list")
         for file in package.files:
-            # What begins with .. are programs, which no worker starts.
+            # Names that begin with .. are programs, which no worker starts.
             if file.parts[0] == ".." or _UNUSED_FOLDERS & set(file.parts) or file.suffix == ".pth":
                 continue
             copy = target / file

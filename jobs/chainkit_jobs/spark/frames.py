@@ -1,4 +1,4 @@
-"""What jobs do with frames: ask for a session, keep a frame, bring few rows to the driver."""
+"""Helpers for frames: ask for a session, keep a frame, bring few rows to the driver."""
 
 from __future__ import annotations
 

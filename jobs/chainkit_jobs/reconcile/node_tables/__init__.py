@@ -1,4 +1,4 @@
-"""What a node's export says beside its envelopes: columns, quarantine, journal, registry, cursor.
+"""A node's tables beside its envelopes: columns, quarantine, journal, registry, cursor.
 
 None of it decides about an envelope; the bytes and the chain do (ADR 0008). Where it contradicts
 the chain, whoever reads the node's database or export is misled, and that is found here.

@@ -19,12 +19,12 @@ LOG: Final = ("block_number", "log_index")
 
 @dataclass(frozen=True, slots=True)
 class ChainSide:
-    """What a chain export says of all payloads, and which of them are not served."""
+    """All payloads of a chain export, and those that are not served."""
 
     manifest: Manifest
     contracts: PayloadContracts
     places: DataFrame
-    """Of places.payload_places."""
+    """Columns of places.payload_places."""
     quarantined: DataFrame
     """Columns of expected.EXPECTED: the payloads that must not be served, with the reason."""
 

@@ -61,7 +61,7 @@ def column_findings(
 ) -> list[dict[str, Any]]:
     """Compare the columns beside all envelopes whose bytes are what the chain demands.
 
-    Sums do not tell rows that have exchanged their columns. Who reads the bytes can: ``misplaced``
+    Sums do not tell rows that have exchanged their columns. The bytes do: ``misplaced``
     is ``node_id`` and ``claimed_sequence_id`` of rows whose bytes hold another sequence.
     """
     blocks = chain.manifest.to_block - chain.manifest.from_block

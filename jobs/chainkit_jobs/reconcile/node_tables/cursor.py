@@ -19,7 +19,7 @@ _RANGED: Final = ("envelopes", "quarantine")
 
 Bounds = tuple[int, int]
 Problem = tuple[str, str, str]
-"""What kind it is of, the file or field, and what is wrong with it."""
+"""Its kind, the file or field, and the fault."""
 
 
 def cursor_findings(node: NodeExport) -> list[dict[str, Any]]:

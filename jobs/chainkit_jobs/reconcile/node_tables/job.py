@@ -38,7 +38,7 @@ Step = Callable[[Sequence[NodeExport]], Rows]
 
 @dataclass(frozen=True, slots=True)
 class NodeTables:
-    """What was found beside the envelopes, and what could not be compared."""
+    """Findings beside the envelopes, and the tables that could not be compared."""
 
     findings: Rows
     """Columns of evidence.rows.COLUMNS."""

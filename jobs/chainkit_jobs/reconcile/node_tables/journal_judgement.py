@@ -34,11 +34,11 @@ class Entry:
     payload_sha256: str | None
     """In hex; None of what stood in quarantine."""
     digest: bytes | None
-    """What the envelope's BlockchainProof signs."""
+    """The digest that the envelope's BlockchainProof signs."""
 
     @property
     def payload(self) -> _Payload:
-        """What it is known by."""
+        """Its key."""
         return self.originator_id, self.transaction_hash, self.payload_sha256
 
     @property
@@ -60,7 +60,7 @@ class Held:
 
     @property
     def payload(self) -> _Payload:
-        """What it is known by."""
+        """Its key."""
         return self.originator_id, self.transaction_hash, self.payload_sha256
 
 

@@ -1,4 +1,4 @@
-"""What a node keeps in quarantine, against the payloads that are malformed on the chain."""
+"""A node's quarantine, against the payloads that are malformed on the chain."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def read_chain_updates(
 ) -> tuple[Updates, Mapping[int, str]]:
     """Return the registry's updates on the chain, and the hashes (0x hex) of some of its blocks.
 
-    Persons cause these events: the few rows are decoded here. What does not decode is
+    Persons cause these events: the few rows are decoded here. A row that does not decode is
     CHAIN_EVENTS_CONTRADICT, and left out.
     """
     blocks = read_blocks(spark, chain)

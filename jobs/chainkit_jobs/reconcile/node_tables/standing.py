@@ -39,7 +39,7 @@ class Standing:
     first: int
     last: int
     log_index: int | None = None
-    """Of the event in the first block that made it so, where one did."""
+    """Place of the event in the first block that made it so, where one did."""
 
 
 def standing_findings(

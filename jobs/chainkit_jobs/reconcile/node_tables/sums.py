@@ -31,7 +31,7 @@ def doubtful_buckets(rows: DataFrame, places: DataFrame, step: int) -> DataFrame
     ``rows`` has node_id and places.PLACE, ``places`` has places.PLACE of what the nodes must serve.
     A row that is missing, or too much, makes its bucket doubtful, too.
     """
-    # The hash is fast and not cryptographic. Whoever writes a table does not know the salt.
+    # The hash is fast and not cryptographic. The writer of a table does not know the salt.
     row_hash = sf.xxhash64(sf.lit(secrets.randbits(63)), *PLACE)
     chain = places.groupBy(bucket(step)).agg(*_lanes(row_hash, "chain"))
     held = rows.groupBy("node_id", bucket(step)).agg(*_lanes(row_hash, "node"))

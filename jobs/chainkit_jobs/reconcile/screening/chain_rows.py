@@ -35,7 +35,7 @@ LOG_COLUMNS: Final = (
     "topics",
     "data",
 )
-"""What is read of chainkit.exports.tables.LOGS."""
+"""The columns of chainkit.exports.tables.LOGS that are read."""
 
 _HEAD: Final = 128
 """Bytes before the payload: identifier, its place, sequence id and its length, a word each."""
@@ -64,7 +64,7 @@ class BlockTimes:
 
 @dataclass(frozen=True, slots=True)
 class ChainRows:
-    """The payloads of a batch in the chain's order. What is odd was decoded one by one."""
+    """The payloads of a batch in the chain's order. Unusual ones were decoded one by one."""
 
     sequence_ids: npt.NDArray[np.uint64]
     block_numbers: Integers
@@ -149,7 +149,7 @@ def chain_rows(logs: pa.RecordBatch, times: BlockTimes, contracts: PayloadContra
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What the data of payload events holds before the payload; see chainkit.protocol.events."""
+    """The data of payload events before the payload; see chainkit.protocol.events."""
 
     identifiers: Bytes2D
     """Shape (n, 32)."""

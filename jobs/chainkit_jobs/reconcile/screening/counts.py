@@ -1,4 +1,4 @@
-"""What a unit's summary counts, batch by batch."""
+"""The counts of a unit's summary, batch by batch."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ExpectedBytes:
-    """What is expected of each payload of a batch, in its order."""
+    """The expected bytes of each payload of a batch, in its order."""
 
     envelope: pa.BinaryArray
     """The OriginatorEnvelope up to its signature."""

@@ -1,4 +1,4 @@
-"""What the footers of an export's files say: where its rows lie, and what they may hold.
+"""The footers of an export's files: the places of its rows, and the values that they may hold.
 
 A stranger's footer is believed in nothing: it guides rows to a unit, which checks it.
 """
@@ -138,7 +138,7 @@ def _narrowed(group: RowGroup) -> RowGroup:
         with pq.ParquetFile(group.path) as file:
             table = file.read_row_group(group.group, columns=["sequence_id"])
     except (OSError, pa.ArrowException):
-        # Whoever reads its rows will say so.
+        # The reader of its rows will report it.
         return replace(group, is_guided=False)
     found = np.sort(claims(table.column(0).combine_chunks()))
     few = min(max(1, len(found) // 100), (len(found) - 1) // 2)

@@ -40,7 +40,7 @@ from chainkit_jobs.spark.cluster import is_local
 from chainkit_jobs.spark.frames import session_in
 
 FEW_BYTES: Final = 64 * 2**20
-"""Of results in files: up to these, the driver has judged them before Spark has a plan for it."""
+"""Bytes of results in files: up to here the driver is faster than a plan of Spark's."""
 
 _RAW_COLUMNS: Final = ("node_id", "row_index", "claimed_sequence_id", "envelope")
 _COLUMNS: Final[Mapping[str, Sequence[str]]] = {
@@ -58,7 +58,7 @@ _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
 class Results(Protocol):
-    """What pieces of work left (rows of results.RESULTS), wherever it lies."""
+    """The results of pieces of work (rows of results.RESULTS), in memory or in files."""
 
     def frame(self) -> DataFrame:
         """Return all rows, for Spark."""
@@ -153,7 +153,7 @@ class Screening:
         for summary in summaries:
             self.unreadable |= summary.unreadable
         self.found = self._found(summaries[: len(plan.units)], everything)
-        """What came of it."""
+        """Its result."""
         self.is_clean = not any(summary.carried for summary in summaries)
         """Whether nothing has to be looked at again."""
         self.is_complete = not any(summary.elsewhere for summary in summaries)

@@ -16,7 +16,7 @@ from chainkit_jobs.reconcile.screening.expected_bytes import Flags, Integers
 from chainkit_jobs.sources import RAW_ENVELOPES
 
 BATCH_BYTES: Final = 32 * 2**20
-"""What is held of a table at a time, about: an envelope may be as large as a block allows."""
+"""Bytes of a table held at a time, about: an envelope may be as large as a block allows."""
 BATCH_ROWS: Final = 20_000
 
 HIGHEST_SEQUENCE: Final = 2**64 - 1
@@ -37,7 +37,7 @@ class RowGroup:
     """In memory, about."""
     lowest: int
     highest: int
-    """What its rows claim, by the file's statistics."""
+    """The sequences that its rows claim, by the file's statistics."""
     first: int
     last: int
     """Between which nearly all of them lie: odd ones must not lead the others astray."""

@@ -48,7 +48,7 @@ class NodeInput:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What there is to do."""
+    """The work of an audit."""
 
     units: tuple[Unit, ...]
     """In the chain's order."""

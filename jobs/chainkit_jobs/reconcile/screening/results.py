@@ -1,4 +1,4 @@
-"""What screening a unit leaves: a summary, and the rows that the comparison has to look at."""
+"""The result of screening a unit: a summary, and the rows that the comparison has to judge."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BINS: Final = 256
 
 @dataclass(slots=True)
 class NodeCount:
-    """What a unit shows of a node, but for what is carried on."""
+    """A unit's counts of a node, without the rows that the comparison judges."""
 
     valid: dict[int, int] = field(default_factory=dict)
     """First block of a bin to its valid payloads."""
@@ -52,7 +52,7 @@ class NodeCount:
 
 @dataclass(slots=True)
 class UnitSummary:
-    """What screening a unit shows in all."""
+    """A unit's counts in all."""
 
     unit: str
     bin_blocks: int = 1

@@ -34,7 +34,7 @@ class ScreenedNode:
 
 @dataclass(slots=True)
 class Screened:
-    """What came of a batch."""
+    """The result for a batch."""
 
     doubtful: Flags
     """By payload: something is not as it must be, at one of the nodes or in the chain's order."""
@@ -95,7 +95,7 @@ def screen(
         times = np.bincount(payload[is_known], minlength=len(chain))
         is_right = _is_right(chain, rows, payload)
         if with_signatures:
-            # What is doubtful anyway is checked by the comparison.
+            # Rows that are doubtful anyway are checked by the comparison.
             is_checked = is_right & ~doubtful[payload]
             is_right[is_checked] = _is_signed(rows, payload, is_checked, digests, node)
         required = chain.is_valid & _is_between(chain.block_numbers, node)
@@ -171,7 +171,7 @@ def _is_signed(
 
 
 class _Digests:
-    """What a BlockchainProof signs, worked out once for all nodes."""
+    """The digest that a BlockchainProof signs, computed once for all nodes."""
 
     def __init__(self, chain: ChainRows) -> None:
         self._chain = chain

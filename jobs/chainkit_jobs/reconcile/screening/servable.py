@@ -31,7 +31,7 @@ _HEAD: Final = 2 + _AAD_HEAD + 2
 _GROUP_MESSAGE_TAG: Final = 0x12
 _IDENTITY_UPDATE_TAG: Final = 0x2A
 _LENGTH_BYTES: Final = 3
-"""Of a payload of up to two mebibytes; a longer one is none of the usual."""
+"""Bytes of the length of a payload of up to two mebibytes; a longer one is unusual."""
 
 
 def are_servable(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
@@ -72,7 +72,7 @@ def _is_usual(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
         return np.zeros(len(payloads), dtype=np.bool_)
 
     def byte(at: Integers) -> Integers:
-        # What lies behind a payload is read only of one that is found to be too short.
+        # Bytes behind a payload are read only where it is found to be too short.
         found: Integers = data[np.minimum(places + at, len(data) - 1)].astype(np.int64)
         return found
 

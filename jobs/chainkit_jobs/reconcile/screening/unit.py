@@ -141,7 +141,7 @@ def _screened(unit: Unit, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
             chain,
             served,
             nodes,
-            # What is recalled was found signed.
+            # Recalled rows were found signed.
             with_signatures=unit.with_signatures and not unit.recalled,
             forbidden=forbidden,
         )
@@ -159,7 +159,7 @@ def _screened(unit: Unit, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
         yield from _doubtful(unit.name, chain, screened)
     if not unit.recalled:
         for node_id, reader in readers.items():
-            # What claims a sequence that is not here, and what stands out of order.
+            # Rows that claim a sequence which is not here, and rows that are out of order.
             for rest in reader.rest():
                 summary.elsewhere += len(rest)
                 yield from _served_rows(unit.name, node_id, rest)

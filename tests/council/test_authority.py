@@ -1,4 +1,4 @@
-"""Whose word counts for the council's account, read at one block and no other."""
+"""The authority over the council's account, read at one block and no other."""
 
 from chainkit.contracts.state import ContractState
 from chainkit.council.proposal.authority import council_of

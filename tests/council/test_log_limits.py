@@ -31,7 +31,7 @@ WORDINGS = (
 REFUSALS = [
     next(case for case in load("range_refusals") if words in case["message"]) for words in WORDINGS
 ]
-"""Of six providers."""
+"""The wordings of six providers."""
 
 
 def limited(case: dict[str, Any], blocks: int) -> Fault:

@@ -1,4 +1,4 @@
-"""What is wrong with the list: each fault is a sentence."""
+"""Faults of the list, each as a sentence."""
 
 from __future__ import annotations
 

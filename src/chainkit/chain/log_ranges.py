@@ -32,10 +32,9 @@ class RangeWidth:
 
         A suggestion that was refused as well is not followed again until an answer has come.
         """
-        half = asked // 2
-        is_of_use = suggested is not None and suggested < asked and not self._is_refused
-        narrower = suggested if is_of_use and suggested is not None else half
-        self.blocks = self._ceiling = max(1, narrower)
+        if suggested is None or suggested >= asked or self._is_refused:
+            suggested = asked // 2
+        self.blocks = self._ceiling = max(1, suggested)
         self._answers_until_wider, self._is_refused = _ANSWERS_UNTIL_WIDER, True
 
     def answered(self, asked: int, fitting: int | None = None) -> None:

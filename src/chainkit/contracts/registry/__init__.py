@@ -1,8 +1,8 @@
 """The registry of nodes: read at a block, and its history.
 
 XIP-49 §3.1.1: a node is an NFT held by its operator; its signing key never changes and is never
-used twice; only the registry's owner adds, enables and disables nodes. What its calls change stands
-in ``chainkit.council.calls.registry_effects``.
+used twice; only the registry's owner adds, enables and disables nodes. Effects of its calls are in
+``chainkit.council.calls.registry_effects``.
 """
 
 from chainkit.contracts.checks import check_account, check_http_address, check_public_key

@@ -3,7 +3,7 @@
 A proposal is a file that may have passed through anybody's hands. Everything that is shown, signed
 or sent is rebuilt from the reader's own deployment record, council file and package.
 
-What is named here knows no network. ``authority``, ``drafting``, ``status`` and ``execution``
+The names in this list know no network. ``authority``, ``drafting``, ``status`` and ``execution``
 read the chain: import them from their own modules.
 """
 

@@ -17,11 +17,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from chainkit.signatures import keccak256
 from chainkit_jobs.administration.logs import read_administration
 from chainkit_jobs.findings import complete
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.expected import EXPECTED, PayloadContracts, expected_envelopes
 from chainkit_jobs.reconcile.finding_rows import COLUMNS
 from chainkit_jobs.reconcile.node_tables import NodeTables, node_table_findings
 from chainkit_jobs.reconcile.node_tables.rows import listed
-from chainkit_jobs.reconcile.scope import NodeExport
 from chainkit_jobs.sources import Export, read_blocks, read_export, read_logs
 from support.audit.audit_exports import key_of, registered, renew_digest, write_chain
 from support.audit.node_table_cases import CASES, COUNTER, ELSEWHERE, IDS, POSTS, at, chain_posts

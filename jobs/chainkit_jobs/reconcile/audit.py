@@ -27,17 +27,17 @@ from chainkit_jobs.reconcile.chain_findings import (
     payload_findings,
 )
 from chainkit_jobs.reconcile.chain_keys import chain_keys
-from chainkit_jobs.reconcile.expected import PayloadContracts, expected_envelopes
-from chainkit_jobs.reconcile.judge import compared_blocks, judge_nodes, misplaced_rows
-from chainkit_jobs.reconcile.node_tables import NodeTables, node_table_findings
-from chainkit_jobs.reconcile.nodes import registry_at
-from chainkit_jobs.reconcile.scope import (
+from chainkit_jobs.reconcile.comparability import (
     Comparability,
     NodeExport,
     compare_ranges,
     identify_nodes,
     set_aside,
 )
+from chainkit_jobs.reconcile.expected import PayloadContracts, expected_envelopes
+from chainkit_jobs.reconcile.judge import compared_blocks, judge_nodes, misplaced_rows
+from chainkit_jobs.reconcile.node_tables import NodeTables, node_table_findings
+from chainkit_jobs.reconcile.nodes import registry_at
 from chainkit_jobs.reconcile.screening.job import Found, Screening, results_folder
 from chainkit_jobs.reconcile.screening.plan import NodeInput, make_plan
 from chainkit_jobs.reconcile.screening.results import FORBIDDEN, QUARANTINED

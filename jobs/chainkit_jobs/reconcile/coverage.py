@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
+from chainkit_jobs.reconcile.bins import Bins
 from chainkit_jobs.reconcile.screening.results import UnitSummary, rebinned
 
 SCHEMA_VERSION: Final = 1
 """It grows when a column changes its name, type or meaning."""
-
-MOST_BINS: Final = 96
-"""More would be narrower than a line of the picture."""
 
 _INT: Final = pa.int64()
 
@@ -45,30 +42,6 @@ Of them are
 - ``wrong``: served with other bytes, a wrong signature or unreadable. Malformed payloads that were
   served count here too, beyond ``expected``;
 - ``outside``: not served, in blocks that the node's export does not speak of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bins:
-    """The blocks of a chain export, both ends included, in bins that begin at multiples of a step.
-
-    The step is a power of two, so that narrower bins can be summed as a chain grows.
-    """
-
-    first_block: int
-    last_block: int
-    step: int
-
-    @classmethod
-    def over(cls, first_block: int, last_block: int) -> Bins:
-        """Divide a range of blocks into MOST_BINS or fewer bins of one length."""
-        step = 1
-        while last_block // step - first_block // step >= MOST_BINS:
-            step *= 2
-        return cls(first_block, last_block, step)
-
-    def begin(self, block: int) -> int:
-        """Return the first block of the bin that a block lies in."""
-        return block - block % self.step
 
 
 def screened_coverage(units: Iterable[UnitSummary], bins: Bins) -> list[dict[str, int]]:

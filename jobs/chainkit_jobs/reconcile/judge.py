@@ -21,10 +21,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.findings import FINDINGS
-from chainkit_jobs.reconcile.coverage import Bins, screened_coverage, summed
+from chainkit_jobs.reconcile.bins import Bins
+from chainkit_jobs.reconcile.comparability import NodeExport
+from chainkit_jobs.reconcile.coverage import screened_coverage, summed
 from chainkit_jobs.reconcile.expected import PayloadContracts, expected_envelopes
 from chainkit_jobs.reconcile.finding_rows import COLUMNS, key_findings, row_findings
-from chainkit_jobs.reconcile.scope import NodeExport
 from chainkit_jobs.reconcile.screening.job import Found, Screening
 from chainkit_jobs.reconcile.screening.results import CHAIN, SERVED, NodeCount, UnitSummary
 from chainkit_jobs.reconcile.served import decode_row, served_envelopes

@@ -20,8 +20,8 @@ from chainkit_jobs.output_folder import new_folder
 from chainkit_jobs.proof import ChainProof
 from chainkit_jobs.proof.words import unproved_words
 from chainkit_jobs.reconcile.audit import Audit, Row
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.coverage import COVERAGE
-from chainkit_jobs.reconcile.scope import NodeExport
 from chainkit_jobs.report.page import ReportInput, render_report
 
 SUMMARY_FORMAT: Final = 1

@@ -14,7 +14,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
-from chainkit_jobs.reconcile.coverage import COUNTS, Bins, summed
+from chainkit_jobs.reconcile.bins import Bins
+from chainkit_jobs.reconcile.coverage import COUNTS, summed
 
 Row = Mapping[str, Any]
 

@@ -13,8 +13,8 @@ from chainkit.protocol.envelope import quarantine_reason
 from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
 from chainkit.signatures import SigningKey
 from chainkit.types import Node
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.reading import SCHEMAS
-from chainkit_jobs.reconcile.scope import NodeExport
 from chainkit_jobs.sources import log_from_row, read_export
 from support.audit.audit_exports import (
     FIRST_BLOCK,

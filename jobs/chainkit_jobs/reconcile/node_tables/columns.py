@@ -23,12 +23,12 @@ from chainkit.protocol.envelope import (
 )
 from chainkit.types import NANOSECONDS_PER_SECOND, message_sent
 from chainkit_jobs.findings import Code
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.chain_side import ChainSide
 from chainkit_jobs.reconcile.node_tables.places import PLACE
 from chainkit_jobs.reconcile.node_tables.reading import read_tables
 from chainkit_jobs.reconcile.node_tables.rows import listed
 from chainkit_jobs.reconcile.node_tables.sums import MOST_BUCKETS, bucket, doubtful_buckets
-from chainkit_jobs.reconcile.scope import NodeExport
 
 _KEY: Final = ("originator_id", "sequence_id")
 _ROW: Final = ("node_id", "file_name", "row_index")

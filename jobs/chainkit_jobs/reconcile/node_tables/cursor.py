@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from chainkit.exports import Manifest, table_of
 from chainkit_jobs.findings import Code
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.rows import finding
-from chainkit_jobs.reconcile.scope import NodeExport
 from chainkit_jobs.sources import Export
 
 _RANGED: Final = ("envelopes", "quarantine")

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from chainkit_jobs.administration.replay import Administration
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.chain_side import ChainSide, chain_side
 from chainkit_jobs.reconcile.node_tables.columns import column_findings
 from chainkit_jobs.reconcile.node_tables.cursor import cursor_findings
@@ -29,7 +30,6 @@ from chainkit_jobs.reconcile.node_tables.registry_history import (
 )
 from chainkit_jobs.reconcile.node_tables.retracted import retracted_findings
 from chainkit_jobs.reconcile.node_tables.standing import standing_findings
-from chainkit_jobs.reconcile.scope import NodeExport
 from chainkit_jobs.sources import Export
 
 Rows = list[dict[str, Any]]

@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from chainkit.errors import MalformedEnvelope
 from chainkit.exports import tables
 from chainkit.protocol.envelope import blockchain_proof_digest, parse_originator_envelope
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.chain_side import ChainSide
 from chainkit_jobs.reconcile.node_tables.journal_judgement import (
     DROPPED,
@@ -28,7 +29,6 @@ from chainkit_jobs.reconcile.node_tables.journal_judgement import (
     judge_journal,
 )
 from chainkit_jobs.reconcile.node_tables.reading import read_tables
-from chainkit_jobs.reconcile.scope import NodeExport
 
 ENTRIES: Final = pa.schema(
     [

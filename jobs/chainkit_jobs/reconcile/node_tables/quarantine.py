@@ -13,11 +13,11 @@ from pyspark.sql import functions as sf
 
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, TopicKind
 from chainkit_jobs.findings import Code
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.expected import PayloadContracts
 from chainkit_jobs.reconcile.node_tables.chain_side import LOG, ChainSide
 from chainkit_jobs.reconcile.node_tables.reading import read_tables
 from chainkit_jobs.reconcile.node_tables.rows import listed
-from chainkit_jobs.reconcile.scope import NodeExport
 
 _KEY: Final = ("originator_id", "sequence_id")
 _COMPARED: Final = (

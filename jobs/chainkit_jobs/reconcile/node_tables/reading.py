@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit.exports import files_of
 from chainkit.exports.tables import ENVELOPES, JOURNAL, QUARANTINE, REGISTRY_UPDATES
-from chainkit_jobs.reconcile.scope import NodeExport
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.sources import Export
 
 SCHEMAS: Final = {

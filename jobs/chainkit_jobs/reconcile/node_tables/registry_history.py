@@ -14,9 +14,9 @@ from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
 from chainkit_jobs.administration.contradiction import Place
 from chainkit_jobs.administration.replay import REGISTRY
 from chainkit_jobs.findings import Code
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.reading import read_registry_rows
 from chainkit_jobs.reconcile.node_tables.rows import finding, in_words
-from chainkit_jobs.reconcile.scope import NodeExport
 from chainkit_jobs.sources import Export, log_from_row, read_blocks, read_logs
 
 _COMPARED: Final = tuple(

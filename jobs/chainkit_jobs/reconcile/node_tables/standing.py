@@ -16,10 +16,10 @@ from chainkit.types import Node
 from chainkit_jobs.administration.contradiction import Place
 from chainkit_jobs.administration.replay import Administration
 from chainkit_jobs.findings import Code
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.chain_side import ChainSide
 from chainkit_jobs.reconcile.node_tables.reading import read_tables
 from chainkit_jobs.reconcile.node_tables.rows import finding
-from chainkit_jobs.reconcile.scope import NodeExport
 
 _COLUMNS: Final = "node_id long, code string, first long, last long, log_index long"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chainkit_jobs.reconcile.coverage import Bins
+from chainkit_jobs.reconcile.bins import Bins
 from chainkit_jobs.reconcile.finding_rows import key_findings, row_findings
 from chainkit_jobs.reconcile.served import SERVED
 from chainkit_jobs.reconcile.verdict import (

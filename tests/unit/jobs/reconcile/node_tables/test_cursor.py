@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.cursor import cursor_findings
-from chainkit_jobs.reconcile.scope import NodeExport
 from support.audit.audit_exports import base_posts, key_of
 from support.audit.node_tables import honest_tables, journal_row, write_tables
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.registry_history import history_findings, not_comparable
-from chainkit_jobs.reconcile.scope import NodeExport
 from chainkit_jobs.sources import Export, read_export
 from support.audit.audit_exports import hash_of, key_of, registered, time_of, write_chain
 from support.audit.node_tables import Row, registry_rows, write_tables

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit_jobs.reconcile.coverage import MOST_BINS, Bins
+from chainkit_jobs.reconcile.bins import MOST_BINS, Bins
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**8))

@@ -6,8 +6,8 @@ import pytest
 from chainkit.errors import ConfigurationError
 from chainkit.exports import Manifest
 from chainkit.types import Node
+from chainkit_jobs.reconcile.comparability import NodeExport, compare_ranges, identify_nodes
 from chainkit_jobs.reconcile.nodes import Registry
-from chainkit_jobs.reconcile.scope import NodeExport, compare_ranges, identify_nodes
 from chainkit_jobs.sources import Export
 from support.audit.audit_exports import hash_of, key_of
 

@@ -24,7 +24,7 @@ from benchmarks.audit.faults.plan import (
     plan_together,
 )
 from benchmarks.audit.oracle import count
-from chainkit_jobs.reconcile.screening import job
+from chainkit_jobs.reconcile.screening import runner
 from support.command_line import run
 
 FAULTY_NODES = 6
@@ -119,7 +119,7 @@ def test_reconcile__each_kind_once__finds_them_all_and_invents_nothing(once: Aud
 def test_reconcile__more_doubt_than_the_driver_takes__is_judged_by_spark_to_the_same_bytes(
     once: Audited, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "FEW_BYTES", -1)
+    monkeypatch.setattr(runner, "FEW_BYTES", -1)
 
     audited(tmp_path, once.exports, once.plan)
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chainkit_jobs.reconcile.audit import Audit, Options, read_inputs, run_audit
-from chainkit_jobs.reconcile.screening import job, plan
+from chainkit_jobs.reconcile.screening import plan, runner
 from support.audit.audit_exports import (
     Post,
     base_posts,
@@ -57,13 +57,13 @@ class Runs:
     def __init__(self, spark: SparkSession, patch: pytest.MonkeyPatch) -> None:
         self.done: list[str] = []
         self._spark = spark
-        do = job._Folder._do
+        do = runner.FolderRunner._do
 
-        def counted(folder: job._Folder, work: list[job.Work], report: Report) -> None:
+        def counted(folder: runner.FolderRunner, work: list[runner.Work], report: Report) -> None:
             self.done += [each.name for each in work]
             do(folder, work, report)
 
-        patch.setattr(job._Folder, "_do", counted)
+        patch.setattr(runner.FolderRunner, "_do", counted)
         # Each log is a unit of its own.
         patch.setattr(plan, "UNIT_ROWS", 1)
 

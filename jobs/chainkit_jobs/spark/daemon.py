@@ -22,7 +22,7 @@ import pandas  # type: ignore[import-untyped]  # noqa: E402, F401
 import pyspark.worker  # noqa: E402, F401
 from pyspark.daemon import manager  # noqa: E402
 
-import chainkit_jobs.reconcile.screening.job  # noqa: E402, F401
+import chainkit_jobs.reconcile.screening.runner  # noqa: E402, F401
 
 if __name__ == "__main__":
     manager()

@@ -34,8 +34,9 @@ from chainkit_jobs.reconcile.comparability import (
     identify_nodes,
     set_aside,
 )
+from chainkit_jobs.reconcile.doubtful import misplaced_rows
 from chainkit_jobs.reconcile.expected import PayloadContracts, expected_envelopes
-from chainkit_jobs.reconcile.judge import compared_blocks, judge_nodes, misplaced_rows
+from chainkit_jobs.reconcile.judge import compared_blocks, judge_nodes
 from chainkit_jobs.reconcile.node_tables import NodeTables, node_table_findings
 from chainkit_jobs.reconcile.nodes import registry_at
 from chainkit_jobs.reconcile.screening.job import Found, Screening, results_folder

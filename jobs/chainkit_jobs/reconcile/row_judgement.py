@@ -1,0 +1,87 @@
+"""The judgement of rows, key by key: the same rules in the driver and in Spark's tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from chainkit_jobs.reconcile.bins import Bins
+from chainkit_jobs.reconcile.finding_rows import COLUMNS, key_findings, row_findings
+from chainkit_jobs.reconcile.verdict import (
+    ComparedNode,
+    Key,
+    Tally,
+    Verdict,
+    begin,
+    covered,
+    node_counts,
+)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The judgement of all nodes that were compared."""
+
+    counts: dict[int, Row]
+    """Node id to expected, served, matched and outside."""
+    coverage: list[Row]
+    """Columns of coverage.COVERAGE, by node and block."""
+    findings: list[Row]
+    """Columns of finding_rows.COLUMNS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The nodes that keys are judged for, and the bins that verdicts are counted in."""
+
+    nodes: tuple[ComparedNode, ...]
+    bins: Bins
+
+
+def key_of(row: Mapping[str, Any]) -> Key:
+    """Return the key of a row: the chain's or a node's."""
+    return row["originator_id"], row["sequence_id"]
+
+
+def judge_rows(rows: Iterable[Mapping[str, Any]], terms: Terms, tally: Tally) -> Iterator[Row]:
+    """Judge rows that are ordered by key, the chain's first: they name no node.
+
+    A node's rows are not gathered first: it may serve any number under one key.
+    """
+    nodes = {node.node_id: node for node in terms.nodes}
+    for key, group in groupby(rows, key_of):
+        chain: list[Mapping[str, Any]] = []
+        verdicts: dict[int, Verdict] = {}
+        for row in group:
+            node_id = row.get("node_id")
+            if node_id is None:
+                chain.append(row)
+                continue
+            if node_id not in verdicts:
+                verdicts[node_id] = begin(key, chain, nodes[node_id])
+            verdicts[node_id].see(row)
+            yield from row_findings(verdicts[node_id], row)
+        for node_id in nodes if chain else ():
+            if node_id not in verdicts:
+                verdicts[node_id] = begin(key, chain, nodes[node_id])
+        for verdict in verdicts.values():
+            tally.add(verdict, terms.bins)
+            yield from key_findings(verdict)
+
+
+def gather(tallies: Sequence[Tally], found: Iterable[Row], terms: Terms) -> Judged:
+    """Put together what all tasks counted and found."""
+    # The same bytes served twice are one thing found, beside the duplication itself.
+    distinct = {tuple(row[name] for name in COLUMNS) for row in found}
+    return Judged(
+        counts={
+            node_id: {"node_id": node_id, **counts}
+            for node_id, counts in node_counts(tallies, terms.nodes).items()
+        },
+        coverage=covered(tallies, terms.bins),
+        findings=[dict(zip(COLUMNS, values, strict=True)) for values in distinct],
+    )

@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from chainkit_jobs.reconcile.audit import Audit, read_inputs, run_audit
+from chainkit_jobs.reconcile.audit import Audit, run_audit
+from chainkit_jobs.reconcile.inputs import read_inputs
 from support.audit.administration import COUNCIL, SECOND_CODE, STRANGER, History
 from support.audit.audit_exports import (
     Post,
@@ -151,4 +152,4 @@ def test_audit__export_that_begins_after_the_deployment__accuses_no_contract(
     audit = run_audit(spark.sparkContext, read_inputs(chain, nodes))
 
     assert found(audit) == []
-    assert not audit.is_administration_compared
+    assert audit.scope.administration is None

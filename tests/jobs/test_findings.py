@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SECP256K1_ORDER, SigningKey, keccak256
-from chainkit_jobs.reconcile.audit import Audit, read_inputs, run_audit
+from chainkit_jobs.reconcile.audit import Audit, run_audit
+from chainkit_jobs.reconcile.inputs import read_inputs
 from support.audit.audit_exports import (
     GROUP,
     MALFORMED_SEQUENCE,

@@ -18,7 +18,7 @@ from chainkit.signatures import keccak256
 from chainkit_jobs.administration.logs import read_administration
 from chainkit_jobs.findings import complete
 from chainkit_jobs.reconcile.comparability import NodeExport
-from chainkit_jobs.reconcile.expected import EXPECTED, PayloadContracts, expected_envelopes
+from chainkit_jobs.reconcile.expected import EXPECTED, expected_envelopes
 from chainkit_jobs.reconcile.finding_rows import COLUMNS
 from chainkit_jobs.reconcile.node_tables import NodeTables, node_table_findings
 from chainkit_jobs.reconcile.node_tables.rows import listed
@@ -26,6 +26,7 @@ from chainkit_jobs.sources import Export, read_blocks, read_export, read_logs
 from support.audit.audit_exports import key_of, registered, renew_digest, write_chain
 from support.audit.node_table_cases import CASES, COUNTER, ELSEWHERE, IDS, POSTS, at, chain_posts
 from support.audit.node_tables import envelope_row, honest_tables, registry_rows, write_tables
+from support.audit.scopes import scope_of
 
 
 @dataclass(frozen=True)
@@ -89,23 +90,18 @@ def scene(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Scen
     nodes = [write_case(root, name, history) for name in CASES]
     chain = read_export(folder, "chain")
     names = ("NodeRegistry", "GroupMessages", "IdentityUpdates")
-    contracts = {name: chain.contract(name) for name in names}
-    logs = read_logs(spark, chain)
+    administration = read_administration(chain, {name: chain.contract(name) for name in names})
+    scope = scope_of(chain, nodes, administration)
     expected = expected_envelopes(
-        logs,
-        read_blocks(spark, chain),
-        PayloadContracts(contracts["GroupMessages"], contracts["IdentityUpdates"]),
+        read_logs(spark, chain), read_blocks(spark, chain), scope.contracts
     )
-    administration = read_administration(chain, contracts)
     exchanged = IDS["wrong columns"]
     misplaced = spark.createDataFrame(
         [(exchanged, Decimal(12)), (exchanged, Decimal(13))],
         "node_id long, claimed_sequence_id decimal(20,0)",
     )
     expected.persist()
-    result = node_table_findings(
-        spark, chain, nodes, expected, administration, found_before(), misplaced
-    )
+    result = node_table_findings(spark, scope, expected, found_before(), misplaced)
     expected.unpersist()
     return Scene(chain, nodes, result)
 
@@ -230,7 +226,7 @@ def test_node_tables__a_file_stops_half_way__is_told_and_the_others_are_compared
     [wrong] = [node for node in scene.nodes if node.node.node_id == IDS["wrong columns"]]
     nothing = spark.createDataFrame([], from_arrow_schema(EXPECTED))
 
-    result = node_table_findings(spark, scene.chain, [broken, wrong], nothing, None, [])
+    result = node_table_findings(spark, scope_of(scene.chain, [broken, wrong]), nothing, [])
 
     found = [row for row in result.findings if row["code"] == "ENVELOPE_COLUMNS_CONTRADICT"]
     assert {row["node_id"] for row in found} == {IDS["wrong columns"]}

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chainkit.exports import describe_file, read_manifest
-from chainkit_jobs.reconcile.audit import Audit, read_inputs, run_audit
+from chainkit_jobs.reconcile.audit import Audit, run_audit
+from chainkit_jobs.reconcile.inputs import read_inputs
 from chainkit_jobs.sources import envelopes_problem, read_export
 from support.audit.audit_exports import (
     FIRST_BLOCK,

@@ -13,9 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chainkit.signatures import SigningKey
-from chainkit_jobs.reconcile.audit import Options, read_inputs, run_audit
+from chainkit_jobs.reconcile.audit import run_audit
 from chainkit_jobs.reconcile.coverage import COVERAGE
+from chainkit_jobs.reconcile.inputs import read_inputs
 from chainkit_jobs.reconcile.outputs import write_outputs
+from chainkit_jobs.reconcile.scope import Options
 from chainkit_jobs.report.page import SECTIONS, render_report
 from support.audit.audit_exports import (
     Post,

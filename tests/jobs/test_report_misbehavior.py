@@ -16,7 +16,8 @@ from chainkit.cli.main import chainkit
 from chainkit.errors import ChainkitError, ConfigurationError
 from chainkit.protocol.reports import parse_inconsistency_report
 from chainkit.signatures import SigningKey
-from chainkit_jobs.reconcile.audit import read_inputs, run_audit
+from chainkit_jobs.reconcile.audit import run_audit
+from chainkit_jobs.reconcile.inputs import read_inputs
 from chainkit_jobs.reconcile.outputs import write_outputs
 from support.audit.audit_exports import Post, base_posts, honest, key_of, write_scene
 from support.payloads import commit

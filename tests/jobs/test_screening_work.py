@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from chainkit_jobs.reconcile.audit import Audit, Options, read_inputs, run_audit
+from chainkit_jobs.reconcile.audit import Audit, run_audit
+from chainkit_jobs.reconcile.inputs import read_inputs
+from chainkit_jobs.reconcile.scope import Options
 from chainkit_jobs.reconcile.screening import plan, runner
 from support.audit.audit_exports import (
     Post,

@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chainkit.errors import StoreError
-from chainkit_jobs.reconcile.audit import Audit, read_inputs, run_audit
+from chainkit_jobs.reconcile.audit import Audit, run_audit
+from chainkit_jobs.reconcile.inputs import read_inputs
 from support.audit.audit_exports import (
     Post,
     base_posts,
@@ -230,7 +231,7 @@ def hostile(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Au
 def test_audit__one_nodes_export_is_unusable__it_alone_is_set_aside(
     hostile: Audit, case: str
 ) -> None:
-    set_aside = hostile.comparability.set_aside
+    set_aside = hostile.scope.comparability.set_aside
 
     assert SET_ASIDE[case][2] in set_aside[NODE_IDS[case]]
     assert "\n" not in set_aside[NODE_IDS[case]]

@@ -131,8 +131,10 @@ def _reconcile(
     # Spark takes long to import, and is not needed to say that an argument is wrong.
     from chainkit_jobs.output_folder import check_free
     from chainkit_jobs.proof import check_trusted_hash
-    from chainkit_jobs.reconcile.audit import Options, open_inputs, proving, run_audit
+    from chainkit_jobs.reconcile.audit import run_audit
+    from chainkit_jobs.reconcile.inputs import open_inputs, proving
     from chainkit_jobs.reconcile.kept import KeptAudits, audit_name
+    from chainkit_jobs.reconcile.scope import Options
     from chainkit_jobs.spark.session import spark_context
 
     check_free(out)

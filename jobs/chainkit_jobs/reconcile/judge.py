@@ -9,49 +9,38 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
-from chainkit_jobs.reconcile.bins import Bins
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.coverage import screened_coverage, summed
 from chainkit_jobs.reconcile.doubtful import DoubtfulRows, InDriver, InSpark, judge_by_spark
-from chainkit_jobs.reconcile.expected import PayloadContracts, expected_envelopes
+from chainkit_jobs.reconcile.expected import expected_envelopes
 from chainkit_jobs.reconcile.row_judgement import Judged, Terms
+from chainkit_jobs.reconcile.scope import AuditScope
 from chainkit_jobs.reconcile.screening.job import Screening
 from chainkit_jobs.reconcile.screening.results import NodeCount, UnitSummary
 from chainkit_jobs.reconcile.served import served_envelopes
 from chainkit_jobs.reconcile.verdict import ComparedNode
-from chainkit_jobs.sources import Export, read_blocks, read_logs, read_raw_envelopes
+from chainkit_jobs.sources import read_blocks, read_logs, read_raw_envelopes
 from chainkit_jobs.spark.frames import session_in
 
 Row = dict[str, Any]
 
 
-def judge_nodes(
-    context: SparkContext,
-    chain: Export,
-    contracts: PayloadContracts,
-    nodes: Sequence[NodeExport],
-    screening: Screening,
-    *,
-    with_signatures: bool,
-) -> Judged:
+def judge_nodes(context: SparkContext, scope: AuditScope, screening: Screening) -> Judged:
     """Judge what screening doubted, and count it together with what it found right.
 
     Where the chain export's own sequence is broken, what is right depends on all of it: then
     everything is judged.
     """
-    if not nodes:
+    if not scope.compared:
         return Judged({}, [], [])
-    bins = Bins.over(chain.manifest.from_block, chain.manifest.to_block)
-    terms = Terms(tuple(_compared_node(chain, node) for node in nodes), bins)
-    own = {node.node.node_id: node.node.signing_key for node in nodes}
-    keys = own if with_signatures else {}
+    bins = scope.bins
+    terms = Terms(tuple(_compared_node(scope, node) for node in scope.compared), bins)
+    keys = scope.signing_keys if scope.options.with_signatures else {}
     found = screening.found
     if not found.is_consecutive:
-        spark = session_in(context)
-        expected = expected_envelopes(read_logs(spark, chain), read_blocks(spark, chain), contracts)
-        raw = read_raw_envelopes(spark, {node.node.node_id: node.export for node in nodes})
-        return judge_by_spark(expected, raw, served_envelopes(raw, keys), terms)
+        return _judge_everything(session_in(context), scope, keys, terms)
     doubtful: DoubtfulRows = (InDriver if found.results.are_few() else InSpark)(found, keys)
     elsewhere: list[int] = []
     if not screening.is_complete and found.ranges:
@@ -69,6 +58,15 @@ def judge_nodes(
         ),
         findings=judged.findings,
     )
+
+
+def _judge_everything(
+    spark: SparkSession, scope: AuditScope, keys: Mapping[int, bytes], terms: Terms
+) -> Judged:
+    logs, blocks = read_logs(spark, scope.chain), read_blocks(spark, scope.chain)
+    expected = expected_envelopes(logs, blocks, scope.contracts)
+    raw = read_raw_envelopes(spark, {node.node.node_id: node.export for node in scope.compared})
+    return judge_by_spark(expected, raw, served_envelopes(raw, keys), terms)
 
 
 def _counts(
@@ -90,12 +88,6 @@ def _total(counts: Iterable[NodeCount], name: str) -> int:
     return sum(sum(getattr(count, name).values()) for count in counts)
 
 
-def _compared_node(chain: Export, node: NodeExport) -> ComparedNode:
-    first, last = compared_blocks(chain, node)
-    return ComparedNode(node.node.node_id, first, last, chain.manifest.sequence_after)
-
-
-def compared_blocks(chain: Export, node: NodeExport) -> tuple[int, int]:
-    """Return the first and last block that both exports speak of."""
-    own, whole = node.manifest, chain.manifest
-    return max(own.from_block, whole.from_block), min(own.to_block, whole.to_block)
+def _compared_node(scope: AuditScope, node: NodeExport) -> ComparedNode:
+    first, last = scope.compared_blocks(node)
+    return ComparedNode(node.node.node_id, first, last, scope.chain.manifest.sequence_after)

@@ -12,7 +12,8 @@ from typing import Any
 from chainkit import __version__
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import StoreError
-from chainkit_jobs.reconcile.audit import Inputs, Options
+from chainkit_jobs.reconcile.inputs import Inputs
+from chainkit_jobs.reconcile.scope import Options
 
 _FOLDER = "audits"
 

@@ -45,7 +45,7 @@ def write_outputs(directory: Path, audit: Audit) -> dict[str, Any]:
 
 def summarize(audit: Audit) -> dict[str, Any]:
     """Return the summary: inputs with digests, what was compared, what not, and the counts."""
-    manifest = audit.chain.manifest
+    manifest = audit.scope.chain.manifest
     findings = _count(audit.findings, "code")
     return {
         "format": SUMMARY_FORMAT,
@@ -58,7 +58,7 @@ def summarize(audit: Audit) -> dict[str, Any]:
             "from_block": manifest.from_block,
             "to_block": manifest.to_block,
             "to_block_hash": manifest.to_block_hash,
-            "manifest_sha256": audit.chain.manifest_digest,
+            "manifest_sha256": audit.scope.chain.manifest_digest,
             "payloads": audit.payloads.count,
             "quarantined": audit.payloads.quarantined,
             "first_sequence": audit.payloads.first_sequence,
@@ -66,13 +66,13 @@ def summarize(audit: Audit) -> dict[str, Any]:
             "sequence_before": manifest.sequence_before,
             "sequence_after": manifest.sequence_after,
         },
-        "nodes": [_summarize_node(audit, node) for node in audit.nodes],
-        "with_signatures": audit.with_signatures,
-        "trust": _summarize_proof(audit.proof) if audit.proof else None,
+        "nodes": [_summarize_node(audit, node) for node in audit.scope.nodes],
+        "with_signatures": audit.scope.options.with_signatures,
+        "trust": _summarize_proof(audit.scope.proof) if audit.scope.proof else None,
         "findings": findings,
         "findings_total": sum(findings.values()),
         "severities": _count(audit.findings, "severity"),
-        "set_aside": list(audit.comparability.set_aside.values()),
+        "set_aside": list(audit.scope.comparability.set_aside.values()),
         "not_compared": not_compared(audit),
     }
 
@@ -82,7 +82,7 @@ def outcome(audit: Audit) -> str:
 
     Notes are no findings against anybody.
     """
-    if audit.comparability.set_aside:
+    if audit.scope.comparability.set_aside:
         return "could not compare"
     is_clean = all(row["severity"] == Severity.NOTE for row in audit.findings)
     return "clean" if is_clean else "findings"
@@ -90,8 +90,8 @@ def outcome(audit: Audit) -> str:
 
 def not_compared(audit: Audit) -> list[str]:
     """Return a sentence for everything that a reader might think was compared."""
-    sentences = [*audit.comparability.set_aside.values(), *audit.comparability.left_out]
-    if not audit.is_administration_compared:
+    sentences = [*audit.scope.comparability.set_aside.values(), *audit.scope.comparability.left_out]
+    if audit.scope.administration is None:
         sentences.append(
             "who ruled the contracts, their pauses and payload bounds: the chain export begins "
             "after their deployment"

@@ -10,7 +10,6 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from chainkit_jobs.administration.replay import Administration
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.chain_side import ChainSide, chain_side
 from chainkit_jobs.reconcile.node_tables.columns import column_findings
@@ -30,6 +29,7 @@ from chainkit_jobs.reconcile.node_tables.registry_history import (
 )
 from chainkit_jobs.reconcile.node_tables.retracted import retracted_findings
 from chainkit_jobs.reconcile.node_tables.standing import standing_findings
+from chainkit_jobs.reconcile.scope import AuditScope
 from chainkit_jobs.sources import Export
 
 Rows = list[dict[str, Any]]
@@ -41,36 +41,35 @@ class NodeTables:
     """Findings beside the envelopes, and the tables that could not be compared."""
 
     findings: Rows
-    """Columns of evidence.rows.COLUMNS."""
+    """Columns of finding_rows.COLUMNS."""
     not_compared: tuple[str, ...]
-    """A sentence each, as comparison.Comparability has them."""
+    """A sentence each, as comparability.Comparability has them."""
 
 
 def node_table_findings(
     spark: SparkSession,
-    chain: Export,
-    nodes: Sequence[NodeExport],
+    scope: AuditScope,
     expected: DataFrame,
-    administration: Administration | None,
     found: Rows,
     misplaced: DataFrame | None = None,
 ) -> NodeTables:
-    """Compare the other tables and columns of nodes that can be compared with the chain.
+    """Compare the other tables and columns of the scope's compared nodes with the chain.
 
-    ``expected`` has the columns of expected.EXPECTED; one that holds only payloads with a
-    ``quarantine_reason`` will do. ``administration`` is None where the chain export begins too
-    late. ``found`` are the findings about these nodes' envelopes. ``misplaced``, if it is known:
-    see columns.column_findings. Raises StoreError where the chain export lacks a table.
+    ``expected`` has the columns of expected.EXPECTED; one that contains only payloads with a
+    ``quarantine_reason`` will do. ``found`` are the findings about these nodes' envelopes.
+    ``misplaced``, if it is known: see columns.column_findings. Raises StoreError where the chain
+    export lacks a table.
     """
+    nodes = scope.compared
     if not nodes:
         return NodeTables([], ())
     readable, sentences = _readable(nodes)
-    side = chain_side(spark, chain, expected)
+    side = chain_side(spark, scope.chain, expected)
     findings = [row for node in nodes for row in cursor_findings(node)]
     steps: dict[str, Step] = {
         "envelopes": lambda those: (
             column_findings(spark, those, side, misplaced)
-            + standing_findings(spark, those, side, administration)
+            + standing_findings(spark, those, side, scope.administration)
         ),
         "quarantine": lambda those: quarantine_findings(spark, those, side),
         "journal": lambda those: _journal(spark, those, side, found),
@@ -80,7 +79,7 @@ def node_table_findings(
             rows, broken = _without_broken(table, those, step)
             findings += rows
             sentences += broken
-    compared, reasons = _registry_history(spark, chain, readable["registry_updates"])
+    compared, reasons = _registry_history(spark, scope.chain, readable["registry_updates"])
     return NodeTables(findings + compared, (*sentences, *reasons))
 
 

@@ -16,7 +16,9 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 
 from chainkit import __version__
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.expected import PayloadContracts
+from chainkit_jobs.reconcile.scope import AuditScope
 from chainkit_jobs.reconcile.screening.chain_rows import LOG_COLUMNS, first_sequence
 from chainkit_jobs.reconcile.screening.footers import (
     NOWHERE,
@@ -26,7 +28,7 @@ from chainkit_jobs.reconcile.screening.footers import (
     row_groups,
 )
 from chainkit_jobs.reconcile.screening.node_rows import HIGHEST_SEQUENCE, RowGroup, Share
-from chainkit_jobs.reconcile.screening.rules import PostingRules
+from chainkit_jobs.reconcile.screening.rules import posting_rules
 from chainkit_jobs.reconcile.screening.screen import ScreenedNode
 from chainkit_jobs.reconcile.screening.unit import Leftover, ServingNode, Unit
 from chainkit_jobs.sources import Export
@@ -36,14 +38,6 @@ UNIT_BYTES: Final = 256 * 2**20
 """How many logs a unit takes: what a task does in some seconds, and loses when it is killed."""
 
 _PROBE_ROWS: Final = 256
-
-
-@dataclass(frozen=True, slots=True)
-class NodeInput:
-    """A node's export, and what it is held to."""
-
-    node: ScreenedNode
-    export: Export
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +64,14 @@ class Plan:
         return found
 
 
-def make_plan(
-    chain: Export,
-    nodes: Sequence[NodeInput],
-    contracts: PayloadContracts,
-    rules: PostingRules,
-    *,
-    with_signatures: bool,
-    with_quarantined: bool = False,
-) -> Plan:
+def make_plan(scope: AuditScope) -> Plan:
     """Divide an audit. Raises StoreError where a file of the chain export cannot be read."""
-    parts = list(_log_parts(chain))
-    guesses = _guesses([_first_sequence(part, contracts) for part in parts])
-    groups = {each.node.node_id: row_groups(each.export) for each in nodes}
+    parts = list(_log_parts(scope.chain))
+    guesses = _guesses([_first_sequence(part, scope.contracts) for part in parts])
+    groups = {node.node.node_id: row_groups(node.export) for node in scope.compared}
     divided = {node_id: divide(own, guesses) for node_id, own in groups.items()}
-    blocks = block_files(chain)
+    rules, blocks = posting_rules(scope.administration), block_files(scope.chain)
+    nodes = [_screened_node(scope, node) for node in scope.compared]
     units = []
     for number, part in enumerate(parts):
         first_block, last_block = min(each.first for each in part), max(each.last for each in part)
@@ -96,17 +83,17 @@ def make_plan(
             ),
             first_block=first_block,
             last_block=last_block,
-            contracts=contracts,
+            contracts=scope.contracts,
             rules=rules,
             nodes=tuple(
                 ServingNode(
-                    _clipped(each.node, first_block, last_block),
-                    tuple(divided[each.node.node_id].shares.get(number, ())),
+                    _clipped(node, first_block, last_block),
+                    tuple(divided[node.node_id].shares.get(number, ())),
                 )
-                for each in nodes
+                for node in nodes
             ),
-            with_signatures=with_signatures,
-            with_quarantined=with_quarantined,
+            with_signatures=scope.options.with_signatures,
+            with_quarantined=scope.options.with_tables,
         )
         units.append(replace(unit, name=_unit_name(unit)))
     return Plan(
@@ -199,6 +186,11 @@ def _first_sequence(part: Sequence[PlacedLogs], contracts: PayloadContracts) -> 
                 if found is not None:
                     return found
     return None
+
+
+def _screened_node(scope: AuditScope, node: NodeExport) -> ScreenedNode:
+    first, last = scope.compared_blocks(node)
+    return ScreenedNode(node.node.node_id, node.node.signing_key, first, last)
 
 
 def _clipped(node: ScreenedNode, first_block: int, last_block: int) -> ScreenedNode:

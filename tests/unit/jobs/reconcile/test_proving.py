@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit_jobs.reconcile import audit
-from chainkit_jobs.reconcile.audit import proving
+from chainkit_jobs.reconcile import inputs
+from chainkit_jobs.reconcile.inputs import proving
 
 Report = Callable[[int], None]
 
@@ -25,7 +25,7 @@ def test_proving__all_files_right__proves_every_export_with_the_threads_given(
         proved.append((export, threads))
         report(1)
 
-    monkeypatch.setattr(audit, "prove_export", prove)
+    monkeypatch.setattr(inputs, "prove_export", prove)
 
     with proving(INPUTS, threads=3) as done:
         done()
@@ -37,7 +37,7 @@ def test_proving__a_file_changed__is_told_to_who_asks(monkeypatch: pytest.Monkey
     def refuse(export: Path, report: Report, threads: int | None) -> None:
         raise StoreError(f"export {export}", "sha256 00", "ff")
 
-    monkeypatch.setattr(audit, "prove_export", refuse)
+    monkeypatch.setattr(inputs, "prove_export", refuse)
 
     with proving(INPUTS) as done, pytest.raises(StoreError, match="export chain: expected sha256"):
         done()
@@ -50,7 +50,7 @@ def test_proving__left_before_the_end__does_not_wait_for_it(
         while True:
             report(1)
 
-    monkeypatch.setattr(audit, "prove_export", never_end)
+    monkeypatch.setattr(inputs, "prove_export", never_end)
 
     with pytest.raises(KeyboardInterrupt), proving(INPUTS):
         raise KeyboardInterrupt

@@ -7,16 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit_jobs.reconcile.expected import PayloadContracts
 from chainkit_jobs.reconcile.screening import plan as planning
 from chainkit_jobs.reconcile.screening.footers import NOWHERE, in_order, row_groups
 from chainkit_jobs.reconcile.screening.node_rows import HIGHEST_SEQUENCE, RowGroup
-from chainkit_jobs.reconcile.screening.plan import NodeInput, Plan, divide, make_plan
-from chainkit_jobs.reconcile.screening.rules import PostingRules
-from chainkit_jobs.reconcile.screening.screen import ScreenedNode
+from chainkit_jobs.reconcile.screening.plan import Plan, divide, make_plan
 from chainkit_jobs.sources import read_export
 from support.audit.audit_exports import base_posts, honest, registered, write_chain, write_node
-from support.audit.identities import GROUP_MESSAGES, IDENTITY_UPDATES, key_of
+from support.audit.identities import key_of
+from support.audit.scopes import node_export, scope_of
 
 NODE = 100
 KEY = key_of(NODE)
@@ -32,13 +30,7 @@ def plan(tmp_path: Path) -> Plan:
     posts = base_posts()
     chain = write_chain(tmp_path / "chain", posts, [registered(NODE)])
     node = write_node(tmp_path / "node", honest(posts, KEY), KEY, is_table_right=True)
-    return make_plan(
-        read_export(chain, "chain"),
-        [NodeInput(ScreenedNode(NODE, KEY.public_key, 1, 20), read_export(node, "node"))],
-        PayloadContracts(GROUP_MESSAGES, IDENTITY_UPDATES),
-        PostingRules(),
-        with_signatures=True,
-    )
+    return make_plan(scope_of(read_export(chain, "chain"), [node_export(NODE, node)]))
 
 
 def test_make_plan__a_small_export__is_one_unit_with_the_rows_that_claim_its_sequences(plan):

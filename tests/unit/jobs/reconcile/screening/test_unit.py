@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from chainkit_jobs.reconcile.expected import PayloadContracts
-from chainkit_jobs.reconcile.screening.plan import NodeInput, Plan, make_plan
+from chainkit_jobs.reconcile.screening.plan import Plan, make_plan
 from chainkit_jobs.reconcile.screening.results import (
     CHAIN,
     FORBIDDEN,
@@ -17,7 +16,6 @@ from chainkit_jobs.reconcile.screening.results import (
     read_summary,
 )
 from chainkit_jobs.reconcile.screening.rules import PostingRules, Rule
-from chainkit_jobs.reconcile.screening.screen import ScreenedNode
 from chainkit_jobs.reconcile.screening.unit import run_leftover, run_unit
 from chainkit_jobs.sources import read_export
 from support.audit.audit_exports import (
@@ -28,7 +26,8 @@ from support.audit.audit_exports import (
     write_chain,
     write_node,
 )
-from support.audit.identities import GROUP_MESSAGES, IDENTITY_UPDATES, key_of
+from support.audit.identities import key_of
+from support.audit.scopes import node_export, scope_of
 
 NODE = 100
 KEY = key_of(NODE)
@@ -42,14 +41,10 @@ def plan_of(
 ) -> Plan:
     chain = write_chain(root / "chain", posts or base_posts(), [registered(NODE)])
     node = write_node(root / "node", envelopes, KEY, is_table_right=True)
-    return make_plan(
-        read_export(chain, "chain"),
-        [NodeInput(ScreenedNode(NODE, KEY.public_key, 1, 20), read_export(node, "node"))],
-        PayloadContracts(GROUP_MESSAGES, IDENTITY_UPDATES),
-        rules,
-        with_signatures=True,
-        with_quarantined=True,
+    plan = make_plan(
+        scope_of(read_export(chain, "chain"), [node_export(NODE, node)], with_tables=True)
     )
+    return replace(plan, units=tuple(replace(unit, rules=rules) for unit in plan.units))
 
 
 def results(batches):

@@ -1,0 +1,155 @@
+"""The scope of an audit: everything that is compared, and by which rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from pyspark import SparkContext
+
+from chainkit.errors import StoreError
+from chainkit.exports import Manifest
+from chainkit_jobs.administration.logs import read_administration
+from chainkit_jobs.administration.replay import REGISTRY, Administration
+from chainkit_jobs.proof import ChainProof, prove_chain
+from chainkit_jobs.reconcile.bins import Bins
+from chainkit_jobs.reconcile.comparability import (
+    Comparability,
+    NodeExport,
+    compare_ranges,
+    identify_nodes,
+    set_aside,
+)
+from chainkit_jobs.reconcile.expected import PayloadContracts
+from chainkit_jobs.reconcile.inputs import Inputs
+from chainkit_jobs.reconcile.nodes import registry_at
+from chainkit_jobs.sources import PAYLOAD_CONTRACTS, Export, block_hashes, envelopes_problem
+from chainkit_jobs.spark.frames import session_in
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How much is asked of an audit."""
+
+    with_signatures: bool = True
+    """Whether signatures are checked: nine tenths of the work."""
+    with_tables: bool = False
+    """Whether to compare what nodes' exports say beside their envelopes."""
+    with_costs: bool = False
+    """Whether to tell what the chain cost, too, which takes about as long as the comparison."""
+    work: Path | None = None
+    """A folder for what need not be done again; see screening.job."""
+
+
+DEFAULT_OPTIONS: Final = Options()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditScope:
+    """Everything that an audit compares: made once by ``read_scope``, and handed on."""
+
+    chain: Export
+    contracts: PayloadContracts
+    administration: Administration | None
+    """The replay of the contracts' own events; None where the chain export begins after the first
+    of them, because a history without its beginning would contradict all that follows."""
+    nodes: tuple[NodeExport, ...]
+    """All nodes that were named, by id."""
+    comparability: Comparability
+    """The nodes that are compared, and why others are not."""
+    options: Options
+    proof: ChainProof | None
+    """The part of the chain export that follows from the trusted block hash; None if none is."""
+
+    @property
+    def compared(self) -> tuple[NodeExport, ...]:
+        """The nodes that are compared, by id."""
+        return self.comparability.comparable
+
+    @property
+    def signing_keys(self) -> dict[int, bytes]:
+        """Compared node's id to its registered key (65 bytes)."""
+        return {node.node.node_id: node.node.signing_key for node in self.compared}
+
+    @property
+    def bins(self) -> Bins:
+        """The bins that the coverage is counted in."""
+        return Bins.over(self.chain.manifest.from_block, self.chain.manifest.to_block)
+
+    def compared_blocks(self, node: NodeExport) -> tuple[int, int]:
+        """Return the first and last block that both exports contain."""
+        own, whole = node.manifest, self.chain.manifest
+        return max(own.from_block, whole.from_block), min(own.to_block, whole.to_block)
+
+    def without(self, unreadable: Mapping[int, str]) -> AuditScope:
+        """Set nodes aside whose rows turned out to be unreadable: node id to why."""
+        return replace(self, comparability=set_aside(self.comparability, unreadable))
+
+
+def read_scope(
+    context: SparkContext,
+    inputs: Inputs,
+    trusted_hash: bytes | None = None,
+    options: Options = DEFAULT_OPTIONS,
+) -> AuditScope:
+    """Decide what of some exports can be compared.
+
+    The chain export is proved first if a block hash is trusted. Raises StoreError or
+    ConfigurationError where an export cannot be used at all, and StoreError where the chain export
+    does not follow from the 32 bytes of ``trusted_hash``.
+    """
+    chain = inputs.chain
+    proof = None if trusted_hash is None else _proved(context, chain, trusted_hash)
+    addresses = {name: chain.contract(name) for name in (REGISTRY, *PAYLOAD_CONTRACTS)}
+    administration = read_administration(chain, addresses)
+    late = _begins_late(chain.manifest)
+    registry = registry_at(administration, chain.manifest.to_block, late)
+    nodes = identify_nodes(inputs.nodes, registry)
+    hashes = _block_hashes(chain, nodes)
+    found = {node.node.node_id: envelopes_problem(node.export) for node in nodes}
+    problems = {node_id: problem for node_id, problem in found.items() if problem is not None}
+    return AuditScope(
+        chain=chain,
+        contracts=PayloadContracts(
+            chain.contract("GroupMessages"), chain.contract("IdentityUpdates")
+        ),
+        administration=None if late else administration,
+        nodes=tuple(nodes),
+        comparability=compare_ranges(chain, nodes, hashes, problems),
+        options=options,
+        proof=proof,
+    )
+
+
+def _proved(context: SparkContext, chain: Export, trusted_hash: bytes) -> ChainProof:
+    proof = prove_chain(session_in(context), chain, trusted_hash)
+    if not proof.problems_total and proof.is_anchored:
+        return proof
+    subject = f"export {chain.directory}"
+    expected = f"what follows from block {chain.manifest.to_block} 0x{trusted_hash.hex()}"
+    got = f"{proof.problems_total} problems, {proof.proved.blocks} of {proof.held.blocks} blocks"
+    hint = "`chainkit audit verify-chain` tells which"
+    raise StoreError(subject, expected, f"{got} proved", hint)
+
+
+def _begins_late(manifest: Manifest) -> str:
+    first = manifest.first_block
+    if manifest.from_block <= (first or 0):
+        return ""
+    known = "" if first is None else f", {first}"
+    return (
+        f"the chain export begins at block {manifest.from_block}, maybe after the registry's "
+        f"first entries: export it from the deployment's first block{known}"
+    )
+
+
+def _block_hashes(chain: Export, nodes: Sequence[NodeExport]) -> dict[int, bytes]:
+    last = chain.manifest.to_block
+    hashes = block_hashes(chain, {last, *(node.manifest.to_block for node in nodes)})
+    found = "0x" + hashes[last].hex() if last in hashes else "none"
+    if found != chain.manifest.to_block_hash.lower():
+        expected = f"block {last} with hash {chain.manifest.to_block_hash}"
+        raise StoreError(f"export {chain.directory}", expected, found)
+    return hashes

@@ -70,7 +70,7 @@ def high_s(post: Post, key: SigningKey) -> bytes:
 
 
 def originator_signature(post: Post, key: SigningKey) -> bytes:
-    """An envelope with the other kind of proof, as nodes' own payloads bear it."""
+    """An envelope with the other kind of proof, which payloads that nodes originate have."""
     envelope = envelopes_pb2.OriginatorEnvelope(unsigned_originator_envelope=post.unsigned)
     envelope.originator_signature.bytes = b"\x00" * 65
     return envelope.SerializeToString()

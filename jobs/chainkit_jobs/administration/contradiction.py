@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chainkit.types import Log
 
-Place = tuple[int, int]
+LogPosition = tuple[int, int]
 """Block and log index: the order of the chain."""
 
 
@@ -22,7 +22,7 @@ class Contradiction:
     got: str
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LogPosition:
         """Where the log stands."""
         return place_of(self.log)
 
@@ -40,6 +40,6 @@ Report = Callable[[Log, object, object], None]
 """Takes note of a log, and what was expected instead of what was found."""
 
 
-def place_of(log: Log) -> Place:
+def place_of(log: Log) -> LogPosition:
     """Return where a log stands."""
     return log.block_number, log.log_index

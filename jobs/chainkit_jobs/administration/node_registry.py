@@ -10,7 +10,7 @@ from chainkit.errors import MalformedLog
 from chainkit.protocol.events import decode_node_updated
 from chainkit.signatures import is_valid_public_key
 from chainkit.types import Log, Node
-from chainkit_jobs.administration.contradiction import Place, Report, place_of
+from chainkit_jobs.administration.contradiction import LogPosition, Report, place_of
 
 NODE_INCREMENT: Final = 100
 _NOBODY: Final = "0x" + 40 * "0"
@@ -31,7 +31,7 @@ class NodeRegistryReplay:
     owner: str | None = None
     are_updates_open: bool = False
     holders: dict[int, str] = field(default_factory=dict)
-    history: dict[int, list[tuple[Place, Node]]] = field(default_factory=dict)
+    history: dict[int, list[tuple[LogPosition, Node]]] = field(default_factory=dict)
     """Node id to its entries, each with where it was written."""
     _announced: tuple[str, Mapping[str, Any]] | None = None
 

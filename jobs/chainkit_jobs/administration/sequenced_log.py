@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from chainkit.types import HASH_LENGTH, Log
-from chainkit_jobs.administration.contradiction import Place, Report, place_of
+from chainkit_jobs.administration.contradiction import LogPosition, Report, place_of
 
 ADMINISTRATOR: Final = bytes(HASH_LENGTH)
 """OpenZeppelin's DEFAULT_ADMIN_ROLE: the only role that our contracts ask for."""
@@ -17,7 +17,7 @@ ADMINISTRATOR: Final = bytes(HASH_LENGTH)
 class Bounds:
     """The payload sizes that were allowed from a place on, in bytes, both ends included."""
 
-    since: Place
+    since: LogPosition
     minimum: int
     maximum: int
 
@@ -26,7 +26,7 @@ class Bounds:
 class Implementation:
     """The code that a proxy runs from a place on."""
 
-    place: Place
+    place: LogPosition
     transaction_hash: bytes
     """32 bytes."""
     address: str
@@ -39,7 +39,7 @@ class SequencedLogReplay:
 
     report: Report
     administrators: set[str] = field(default_factory=set)
-    pauses: list[tuple[Place, Place | None]] = field(default_factory=list)
+    pauses: list[tuple[LogPosition, LogPosition | None]] = field(default_factory=list)
     """First and last place of each pause; None while it lasts."""
     bounds: list[Bounds] = field(default_factory=list)
     implementations: list[Implementation] = field(default_factory=list)

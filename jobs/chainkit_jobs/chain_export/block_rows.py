@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from chainkit_jobs.chain_export.columns import BLOCKS, LOGS, PLACE, RECEIPTS, TRANSACTIONS
-from chainkit_jobs.chain_export.json_rows import Place, Row
+from chainkit_jobs.chain_export.json_rows import AnswerPart, Row
 
 _LEGACY: Final = 0
 _DEPOSIT: Final = 0x7E
@@ -53,7 +53,7 @@ def parse_body(subject: str, number: int, answer: Any) -> Body:
     Raises InconsistentAnswer where there is none, a field is missing or malformed, or it is not
     of the height that was asked for, or its transactions not of that block in that order.
     """
-    place = Place(subject, "header")
+    place = AnswerPart(subject, "header")
     if answer is None:
         raise place.inconsistent("a block", "nothing")
     block = BLOCKS.read(answer, place)
@@ -62,7 +62,7 @@ def parse_body(subject: str, number: int, answer: Any) -> Body:
     if not isinstance(answers, list):
         raise place.inconsistent("a list of transactions", type(answers).__name__)
     transactions = [
-        _transaction_row(block, each, index, Place(subject, f"transaction {index}"))
+        _transaction_row(block, each, index, AnswerPart(subject, f"transaction {index}"))
         for index, each in enumerate(answers)
     ]
     block["transaction_count"] = len(transactions)
@@ -75,7 +75,7 @@ def parse_receipts(body: Body, answer: Any) -> tuple[list[Row], list[Row]]:
     Raises InconsistentAnswer where they are not those of its transactions, one for each, or the
     logs not numbered through.
     """
-    place = Place(body.subject, "receipts")
+    place = AnswerPart(body.subject, "receipts")
     if not isinstance(answer, list):
         got = "nothing" if answer is None else type(answer).__name__
         raise place.inconsistent("a list of receipts", got)
@@ -85,7 +85,7 @@ def parse_receipts(body: Body, answer: Any) -> tuple[list[Row], list[Row]]:
     receipts: list[Row] = []
     logs: list[Row] = []
     for transaction, each in zip(body.transactions, answer, strict=True):
-        place = Place(body.subject, f"receipt {len(receipts)}")
+        place = AnswerPart(body.subject, f"receipt {len(receipts)}")
         receipt = RECEIPTS.read(_with_type(each, transaction), place)
         _require_place(place, transaction, receipt)
         place.require("type", transaction["type"], receipt["type"])
@@ -98,7 +98,7 @@ def parse_receipts(body: Body, answer: Any) -> tuple[list[Row], list[Row]]:
     return receipts, logs
 
 
-def _transaction_row(block: Row, answer: Any, index: int, place: Place) -> Row:
+def _transaction_row(block: Row, answer: Any, index: int, place: AnswerPart) -> Row:
     row = TRANSACTIONS.read(_completed(answer), place)
     place.require("block number", block["number"], row["block_number"])
     place.require("block hash", block["hash"], row["block_hash"])
@@ -132,7 +132,7 @@ def _with_type(receipt: Any, transaction: Row) -> Any:
 
 
 def _log_row(subject: str, transaction: Row, answer: Any, index: int) -> Row:
-    place = Place(subject, f"log {index}")
+    place = AnswerPart(subject, f"log {index}")
     row = LOGS.read(answer, place)
     _require_place(place, transaction, row)
     place.require("log index", index, row["log_index"])
@@ -141,7 +141,7 @@ def _log_row(subject: str, transaction: Row, answer: Any, index: int) -> Row:
     return row
 
 
-def _require_place(place: Place, transaction: Row, row: Row) -> None:
+def _require_place(place: AnswerPart, transaction: Row, row: Row) -> None:
     for column in PLACE:
         what = column.replace("_", " ").replace("transaction hash", "transaction")
         place.require(what, transaction[column], row[column])

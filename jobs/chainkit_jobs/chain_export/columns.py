@@ -15,7 +15,7 @@ from chainkit_jobs.chain_export.json_rows import (
     UINT64,
     UINT256,
     WEI,
-    Kind,
+    FieldForm,
     Row,
     RowReader,
     fixed,
@@ -102,7 +102,7 @@ TRANSACTIONS: Final = RowReader(
         "blob_versioned_hashes": ("blobVersionedHashes", list_of(HASH)),
         "authorization_list": (
             "authorizationList",
-            Kind(_SIGNED_DELEGATIONS.expected, _authorizations),
+            FieldForm(_SIGNED_DELEGATIONS.expected, _authorizations),
         ),
         "v": ("v", WEI),
         "r": ("r", UINT256),

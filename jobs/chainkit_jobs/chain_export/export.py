@@ -37,7 +37,7 @@ from chainkit_jobs.chain_export.range_files import BlockRange, RangeFiles, range
 from chainkit_jobs.chain_export.sequence_check import PayloadLogs, SequenceCheck
 
 
-class Progress(Protocol):
+class ProgressCallback(Protocol):
     """Takes the progress of an export."""
 
     def __call__(self, more: int, blocks: int) -> None:
@@ -85,7 +85,7 @@ def export_chain(
     directory: Path,
     range_blocks: int | None = None,
     parallel: int = DEFAULT_PARALLEL,
-    progress: Progress = lambda more, blocks: None,
+    progress: ProgressCallback = lambda more, blocks: None,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> Exported:
     """Bring the export in a folder up to ``end``, as the chain that ends in it.
@@ -176,7 +176,7 @@ class _Run:
         last = kept.last_sequence_id(self._payload_logs)
         return (before.sequence_before or 0) if last is None else last
 
-    def fetch(self, size: int, parallel: int, progress: Progress) -> int:
+    def fetch(self, size: int, parallel: int, progress: ProgressCallback) -> int:
         """Fetch, write and publish the ranges that are not there yet; return how many blocks."""
         first = self._last.number + 1
         ranges = list(ranges_of(first, self._end.number, size))

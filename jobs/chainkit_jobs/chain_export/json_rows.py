@@ -23,7 +23,7 @@ _SHOWN: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AnswerPart:
     """Where in an endpoint's answer something stands, for error messages."""
 
     subject: str
@@ -42,7 +42,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FieldForm:
     """The form of a field's values."""
 
     expected: str
@@ -50,24 +50,24 @@ class Kind:
     """Raises ValueError, TypeError, KeyError or AttributeError for anything else."""
 
 
-def integer(bits: int) -> Kind:
+def integer(bits: int) -> FieldForm:
     """Return the kind of unsigned integers (0x and hex digits) of so many bits."""
     return _below(2**bits, f"an integer below 2**{bits}")
 
 
-def fixed(length: int) -> Kind:
+def fixed(length: int) -> FieldForm:
     """Return the kind of values of ``length`` bytes."""
-    return Kind(f"{length} bytes", lambda value: parse_bytes(value, length))
+    return FieldForm(f"{length} bytes", lambda value: parse_bytes(value, length))
 
 
-def list_of(kind: Kind) -> Kind:
+def list_of(kind: FieldForm) -> FieldForm:
     """Return the kind of lists of values of another kind."""
-    return Kind(
+    return FieldForm(
         f"a list, each {kind.expected}", lambda value: [kind.parse(v) for v in _list(value)]
     )
 
 
-def objects_of(fields: Mapping[str, tuple[str, Kind]]) -> Kind:
+def objects_of(fields: Mapping[str, tuple[str, FieldForm]]) -> FieldForm:
     """Return the kind of lists of objects; ``fields`` are by the name they get."""
 
     def parse(value: Any) -> list[Row]:
@@ -77,17 +77,17 @@ def objects_of(fields: Mapping[str, tuple[str, Kind]]) -> Kind:
         ]
 
     names = ", ".join(name for name, _ in fields.values())
-    return Kind(f"a list, each with well-formed {names}", parse)
+    return FieldForm(f"a list, each with well-formed {names}", parse)
 
 
-def _below(bound: int, expected: str) -> Kind:
+def _below(bound: int, expected: str) -> FieldForm:
     def parse(value: Any) -> int:
         parsed = parse_integer(value)
         if parsed >= bound:
             raise ValueError(f"too large: {value}")
         return parsed
 
-    return Kind(expected, parse)
+    return FieldForm(expected, parse)
 
 
 def _fraction(value: Any) -> str:
@@ -117,21 +117,21 @@ def _object(value: Any) -> dict[str, Any]:
 INT64: Final = integer(63)
 UINT64: Final = integer(64)
 WEI: Final = _below(10**38, "an integer below 10**38")
-UINT256: Final = Kind(
+UINT256: Final = FieldForm(
     "an integer below 2**256", lambda value: parse_integer(value).to_bytes(HASH_LENGTH, "big")
 )
 """Kept as 32 bytes, big-endian."""
 HASH: Final = fixed(HASH_LENGTH)
 ADDRESS: Final = fixed(ADDRESS_LENGTH)
-BYTES: Final = Kind("0x and hex digits", parse_bytes)
-FRACTION: Final = Kind("a decimal fraction", _fraction)
-FLAG: Final = Kind("true or false", _flag)
+BYTES: Final = FieldForm("0x and hex digits", parse_bytes)
+FRACTION: Final = FieldForm("a decimal fraction", _fraction)
+FLAG: Final = FieldForm("true or false", _flag)
 
 
 class RowReader:
     """Makes rows of one table from JSON objects."""
 
-    def __init__(self, schema: pa.Schema, fields: Mapping[str, tuple[str, Kind]]) -> None:
+    def __init__(self, schema: pa.Schema, fields: Mapping[str, tuple[str, FieldForm]]) -> None:
         """Take the table, and which field a column is read from; others are null."""
         self._fields = [
             (column, *fields[column], schema.field(column).nullable)
@@ -140,7 +140,7 @@ class RowReader:
         ]
         self._nothing = dict.fromkeys(schema.names)
 
-    def read(self, value: Any, place: Place) -> Row:
+    def read(self, value: Any, place: AnswerPart) -> Row:
         """Return the row of an object.
 
         Raises InconsistentAnswer that names the field which is missing, malformed, or larger than

@@ -31,7 +31,7 @@ from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.reports import sign_report, unsigned_inconsistency_report
 from chainkit.signatures import SigningKey
 from chainkit.text.printable import printable
-from chainkit_jobs.evidence.bundle_chain import ChainRows, Place
+from chainkit_jobs.evidence.bundle_chain import ChainRows, TransactionPosition
 from chainkit_jobs.evidence.bundle_inputs import BundleInputs, findings_about
 from chainkit_jobs.output_folder import new_folder
 
@@ -119,7 +119,7 @@ def write_bundles(
 class _Draft:
     inputs: BundleInputs
     rows: ChainRows
-    registrations: list[Place]
+    registrations: list[TransactionPosition]
     node_id: int
     directory: Path
 
@@ -167,7 +167,7 @@ class _Draft:
             found.update(hash_ for hash_ in named if hash_ is not None)
         return found
 
-    def _write_transactions(self, places: list[Place]) -> tuple[str, ...]:
+    def _write_transactions(self, places: list[TransactionPosition]) -> tuple[str, ...]:
         """Write the proofs; return why blocks are left out."""
         left_out = []
         with (self.directory / TRANSACTIONS_NAME).open("wb") as file:

@@ -27,7 +27,7 @@ _ROWS_AT_ONCE: Final = 1024
 Row = dict[str, Any]
 
 
-class Place(NamedTuple):
+class TransactionPosition(NamedTuple):
     """Where a transaction stands: the order of the chain."""
 
     block_number: int
@@ -42,21 +42,26 @@ class ChainRows:
 
     chain: Export
 
-    def places_of(self, hashes: Collection[bytes]) -> list[Place]:
+    def places_of(self, hashes: Collection[bytes]) -> list[TransactionPosition]:
         """Return where transactions stand that the export holds, in the chain's order."""
         wanted = pa.array(sorted(hashes), pa.binary())
         names = ("block_number", "transaction_index", "transaction_hash")
         condition = ds.field("transaction_hash").isin(wanted)
-        return sorted(Place(*row.values()) for row in self._rows("transactions", condition, names))
+        return sorted(
+            TransactionPosition(*row.values())
+            for row in self._rows("transactions", condition, names)
+        )
 
-    def registrations(self, node_registry: bytes) -> dict[int, list[Place]]:
+    def registrations(self, node_registry: bytes) -> dict[int, list[TransactionPosition]]:
         """Return by node id where the registry wrote its entry, in the chain's order."""
         condition = ds.field("address") == pa.scalar(node_registry, pa.binary())
-        found: dict[int, set[Place]] = defaultdict(set)
+        found: dict[int, set[TransactionPosition]] = defaultdict(set)
         for row in self._rows("logs", condition, CHAIN_TABLES["logs"].names):
             log = log_from_row(row)
             if log.topics == (NODE_UPDATED_TOPIC,):
-                place = Place(log.block_number, log.transaction_index, log.transaction_hash)
+                place = TransactionPosition(
+                    log.block_number, log.transaction_index, log.transaction_hash
+                )
                 found[decode_node_updated(log).node_id].add(place)
         return {node_id: sorted(places) for node_id, places in found.items()}
 
@@ -77,14 +82,14 @@ class ChainRows:
             number += 1
 
     def proofs(
-        self, places: Sequence[Place]
+        self, places: Sequence[TransactionPosition]
     ) -> Iterator[tuple[int, list[TransactionProof], str | None]]:
         """Return for each block of some places, in order, the proofs of its transactions.
 
         Where the export does not tell all that the block's roots commit to, there are none, and
         a sentence says why. Raises MalformedData for rows that are none of their columns.
         """
-        by_block: dict[int, list[Place]] = defaultdict(list)
+        by_block: dict[int, list[TransactionPosition]] = defaultdict(list)
         for place in places:
             by_block[place.block_number].append(place)
         numbers = iter(sorted(by_block))
@@ -148,7 +153,7 @@ class ChainRows:
 
 
 def _proofs(
-    places: Sequence[Place],
+    places: Sequence[TransactionPosition],
     transactions: Sequence[Row],
     receipts: Sequence[Row],
     logs: Sequence[Row],

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sf
 
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
-from chainkit_jobs.administration.contradiction import Place
+from chainkit_jobs.administration.contradiction import LogPosition
 from chainkit_jobs.administration.replay import Administration
 from chainkit_jobs.administration.sequenced_log import SequencedLogReplay
 from chainkit_jobs.findings import Code
@@ -167,7 +167,7 @@ def _broken_rules(contract: SequencedLogReplay, row: Mapping[str, Any]) -> Itera
             yield Code.CHAIN_PAYLOAD_OUT_OF_BOUNDS
 
 
-def _is_between(place: Place, first: Place, last: Place | None) -> bool:
+def _is_between(place: LogPosition, first: LogPosition, last: LogPosition | None) -> bool:
     return first < place and (last is None or place < last)
 
 
@@ -182,7 +182,9 @@ def _payload_row(code: Code, row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _event_row(code: Code, place: Place, transaction_hash: bytes, detail: str) -> dict[str, Any]:
+def _event_row(
+    code: Code, place: LogPosition, transaction_hash: bytes, detail: str
+) -> dict[str, Any]:
     block_number, log_index = place
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
     return row | {

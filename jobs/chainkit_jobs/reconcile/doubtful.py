@@ -21,7 +21,7 @@ from chainkit_jobs.reconcile.row_judgement import Judged, Terms, gather, judge_r
 from chainkit_jobs.reconcile.screening.job import Found
 from chainkit_jobs.reconcile.screening.results import CHAIN, SERVED
 from chainkit_jobs.reconcile.served import decode_row, served_envelopes
-from chainkit_jobs.reconcile.verdict import Tally, read_tally
+from chainkit_jobs.reconcile.verdict import VerdictCounts, read_tally
 from chainkit_jobs.spark.frames import kept, rows_of
 
 _BATCH_ROWS: Final = 1_000
@@ -51,7 +51,7 @@ _JUDGED: Final = pa.schema(
         (_TALLY, pa.string()),
     ]
 )
-"""Findings (columns of finding_rows); a task's last row contains only its Tally."""
+"""Findings (columns of finding_rows); a task's last row contains only its VerdictCounts."""
 
 
 class DoubtfulRows(Protocol):
@@ -90,7 +90,7 @@ class InDriver:
         rows = [*self._expected, *again.rows(CHAIN), *self._served]
         rows += (decode_row(row, None) for row in raw)
         rows.sort(key=lambda row: (*key_of(row), row.get("node_id", -1)))
-        tally = Tally()
+        tally = VerdictCounts()
         found = list(judge_rows(rows, terms, tally))
         envelopes = {
             (row["node_id"], row["row_index"]): row["envelope"] for row in [*self._raw, *raw]
@@ -150,7 +150,7 @@ def judge_by_spark(expected: DataFrame, raw: DataFrame, served: DataFrame, terms
 
 def _judge_batches(batches: Iterable[pa.RecordBatch], terms: Terms) -> Iterator[pa.RecordBatch]:
     rows = chained.from_iterable(batch.to_pylist() for batch in batches)
-    tally = Tally()
+    tally = VerdictCounts()
     found = judge_rows(rows, terms, tally)
     while some := list(islice(found, _BATCH_ROWS)):
         yield pa.RecordBatch.from_pylist(some, schema=_JUDGED)

@@ -42,12 +42,12 @@ def judge_nodes(context: SparkContext, scope: AuditScope, screening: Screening) 
     if not found.is_consecutive:
         return _judge_everything(session_in(context), scope, keys, terms)
     doubtful: DoubtfulRows = (InDriver if found.results.are_few() else InSpark)(found, keys)
-    elsewhere: list[int] = []
+    misplaced: list[int] = []
     if not screening.is_complete and found.ranges:
         lowest = min(first for first, _ in found.ranges.values())
         highest = max(last for _, last in found.ranges.values())
-        elsewhere = doubtful.misplaced_sequences(lowest, highest)
-    again = screening.recall(elsewhere)
+        misplaced = doubtful.misplaced_sequences(lowest, highest)
+    again = screening.recall(misplaced)
     judged = doubtful.judge(again, terms)
     return Judged(
         counts=_counts(screening, again.units, judged.counts),

@@ -12,8 +12,8 @@ from chainkit_jobs.reconcile.finding_rows import COLUMNS, key_findings, row_find
 from chainkit_jobs.reconcile.verdict import (
     ComparedNode,
     Key,
-    Tally,
     Verdict,
+    VerdictCounts,
     begin,
     covered,
     node_counts,
@@ -47,7 +47,9 @@ def key_of(row: Mapping[str, Any]) -> Key:
     return row["originator_id"], row["sequence_id"]
 
 
-def judge_rows(rows: Iterable[Mapping[str, Any]], terms: Terms, tally: Tally) -> Iterator[Row]:
+def judge_rows(
+    rows: Iterable[Mapping[str, Any]], terms: Terms, tally: VerdictCounts
+) -> Iterator[Row]:
     """Judge rows that are ordered by key, the chain's first: they name no node.
 
     A node's rows are not gathered first: it may serve any number under one key.
@@ -73,7 +75,7 @@ def judge_rows(rows: Iterable[Mapping[str, Any]], terms: Terms, tally: Tally) ->
             yield from key_findings(verdict)
 
 
-def gather(tallies: Sequence[Tally], found: Iterable[Row], terms: Terms) -> Judged:
+def gather(tallies: Sequence[VerdictCounts], found: Iterable[Row], terms: Terms) -> Judged:
     """Put together what all tasks counted and found."""
     # The same bytes served twice are one thing found, beside the duplication itself.
     distinct = {tuple(row[name] for name in COLUMNS) for row in found}

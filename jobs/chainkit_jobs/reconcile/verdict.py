@@ -137,7 +137,7 @@ def _is_impossible(key: Key, node: ComparedNode) -> bool:
 
 
 @dataclass(slots=True)
-class Tally:
+class VerdictCounts:
     """The counts of verdicts."""
 
     counts: dict[int, Counter[str]] = field(default_factory=dict)
@@ -172,16 +172,18 @@ def _cover(counts: Counter[str], verdict: Verdict) -> None:
     counts["outside"] += is_valid and not (is_matched or is_wrong or verdict.is_missing)
 
 
-def read_tally(text: str) -> Tally:
+def read_tally(text: str) -> VerdictCounts:
     """Take a tally's text apart."""
     counts, coverage = json.loads(text)
-    return Tally(
+    return VerdictCounts(
         {node_id: Counter(each) for node_id, each in counts},
         {(node_id, first): Counter(each) for (node_id, first), each in coverage},
     )
 
 
-def node_counts(tallies: Iterable[Tally], nodes: Iterable[ComparedNode]) -> dict[int, Counter[str]]:
+def node_counts(
+    tallies: Iterable[VerdictCounts], nodes: Iterable[ComparedNode]
+) -> dict[int, Counter[str]]:
     """Return NODE_COUNTS of all tallies by node id, also of a node without any key."""
     found = {node.node_id: Counter(dict.fromkeys(NODE_COUNTS, 0)) for node in nodes}
     for tally in tallies:
@@ -190,7 +192,7 @@ def node_counts(tallies: Iterable[Tally], nodes: Iterable[ComparedNode]) -> dict
     return found
 
 
-def covered(tallies: Iterable[Tally], bins: Bins) -> list[dict[str, int]]:
+def covered(tallies: Iterable[VerdictCounts], bins: Bins) -> list[dict[str, int]]:
     """Return what all tallies say of the blocks (columns of coverage.COVERAGE)."""
     rows = [
         [

@@ -27,8 +27,8 @@ from chainkit_jobs.reconcile.node_tables.registry_history import (
     not_comparable,
     read_chain_updates,
 )
+from chainkit_jobs.reconcile.node_tables.registry_status import status_findings
 from chainkit_jobs.reconcile.node_tables.retracted import retracted_findings
-from chainkit_jobs.reconcile.node_tables.standing import standing_findings
 from chainkit_jobs.reconcile.scope import AuditScope
 from chainkit_jobs.sources import Export
 
@@ -69,7 +69,7 @@ def node_table_findings(
     steps: dict[str, Step] = {
         "envelopes": lambda those: (
             column_findings(spark, those, side, misplaced)
-            + standing_findings(spark, those, side, scope.administration)
+            + status_findings(spark, those, side, scope.administration)
         ),
         "quarantine": lambda those: quarantine_findings(spark, those, side),
         "journal": lambda those: _journal(spark, those, side, found),

@@ -101,20 +101,20 @@ def journal_findings(
 def _doubted(entries: DataFrame, chain: ChainSide) -> DataFrame:
     """Return entries that do not agree with the chain at once, with ``target``.
 
-    That is the sequence under which the payload is said to stand now; null where it is dropped.
+    ``target`` is the payload's sequence now, as the journal says; null where it was dropped.
     """
     target = sf.when(entries.outcome == KEPT, entries.sequence_id).when(
         entries.outcome == MOVED, entries.new_sequence_id
     )
     entries = entries.withColumn("target", target)
-    standing = chain.places.select(
+    located = chain.places.select(
         sf.col("originator_id"),
         sf.col("sequence_id").alias("target"),
         sf.col("transaction_hash").alias("target_transaction"),
         sf.col("payload_sha256").alias("target_payload"),
     )
     sent = chain.places.select("transaction_hash").distinct().withColumn("is_sent", sf.lit(True))
-    placed = entries.join(standing, ["originator_id", "target"], "left").join(
+    placed = entries.join(located, ["originator_id", "target"], "left").join(
         sent, "transaction_hash", "left"
     )
     is_same = sf.equal_null("target_transaction", "transaction_hash") & (

@@ -32,7 +32,7 @@ class Entry:
     outcome: str
     new_sequence_id: int | None
     payload_sha256: str | None
-    """In hex; None of what stood in quarantine."""
+    """In hex; None for a payload that was in quarantine."""
     digest: bytes | None
     """The digest that the envelope's BlockchainProof signs."""
 
@@ -43,7 +43,7 @@ class Entry:
 
     @property
     def target(self) -> int | None:
-        """The sequence under which it is said to stand now; None where there is none."""
+        """The sequence that the payload has now, as the journal says; None if it has none."""
         return {KEPT: self.sequence_id, MOVED: self.new_sequence_id}.get(self.outcome)
 
 

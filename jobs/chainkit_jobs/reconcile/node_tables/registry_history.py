@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 from chainkit.errors import MalformedLog
 from chainkit.exports.tables import REGISTRY_UPDATES
 from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
-from chainkit_jobs.administration.contradiction import Place
+from chainkit_jobs.administration.contradiction import LogPosition
 from chainkit_jobs.administration.replay import REGISTRY
 from chainkit_jobs.findings import Code
 from chainkit_jobs.reconcile.comparability import NodeExport
@@ -25,8 +25,8 @@ _COMPARED: Final = tuple(
 _SHOWN: Final = 150
 """Characters of a value that a detail repeats: a key is shown in full, an address may be long."""
 
-Updates = Mapping[Place, Mapping[str, object]]
-"""Place of each NodeUpdated to its columns of chainkit.exports.tables.REGISTRY_UPDATES."""
+Updates = Mapping[LogPosition, Mapping[str, object]]
+"""Position of each NodeUpdated to its columns of chainkit.exports.tables.REGISTRY_UPDATES."""
 
 
 def read_chain_updates(
@@ -97,7 +97,7 @@ def history_findings(
             f"it ends on another fork: its block {last} is {followed['block_hash']}, not {got}",
         )
     first = chain.manifest.from_block
-    told: dict[Place, list[Mapping[str, object]]] = {}
+    told: dict[LogPosition, list[Mapping[str, object]]] = {}
     for row in read_registry_rows(node):
         place = int(str(row["block_number"])), int(str(row["log_index"]))
         told.setdefault(place, []).append(row)
@@ -133,7 +133,7 @@ def _shown(value: object) -> str:
 
 
 def _finding(
-    node_id: int, place: Place, expected: Mapping[str, object] | None, problem: str
+    node_id: int, place: LogPosition, expected: Mapping[str, object] | None, problem: str
 ) -> dict[str, Any]:
     if expected is None:
         # Block and log of a finding are the chain's.

@@ -121,19 +121,17 @@ class Screening:
             self.unreadable |= summary.unreadable
         self.found = self._found(summaries[: len(plan.units)], everything)
         """Its result."""
-        self.is_clean = not any(summary.carried for summary in summaries)
-        """Whether nothing has to be looked at again."""
-        self.is_complete = not any(summary.elsewhere for summary in summaries)
-        """Whether no row may bear a sequence of which all was found right."""
+        self.is_complete = not any(summary.possibly_misplaced for summary in summaries)
+        """Whether no envelope may have a sequence that was found right in another unit."""
         self.rows = plan.rows
         """Node id to its rows in all."""
 
     def recall(self, sequences: Sequence[int]) -> Found:
         """Return what was right under some sequences as if it had been doubtful.
 
-        A row may claim one sequence and bear another: its claim brings it to the wrong neighbours,
-        where it is doubtful, and where it belongs all may have been right. The counts are of what
-        is recalled alone.
+        A row may claim one sequence and contain another. Its claim brings it to the wrong
+        neighbours, where it is doubtful; where it belongs, all may have been right. The counts are
+        of the recalled rows alone.
         """
         work = self._plan.recall(sequences, self.found.ranges)
         return self._found(self._runner.run(work), work)

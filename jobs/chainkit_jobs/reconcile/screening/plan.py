@@ -39,6 +39,9 @@ UNIT_BYTES: Final = 256 * 2**20
 
 _PROBE_ROWS: Final = 256
 
+_FORMAT: Final = 2
+"""It grows when a kept result changes its form: an older one is then not read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -230,5 +233,5 @@ def _group_content(group: RowGroup) -> list[Any]:
 
 def _name(content: Any) -> str:
     """Name a piece of work by all that its result depends on."""
-    text = json.dumps([__version__, content], separators=(",", ":"))
+    text = json.dumps([__version__, _FORMAT, content], separators=(",", ":"))
     return "u" + hashlib.sha256(text.encode()).hexdigest()

@@ -75,10 +75,8 @@ class UnitSummary:
     nodes: dict[int, NodeCount] = field(default_factory=dict)
     unreadable: dict[int, str] = field(default_factory=dict)
     """Node id to why its rows cannot be read."""
-    carried: int = 0
-    """Rows that the comparison has to look at, of the chain and of nodes."""
-    elsewhere: int = 0
-    """Rows among them that may bear a sequence of which all was found right."""
+    possibly_misplaced: int = 0
+    """Rows to judge whose envelopes may have a sequence that was found right elsewhere."""
 
     def is_followed_by(self, after: UnitSummary) -> bool:
         """Tell whether another unit's payloads follow this one's."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chainkit_jobs.administration.contradiction import Place
+from chainkit_jobs.administration.contradiction import LogPosition
 from chainkit_jobs.administration.replay import Administration
 from chainkit_jobs.reconcile.screening.chain_rows import ChainRows
 from chainkit_jobs.reconcile.screening.expected_bytes import Flags
 
-_LAST: Place = (2**63 - 1, 2**63 - 1)
+_LAST: LogPosition = (2**63 - 1, 2**63 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Rule:
 
     is_message: bool
     """Of GroupMessages; else of IdentityUpdates."""
-    since: Place
-    until: Place
+    since: LogPosition
+    until: LogPosition
     smallest: int
     largest: int
     """Bytes; below ``smallest`` where it may emit none at all."""
@@ -60,13 +60,13 @@ def posting_rules(administration: Administration | None) -> PostingRules:
     return PostingRules(tuple(rules))
 
 
-def _is_after(chain: ChainRows, place: Place) -> Flags:
+def _is_after(chain: ChainRows, place: LogPosition) -> Flags:
     block, log = place
     is_later_log: Flags = (chain.block_numbers == block) & (chain.log_indexes > log)
     return (chain.block_numbers > block) | is_later_log
 
 
-def _is_before(chain: ChainRows, place: Place) -> Flags:
+def _is_before(chain: ChainRows, place: LogPosition) -> Flags:
     block, log = place
     is_earlier_log: Flags = (chain.block_numbers == block) & (chain.log_indexes < log)
     return (chain.block_numbers < block) | is_earlier_log

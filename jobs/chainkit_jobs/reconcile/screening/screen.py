@@ -44,8 +44,8 @@ class Screened:
     """Node id to whether it must serve a payload."""
     matched: dict[int, Flags] = field(default_factory=dict)
     """Node id to whether it serves a payload that is not doubtful as it must."""
-    elsewhere: int = 0
-    """Rows that may bear a sequence of another batch."""
+    possibly_misplaced: int = 0
+    """Rows whose envelopes may have a sequence of another batch."""
 
 
 def pick(
@@ -77,7 +77,7 @@ def screen(
     """Compare a batch of the chain with each node's rows that claim its sequences.
 
     ``forbidden`` marks payloads that the contract's own events say it cannot have emitted: they are
-    carried on like those that a node has wrong.
+    doubtful like those that a node has wrong.
     """
     doubtful = chain.is_odd.copy() if forbidden is None else chain.is_odd | forbidden
     order = _order(chain.sequence_ids)
@@ -104,11 +104,11 @@ def screen(
         found.required[node.node_id] = required
         matched[node.node_id] = (times == 1) & chain.is_valid
     for node_id, payload in payloads.items():
-        is_carried = (payload < 0) | doubtful[payload]
-        borne = _borne(served[node_id].envelopes.filter(pa.array(is_carried)))
-        places = _payload_of(chain.sequence_ids, order, borne)
+        is_judged = (payload < 0) | doubtful[payload]
+        actual = _envelope_sequences(served[node_id].envelopes.filter(pa.array(is_judged)))
+        places = _payload_of(chain.sequence_ids, order, actual)
         doubtful[places[places >= 0]] = True
-        found.elsewhere += int((places < 0).sum())
+        found.possibly_misplaced += int((places < 0).sum())
     for node in nodes:
         payload, rows = payloads[node.node_id], served[node.node_id]
         found.rows[node.node_id] = rows.where((payload < 0) | doubtful[payload])
@@ -116,8 +116,8 @@ def screen(
     return found
 
 
-def _borne(envelopes: pa.BinaryArray) -> npt.NDArray[np.uint64]:
-    """Return the sequences of originator 0 that envelopes bear, whatever is claimed for them."""
+def _envelope_sequences(envelopes: pa.BinaryArray) -> npt.NDArray[np.uint64]:
+    """Return the sequences in envelopes of originator 0, whatever their rows claim."""
     found = []
     for envelope in pieces(envelopes):
         with suppress(MalformedEnvelope):

@@ -63,7 +63,7 @@ def _parses(payloads: pa.BinaryArray) -> bool:
 def _is_usual(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
     """Tell which consist of an aad of the right topic and a payload of its kind, field by field.
 
-    The aad may bear a last_seen, and names no originator: 0 is not written.
+    The aad may contain a last_seen, and names no originator: 0 is not written.
     """
     places = offsets(payloads)
     sizes, places = np.diff(places), places[:-1]

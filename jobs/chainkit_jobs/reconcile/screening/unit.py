@@ -113,19 +113,19 @@ def run_unit(unit: Unit) -> Iterator[pa.RecordBatch]:
     span = max(1, unit.last_block - unit.first_block + 1)
     summary = UnitSummary(unit.name, bin_blocks=1 << max(0, (span // BINS).bit_length()))
     summary.nodes = {each.node.node_id: NodeCount() for each in unit.nodes}
-    yield from _counted(_screened(unit, summary), summary)
+    yield from _with_summary(_screened(unit, summary), summary)
 
 
 def run_leftover(leftover: Leftover) -> Iterator[pa.RecordBatch]:
     """Return all rows of a group that no unit was given."""
     summary = UnitSummary(leftover.name)
-    yield from _counted(_left(leftover, summary), summary)
+    yield from _with_summary(_left(leftover, summary), summary)
 
 
-def _counted(batches: Iterable[pa.RecordBatch], summary: UnitSummary) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        summary.carried += sum(kind in (CHAIN, SERVED) for kind in batch.column("kind").to_pylist())
-        yield batch
+def _with_summary(
+    batches: Iterable[pa.RecordBatch], summary: UnitSummary
+) -> Iterator[pa.RecordBatch]:
+    yield from batches
     yield _batch([{"unit": summary.unit, "kind": SUMMARY, "summary": summary.text()}])
 
 
@@ -145,7 +145,7 @@ def _screened(unit: Unit, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
             with_signatures=unit.with_signatures and not unit.recalled,
             forbidden=forbidden,
         )
-        summary.elsewhere += screened.elsewhere
+        summary.possibly_misplaced += screened.possibly_misplaced
         if unit.recalled:
             wanted = np.isin(chain.sequence_ids, np.array(unit.recalled, dtype=np.uint64))
             screened = pick(screened, chain, served, wanted)
@@ -161,14 +161,14 @@ def _screened(unit: Unit, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
         for node_id, reader in readers.items():
             # Rows that claim a sequence which is not here, and rows that are out of order.
             for rest in reader.rest():
-                summary.elsewhere += len(rest)
+                summary.possibly_misplaced += len(rest)
                 yield from _served_rows(unit.name, node_id, rest)
 
 
 def _left(leftover: Leftover, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
     try:
         for rows in read_group(LastOpened(), leftover.group):
-            summary.elsewhere += len(rows)
+            summary.possibly_misplaced += len(rows)
             yield from _served_rows(leftover.name, leftover.node_id, rows)
     except (OSError, pa.ArrowException) as error:
         summary.unreadable[leftover.node_id] = _one_line(error)
@@ -203,7 +203,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _block_times(unit: Unit) -> BlockTimes:
-    """Read the blocks that bear a log of the unit: of a quiet chain, few of many."""
+    """Read only the blocks with a log of the unit: on a quiet chain these are few."""
     wanted = _block_numbers(unit)
     empty = pa.RecordBatch.from_pylist([], schema=_BLOCKS)
     found = [empty]

@@ -10,8 +10,8 @@ from chainkit_jobs.reconcile.finding_rows import key_findings, row_findings
 from chainkit_jobs.reconcile.served import SERVED
 from chainkit_jobs.reconcile.verdict import (
     ComparedNode,
-    Tally,
     Verdict,
+    VerdictCounts,
     begin,
     covered,
     node_counts,
@@ -136,7 +136,7 @@ def test_findings_of__altered__say_whether_the_transaction_is_another() -> None:
 
 
 def test_tally__verdicts__are_counted_by_node_and_bin_and_survive_their_text() -> None:
-    tally = Tally()
+    tally = VerdictCounts()
     for chain, rows in (
         ([held(block=12)], [served()]),
         ([held(block=16)], []),
@@ -148,7 +148,7 @@ def test_tally__verdicts__are_counted_by_node_and_bin_and_survive_their_text() -
         tally.add(judge(chain, rows), BINS)
     silent = ComparedNode(200, 10, 20, 8)
 
-    tallies = [read_tally(tally.text()), Tally()]
+    tallies = [read_tally(tally.text()), VerdictCounts()]
 
     assert node_counts(tallies, [NODE, silent]) == {
         100: {"expected": 3, "served": 5, "matched": 2, "outside": 1},

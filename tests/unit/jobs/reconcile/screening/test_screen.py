@@ -74,7 +74,7 @@ KINDS = {
     st.integers(1, 20),
     st.integers(1, 20),
 )
-def test_screen__any_rows__what_is_right_and_single_is_matched_and_all_else_is_carried_on(
+def test_screen__any_rows__what_is_right_and_single_is_matched_and_all_else_is_judged(
     picked, with_signatures, first_block, last_block
 ):
     served = [KINDS[kind](post) for post, kind in picked]
@@ -95,12 +95,12 @@ def test_screen__any_rows__what_is_right_and_single_is_matched_and_all_else_is_c
             expected.add(post.sequence_id)
     known = {post.sequence_id for post in POSTS}
     odd = [each for claim, each in served if claim in expected or claim not in known]
-    borne = [each for each in map(sequence_of, odd) if each is not None]
-    expected |= known.intersection(borne)
+    actual = [each for each in map(sequence_of, odd) if each is not None]
+    expected |= known.intersection(actual)
     assert doubtful(found) == expected
-    assert found.elsewhere == sum(each not in known for each in borne)
-    carried = set(found.rows[NODE].row_indexes.tolist())
-    assert carried == {
+    assert found.possibly_misplaced == sum(each not in known for each in actual)
+    judged = set(found.rows[NODE].row_indexes.tolist())
+    assert judged == {
         number
         for number, (claim, _) in enumerate(served)
         if claim in expected or claim not in known
@@ -109,7 +109,7 @@ def test_screen__any_rows__what_is_right_and_single_is_matched_and_all_else_is_c
     assert matched == {claim for claim, _ in served} & set(RIGHT) - expected
 
 
-def test_screen__two_nodes_and_one_is_wrong__the_other_s_row_is_carried_on_beside_it():
+def test_screen__two_nodes_and_one_is_wrong__the_other_s_row_is_judged_beside_it():
     right = rows(list(RIGHT.items()))
     wrong = rows(
         [(n, KINDS["of another time"](POSTS[2])[1] if n == 3 else e) for n, e in RIGHT.items()]
@@ -132,7 +132,7 @@ def test_screen__sequence_that_does_not_count_by_one__everything_is_doubtful():
     assert len(found.rows[NODE]) == len(RIGHT)
 
 
-def test_screen__payload_that_was_forbidden__is_carried_on_though_it_is_right():
+def test_screen__payload_that_was_forbidden__is_judged_though_it_is_right():
     forbidden = np.zeros(len(POSTS), np.bool_)
     forbidden[0] = True
 

@@ -1,4 +1,4 @@
-"""A unit, done without Spark: what it counts, and what it carries on."""
+"""A unit, done without Spark: what it counts, and the rows that it returns."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -61,7 +61,7 @@ def claims(rows):
     return [int(row["claimed_sequence_id"]) for row in rows if row["kind"] == SERVED]
 
 
-def test_run_unit__honest_node__counts_everything_and_carries_on_what_is_in_quarantine(tmp_path):
+def test_run_unit__honest_node__counts_everything_and_returns_what_is_in_quarantine(tmp_path):
     plan = plan_of(tmp_path, honest(base_posts(), KEY))
 
     summary, rows = results(run_unit(plan.units[0]))
@@ -71,11 +71,10 @@ def test_run_unit__honest_node__counts_everything_and_carries_on_what_is_in_quar
     assert [sum(each.values()) for each in (count.valid, count.required, count.matched)] == [7] * 3
     assert (summary.payloads, summary.quarantined, summary.is_consecutive) == (8, 1, True)
     assert (summary.first_sequence, summary.last_sequence) == (1, 8)
-    assert summary.carried == 0
-    assert (plan.leftovers, summary.elsewhere) == ((), 0)
+    assert (plan.leftovers, summary.possibly_misplaced) == ((), 0)
 
 
-def test_run_unit__one_missing_one_wrong_and_one_beyond__are_carried_on(tmp_path):
+def test_run_unit__one_missing_one_wrong_and_one_beyond__are_returned(tmp_path):
     posts = base_posts()
     wrong = replace(posts[2], block=13)
     beyond = replace(posts[0], sequence_id=50)
@@ -84,23 +83,23 @@ def test_run_unit__one_missing_one_wrong_and_one_beyond__are_carried_on(tmp_path
 
     summary, rows = results(run_unit(plan.units[0]))
 
-    assert (plan.leftovers, summary.carried, summary.elsewhere) == ((), 4, 1)
+    assert (plan.leftovers, summary.possibly_misplaced) == ((), 1)
     assert sequences(rows, CHAIN) == [2, 3]
     assert claims(rows) == [3, 50]
     assert sum(summary.nodes[NODE].matched.values()) == 5
 
 
-def test_run_leftover__a_group_that_no_unit_was_given__is_carried_on_whole(tmp_path):
+def test_run_leftover__a_group_that_no_unit_was_given__is_returned_whole(tmp_path):
     beyond = [replace(post, sequence_id=post.sequence_id - 1) for post in base_posts()[:1]]
     plan = plan_of(tmp_path, [post.envelope(KEY) for post in beyond])
     [leftover] = plan.leftovers
 
     summary, rows = results(run_leftover(leftover))
 
-    assert (summary.carried, summary.elsewhere, claims(rows)) == (1, 1, [0])
+    assert (summary.possibly_misplaced, claims(rows)) == (1, [0])
 
 
-def test_run_unit__a_row_bears_what_it_does_not_claim__brings_what_it_bears(tmp_path):
+def test_run_unit__another_sequence_than_claimed__returns_the_payloads_of_both(tmp_path):
     posts = base_posts()
     served = [post.envelope(KEY) for post in [*posts[:4], replace(posts[4], sequence_id=7)]]
     plan = plan_of(tmp_path, [*served, *(post.envelope(KEY) for post in posts[5:])])
@@ -108,23 +107,23 @@ def test_run_unit__a_row_bears_what_it_does_not_claim__brings_what_it_bears(tmp_
 
     summary, rows = results(run_unit(unit))
 
-    assert summary.elsewhere == 0
+    assert summary.possibly_misplaced == 0
     assert 7 in sequences(rows, CHAIN)
 
 
-def test_run_unit__recalled__is_carried_on_with_its_counts_and_nothing_else(tmp_path):
+def test_run_unit__recalled__is_returned_with_its_counts_and_nothing_else(tmp_path):
     plan = plan_of(tmp_path, honest(base_posts()[1:], KEY))
     [again] = plan.recall([1, 2, 4], {plan.units[0].name: (1, 8)})
 
     summary, rows = results(run_unit(again))
 
     count = summary.nodes[NODE]
-    # 1 is missing, and was carried on at once; 4 is in quarantine, and was right.
+    # 1 is missing, and was returned at once; 4 is in quarantine, and was right.
     assert (sequences(rows, CHAIN), claims(rows)) == ([2, 4], [2])
     assert [sum(each.values()) for each in (count.valid, count.required, count.matched)] == [1] * 3
 
 
-def test_run_unit__payload_while_paused__is_carried_on(tmp_path):
+def test_run_unit__payload_while_paused__is_returned(tmp_path):
     paused = PostingRules((Rule(True, (11, 0), (12, 2000), 1, 0),))
     plan = plan_of(tmp_path, honest(base_posts(), KEY), rules=paused)
 

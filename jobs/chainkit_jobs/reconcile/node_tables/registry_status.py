@@ -1,6 +1,6 @@
-"""How a node stood while payloads were posted: not registered, disabled, or not there yet.
+"""The status of a node while payloads were posted: not registered, disabled, or behind.
 
-Notes, which accuse nobody. They tell how to read the findings beside them.
+Its findings are notes, which accuse nobody: they help to read the other findings.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from chainkit.types import Node
-from chainkit_jobs.administration.contradiction import Place
+from chainkit_jobs.administration.contradiction import LogPosition
 from chainkit_jobs.administration.replay import Administration
 from chainkit_jobs.findings import Code
 from chainkit_jobs.reconcile.comparability import NodeExport
@@ -31,24 +31,24 @@ _WORDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Blocks, both ends included, at which a node stood so."""
+class RegistryStatus:
+    """Blocks, both ends included, during which a node had one status."""
 
     node_id: int
     code: Code
     first: int
     last: int
     log_index: int | None = None
-    """Place of the event in the first block that made it so, where one did."""
+    """Position of the event that changed the status, in the first block, where one did."""
 
 
-def standing_findings(
+def status_findings(
     spark: SparkSession,
     nodes: Sequence[NodeExport],
     chain: ChainSide,
     administration: Administration | None,
 ) -> list[dict[str, Any]]:
-    """Return a note for each run of blocks that holds payloads and at which a node stood so.
+    """Return a note for each run of blocks with payloads during which a node had such a status.
 
     Without ``administration`` (see administration.replay) only what the exports do not reach.
     """
@@ -58,7 +58,7 @@ def standing_findings(
             first = max(node.manifest.from_block, chain.manifest.from_block)
             history = administration.registry.history.get(node.node.node_id, [])
             last = node.manifest.to_block
-            found += registry_standings(node.node.node_id, history, first, last)
+            found += registry_statuses(node.node.node_id, history, first, last)
     if not found:
         return []
     lowest, highest = min(each.first for each in found), max(each.last for each in found)
@@ -73,9 +73,9 @@ def standing_findings(
     return [_finding(each, posted[each], served.get(each, 0)) for each in passed]
 
 
-def registry_standings(
-    node_id: int, history: Sequence[tuple[Place, Node]], first: int, last: int
-) -> Iterator[Standing]:
+def registry_statuses(
+    node_id: int, history: Sequence[tuple[LogPosition, Node]], first: int, last: int
+) -> Iterator[RegistryStatus]:
     """Tell the blocks from ``first`` to ``last`` at which the registry did not hold a node enabled.
 
     ``history`` is its entries in the chain's order. A block's last event decides for the block.
@@ -92,26 +92,28 @@ def registry_standings(
             continue
         if code is not None and max(since, first) < block:
             is_within = event is not None and since >= first
-            yield Standing(
+            yield RegistryStatus(
                 node_id, code, max(since, first), block - 1, event if is_within else None
             )
         code, since, event = following, block, log_index
 
 
-def _behind(node: NodeExport, to_block: int) -> Iterator[Standing]:
+def _behind(node: NodeExport, to_block: int) -> Iterator[RegistryStatus]:
     if node.manifest.to_block < to_block:
-        yield Standing(node.node.node_id, Code.NODE_BEHIND, node.manifest.to_block + 1, to_block)
+        yield RegistryStatus(
+            node.node.node_id, Code.NODE_BEHIND, node.manifest.to_block + 1, to_block
+        )
 
 
 def _counts(
-    spark: SparkSession, rows: DataFrame, standings: Sequence[Standing], key: list[str]
-) -> dict[Standing, int]:
+    spark: SparkSession, rows: DataFrame, statuses: Sequence[RegistryStatus], key: list[str]
+) -> dict[RegistryStatus, int]:
     """Count the rows (``block_number``, and ``key``) in each run of blocks."""
-    runs = spark.createDataFrame([astuple(each) for each in standings], _COLUMNS)
+    runs = spark.createDataFrame([astuple(each) for each in statuses], _COLUMNS)
     is_within = sf.col("block_number").between(sf.col("first"), sf.col("last"))
     for name in key:
         is_within = is_within & (rows[name] == runs[name])
-    names = Standing.__dataclass_fields__
+    names = RegistryStatus.__dataclass_fields__
     counted = (
         rows.join(sf.broadcast(runs), is_within, "inner")
         .groupBy(*(runs[name] for name in names))
@@ -119,21 +121,23 @@ def _counts(
         .collect()
     )
     return {
-        Standing(**{name: row[name] for name in names} | {"code": Code(row["code"])}): row["count"]
+        RegistryStatus(**{name: row[name] for name in names} | {"code": Code(row["code"])}): row[
+            "count"
+        ]
         for row in counted
     }
 
 
-def _finding(standing: Standing, posted: int, served: int) -> dict[str, Any]:
-    first, last = standing.first, standing.last
+def _finding(status: RegistryStatus, posted: int, served: int) -> dict[str, Any]:
+    first, last = status.first, status.last
     blocks = f"block {first}" if first == last else f"blocks {first} to {last}"
-    detail = f"{blocks}, {_WORDS[standing.code]}: {posted} valid payloads"
-    if standing.code != Code.NODE_BEHIND:
+    detail = f"{blocks}, {_WORDS[status.code]}: {posted} valid payloads"
+    if status.code != Code.NODE_BEHIND:
         detail += f", of which it serves {served}"
     return finding(
-        standing.code,
-        standing.node_id,
+        status.code,
+        status.node_id,
         detail,
         block_number=first,
-        log_index=standing.log_index,
+        log_index=status.log_index,
     )

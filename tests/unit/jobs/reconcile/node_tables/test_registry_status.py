@@ -2,7 +2,7 @@ import pytest
 
 from chainkit.types import Node
 from chainkit_jobs.findings import Code
-from chainkit_jobs.reconcile.node_tables.standing import registry_standings
+from chainkit_jobs.reconcile.node_tables.registry_status import registry_statuses
 
 Change = tuple[int, int, bool]
 UNREGISTERED, DISABLED = Code.NODE_UNREGISTERED, Code.NODE_DISABLED
@@ -12,7 +12,7 @@ def standings(*changes: Change, first: int = 1, last: int = 20) -> list[tuple[ob
     history = [((block, log), Node(100, b"", "", status)) for block, log, status in changes]
     return [
         (each.code, each.first, each.last, each.log_index)
-        for each in registry_standings(100, history, first, last)
+        for each in registry_statuses(100, history, first, last)
     ]
 
 

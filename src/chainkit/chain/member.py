@@ -115,7 +115,9 @@ class Member:
     is_being_checked: bool = False
     error: ChainError | None = None
     failures: int = 0
-    """Since it last did what was asked."""
+    """Since it last did what was asked, or passed a check."""
+    _failures_since_success: int = 0
+    """An endpoint that passes each check, and fails each time that it is used, rests longer."""
     _contradictions: deque[float] = field(default_factory=deque)
     _quarantines: int = 0
     _last_quarantine: float = 0.0
@@ -127,12 +129,21 @@ class Member:
         is_closed = isinstance(self.error, WrongChain | AccessRefused)
         return is_closed and self.failures >= FAILURES_UNTIL_HOPELESS
 
-    def release(self) -> None:
-        """Make it available, as after a success; its quarantines are not forgotten."""
+    def succeed(self) -> None:
+        """Make it available after it did what was asked; its quarantines are not forgotten."""
+        self._release()
+        self._failures_since_success = 0
+        self._contradictions.clear()
+
+    def pass_check(self) -> None:
+        """Make it available after a check, which says less than work that was done."""
+        # A quarantine forgot them when it began.
+        self._release()
+
+    def _release(self) -> None:
         self.state, self.until, self.earliest = EndpointState.AVAILABLE, 0.0, 0.0
         self.must_be_checked = False
         self.failures, self.error = 0, None
-        self._contradictions.clear()
 
     def fail(self, error: ChainError, now: float) -> None:
         """Count an error and let the endpoint rest for it. RangeRefused is no fault of its."""
@@ -142,6 +153,7 @@ class Member:
         # A copy holds no traceback, and with it no frames and their answers.
         self.error = copy.copy(error)
         self.failures += 1
+        self._failures_since_success += 1
         if isinstance(error, WrongChain):
             self._quarantine(now, LAST_RESORT_SECONDS)
         elif isinstance(error, AccessRefused):
@@ -164,7 +176,9 @@ class Member:
 
     def _pause(self) -> float:
         """Return seconds to rest, exponential with full jitter, but not none at all."""
-        return max(SHORTEST_PAUSE_SECONDS, _PAUSES.pause(self.failures - 1, self.uniform))
+        return max(
+            SHORTEST_PAUSE_SECONDS, _PAUSES.pause(self._failures_since_success - 1, self.uniform)
+        )
 
     def _doubt(self, now: float) -> None:
         recent = self._contradictions

@@ -48,7 +48,11 @@ def _in_background(job: Callable[[], None]) -> None:
 
 
 class EndpointPool:
-    """Prefers endpoints in the operator's order, but stays with one that works. Thread-safe."""
+    """Asks the endpoint that the operator prefers, and others while it rests. Thread-safe.
+
+    An endpoint that failed and has rested is checked in the background while another one is used.
+    It is used again once it passes, if it comes before that other one in the operator's order.
+    """
 
     def __init__(
         self,
@@ -108,12 +112,13 @@ class EndpointPool:
     def check_all(self) -> None:
         """Check every endpoint. Raises WrongChain of any, or the first's error if all fail.
 
-        The first one that passes is the one to begin with.
+        The first one that passes is the one to begin with. An endpoint has to serve another chain
+        twice: the first answer may be a confused replica's, the second shows a wrong URL.
         """
         failures, passed = [], []
         for member in self._members:
             try:
-                self._check(member.endpoint)
+                self._check_twice(member.endpoint)
             except WrongChain:
                 raise
             except ChainError as error:
@@ -124,6 +129,12 @@ class EndpointPool:
         if not passed:
             raise failures[0]
         self._current = passed[0]
+
+    def _check_twice(self, endpoint: Endpoint) -> None:
+        try:
+            self._check(endpoint)
+        except WrongChain:
+            self._check(endpoint)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -194,7 +205,8 @@ class EndpointPool:
         if ready:
             if self._current not in ready:
                 self._current = _likeliest(ready, asked)
-            return self._current, [member for member in due if member.must_be_checked]
+            rested = [member for member in due if member.failures and member is not self._current]
+            return self._current, rested
         usable = due or [member for member in free if member.earliest <= now]
         if not usable:
             raise self._nobody(now)
@@ -218,16 +230,22 @@ class EndpointPool:
             self.failed(member.endpoint, error)
         else:
             with self._lock:
-                member.release()
+                member.pass_check()
+                self._return_to(member)
         finally:
             member.is_being_checked = False
+
+    def _return_to(self, member: Member) -> None:
+        """Use an endpoint again that the operator prefers to the one in use."""
+        if self._members.index(member) < self._members.index(self._current):
+            self._current = member
 
     def succeeded(self, endpoint: Endpoint) -> None:
         """Take note that an endpoint did what was asked."""
         with self._lock:
             member = self._member(endpoint)
             if not member.must_be_checked:
-                member.release()
+                member.succeed()
 
     def failed(self, endpoint: Endpoint, error: ChainError) -> None:
         """Take note of an error, and let the endpoint rest as the error asks for.

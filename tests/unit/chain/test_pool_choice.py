@@ -34,7 +34,7 @@ def test_choose__all_well__is_the_first_and_stays_so() -> None:
     assert [each.state for each in pool.pool.statistics()] == [EndpointState.AVAILABLE] * 3
 
 
-def test_choose__first_one_rests__is_the_next_and_stays_with_it() -> None:
+def test_choose__preferred_one_rests__is_the_next_until_the_preferred_one_passes_a_check() -> None:
     pool = ClockedPool("a", "b", "c")
     pool.choose()
 
@@ -43,10 +43,57 @@ def test_choose__first_one_rests__is_the_next_and_stays_with_it() -> None:
     pool.succeed("b")
     pool.now += LONGEST_PAUSE_SECONDS
     chosen.append(pool.choose())
-
-    assert chosen == ["b", "b"]
-    # Its rest is over, but nobody knows whether it works again.
+    # Its rest is over, but it was not asked since.
     assert pool.status().state is EndpointState.COOLING
+    [check] = pool.jobs
+    check()
+    chosen.append(pool.choose())
+
+    assert chosen == ["b", "b", "a"]
+    assert pool.status().state is EndpointState.AVAILABLE
+
+
+def test_choose__preferred_one_fails_its_checks__is_the_next_and_checks_come_seldom() -> None:
+    pool = ClockedPool("a", "b")
+    pool.faults["a"] = down()
+    pool.fail(down())
+    for _ in range(600):
+        assert pool.choose() == "b"
+        pool.succeed("b")
+        while pool.jobs:
+            pool.jobs.pop()()
+        pool.now += 1
+
+    # About one a minute, after the first few.
+    assert 10 <= len(pool.checked) <= 20
+
+
+def test_choose__preferred_one_passes_checks_but_fails_at_work__is_tried_seldom() -> None:
+    pool = ClockedPool("a", "b")
+    tried = 0
+    for _ in range(600):
+        if pool.choose() == "a":
+            tried += 1
+            pool.fail(down())
+        else:
+            pool.succeed("b")
+        while pool.jobs:
+            pool.jobs.pop()()
+        pool.now += 1
+
+    assert 10 <= tried <= 20
+
+
+def test_choose__another_one_failed_once__is_checked_and_does_not_replace_the_preferred() -> None:
+    pool = ClockedPool("a", "b")
+    pool.fail(down(), "b")
+    pool.now += LONGEST_PAUSE_SECONDS
+    pool.choose()
+    [check] = pool.jobs
+    check()
+
+    assert pool.status("b").state is EndpointState.AVAILABLE
+    assert pool.choose() == "a"
 
 
 def test_choose__the_one_in_use_fails_too__is_the_first_that_is_well_again() -> None:
@@ -149,6 +196,16 @@ def test_connect__two_keys_of_one_host__are_told_apart_without_the_keys() -> Non
 def test_connect__endpoint_of_another_chain__is_a_mistake() -> None:
     with pytest.raises(WrongChain):
         connect({"http://other.example": WRONG_CHAIN, "https://rpc.example": down()})
+
+
+def test_connect__one_wrong_answer_of_an_endpoint__is_no_mistake() -> None:
+    answers = iter([WRONG_CHAIN])
+
+    def check(endpoint: Endpoint) -> None:
+        if error := next(answers, None):
+            raise error
+
+    assert EndpointPool.connect(KEYS, check).choose().name == "https://rpc.example"
 
 
 @pytest.mark.parametrize("error", [down(), limited(60), NO_ACCESS, contradiction()], ids=repr)

@@ -50,6 +50,7 @@ class Observation:
     head: BlockHeader | None = None
     """The highest since the last reorg: of two endpoints one may lag."""
     head_moved: float | None = None
+    """When it was first seen."""
     cursor: BlockReference | None = None
     cursor_moved: float | None = None
     """When it moved, or had nowhere to go."""
@@ -83,10 +84,8 @@ class Health:
         """Take note of what a step did."""
         now, before = self._clock(), self.observation
         head, moved = before.head, before.head_moved
-        if head is None:
-            # The first one counts as old as it says: it may stand still since long ago.
-            moved = now - max(self._wall_clock() - result.head.timestamp, 0.0)
-        elif isinstance(result, RolledBack) or result.head.number > head.number:
+        if head is None or isinstance(result, RolledBack) or result.head.number > head.number:
+            # When it was seen, whatever its own time is: a quiet chain's newest block may be old.
             moved = now
         if moved != before.head_moved:
             head = result.head
@@ -137,6 +136,7 @@ class Health:
         return (
             self.alive(),
             self._head(seen),
+            self._block_age(seen),
             self._cursor(seen),
             self._step(seen),
             _sequence(seen),
@@ -149,6 +149,11 @@ class Health:
         if age is None:
             return Check("head", False, None, limit, "seconds")
         return Check("head", limit is None or age < limit, round(age, 3), limit, "seconds")
+
+    def _block_age(self, seen: Observation) -> Check:
+        """Tell the age of the newest block by its own time: shown, and never a reason."""
+        age = None if seen.head is None else self._wall_clock() - seen.head.timestamp
+        return Check("block_age", True, None if age is None else round(age, 3), None, "seconds")
 
     def _cursor(self, seen: Observation) -> Check:
         lag, limit = seen.blocks_to_go, self.limits.lag_blocks

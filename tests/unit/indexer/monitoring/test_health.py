@@ -90,11 +90,17 @@ def test_checks__shorter_chain_after_a_reorg__its_head_counts(machine: Machine) 
     assert machine.health.observation.head.number == 7
 
 
-def test_checks__first_head_is_old__is_stale_at_once(machine: Machine) -> None:
+def test_checks__first_head_is_old__counts_from_when_it_was_seen(machine: Machine) -> None:
     machine.wait(200)
 
     machine.health.succeeded(idle(10), 0.1)
 
+    assert machine.red() == []
+    [age] = [check for check in machine.health.checks() if check.name == "block_age"]
+    assert (age.is_ok, age.limit) == (True, None)
+    assert age.value == FIRST_TIMESTAMP + 200 - idle(10).head.timestamp
+    machine.wait(60)
+    machine.health.succeeded(idle(10), 0.1)
     assert machine.red() == ["head"]
 
 

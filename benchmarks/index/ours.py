@@ -111,6 +111,6 @@ def _chores(opened: Indexer) -> Callable[[Endpoint, StepResult], bool]:
     def work(endpoint: Endpoint, result: StepResult) -> bool:
         if isinstance(result, Idle):
             keeper.keep(endpoint, result.final_block)
-        return is_behind(watch())
+        return is_behind(watch() if watch else None)
 
     return work

@@ -21,6 +21,7 @@ from chainkit_indexer.monitoring.limits import (
 
 if TYPE_CHECKING:
     from chainkit.chain import Endpoint, HeadWatcher
+    from chainkit_indexer.registry.watch import RegistryWatch
     from chainkit_indexer.types import StepResult
 
 
@@ -49,7 +50,11 @@ if TYPE_CHECKING:
     help="Pause while there is nothing to do, also beside a WebSocket.",
 )
 @click.option("--until-block", type=click.IntRange(min=0), help="End when this height is indexed.")
-@click.option("--until-idle", is_flag=True, help="End when there is nothing to do.")
+@click.option(
+    "--until-idle",
+    is_flag=True,
+    help="End when contracts, registry and the heads of all endpoints are reached.",
+)
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
@@ -100,9 +105,11 @@ def run_command(
         --keystore node.json --password-file password.txt --database node.db
     """
     from chainkit.chain import HeadWatcher
+    from chainkit_indexer.follow.idle import IdleCheck
     from chainkit_indexer.follow.loop import Goal, StopRequest, collect_garbage_seldom, run
     from chainkit_indexer.monitoring.monitor import Monitor
     from chainkit_indexer.monitoring.narration import narrate_start
+    from chainkit_indexer.registry.watch import watch_registry
 
     stop = StopRequest()
     limits = ReadyLimits(stale_seconds, ready_lag_blocks, serve == "final")
@@ -116,14 +123,19 @@ def run_command(
         collect_garbage_seldom()
         position = follows.store.position()
         monitor.watch(follows.pool, heads, position.sequence_ids if position else {})
+        settings = follows.settings
+        registry = watch_registry(follows.store, settings.deployment, follows.pool, registry_urls)
+        idle = IdleCheck(
+            follows.pool, settings.deployment.chain_id, lambda: registry is None or registry.is_done
+        )
         run(
             _steps(follows),
             follows.pool,
             heads,
-            Goal(until_block, until_idle),
+            Goal(until_block, idle.is_done if until_idle else None),
             stop,
             monitor,
-            _chores(follows, registry_urls, heads),
+            _chores(follows, registry, heads),
         )
 
 
@@ -137,24 +149,23 @@ def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
 
 
 def _chores(
-    follows: Following, registry_urls: Sequence[str], heads: HeadWatcher
+    follows: Following, watch: RegistryWatch | None, heads: HeadWatcher
 ) -> Callable[[Endpoint, StepResult], bool]:
     """Return what is done beside the steps, where it delays none of them."""
     from chainkit_indexer.monitoring.registration import RegistrationNarrator
     from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
-    from chainkit_indexer.registry.watch import is_behind, watch_registry
+    from chainkit_indexer.registry.watch import is_behind
     from chainkit_indexer.replay.keeper import RawTransactionKeeper
     from chainkit_indexer.types import Idle
 
     web_socket, registration = WebSocketNarrator(heads), RegistrationNarrator(follows.store)
     keeper = RawTransactionKeeper(follows.store, follows.pool.failed)
-    watch = watch_registry(follows.store, follows.settings.deployment, follows.pool, registry_urls)
 
     def work(endpoint: Endpoint, result: StepResult) -> bool:
         web_socket.look()
         if isinstance(result, Idle):
             keeper.keep(endpoint, result.final_block)
-        registry = watch()
+        registry = watch() if watch else None
         registration.look(registry)
         return is_behind(registry)
 

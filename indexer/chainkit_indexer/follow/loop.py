@@ -35,12 +35,12 @@ class Goal:
 
     until_block: int | None = None
     """Height that the cursor must have reached."""
-    until_idle: bool = False
-    """End as soon as there is nothing to do."""
+    until_idle: Callable[[StepResult], bool] | None = None
+    """End as soon as there is nothing to do: tells whether an idle step says so."""
 
     def is_reached(self, result: StepResult) -> bool:
         """Tell whether the loop may end after a step."""
-        if self.until_idle and isinstance(result, Idle):
+        if self.until_idle is not None and isinstance(result, Idle) and self.until_idle(result):
             return True
         return self.until_block is not None and result.cursor.number >= self.until_block
 
@@ -196,7 +196,7 @@ def run(
             subject, got = f"chain at {endpoint.name}", f"{ReorgFrequency.MOST} reorgs in a minute"
             pool.failed(endpoint, InconsistentAnswer(subject, "one branch", got))
         is_busy = chores(endpoint, result)
-        if goal.is_reached(result) and not is_busy:
+        if not is_busy and goal.is_reached(result):
             return
         if isinstance(result, Idle) and not is_busy:
             heads.wait(lambda: stop.is_set)

@@ -61,6 +61,12 @@ class RegistryWatch:
         self._failures = 0
         self._too_deep = 0
         self._last_said = ""
+        self._result: RegistryStepResult | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the last step that was tried came to the head of the registry's chain."""
+        return self._result is not None and not is_behind(self._result)
 
     def __call__(self) -> RegistryStepResult | None:
         """Take a step if one is due; None where none is, or where it has to be tried again.
@@ -71,7 +77,7 @@ class RegistryWatch:
         """
         if self._clock() < self._due:
             return None
-        result = self._take_step()
+        self._result = result = self._take_step()
         self._failures = self._failures + 1 if result is None else 0
         self._due = self._clock() + self._pause(result)
         return result
@@ -127,16 +133,16 @@ def is_behind(result: RegistryStepResult | None) -> bool:
 
 def watch_registry(
     store: Store, deployment: FollowedDeployment, pool: EndpointPool, registry_urls: Sequence[str]
-) -> Callable[[], RegistryStepResult | None]:
+) -> RegistryWatch | None:
     """Return what to call between two steps so that the deployment's registry is followed.
 
-    ``registry_urls`` are endpoints of its chain; without any, it is asked for at the payloads' own
-    ``pool``. Raises ConfigurationError where that is of another chain, and ChainError where there
-    is no such registry.
+    None where the deployment names no registry. ``registry_urls`` are endpoints of its chain;
+    without any, the payloads' own ``pool`` is used. Raises ConfigurationError where that is of
+    another chain, and ChainError where there is no such registry.
     """
     registry = deployment.registry
     if registry is None:
-        return lambda: None
+        return None
     is_elsewhere = (registry.chain_id, registry.genesis_hash) != (
         deployment.chain_id,
         deployment.genesis_hash,

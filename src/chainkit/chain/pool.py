@@ -272,6 +272,16 @@ class EndpointPool:
                 ready = [each for each in others if each.until <= now and not each.must_be_checked]
                 self._current = _likeliest(ready) if ready else self._current
 
+    def available(self) -> tuple[Endpoint, ...]:
+        """Return the endpoints that do not rest, in the operator's order."""
+        with self._lock:
+            now = self._clock()
+            return tuple(
+                each.endpoint
+                for each in self._members
+                if each.until <= now and not each.must_be_checked
+            )
+
     def seconds_until_available(self) -> float:
         """Return how long all of them rest; 0 if one may be asked now."""
         with self._lock:

@@ -40,6 +40,9 @@ def idle(number: int) -> Idle:
 ROLLED_BACK = RolledBack(1, 1, header(0).reference, header(9), -1, 2)
 
 
+UNTIL_IDLE = Goal(until_idle=lambda result: True)
+
+
 class World(StopRequest):
     """A clock that moves only when somebody waits, and what the loop did meanwhile."""
 
@@ -108,15 +111,23 @@ def test_run__work_to_do__waits_for_a_head_only_when_idle() -> None:
 
 def test_run__until_idle__ends_at_the_first_idle_step() -> None:
     world = World(advanced(1), idle(1))
-    world.run(Goal(until_idle=True))
+    world.run(UNTIL_IDLE)
 
     assert world.seen == [advanced(1), idle(1)]
+
+
+def test_run__until_idle_and_another_endpoint_is_ahead__waits_and_goes_on() -> None:
+    world = World(idle(1), advanced(2), idle(2))
+    world.run(Goal(until_idle=lambda result: result.head.number == 2))
+
+    assert world.seen == [idle(1), advanced(2), idle(2)]
+    assert world.waits_for_heads == 1
 
 
 def test_run__chores_left__neither_waits_nor_ends() -> None:
     world = World(idle(1), idle(1), idle(1))
     world.is_busy = iter([True, True])
-    world.run(Goal(until_idle=True))
+    world.run(UNTIL_IDLE)
 
     assert len(world.seen) == 3
     assert world.waits_for_heads == 0
@@ -124,7 +135,7 @@ def test_run__chores_left__neither_waits_nor_ends() -> None:
 
 def test_run__endpoint_that_fails__rests_and_is_asked_again() -> None:
     world = World(DEAD, DEAD, advanced(1), CUT, idle(1))
-    world.run(Goal(until_idle=True))
+    world.run(UNTIL_IDLE)
 
     assert [each for each in world.seen if each in (DEAD, CUT)] == [DEAD, DEAD, CUT]
     assert len(world.pauses) == 3
@@ -135,7 +146,7 @@ def test_run__endpoint_that_fails__rests_and_is_asked_again() -> None:
 
 def test_run__one_of_two_endpoints_fails__goes_on_with_the_other_at_once() -> None:
     world = World(DEAD, advanced(1), idle(1), endpoints=2)
-    world.run(Goal(until_idle=True))
+    world.run(UNTIL_IDLE)
 
     first, second = world.pool.endpoints
     assert world.asked == [first, second, second]
@@ -154,7 +165,7 @@ def test_run__endpoint_is_due_but_is_being_checked__pauses(
         return choose()
 
     monkeypatch.setattr(world.pool, "choose", choose_after_the_check)
-    world.run(Goal(until_idle=True))
+    world.run(UNTIL_IDLE)
 
     assert world.seen == [DEAD, DEAD, DEAD, idle(1)]
     assert len(world.pauses) == 3 and min(world.pauses) > 0
@@ -162,7 +173,7 @@ def test_run__endpoint_is_due_but_is_being_checked__pauses(
 
 def test_run__database_that_does_not_answer__waits_and_blames_no_endpoint() -> None:
     world = World(NO_DATABASE, NO_DATABASE, advanced(1), idle(1))
-    world.run(Goal(until_idle=True))
+    world.run(UNTIL_IDLE)
 
     assert len(world.pauses) == 2
     assert world.seen[:2] == [NO_DATABASE, NO_DATABASE]
@@ -177,7 +188,7 @@ def test_run__error_of_the_database__ends_the_loop() -> None:
 
 def test_run__one_of_two_endpoints_contradicts_the_final_block__goes_on() -> None:
     world = World(*[TOO_DEEP, advanced(1)] * 20, idle(1), endpoints=2)
-    world.run(Goal(until_idle=True))
+    world.run(UNTIL_IDLE)
 
     assert world.seen[-1] == idle(1)
 
@@ -248,7 +259,7 @@ def test_run__one_endpoint_contradicts_the_final_block_and_the_other_rests__wait
             raise outcome
         return outcome
 
-    goal = Goal(until_idle=True)
+    goal = UNTIL_IDLE
     run(take_step, world.pool, Heads(world), goal, world, world, clock=lambda: world.now)
 
     assert world.seen[-1] == idle(1)
@@ -256,7 +267,7 @@ def test_run__one_endpoint_contradicts_the_final_block_and_the_other_rests__wait
 
 def test_run__endpoint_alternates_between_branches__is_doubted() -> None:
     world = World(*[ROLLED_BACK, advanced(1)] * 6, idle(1))
-    world.run(Goal(until_idle=True))
+    world.run(UNTIL_IDLE)
 
     [status] = world.pool.statistics()
     assert status.errors == {"inconsistent_answer:chain": 1}
@@ -265,7 +276,7 @@ def test_run__endpoint_alternates_between_branches__is_doubted() -> None:
 
 def test_run__database_that_does_not_answer_for_days__goes_on() -> None:
     world = World(*[NO_DATABASE] * 3000, idle(1))
-    world.run(Goal(until_idle=True))
+    world.run(UNTIL_IDLE)
 
     assert max(world.pauses) <= 5
 

@@ -97,6 +97,16 @@ def test_watch__behind_the_head__goes_on_at_the_next_call(behind: Any) -> None:
     assert scripted.watch() == IDLE
 
 
+def test_watch__is_done__after_a_step_that_came_to_the_head_and_not_after_a_failure() -> None:
+    scripted = Scripted(advanced(10), IDLE, failure(EndpointUnavailable), advanced(HEAD.number))
+    done = [scripted.watch.is_done]
+    for _ in range(4):
+        scripted.later(LONGEST_PAUSE_SECONDS)
+        done.append(scripted.watch.is_done)
+
+    assert done == [False, False, True, False, True]
+
+
 def test_watch__advanced_to_the_head__pauses() -> None:
     scripted = Scripted(advanced(HEAD.number), IDLE)
 
@@ -219,7 +229,7 @@ def deployment(registry: FollowedRegistry | None) -> FollowedDeployment:
 def test_watch_registry__deployment_without_one__does_nothing() -> None:
     scripted = Scripted()
 
-    assert watch_registry(NO_STORE, deployment(None), scripted.pool, ())() is None
+    assert watch_registry(NO_STORE, deployment(None), scripted.pool, ()) is None
 
 
 @pytest.mark.parametrize(

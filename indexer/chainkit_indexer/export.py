@@ -1,7 +1,8 @@
-"""Writes what a node holds as Parquet, for an auditor: one state, pinned to the cursor's block.
+"""Writes a node's rows as Parquet, for an auditor: one state, pinned to the cursor's block.
 
-The folder grows. Ranges of blocks that are final are written once and are the same bytes whoever
-exports them with the same key; the rest, and what is no function of the chain, is written anew.
+The folder grows. Ranges of blocks that are final are written once and have the same bytes in every
+export with the same key. Files of other blocks, and tables that are not a function of the chain,
+are written anew.
 """
 
 from __future__ import annotations
@@ -88,10 +89,10 @@ def write_export(
 
     ``range_blocks`` is the folder's own where it is not given, or else DEFAULT_RANGE_BLOCKS. Safe
     while an indexer writes: everything is read in one transaction, and nothing is published before
-    that has ended well. Of the finished ranges that are there already the sizes are proved, with
-    ``check_digests`` the digests. Raises StoreUnavailable where it did not end well, and StoreError
-    where nothing was indexed so far, the folder holds anything else (another node's or chain's
-    export, other ranges, a file that changed), or it cannot be written.
+    that has ended well. It checks the sizes of the finished ranges that exist already, and with
+    ``check_digests`` their digests. Raises StoreUnavailable where it did not end well, and
+    StoreError where nothing was indexed so far, the folder holds anything else (another node's or
+    chain's export, other ranges, a file that changed), or it cannot be written.
     """
     with ExportFolder(directory, EXPORT_KIND, [*_RANGED, *_WHOLE]) as folder:
         with store.reading() as connection:
@@ -101,7 +102,7 @@ def write_export(
             folder.check(kept, check_digests)
             originators = sorted({each.originator_id for each in store.identity.contracts})
             files = _write_files(connection, folder, about, originators, kept, progress)
-        # Only now: the end of the transaction may tell that what was read is not one state.
+        # Only now: the end of the transaction may show that the rows are not one state.
         manifest = Manifest(files=files, **about)
         folder.publish(manifest)
     return Exported(manifest, tuple(sorted(kept)))

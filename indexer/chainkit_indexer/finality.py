@@ -1,7 +1,7 @@
 """Which blocks are final: a policy that the operator sets (soft finality, XIP-49 §2.1.2).
 
-The chain may still replace what is above the final block; what is at or below it is never changed
-again. Ages are measured between two headers, never by the local clock.
+The chain may still replace blocks above the final block; those at or below it never change again.
+Ages are measured between two headers, never by the local clock.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _USUAL_ADVANCE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class FinalityPolicy:
-    """Exactly one of ``blocks``, ``milliseconds`` and ``tag`` says when a block is final."""
+    """Exactly one of ``blocks``, ``milliseconds`` and ``tag`` is set, and gives the final block."""
 
     blocks: int | None = DEFAULT_BLOCKS
-    """Final is what is so many blocks below the head."""
+    """Blocks that are this many blocks below the head are final."""
     milliseconds: int | None = None
-    """Final is what is so much older than the head, by the headers' timestamps."""
+    """Blocks that are this much older than the head, by the headers' timestamps, are final."""
     tag: Tag | None = None
-    """Final is what the chain's own ``safe`` or ``finalized`` block is."""
+    """The chain's own ``safe`` or ``finalized`` block is final."""
 
     @classmethod
     def parse(cls, text: str) -> Self:

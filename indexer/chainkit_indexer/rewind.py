@@ -1,9 +1,9 @@
-"""Takes everything above a block back into the journal, as a reorg does: the operator's decision.
+"""Takes everything above a block back into the journal, as a reorg does, for the operator.
 
-The next run reads it again: what the chain still holds becomes kept or moved, the rest stays
-dropped. Down to the final block the known blocks say where the cursor was. Below, only what is
-stored and the chain together can: the newest payload that stays must lie in the same block on
-the chain, because a branch that is left must be left as a whole.
+The next run reads it again: payloads that are still on the chain become kept or moved, the rest
+stays dropped. Down to the final block the known blocks give the earlier cursor. Below it, the
+stored rows and the chain together give it. The newest payload that stays must be in the same block
+on the chain, because all blocks of a branch must be taken back together.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Rewind:
     """So many go to the journal, as do the quarantined payloads."""
     quarantined: int
     below_final: bool
-    """Whether the operator allows that what is final is taken back."""
+    """Whether the operator allows to take back final blocks."""
 
     @property
     def depth(self) -> int:
@@ -52,11 +52,11 @@ class Rewind:
 def plan_rewind(
     store: Store, to_block: int, below_final: bool = False, endpoint: Endpoint | None = None
 ) -> Rewind:
-    """Say what a rewind to a block would do. Nothing is written.
+    """Return what a rewind to a block would do. It writes nothing.
 
     Raises StoreError for a block that is not below the cursor, that lies below the contracts, or
     below the final block unless ``below_final``. Then an ``endpoint`` is needed, and StoreError
-    says how far back the stored payloads are those of its chain.
+    names the highest block up to which the stored payloads are those of its chain.
     """
     with store.reading() as connection:
         position, final_block = read_position(connection), read_final_block(connection)
@@ -84,7 +84,7 @@ def rewind(store: Store, plan: Rewind) -> int:
     """Do what was planned, in one transaction; return the id of the reorg in the journal.
 
     Raises StoreError, and changes nothing, if the cursor moved meanwhile, or if it would take back
-    what is final although that was not allowed: then the known blocks do not hold.
+    final blocks without being allowed to: then the known blocks are wrong.
     """
     reorg_id, _ = store.retract(plan.position, plan.target, plan.below_final)
     return reorg_id

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from chainkit.terminal.command import CompleteGroup, require_packages
+from chainkit_indexer.cli.backup import backup_command, restore_command
 from chainkit_indexer.cli.export import export_command
 from chainkit_indexer.cli.follow import run_command, step_command
 from chainkit_indexer.cli.inspect import history_command, status_command
@@ -39,5 +40,7 @@ for _command in (
     rewind_command,
     replay_command,
     migrate_command,
+    backup_command,
+    restore_command,
 ):
     index.add_command(_command)

@@ -138,7 +138,7 @@ def connect_endpoints(urls: Sequence[str], deployment: FollowedDeployment) -> En
 
 @contextmanager
 def existing(database: str) -> Iterator[Store]:
-    """Give a database that is only read, whosever it is."""
+    """Give a database of any identity that is only read."""
     from chainkit_indexer.storage.store import Store
 
     store = Store.open_existing(database)

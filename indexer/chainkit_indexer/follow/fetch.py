@@ -1,4 +1,4 @@
-"""Reads from the chain and doubts it: what leaves this module is proved or was not answered.
+"""Reads from the chain and checks every answer: this module returns only data that it proved.
 
 An endpoint behind a load balancer mixes replicas: one lags and answers with empty logs, another
 stands on a fork. Blocks must link by parent hash from the cursor on; the end of a range must come
@@ -6,8 +6,8 @@ in one batch with its logs; each log must lie in one of these blocks by hash, an
 filter of its header; sequence ids must continue without a gap. Logs that are cut off at a page's
 end leave no gap within it, so the contracts' own counters, read at the page's last block by hash,
 must agree too. Where a deployment has no counter, or the endpoint no state so old, the bloom filter
-of each block that gave no log must exclude one, or be made up of all the logs of the block. All
-that is not so is an InconsistentAnswer: the page is asked for again.
+of each block that gave no log must exclude one, or be made up of all the logs of the block. Any
+other answer is an InconsistentAnswer: the page is asked for again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MAXIMUM_SEQUENCE_ID: Final = 2**63 - 1
 """The largest id in the tables: enough for 290,000 years at a million payloads a second."""
 
 _Numbers = Mapping[int, int | None]
-"""Originator id to the last sequence id that its counter tells of, None where none does."""
+"""Originator id to the last sequence id of its counter, None where there is no number."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class PayloadLogs:
 def linked_headers(endpoint: Endpoint, first: int, last: int) -> list[BlockHeader]:
     """Return the headers from ``first`` to ``last``, each the parent of the next.
 
-    Raises InconsistentAnswer where one is missing, does not link, or bears a time that an
-    envelope cannot hold or that lies before its parent's.
+    Raises InconsistentAnswer where one is missing, does not link, or has a time that an envelope
+    cannot contain or that is before its parent's.
     """
     return check_links(endpoint, first, endpoint.headers(range(first, last + 1)))
 
@@ -96,7 +96,7 @@ def check_headers(
 ) -> list[BlockHeader]:
     """Return headers of any heights.
 
-    Raises InconsistentAnswer where one is missing or bears a time that an envelope cannot hold.
+    Raises InconsistentAnswer where one is missing or has a time that an envelope cannot contain.
     """
     headers: list[BlockHeader] = []
     for number, header in zip(heights, answered, strict=True):
@@ -128,7 +128,7 @@ def fetch_page(
 def _logs_and_numbers(
     endpoint: Endpoint, payload_logs: PayloadLogs, headers: Sequence[BlockHeader]
 ) -> tuple[list[Log], _Numbers]:
-    """Ask for logs and counters at once. Of recent blocks every endpoint has the state."""
+    """Ask for logs and counters at once. Every endpoint has the state of recent blocks."""
     deployment, last = payload_logs.deployment, headers[-1].reference
     asked = {
         originator_id: counter
@@ -259,7 +259,7 @@ def _count_through(
 
 
 def _check_counters(endpoint: Endpoint, last: IndexedBlock, numbers: _Numbers) -> frozenset[int]:
-    """Hold the page to the contracts' own numbers; return the originators that none tells of."""
+    """Compare the page with the contracts' counters; return the originators without a number."""
     for originator_id, told in numbers.items():
         if told not in (None, last.sequence_ids[originator_id]):
             raise InconsistentAnswer(
@@ -280,8 +280,9 @@ def _check_blooms(
 ) -> None:
     """Look closer at blocks which gave no log of a contract that their filter affirms.
 
-    A filter may affirm by chance. So all logs of the block, of whatever contract, are asked for:
-    they must make up the whole filter, and none of them may be one that was held back.
+    A filter may affirm by chance. So all logs of the block, of any contract, are asked for: they
+    must make up the whole filter, and none of them may be a payload log that the first answer left
+    out.
     """
     masks = {
         address: mask

@@ -12,10 +12,10 @@ from chainkit.errors import ChainError, ConfigurationError
 
 
 def check_first_block(endpoint: Endpoint, deployment: FollowedDeployment) -> None:
-    """Prove that contracts stand, and counters begin, at the blocks of the record.
+    """Prove that contracts exist, and counters begin, at the blocks of the record.
 
-    What an endpoint has no state of is left unproved. Raises ConfigurationError that names the
-    contract and its block.
+    A block whose state the endpoint does not keep is not checked. Raises ConfigurationError that
+    names the contract and its block.
     """
     for contract in deployment.contracts:
         subject = f"deployment record, {contract.name}"

@@ -92,9 +92,9 @@ class StopRequest:
 class DeepReorgs:
     """Decides when a reorg beyond the final block is believed: it needs a person then.
 
-    One endpoint that lies must not stop the indexer, nor one that is dead keep it from stopping:
-    each one has to say it REPEATS_OF_A_DEEP_REORG times, but a single one is enough where for
-    SILENCE_SECONDS no other one made a step that went well.
+    One endpoint that lies must not stop the indexer, and one that does not answer must not keep it
+    running. Each endpoint has to report it REPEATS_OF_A_DEEP_REORG times; a single one is enough if
+    no step succeeded for SILENCE_SECONDS.
     """
 
     SILENCE_SECONDS: Final = 60.0
@@ -165,7 +165,7 @@ def run(
             endpoint = pool.choose()
         except RetryableChainError as error:
             observer.failed(error)
-            # One that is being checked is due, and yet cannot be asked.
+            # An endpoint that is being checked is due, but cannot be asked yet.
             stop.wait(max(pool.seconds_until_available(), _SLICE_SECONDS))
             continue
         began = clock()
@@ -203,5 +203,5 @@ def run(
 
 
 def _contradiction(error: ReorgTooDeep) -> InconsistentAnswer:
-    # To the pool, an endpoint that contradicts what is final is one in doubt like any other.
+    # The pool treats an endpoint that contradicts a final block as any other endpoint in doubt.
     return InconsistentAnswer(error.subject, error.expected, error.got, error.place)

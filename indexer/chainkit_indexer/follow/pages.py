@@ -1,6 +1,6 @@
 """Reads the chain page by page, in ranges as wide as the endpoint gives.
 
-A page is bounded by what it holds in memory, whatever number of blocks that is.
+The size in memory limits a page, not the number of blocks.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class PageReader:
     def head(self, endpoint: Endpoint, position: IndexedBlock | None) -> BlockHeader:
         """Return an endpoint's newest block, or that of a moment ago if it makes no difference.
 
-        It makes none if the page after the position is here and ends far below, so that nothing has
-        to be asked for. Raises WrongChain for the head of another chain.
+        It makes no request if the page after the position is already fetched and ends far below.
+        Raises WrongChain for the head of another chain.
         """
         known = self._heads.get(endpoint)
         if known is None or not self._will_do(known, endpoint, position):
@@ -99,8 +99,8 @@ class PageReader:
         """Return the page after ``start``, not above ``top``, or None if it does not link to it.
 
         Blocks more than ``recent_blocks`` below the head are asked for by range, others by hash.
-        Raises what ``fetch`` does, and EndpointUnavailable where the endpoint does not even give
-        one block's logs, or takes long to say that it gives none of several.
+        Raises the errors of ``fetch``, and EndpointUnavailable where the endpoint gives not even
+        one block's logs, or takes long to refuse those of several.
         """
         pending = self._taken_from_ahead(endpoint, start, head, top)
         if pending is None:

@@ -100,14 +100,14 @@ class Prefetcher:
 
     def _drop(self) -> None:
         if any(not future.done() for future, _ in self._pages):
-            # It may never be answered, and nobody must wait behind it.
+            # It may never be answered, and no job may wait behind it.
             self._worker.is_left = True
             self._worker = _Worker()
         self._pages.clear()
 
 
 class _Worker:
-    """One thread that does jobs in turn, and ends when nobody has a job for it any more.
+    """One thread that does jobs in turn, and ends when there are no more jobs for it.
 
     A daemon, unlike an executor's: an endpoint that does not answer must not keep the process.
     """

@@ -1,8 +1,8 @@
-"""Makes signed envelopes of payloads, beside the work of the step: in a process of its own.
+"""Makes signed envelopes of payloads, in a process of its own, while the step works.
 
-A thread would wait for Python's lock after every single signature, so it would hardly run while
-the step parses and stores. Who waits for the child makes meanwhile what it has not been sent yet,
-so that neither is idle while there is work.
+A thread would wait for Python's lock after every single signature, so it would hardly run while the
+step parses and stores. The thread that waits for the child meanwhile makes envelopes of unsent
+batches, so neither is idle while there is work.
 
 The child gets the secret through a pipe, never as an argument or in its environment, keeps nothing,
 and ends when the pipe is closed, however its parent ended.
@@ -47,8 +47,8 @@ Outcomes = Callable[[], Sequence[Outcome]]
 
 _LENGTH_BYTES: Final = 4
 _PIPE_BYTES: Final = 2**20
-"""More than a page: where a pipe is full, who sends waits for the child, or the child for the
-thread that takes its answers, which waits itself for Python's lock."""
+"""More than a page: if a pipe is full, the sender waits for the child, or the child waits for the
+thread that takes its answers, and that thread waits for Python's lock."""
 _PATIENCE_SECONDS: Final = 60.0
 """Work under way takes less than one; after that the child hangs."""
 _MODULE: Final = "chainkit_indexer.follow.signing"
@@ -71,7 +71,7 @@ class Signer:
         self._attest: Attest = partial(sign_originator_envelope, key=key)
 
     def sign(self, events: Sequence[PlacedEvent]) -> Outcomes:
-        """Begin to make payloads' envelopes (XIP-49 §3.2.1); call what is returned for them."""
+        """Begin to make payloads' envelopes (XIP-49 §3.2.1); the returned function gives them."""
         outcomes = [
             _outcome(event, timestamp, log.transaction_hash, self._attest)
             for event, log, timestamp in events
@@ -83,7 +83,7 @@ class Signer:
 
 
 class NoKey(Signer):
-    """Leaves the place of the signature empty: for whoever verifies, and has no private key."""
+    """Leaves the place of the signature empty: for verification, without a private key."""
 
     def __init__(self) -> None:
         """Nothing is needed."""
@@ -100,8 +100,8 @@ class _Batch:
 class SignerProcess(Signer):
     """Signs in a child process, batch after batch; ``sign`` returns at once.
 
-    What is sent is written by who signs or waits, never by the thread that takes the answers: a
-    child that cannot write its answer would read no further request.
+    Only the thread that signs or waits writes requests. The thread that takes the answers never
+    writes: a child that cannot write its answer would not read the next request.
     """
 
     def __init__(self, key: SigningKey) -> None:
@@ -157,7 +157,7 @@ class SignerProcess(Signer):
         try:
             with self._sending:
                 if self._requests.closed:
-                    # The reader has gone: nobody would take an answer.
+                    # The reader has ended: no thread would take an answer.
                     raise _failed("a closed pipe")
                 while self._unsent and self._under_way.acquire(blocking=False):
                     batch = self._unsent.popleft()
@@ -171,7 +171,7 @@ class SignerProcess(Signer):
 
     def close(self) -> None:
         """End the child; another thread that signs meanwhile, or later, gets SignerFailed."""
-        # Not amid a batch: of one that was sent, the answer must still be taken.
+        # Not during a batch: the answer to a batch that was sent must still be taken.
         if not self._sending.acquire(timeout=_PATIENCE_SECONDS):
             # Another thread is blocked writing to a child that stopped reading.
             self._child.kill()
@@ -232,7 +232,7 @@ def _message(data: bytes) -> bytes:
 def _read(pipe: IO[bytes]) -> bytes | None:
     length = int.from_bytes(pipe.read(_LENGTH_BYTES), "big")
     data = pipe.read(length)
-    # Nothing is sent that is empty: no length is the end.
+    # No message is empty: a missing length is the end.
     return data if length and len(data) == length else None
 
 

@@ -34,9 +34,9 @@ def step(
     StoreUnavailable where the database gave none, FatalChainError (ReorgTooDeep among others) or
     StoreError where a person has to decide; in each case nothing was changed.
 
-    A head below the cursor is a lagging replica as long as its block is one that we know, and
-    the step is idle: nothing contradicts what is held. A chain that was shortened is therefore
-    taken back only when a different block appears at a height that was followed.
+    A head below the cursor is a lagging replica as long as its block is stored here. Then the step
+    is idle: nothing contradicts the stored blocks. A chain that was shortened is therefore taken
+    back only when a different block appears at a height that was followed.
     """
     stored, known_final = store.cursor_state()
     head = reader.head(endpoint, stored)
@@ -57,7 +57,7 @@ def step(
     if pending is not None:
         page, final = pending.page, top
         if not settings.serves_final_only:
-            # Not by the head, which nothing proves so far: what is final never goes back.
+            # Not by the head, which is not proved yet: the final block never decreases.
             hashes = {block.header.number: block.header.hash for block in page.blocks}
             final = settings.finality.final_block(
                 endpoint,
@@ -83,7 +83,7 @@ def _known_hash(store: Store, number: int) -> bytes | None:
 
 
 def _before_first_block(endpoint: Endpoint, deployment: FollowedDeployment) -> IndexedBlock:
-    # Block 0 holds no log, so it can stand before a page also where the record begins with it.
+    # Block 0 contains no log, so it can precede a page even where the record begins with it.
     number = max(deployment.first_block - 1, 0)
     [header] = linked_headers(endpoint, number, number)
     return IndexedBlock(header, dict.fromkeys(deployment.originator_ids, 0))
@@ -101,13 +101,13 @@ def _final_of_proved_head(
 def _is_nothing_new(store: Store, position: IndexedBlock, head: BlockHeader) -> bool:
     if head.number >= position.header.number:
         return head.hash == position.header.hash
-    # Below the final block nothing is known that the head could contradict.
+    # Below the final block no block is stored that the head could contradict.
     return _known_hash(store, head.number) in (None, head.hash)
 
 
 def _idle(store: Store, position: IndexedBlock, head: BlockHeader) -> Idle:
-    # While nothing waits for it: is the database there, and as we left it? With what it says the
-    # next step begins, and saves that time when a block has come.
+    # While nothing waits for it: is the database there, and as we left it? The next step begins
+    # with its result, and saves that time when a new block has come.
     return Idle(position.header.reference, head, store.read_cursor_state().final_block)
 
 

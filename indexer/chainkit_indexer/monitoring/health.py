@@ -1,7 +1,7 @@
-"""Whether the loop is alive, and whether what it serves can be relied on.
+"""Whether the loop is alive, and whether its clients can rely on the node.
 
-The loop's thread writes, the threads of the HTTP server read. What the loop saw is one frozen
-value which is replaced as a whole, so that neither waits for the other.
+The loop's thread writes, the threads of the HTTP server read. The loop's observations are one
+frozen value which is replaced as a whole, so neither waits for the other.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Health:
         return Check("loop", age < ALIVE_SECONDS, round(age, 3), ALIVE_SECONDS, "seconds")
 
     def checks(self) -> tuple[Check, ...]:
-        """Return everything that has to hold for the node to be relied on."""
+        """Return all conditions of a node on which clients can rely."""
         seen = self.observation
         return (
             self.alive(),

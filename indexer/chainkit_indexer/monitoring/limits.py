@@ -11,7 +11,7 @@ DEFAULT_READY_LAG_BLOCKS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class ReadyLimits:
-    """Beyond which ``/readyz`` turns red."""
+    """Above these limits ``/readyz`` turns red."""
 
     stale_seconds: float = DEFAULT_STALE_SECONDS
     """Since the head moved, and since a step succeeded. With 0 a head may stand still for ever,

@@ -1,4 +1,4 @@
-"""Tells everybody who watches what the loop does: the log, Prometheus, a load balancer."""
+"""Reports the loop's work to its watchers: the log, Prometheus, a load balancer."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Monitor:
         self._metrics.knows(sequence_ids)
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
-        """Pass on what a step of so many seconds did."""
+        """Pass on the result of a step of so many seconds."""
         for observer in self._observers:
             observer.succeeded(result, seconds)
 

@@ -128,7 +128,7 @@ class Narrator:
     def failed(self, error: ChainkitError) -> None:
         """Log an error once, until something else happens."""
         self._is_at_head = False
-        # That all endpoints rest now is news only where nobody was told why.
+        # The log says that all endpoints rest only if it has not given the cause before.
         if not (isinstance(error, NoEndpointAvailable) and self._last.name == "retrying"):
             self._say(event_of_error(error))
 

@@ -1,4 +1,4 @@
-"""Says when the registry does not list this node as enabled, and when it does again."""
+"""Logs when the registry does not list this node as enabled, and when it does again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainkit_indexer.storage.store import Store
 
 
 class RegistrationNarrator:
-    """Look after each step of the registry; what did not change is not said again."""
+    """Look after each step of the registry; a status that did not change is not logged again."""
 
     def __init__(self, store: Store) -> None:
         """Read the registry's history, and whose database it is, from a store."""
@@ -23,7 +23,7 @@ class RegistrationNarrator:
         self._told = ""
 
     def look(self, result: RegistryStepResult | None) -> None:
-        """Log what has become of this node, once the registry was followed to its head."""
+        """Log this node's new status, once the registry was followed to its head."""
         if result is None:
             return
         if is_behind(result):

@@ -1,7 +1,7 @@
 """HTTP for machines that watch the indexer: ``/metrics``, ``/healthz`` and ``/readyz``.
 
-It runs in threads of its own and only reads. Requests are few, small and short: whoever asks in
-another way gets an error or is cut off, and the loop notices nothing.
+It runs in threads of its own and only reads. Requests are few, small and short. A client that asks
+in another way gets an error or loses its connection, and the loop does not notice.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class _Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log what is a fault of ours; a client that went away is none of the operator's."""
+        """Log faults of our own; a client that closed its connection is not one."""
         error = sys.exception()
         if not isinstance(error, OSError):
             text = f"monitor: expected an answer, got {error!r}"
@@ -150,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: a scrape every few seconds is no event."""
+        """Log nothing: a scrape every few seconds is no event."""
 
     def _find(self) -> Answer:
         found = self.server.answers.get(self.path.partition("?")[0])

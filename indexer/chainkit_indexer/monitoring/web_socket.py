@@ -1,4 +1,4 @@
-"""Says when new heads no longer come over the WebSocket, and when they come again."""
+"""Logs when new heads stop to arrive over the WebSocket, and when they arrive again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainkit_indexer.log_lines import LogEvent, log_event
 
 
 class WebSocketNarrator:
-    """Look from time to time; what did not change is not said again."""
+    """Look from time to time; a state that did not change is not logged again."""
 
     def __init__(self, heads: HeadWatcher) -> None:
         """Watch a head watcher, whose polls go on in any case."""
@@ -17,7 +17,7 @@ class WebSocketNarrator:
         self._is_lost = False
 
     def look(self) -> None:
-        """Log what has become of the subscription since the last look."""
+        """Log how the subscription changed since the last look."""
         statistics = self._heads.statistics()
         is_lost = statistics.state is SubscriptionState.WAITING
         if is_lost == self._is_lost or statistics.state is SubscriptionState.CONNECTING:

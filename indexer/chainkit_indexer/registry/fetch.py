@@ -1,4 +1,4 @@
-"""Reads the node registry's logs and doubts them; ``follower`` says why it is enough."""
+"""Reads the node registry's logs and checks them; ``follower`` explains why that is enough."""
 
 from __future__ import annotations
 

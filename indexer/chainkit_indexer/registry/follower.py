@@ -3,12 +3,12 @@
 A registry changes a few times a year, so its history is read differently from the payloads'. Near
 the head every header is read and linked, because the chain may still fork, and each block is asked
 for its logs by hash. Deeper, logs come by range, and only three kinds of headers are read: that of
-the cursor, which must be the one known; that of the range's end; and those of blocks that hold
-logs, whose hashes the logs must bear. That is enough because completeness does not rest on the
-logs: the folded history must equal the registry's own listing, node for node, read by hash at the
-range's end and before each block that changed it. An update that an endpoint hides shows there,
-unless others, hidden with it, undid it at once. A difference is an InconsistentAnswer, and nothing
-of the range is kept.
+the cursor, which must be the stored one; that of the range's end; and those of blocks with logs,
+whose hashes the logs must contain. That is enough because completeness does not depend on the logs:
+the folded history must equal the registry's own listing, node for node, read by hash at the range's
+end and before each block that changed it. An update that an endpoint hides shows as a difference
+there, unless another hidden update undid it at once. A difference is an InconsistentAnswer, and
+nothing of the range is kept.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ class RegistryFollower:
         """Read one range of blocks, or take one reorg back, or find that there is nothing to do.
 
         All that it writes is one transaction, so it may be killed anywhere and called again. Raises
-        RetryableChainError where the endpoint gave no answer or one that does not hold, WrongChain
-        where it serves another chain, and ReorgTooDeep or StoreError where a person has to decide;
-        nothing was changed then.
+        RetryableChainError where the endpoint gave no answer or a wrong one, WrongChain where it
+        serves another chain, and ReorgTooDeep or StoreError where a person has to decide; nothing
+        was changed then.
         """
         try:
             return self._step(endpoint)
@@ -204,7 +204,7 @@ class RegistryFollower:
 
 
 def _differences(nodes: Sequence[Node], listed: Sequence[Node]) -> str:
-    """Say which nodes the listing has otherwise; of strangers' strings nothing is shown."""
+    """Name the nodes that differ in the listing; strings of strangers are not shown."""
     folded: Mapping[int, Node] = {node.node_id: node for node in nodes}
     named = {node.node_id: node for node in listed}
     ids = [

@@ -1,6 +1,6 @@
 """The node registry's history in the operator's database: nodes, keys and status by block.
 
-Nothing here is served to clients, so a reorg deletes what it took back: no journal is needed.
+Clients are served none of this, so a reorg deletes the rows that it takes back, without a journal.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RegistryHistory:
     def __init__(self, store: Store, registry: FollowedRegistry) -> None:
         """Begin a history, or go on with the one that the database holds.
 
-        Raises StoreError, and changes nothing, where that is another registry's.
+        Raises StoreError, and changes nothing, if the database belongs to another registry.
         """
         self._store = store
         with store.writing() as connection:

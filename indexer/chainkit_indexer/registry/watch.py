@@ -69,11 +69,10 @@ class RegistryWatch:
         return self._result is not None and not is_behind(self._result)
 
     def __call__(self) -> RegistryStepResult | None:
-        """Take a step if one is due; None where none is, or where it has to be tried again.
+        """Take a step if one is due; None where none is due, or where it has to be tried again.
 
-        Raises what waiting does not mend: StoreError, what the pool says where no endpoint will
-        ever answer, and ReorgTooDeep once it was repeated, three times for each endpoint, with no
-        step that went well between.
+        Raises errors that do not pass: StoreError, the pool's error where no endpoint will ever
+        answer, and ReorgTooDeep after three times for each endpoint without a step that succeeded.
         """
         if self._clock() < self._due:
             return None
@@ -171,7 +170,7 @@ def check_registry(endpoint: Endpoint, registry: FollowedRegistry) -> None:
 
 
 def describe_registry_step(result: RegistryStepResult) -> str:
-    """Say in one line what a step did; nothing where a person would not want to know."""
+    """Describe in one line what a step did; empty where a person does not need to know."""
     if isinstance(result, RegistryRolledBack):
         return (
             f"registry: reorg: {result.depth} blocks taken back to {result.cursor}, "

@@ -75,11 +75,12 @@ class RawTransactionKeeper:
         self._without_raw: WeakKeyDictionary[Endpoint, float] = WeakKeyDictionary()
 
     def keep(self, endpoint: Endpoint, final_block: int) -> int:
-        """Keep up to BATCH_TRANSACTIONS of what is above the final block; return how many.
+        """Keep up to BATCH_TRANSACTIONS from above the final block; return how many.
 
-        Most calls do nothing: it is done every PAUSE_SECONDS, more often only while that gains
-        something, and ever more seldom after errors. Those that became final are forgotten, unless
-        a reorg dropped them. An error is reported and logged, once: no envelope depends on this.
+        Most calls do nothing. It works every PAUSE_SECONDS, more often only while it still gains
+        transactions, and less and less often after errors. Those that became final are forgotten,
+        unless a reorg dropped them. An error is reported and logged, once: no envelope depends on
+        this.
         """
         began = self._clock()
         if began < self._due:
@@ -186,7 +187,7 @@ class RawTransactionKeeper:
             raws = (_rebuilt if is_without_raw else Endpoint.raw_transactions)(endpoint, hashes)
         except (RefusedRequest, InconsistentAnswer) as error:
             if is_without_raw:
-                # Any one of them may be why: others have their turn.
+                # Any of them may be the cause: the others are tried first.
                 self._absent.note(wanted)
                 raise
             self._without_raw[endpoint] = self._clock() + LONGEST_PAUSE_SECONDS

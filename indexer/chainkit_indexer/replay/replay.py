@@ -1,8 +1,8 @@
-"""Sends transactions that a reorg dropped once more, in their original order (XIP-49 §2.1.2).
+"""Sends transactions that a reorg dropped again, in their original order (XIP-49 §2.1.2).
 
 That is a best effort, as the XIP says: a sender may have used the nonce otherwise meanwhile, and
-the order in which they are mined again is the block producers'. Nothing is signed here, and nothing
-is written: the indexer sees a replayed transaction as any other, and marks the journal.
+block producers choose the order in which they are mined again. Nothing is signed here, and nothing
+is written: the indexer reads a replayed transaction like any other, and updates the journal.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Replayed:
 
 @dataclass
 class _Account:
-    """A sender, with what was replayed of it so far."""
+    """A sender, with its transactions that were replayed so far."""
 
     mined_nonce: int
     """The sender's next nonce, by the head."""
@@ -92,7 +92,7 @@ class _CannotReplay(Exception):
 
 
 def read_dropped(connection: Connection, reorg_id: int | None) -> list[DroppedTransaction]:
-    """Return what a reorg dropped, or all of them, in the original order, each transaction once.
+    """Return what one reorg dropped, or all reorgs, in the original order, each transaction once.
 
     Raises ConfigurationError where there was no such reorg.
     """
@@ -207,7 +207,7 @@ class _Replayer:
             raise _CannotReplay(f"pays at most {fee} wei per gas, the next block asks {base_fee}")
 
     def _check_call(self, transaction: SentTransaction, head: BlockHeader) -> None:
-        """Let the head say whether the same call would succeed."""
+        """Ask the head whether the same call would succeed."""
         call = {
             "from": transaction.sender,
             "data": "0x" + transaction.calldata.hex(),

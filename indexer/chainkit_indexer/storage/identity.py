@@ -23,7 +23,7 @@ class Identity:
     genesis_hash: bytes
     """32 bytes: hash of block 0."""
     node_public_key: bytes
-    """65 bytes: whose signatures the envelopes carry."""
+    """65 bytes: the key that signs the envelopes."""
     first_block: int
     """Height below which the contracts have no log."""
     contracts: tuple[PayloadContract, ...]
@@ -42,7 +42,7 @@ class Identity:
 
 
 def read_identity(connection: Connection) -> Identity | None:
-    """Return whose database it is, or None where nobody took it so far."""
+    """Return the identity of the database, or None where it has none yet."""
     row = connection.execute(select(schema.identity)).mappings().one_or_none()
     if row is None:
         return None
@@ -70,7 +70,7 @@ def _contract(row: Mapping[Any, Any]) -> PayloadContract:
 
 
 def insert_identity(connection: Connection, identity: Identity) -> None:
-    """Take a database that is nobody's."""
+    """Give an identity to a database that has none."""
     columns = ("chain_id", "genesis_hash", "node_public_key", "first_block")
     values = {name: getattr(identity, name) for name in columns}
     connection.execute(insert(schema.identity).values(id=1, **values))
@@ -89,10 +89,10 @@ def insert_identity(connection: Connection, identity: Identity) -> None:
 
 
 def check_identity(name: str, expected: Identity, found: Identity) -> None:
-    """Raise StoreError, which says what differs, where a database is somebody else's.
+    """Raise StoreError, which names the difference, where a database has another identity.
 
-    One that begins at a lower block than the record says holds as much: revision 0001 began
-    where the first of all contracts stands.
+    A database that begins at a lower block than the record contains as much: revision 0001 began
+    at the block of the first of all contracts.
     """
     if found.first_block <= expected.first_block:
         expected, found = _without_blocks(expected), _without_blocks(found)

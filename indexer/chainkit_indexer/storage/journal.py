@@ -1,7 +1,7 @@
 """Payloads that a reorg took back, and what became of them.
 
-Nothing that was served is deleted: it moves to the journal as dropped. When a later page holds
-the same payload of the same transaction again, the entry becomes kept (same sequence id) or
+An envelope that was served is never deleted: it moves to the journal as dropped. When a later page
+holds the same payload of the same transaction again, the entry becomes kept (same sequence id) or
 moved (another one). An entry that stays dropped is not on the chain.
 """
 
@@ -93,7 +93,7 @@ def insert_reorg(connection: Connection, position: IndexedBlock, ancestor: Index
 def insert_reorg_between(
     connection: Connection, old_head: BlockReference, ancestor: BlockReference
 ) -> int:
-    """Do the same where no more is known of the two blocks."""
+    """Do the same when only the references of the two blocks are known."""
     latest = connection.execute(select(func.max(schema.reorgs.c.id))).scalar_one()
     reorg_id: int = (latest or 0) + 1
     connection.execute(

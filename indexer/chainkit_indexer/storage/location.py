@@ -60,7 +60,7 @@ class HiddenWords:
     """A location, without the parts that no message may show; its repr tells nothing."""
 
     def __init__(self, location: Path | URL) -> None:
-        """Hide a URL's password, and the values of its query but those that say where it is."""
+        """Hide a URL's password, and the values of its query except those that name its place."""
         values = _hidden_values(location) if isinstance(location, URL) else []
         # An option may hold several words, of which an error repeats the one that is wrong.
         words = [word for value in values for word in re.split(r"[\s=,]+", value)]

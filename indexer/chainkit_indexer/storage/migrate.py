@@ -1,4 +1,4 @@
-"""Makes and upgrades the tables; each database says in ``alembic_version`` which revision it has.
+"""Makes and upgrades the tables; each database has its revision in ``alembic_version``.
 
 Alembic itself is loaded only to upgrade: it costs 14 MB and a third of a second. New tables are
 made as ``schema`` has them, and a test holds that the migrations make the same.
@@ -30,7 +30,7 @@ REVISION: Final = "0002"
 """The revision of ``schema``: the newest in ``migrations/versions``. They sort as text."""
 
 _FIRST: Final = "0001"
-"""Databases of this revision do not say so: they were made before there were others."""
+"""Databases of this revision do not store it: they were made before there were others."""
 
 _VERSION_TABLE: Final = "alembic_version"
 _versions = Table(

@@ -53,8 +53,8 @@ _KEY: Final = "1667983732, hashtext(coalesce(current_schema(), ''))"
 _TRY_LOCK: Final = text(f"SELECT pg_try_advisory_lock({_KEY})")
 _AWAIT_LOCK: Final = text(f"SELECT pg_advisory_lock({_KEY})")
 _PATIENCE: Final = "SET LOCAL lock_timeout = '3s'"
-"""The server ends a session, and gives its lock back, some time after its client has gone: whoever
-is started again at once finds his predecessor's lock."""
+"""The server ends a session, and releases its lock, some time after its client has ended: an
+indexer that is restarted at once finds the lock of its predecessor."""
 _NOT_IN_TIME: Final = "55P03"
 _HOLDER: Final = text(
     "SELECT pid, application_name, host(client_addr)"
@@ -94,8 +94,8 @@ _REFUSALS: Final = (
     "pg_hba.conf",
     ' value: "',
 )
-"""What a server says that lets nobody in, or libpq of an option that it cannot use, however often
-asked: such errors come without a code."""
+"""Words of a server that refuses access, or of libpq about an option that it cannot use. Waiting
+does not help, and such errors come without a code."""
 
 
 class Postgresql:

@@ -1,4 +1,4 @@
-"""Which sequence ids lie up to a block, by what is stored: blocks that are final are forgotten."""
+"""Which sequence ids lie up to a block, by the stored rows: final blocks are forgotten."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _SETTINGS: Final = (
     "PRAGMA foreign_keys = ON",
     # FULL waits for the disk in each commit. NORMAL would only risk the newest pages, which the
     # chain still has; but not what reorgs retracted, nor which block was already called final.
-    # The wait is one per step, and small beside what a page takes to write.
+    # There is one wait per step, and it is short compared with the time to write a page.
     "PRAGMA synchronous = FULL",
     # KiB, for each connection. Pages that do not fit go to the log before the commit.
     "PRAGMA cache_size = -4096",
@@ -54,11 +54,12 @@ class Sqlite:
 
     def __init__(self, file: Path, read_only: bool) -> None:
         """Take the file; a reader opens it without the right to write."""
-        # As SQLite does it: whoever comes by a symbolic link meets the same lock and the same log.
+        # As SQLite does it: a program that opens a symbolic link uses the same lock and the same
+        # log.
         self._file = Path(os.path.realpath(file))
         self._lock: _Lock | None = None
         if read_only:
-            # Whether anybody writes to it is found out anew each time.
+            # Each connection checks again whether another program writes to it.
             self._engine = _engine(self._connect_to_read, NullPool)
         else:
             self._engine = _engine(self._connect, QueuePool)
@@ -148,21 +149,22 @@ class Sqlite:
         return _open(address, sqlite3.Connection)
 
     def _is_at_rest(self) -> bool:
-        """Tell whether a database is here that was closed and that nobody has opened since."""
+        """Tell whether the database exists, was closed, and has not been opened since."""
         log = self._file.with_name(self._file.name + "-wal")
         return self._file.exists() and not log.exists()
 
 
 class _Unguarded(sqlite3.Connection):
-    """Reads a file at rest as one that nobody writes.
+    """Reads a file at rest, and assumes that no program writes to it.
 
-    To see writers come, SQLite would have to make files beside it: it may not have the right to,
-    or they would belong to who only looked. So ``reading`` sees afterwards whether one came.
+    To notice writers, SQLite would have to make files in the same folder. It may have no right to,
+    or the files would belong to the account that only reads. So ``reading`` checks afterwards
+    whether a writer opened it.
     """
 
 
 class _Lock:
-    """``<file>.lock``: held while this process lives, and in it who holds it."""
+    """``<file>.lock``: locked while this process lives; its content names the process."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -171,12 +173,13 @@ class _Lock:
             pass
 
     def release(self) -> None:
-        # While it is held: who opened it meanwhile finds that it is no longer there.
+        # Before the lock is released: another process that opened the file finds that it was
+        # removed.
         self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
     def _try(self) -> bool:
-        """Return False if it was removed while we took it: then it keeps nobody out."""
+        """Return False if it was removed while we took it: then it excludes no other process."""
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -77,12 +77,12 @@ class Store:
 
     @classmethod
     def open_existing(cls, location: str) -> Self:
-        """Open a database whosever it is, to read. Raises StoreError where there is none."""
+        """Open a database of any identity, to read. Raises StoreError where there is none."""
         return cls._open_whosever(Database(location, read_only=True))
 
     @classmethod
     def open_to_repair(cls, location: str) -> Self:
-        """Open a database whosever it is, to write. Raises StoreError where there is none."""
+        """Open a database of any identity, to write. Raises StoreError where there is none."""
         return cls._open_whosever(Database(location))
 
     @classmethod
@@ -120,7 +120,7 @@ class Store:
             with self._database.writing() as connection:
                 yield connection
         except BaseException:
-            # The lock may have been lost, and what is remembered with it.
+            # The lock may have been lost, and another process may have moved the cursor.
             self._cursor_state = None
             raise
 
@@ -131,8 +131,8 @@ class Store:
     def cursor_state(self) -> CursorState:
         """Return how far the chain was followed, without a query where that is remembered.
 
-        It is while this store holds the lock, and what it wrote last went well: nobody else can
-        have moved the cursor. The writer compares it all the same.
+        It is remembered while this store holds the lock and its last write succeeded: no other
+        process can have moved the cursor. The writer still compares it.
         """
         return self._cursor_state or self.read_cursor_state()
 

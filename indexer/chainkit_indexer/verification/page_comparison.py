@@ -1,4 +1,4 @@
-"""Compares what is stored with what a page of the chain gives."""
+"""Compares the stored rows with a page of the chain."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that the chain says otherwise than the database."""
+    """One difference between the chain and the database."""
 
     what: str
     expected: str
@@ -52,10 +52,10 @@ class Difference:
 def page_differences(
     connection: Connection, page: VerifiedPage, rows: PageRows, node_public_key: bytes
 ) -> Iterator[Difference]:
-    """Yield what is stored otherwise than a page and its built rows say.
+    """Yield the differences between the stored rows and a page with its built rows.
 
-    The stored rows are found by the page's sequence ids, which the chain proved to have no gap,
-    so that a row is found whatever its other columns say.
+    The stored rows are found by the page's sequence ids, which the chain proved to have no gap, so
+    that a row is found even if its other columns are wrong.
     """
     known = _known_blocks(connection, page)
     for block in page.blocks:
@@ -74,11 +74,11 @@ def page_differences(
 
 
 def end_differences(connection: Connection, last: IndexedBlock) -> Iterator[Difference]:
-    """Yield what no block of the chain accounts for, and where the cursor is wrong."""
+    """Yield rows that belong to no block of the chain, and where the cursor is wrong."""
     where = f"block {last.header.number}"
     position = read_position(connection)
     is_cursor = position is not None and position.header.number == last.header.number
-    # Below the cursor, what it says bounds the sequence: what follows was not compared.
+    # Below the cursor, the cursor's numbers bound the sequence: later rows were not compared.
     ends = last if is_cursor or position is None else position
     for table, key in _strays(connection, ends.sequence_ids):
         yield _difference(_name(table, key), "none", "one", where)
@@ -110,7 +110,7 @@ def _row_differences(
 def _envelope_problem(
     unsigned_yet: bytes, stored: bytes, node_public_key: bytes
 ) -> tuple[str, object] | None:
-    """Say what an envelope should be and what it is; the first thing only, as the rest follows."""
+    """Describe the first difference of an envelope; the other differences follow from it."""
     built = parse_originator_envelope(unsigned_yet)
     content, transaction = built.unsigned_originator_envelope, built.transaction_hash
     try:

@@ -136,14 +136,14 @@ def _page_after(
 def _before(
     store: Store, deployment: FollowedDeployment, first: int, endpoint: Endpoint
 ) -> IndexedBlock:
-    """Return the block before the range, with the numbers that the counters tell there."""
+    """Return the block before the range, with the numbers of the counters at that block."""
     header = endpoint.header(max(first - 1, 0))
     if first <= deployment.first_block:
         return IndexedBlock(header, dict.fromkeys(deployment.originator_ids, 0))
     with store.reading() as connection:
         sequence_ids = sequence_ids_up_to(connection, deployment.originator_ids, first - 1)
     for originator_id, counter in deployment.counters.items():
-        # Where nobody tells, what is stored: the next page must continue it without a gap.
+        # Without a counter, the stored number: the next page must continue it without a gap.
         if counter and (told := read_counter(endpoint, counter, header.reference)) is not None:
             sequence_ids[originator_id] = told
     return IndexedBlock(header, sequence_ids)

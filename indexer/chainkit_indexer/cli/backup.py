@@ -1,0 +1,94 @@
+"""``index backup`` and ``index restore``: a copy of the database, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from chainkit.terminal.bar import progress_bar
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import echo_json, json_option
+from chainkit.text.json_values import reference_as_json
+from chainkit_indexer.cli.options import database_option, existing
+
+
+@click.command("backup", cls=CompleteCommand)
+@database_option
+@click.option(
+    "--out",
+    "out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="File to write; it must not exist.",
+)
+@json_option
+def backup_command(database: str, out: Path, as_json: bool) -> None:
+    """Copy the database to a new file, with all that was committed; the indexer may run.
+
+    A copy by `cp` lacks what stands in the log beside the file, after `kill -9` as well. For
+    PostgreSQL, use pg_dump.
+
+    \b
+    Example:
+      chainkit index backup --database node.db --out node.db.before
+    """
+    from chainkit_indexer.storage.backup import file_to_copy
+
+    source = file_to_copy(database)
+    _copy(source, out, "copying")
+    _echo(out, as_json)
+
+
+@click.command("restore", cls=CompleteCommand)
+@click.argument("backup", type=click.Path(path_type=Path))
+@database_option
+@json_option
+def restore_command(backup: Path, database: str, as_json: bool) -> None:
+    """Make a node's database of a backup; move the present one away first, if there is one.
+
+    The backup is checked, and is left as it is. The indexer continues at the backup's cursor.
+
+    \b
+    Example:
+      chainkit index restore node.db.before --database node.db
+    """
+    from chainkit_indexer.storage.backup import file_to_copy
+
+    target = file_to_copy(database)
+    with existing(str(backup)):
+        # A file of something else is refused before anything is written.
+        pass
+    _copy(backup, target, "restoring")
+    _echo(target, as_json)
+
+
+def _copy(source: Path, target: Path, label: str) -> None:
+    from chainkit_indexer.storage.backup import copy_database
+
+    with ExitStack() as stack:
+        advance: list[Callable[[int], None]] = []
+        copied = 0
+
+        def report(done: int, pages: int) -> None:
+            nonlocal copied
+            if not advance:
+                advance.append(stack.enter_context(progress_bar(label, pages)))
+            advance[0](done - copied)
+            copied = done
+
+        copy_database(source, target, report)
+
+
+def _echo(target: Path, as_json: bool) -> None:
+    with existing(str(target)) as store:
+        position = store.position()
+    cursor = None if position is None else position.header.reference
+    size = target.stat().st_size
+    if as_json:
+        found = None if cursor is None else reference_as_json(cursor)
+        echo_json({"file": str(target), "bytes": size, "cursor": found})
+        return
+    click.echo(f"{target}: {size} bytes, cursor {'none' if cursor is None else f'block {cursor}'}")

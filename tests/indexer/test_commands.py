@@ -76,8 +76,10 @@ def test_run__signal__ends_with_0(
 
     process.send_signal(number)
 
-    assert process.wait(timeout=10) == 0
-    process.stderr.close()
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 0
+    head = local_chain.head().reference
+    assert said.rstrip().endswith(f"stopped at block {head}, by a signal")
 
 
 def next_line(process: subprocess.Popen[str]) -> str:

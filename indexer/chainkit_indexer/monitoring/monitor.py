@@ -96,6 +96,8 @@ class Monitor:
         if isinstance(error, ChainkitError) and (self._is_json or self._server):
             for observer in self._observers:
                 observer.stopped(error)
+        if error is None:
+            self._narrator.ended(self._stop.is_set, self.health.observation.cursor)
         self._narrator.close()
         if self._server is None:
             return

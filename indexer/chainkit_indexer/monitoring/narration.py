@@ -136,6 +136,14 @@ class Narrator:
         """Log the error that ends the loop."""
         self._say(event_of_error(error, is_fatal=True))
 
+    def ended(self, is_by_signal: bool, cursor: BlockReference | None) -> None:
+        """Log that the loop ended without an error, and where."""
+        place = "before the first block" if cursor is None else f"at block {cursor}"
+        reason = "signal" if is_by_signal else "goal"
+        text = f"stopped {place}, {'by a signal' if is_by_signal else 'done'}"
+        fields = {"reason": reason} if cursor is None else _block(cursor) | {"reason": reason}
+        self._say(LogEvent("ended", text, fields))
+
     def close(self) -> None:
         """Give the terminal's line back."""
         if self._bar is not None:

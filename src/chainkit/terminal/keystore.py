@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,11 @@ _FOREIGN_KEYSTORE: Final = (
     *(ArithmeticError, MemoryError),
 )
 """Errors that decrypting raises for numbers and texts which no keystore holds."""
+
+_HEX: Final = re.compile("(?:[0-9a-fA-F]{2}){16,}")
+_KEY_LENGTH: Final = 32
+_MOST_WORK: Final = 2**24
+"""The largest parameter of a derivation that some program writes, and many times more."""
 
 
 def load_secret(
@@ -38,11 +45,10 @@ def load_secret(
         return bytes(Account.decrypt(keystore, password))
     except _FOREIGN_KEYSTORE:
         # `from None`: nothing of the password or of the key belongs into a traceback.
-        raise ConfigurationError(
-            f"keystore {keystore_path}",
-            "a keystore v3 and its password",
-            "another password or another format",
-        ) from None
+        subject = f"keystore {keystore_path}"
+        if _has_form(keystore):
+            raise ConfigurationError(subject, "its password", "another password") from None
+        raise ConfigurationError(subject, "a keystore v3", "another format") from None
 
 
 def load_signing_key(keystore_path: Path, password_path: Path | None) -> SigningKey:
@@ -55,6 +61,29 @@ def _read_keystore(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigurationError(f"keystore {path}", "an object", type(content).__name__)
     return content
+
+
+def _has_form(keystore: Mapping[str, Any]) -> bool:
+    """Tell whether a keystore is one that programs write: then it is the password that is wrong."""
+    crypto = keystore.get("crypto")
+    if keystore.get("version") != 3 or not isinstance(crypto, dict):
+        return False
+    parameters = crypto.get("kdfparams")
+    if not isinstance(parameters, dict):
+        return False
+    match crypto.get("kdf"):
+        case "scrypt":
+            numbers = tuple(parameters.get(name) for name in ("n", "r", "p"))
+        case "pbkdf2" if parameters.get("prf") == "hmac-sha256":
+            numbers = (parameters.get("c"),)
+        case _:
+            return False
+    texts = (crypto.get("ciphertext"), crypto.get("mac"), parameters.get("salt"))
+    return (
+        parameters.get("dklen") == _KEY_LENGTH
+        and all(isinstance(text, str) and _HEX.fullmatch(text) for text in texts)
+        and all(isinstance(number, int) and 0 < number <= _MOST_WORK for number in numbers)
+    )
 
 
 def _has_terminal() -> bool:

@@ -196,8 +196,7 @@ def test_show_key__wrong_password__is_one_sentence_without_it(keystore: Path) ->
     result = run("show", "--keystore", keystore, typed="battery staple\n")
 
     assert refusal_of(result) == (
-        f"keystore {keystore}: expected a keystore v3 and its password, got another password or "
-        "another format"
+        f"keystore {keystore}: expected its password, got another password"
     )
     assert "battery staple" not in everything_said(result)
     assert "Traceback" not in result.output
@@ -220,8 +219,7 @@ def test_run__wrong_password__prints_the_sentence_and_exits_2(
     assert exit_.value.code == 2
     assert said.out == ""
     assert " ".join(said.err.split()) == (
-        f"error: keystore {keystore}: expected a keystore v3 and its password, "
-        "got another password or another format"
+        f"error: keystore {keystore}: expected its password, got another password"
     )
 
 

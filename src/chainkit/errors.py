@@ -1,4 +1,4 @@
-"""The one exception tree. Each error says what was expected, what came, and where; or a state.
+"""The one exception tree. Each error names the expected and the received value; or a state.
 
 ::
 

@@ -92,11 +92,11 @@ class Log(NamedTuple):
     log_index: int
     """Position within the block."""
     removed: bool = False
-    """True if the endpoint itself says that a reorg took it back."""
+    """True if the endpoint itself reports that a reorg took it back."""
 
     @property
     def place(self) -> str:
-        """Where the log stands, for error messages."""
+        """The log's place, for error messages."""
         return f"block {self.block_number}, log {self.log_index}"
 
 

@@ -1,4 +1,4 @@
-"""``index export``: what a node holds, as Parquet."""
+"""``index export``: a node's rows as Parquet."""
 
 from __future__ import annotations
 

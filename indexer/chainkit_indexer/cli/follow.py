@@ -94,7 +94,7 @@ def run_command(
     serve: str,
     **options: Any,
 ) -> None:
-    """Follow the chain until it is told to stop (SIGINT or SIGTERM).
+    """Follow the chain until a signal stops it (SIGINT or SIGTERM).
 
     Endpoint errors that may pass are retried; it exits 2 on those that a person must decide.
     Ending it in any way, also by kill -9, loses nothing.
@@ -151,7 +151,7 @@ def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
 def _chores(
     follows: Following, watch: RegistryWatch | None, heads: HeadWatcher
 ) -> Callable[[Endpoint, StepResult], bool]:
-    """Return what is done beside the steps, where it delays none of them."""
+    """Return the work between two steps, which delays no step."""
     from chainkit_indexer.monitoring.registration import RegistrationNarrator
     from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
     from chainkit_indexer.registry.watch import is_behind
@@ -176,7 +176,7 @@ def _chores(
 @options_of_a_follower
 @json_option
 def step_command(as_json: bool, **options: Any) -> None:
-    """Do one bounded piece of work and say what it was.
+    """Do one bounded piece of work and print its result.
 
     \b
     Example:

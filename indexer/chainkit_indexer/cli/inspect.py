@@ -63,7 +63,7 @@ def status_command(
     rounds: int | None,
     as_json: bool,
 ) -> None:
-    """Say how far the chain was followed, what is kept, how final, and which reorgs there were.
+    """Show the cursor, the final block, the stored envelopes, and the reorgs.
 
     The node's key is shortened; --json has it in full, and gives one line each time with --watch.
     An endpoint or a database that does not answer for a while does not end --watch.
@@ -186,7 +186,7 @@ def _registry(rpc_url: str, deployment_path: Path, found: Status) -> RegistrySta
 @database_option
 @json_option
 def history_command(sequence_id: int, originator_id: int, database: str, as_json: bool) -> int:
-    """Tell the life of a sequence id: what stood there, what reorgs did, and what is served now.
+    """Show the history of a sequence id: its payloads, its reorgs, and the envelope served now.
 
     Ends with 1 where this node never knew it. Hashes are shortened; --json has them in full.
 

@@ -1,4 +1,4 @@
-"""``index quarantine``: what was posted but is never served. Strangers chose these bytes."""
+"""``index quarantine``: payloads that are never served. Strangers chose these bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN_BYTES: Final = 1024
 
 @click.group("quarantine", cls=CompleteGroup)
 def quarantine_group() -> None:
-    """See what was posted but is never served, and why.
+    """Show payloads that were posted but are never served, with the reason.
 
     \b
     Example:
@@ -88,7 +88,7 @@ def list_command(
 def show_command(
     sequence_id: int, originator_id: int, database: str, path: Path | None, as_json: bool
 ) -> int:
-    """Show one quarantined payload; ends with 1 where none stands under this sequence id.
+    """Show one quarantined payload; ends with 1 where none has this sequence id.
 
     \b
     Example:

@@ -57,7 +57,7 @@ def verify_command(
     page_blocks: int,
     as_json: bool,
 ) -> int:
-    """Prove what is stored against the chain again; ends with 1 where anything differs.
+    """Compare the stored rows with the chain again; ends with 1 where anything differs.
 
     Blocks are fetched as the indexer does, every envelope is built again, and its signature must
     recover to the node's key. Nothing is written, and no private key is needed. Above the final

@@ -1,4 +1,4 @@
-"""Sending again what reorgs dropped: a dry run until it is told otherwise."""
+"""Sends transactions again that reorgs dropped: a dry run without --broadcast."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _echo_end(
 
 
 def _answering(pool: EndpointPool) -> Endpoint:
-    """Return the first endpoint that shows a head; one alone knows what was sent to it."""
+    """Return the first endpoint that shows a head; only it knows the transactions that it got."""
 
     def with_head(endpoint: Endpoint) -> Endpoint:
         endpoint.head()

@@ -121,15 +121,16 @@ class RpcClient:
     def request(self, method: str, *params: Any) -> Any:
         """Return the result of one call; null is None.
 
-        An ``eth_getLogs`` of several blocks that is refused is RangeRefused, whatever the words,
-        unless they say that requests are too frequent or that the endpoint lags behind.
+        A refused ``eth_getLogs`` of several blocks is RangeRefused for any words, unless they say
+        that requests are too frequent or that the endpoint lags behind.
         """
         return self._retried(partial(self._one_request, method, params))
 
     def batch(self, calls: Sequence[Call]) -> list[Any]:
         """Return the results of many calls, in their order, in as few requests as allowed.
 
-        One call refused is the batch refused, by a rate limit before all else.
+        If one call is refused, the batch is refused; a rate limit takes precedence over other
+        refusals.
         """
         results: list[Any] = []
         for start in range(0, len(calls), BATCH_SIZE):
@@ -188,8 +189,8 @@ class RpcClient:
             with self._counting:
                 self._requests += 1
                 self._seconds += time.perf_counter() - start
-        # Raised outside of the handler: what was caught names the URL, which may hold a key, and
-        # its frames hold the answer. Both would live on as the context of what is raised within.
+        # Raised outside of the handler: the caught error names the URL, which may contain a key,
+        # and its frames contain the answer. An error raised within would keep both as its context.
         raise failure
 
     def _result(self, method: str, query: LogQuery | None, answer: Any) -> Any:

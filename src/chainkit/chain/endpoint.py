@@ -120,7 +120,7 @@ class Endpoint(RpcClient):
         return logs, [self.parsed("eth_call", parse_bytes, result) for result in results]
 
     def call(self, address: bytes, data: bytes, block: BlockReference, sender: str = "") -> bytes:
-        """Return what a contract answers to a call at a block, and nothing is changed.
+        """Return a contract's answer to a call at a block; the call changes nothing.
 
         Raises RefusedRequest with the revert data in ``data`` where the contract reverts.
         """
@@ -130,7 +130,7 @@ class Endpoint(RpcClient):
     def call_message(
         self, message: Message, block: BlockReference, overrides: StateOverrides | None = None
     ) -> bytes:
-        """Return what a message is answered at a block, with some state supposed.
+        """Return the answer to a message at a block, with some state replaced.
 
         Errors are those of ``call``; an endpoint that supposes nothing may refuse the overrides,
         or pass over them.
@@ -146,7 +146,7 @@ class Endpoint(RpcClient):
     def trace_call(
         self, message: Message, block: BlockReference, options: Mapping[str, Any]
     ) -> Any:
-        """Return what a tracer tells of a message at a block, as the endpoint gave it."""
+        """Return a tracer's result for a message at a block, as the endpoint gave it."""
         return self.request("debug_traceCall", message, _pinned(block), options)
 
     def trace_call_by_height(

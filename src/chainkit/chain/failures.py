@@ -1,7 +1,7 @@
 """Failures of a request, sorted into the errors of ``chainkit.errors`` by what helps now.
 
-Of a request for logs, a refusal may mean that it asked for too many blocks. No error shows more of
-the endpoint's URL than its host, nor what the endpoint itself repeats of it.
+The refusal of a request for logs may mean that it asked for too many blocks. An error shows only
+the host of the endpoint's URL, and removes parts of the URL that the endpoint repeats.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ _CALLER_FAULT_CODES: Final = frozenset(
 _TIMEOUT_STATUSES: Final = frozenset({408, 504, 524})
 _TOO_MUCH_STATUSES: Final = frozenset({400, 413, 422})
 _ACCESS_STATUSES: Final = frozenset({401, 402, 403, 407})
-"""Statuses that a person must mend. All others pass: a load balancer may say 404 for a moment."""
+"""Statuses that only a person can correct. All others pass: a load balancer may say 404 for a
+moment."""
 
 _STATE_METHODS: Final = frozenset({"eth_call", "eth_getCode"})
 """Words of providers that answer for old blocks only to those who pay."""
@@ -196,7 +197,7 @@ class FailureSorter:
         self, query: LogQuery, got: str, suggested_blocks: int | None = None
     ) -> RangeRefused:
         refused = RangeRefused(f"{query.subject} at {self.name}", "logs", got)
-        # Some suggest what was asked for, or name the limit of another plan: no help then.
+        # Some suggest the same range again, or name the limit of another plan: that does not help.
         if suggested_blocks is not None and suggested_blocks < query.blocks:
             refused.suggested_blocks = suggested_blocks
         return refused

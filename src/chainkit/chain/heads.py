@@ -1,7 +1,7 @@
 """Wakes whoever waits for the next block: a WebSocket's ``newHeads`` where there is one, else time.
 
-A notification is a wake-up and nothing more: what the head is, the caller asks the endpoint that it
-trusts. So a subscription may lie, repeat itself or fall silent, and at worst the caller polls.
+A notification only wakes the caller, which asks the endpoint that it trusts for the head. So a
+subscription may lie, repeat itself or fall silent, and at worst the caller polls.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class HeadStatistics:
 
 
 class _Mute(Exception):
-    """The subscription says nothing although the head moves."""
+    """The subscription sends nothing although the head moves."""
 
 
 class HeadWatcher:
@@ -77,8 +77,8 @@ class HeadWatcher:
     ) -> None:
         """Take a ws(s) URL, or None. Raises ConfigurationError for another one.
 
-        A subscription that says nothing for ``watchdog_seconds`` after polls saw the head move is
-        given up and opened again.
+        A subscription that sends nothing for ``watchdog_seconds`` after polls saw the head move is
+        closed and opened again.
         """
         self.name = location_of(websocket_url, "WebSocket", "ws") if websocket_url else "none"
         self._url = websocket_url
@@ -135,7 +135,7 @@ class HeadWatcher:
         return False
 
     def saw_head(self, block_hash: bytes) -> None:
-        """Tell the watchdog which head a poll found: without it nobody knows what is missed."""
+        """Give the watchdog the head that a poll found: without it, missed heads go unnoticed."""
         self._watchdog.saw_head(block_hash)
 
     def statistics(self) -> HeadStatistics:
@@ -282,7 +282,7 @@ class Watchdog:
             self._is_covered = self._is_covered and not moved
 
     def is_mute(self) -> bool:
-        """Tell whether the head moved long ago and nothing said so."""
+        """Tell whether the head moved long ago without a notification."""
         with self._lock:
             since = self._missed_since
             return since is not None and self._clock() - since >= self._seconds

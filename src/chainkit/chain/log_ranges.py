@@ -54,8 +54,8 @@ def logs_by_pieces(
 ) -> Iterator[tuple[int, list[Log]]]:
     """Yield how many blocks each piece of a range held, and its logs in chain order.
 
-    Both ends are included. Raises as ``Endpoint.logs`` but RangeRefused: of one block, which no
-    range is, a refusal is EndpointUnavailable.
+    Both ends are included. Raises the errors of ``Endpoint.logs`` except RangeRefused: the refusal
+    of a single block is EndpointUnavailable.
     """
     width = RangeWidth()
     while first <= last:

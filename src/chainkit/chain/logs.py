@@ -51,7 +51,7 @@ def parse_wanted_logs(
         for address in {log.address for log in logs}.difference(wanted.addresses):
             raise client.inconsistent("log", "a contract asked for", f"0x{address.hex()}")
     logs.sort(key=_PLACE)
-    # In order, so the ends tell of all: this runs for every page.
+    # They are in order, so the ends are enough: this runs for every page.
     for log in (*logs[:1], *logs[-1:]):
         if not first <= log.block_number <= last:
             raise client.inconsistent("log", f"a block from {first} to {last}", log.place)

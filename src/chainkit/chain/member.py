@@ -80,7 +80,7 @@ class EndpointState(StrEnum):
     QUARANTINED = "quarantined"
     """It contradicted itself again and again, or serves another chain: checked before use."""
     REFUSED = "refused"
-    """It lets nobody in, or says that what it is asked for is wrong: checked before use."""
+    """It refuses access: checked before use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Member:
     state: EndpointState = EndpointState.AVAILABLE
     until: float = 0.0
     earliest: float = 0.0
-    """When it may be asked if nobody else can be."""
+    """When it may be asked if no other endpoint can be."""
     must_be_checked: bool = False
     is_being_checked: bool = False
     error: ChainError | None = None
@@ -125,7 +125,7 @@ class Member:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether only a person can mend it: another chain, or no admission, again and again."""
+        """Whether only a person can correct it: another chain, or no access, again and again."""
         is_closed = isinstance(self.error, WrongChain | AccessRefused)
         return is_closed and self.failures >= FAILURES_UNTIL_HOPELESS
 

@@ -145,7 +145,7 @@ class EndpointPool:
         """Return the endpoint to ask next, one that was asked already only if there is no other.
 
         Raises NoEndpointAvailable while all rest or fail their checks, and the first one's error
-        where all serve another chain or let nobody in, again and again: a person has to see that.
+        where all serve another chain or refuse access, again and again: a person has to see that.
         """
         checked: list[Member] = []
         while True:
@@ -156,7 +156,7 @@ class EndpointPool:
                     raise self._nobody(self._clock())
                 for doubtful in due:
                     doubtful.is_being_checked = True
-            # Nobody waits for an endpoint in doubt while another one works.
+            # No caller waits for an endpoint in doubt while another one works.
             for doubtful in due:
                 if doubtful is not member:
                     self._in_background(partial(self._recheck, doubtful))
@@ -197,7 +197,7 @@ class EndpointPool:
             return answer
 
     def _next(self, asked: Collection[Endpoint]) -> tuple[Member, list[Member]]:
-        """Return the endpoint to ask, and those to check first or beside it."""
+        """Return the endpoint to ask, and those to check before or meanwhile."""
         now = self._clock()
         free = [member for member in self._members if not member.is_being_checked]
         due = [member for member in free if member.until <= now]
@@ -259,7 +259,7 @@ class EndpointPool:
         """Take note of the newest block of an endpoint.
 
         Where no endpoint has seen a higher one for STANDSTILL_SECONDS, the next one is chosen: an
-        endpoint that stays behind makes no error. A chain that stands still loses nothing by it.
+        endpoint that stays behind makes no error. That does no harm if the chain stands still.
         """
         with self._lock:
             now = self._clock()
@@ -301,8 +301,8 @@ class EndpointPool:
 def _likeliest(members: Sequence[Member], asked: Collection[Endpoint] = ()) -> Member:
     """Return the first that was not asked, or else failed least.
 
-    One failure counts as none. But of three endpoints, two that time out would always be well
-    again in turn, and the third would never be asked.
+    One failure counts as none. Otherwise, if two of three endpoints time out, one of the two would
+    always be available again, and the third would never be asked.
     """
     return min(members, key=lambda each: (each.endpoint in asked, max(each.failures, 1)))
 

@@ -80,7 +80,7 @@ _SUGGESTIONS: Final = tuple(
         rf"\brange(?: \d+)? exceeds(?: [a-z,]+){{0,6}}:? {_NUMBER}",
         rf"\bspan.{{0,60}}exceeds? (?:the )?limit (?:of )?{_NUMBER}",
         rf"range limit (?:of |is )?{_NUMBER}",
-        # Up to the number no word that says that something else is counted.
+        # No word before the number may say that something else is counted.
         r"\bmax(?:imum)?\b(?:(?!result|log|byte|response|size|address|topic|event|max)[^0-9]){0,60}?"
         + _NUMBER,
     )

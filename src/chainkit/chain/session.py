@@ -2,7 +2,7 @@
 
 A socket's own time-out begins anew with each byte: an endpoint that sends its headers a byte at a
 time, or `100 Continue` without end, would hold who asked for ever. So each read and each write
-waits for no longer than what is left of the exchange; no thread has to watch it.
+waits at most for the rest of the exchange's time, and no thread has to watch it.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class EndpointSession(requests.Session):
     def post_json(self, url: str, body: bytes, timeout: tuple[float, float]) -> requests.Response:
         """Send JSON; the body of the answer is left to be read. Raises requests.RequestException.
 
-        What requests makes of the URL, of the environment and of .netrc is made once: for each
-        request anew, it takes as long as the exchange itself.
+        The parts that requests derives from the URL, the environment and .netrc are made once. To
+        make them for each request takes as long as the exchange itself.
         """
         if url not in self._prepared:
             headers = {"Content-Type": "application/json"}

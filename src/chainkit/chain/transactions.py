@@ -133,7 +133,7 @@ def draft_transaction(
 def check_cost(cost: int, max_cost: int) -> None:
     """Raise ConfigurationError where what a transaction could cost is above a limit, in wei.
 
-    Gas and fees are the endpoint's word, and one that builds blocks earns what it asks for.
+    The endpoint names gas and fees, and an endpoint that builds blocks earns them.
     """
     if cost > max_cost:
         expected = f"at most {ether_words(max_cost)}"
@@ -150,8 +150,8 @@ def send_transaction(endpoint: Endpoint, signed: SignedTransaction) -> None:
     try:
         endpoint.send_raw(signed.raw)
     except ChainError as error:
-        # A lost answer is asked for again by sending again, and then "already known" or "nonce
-        # too low" says that the first attempt arrived.
+        # After a lost answer the transaction is sent again. Then "already known" or "nonce too low"
+        # means that the first attempt arrived.
         if not _is_known(endpoint, signed.hash):
             if isinstance(error, RefusedRequest):
                 raise

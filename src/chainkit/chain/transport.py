@@ -37,7 +37,7 @@ class MalformedAnswer(ValueError):
     """A body that is no JSON, or no JSON-RPC answer to what was asked."""
 
     def __init__(self, expected: str, got: str) -> None:
-        """Keep what was expected; what came is the message."""
+        """Keep the expected part; the received part is the message."""
         super().__init__(got)
         self.expected = expected
 
@@ -67,12 +67,12 @@ class Timeouts:
 
     @property
     def exchange(self) -> float:
-        """From the connection to the last byte, however the endpoint spreads what it sends."""
+        """From the connection to the last byte, even if the endpoint sends slowly."""
         return self.connect + 3 * self.read
 
 
 class Transport(Protocol):
-    """Carries calls to an endpoint, and back what it answers: JSON, in which nobody looked."""
+    """Sends calls to an endpoint and returns its answers: JSON that is not checked yet."""
 
     def make_request(self, method: str, params: Sequence[Any]) -> Any:
         """Return the answer to one call."""
@@ -180,7 +180,7 @@ class HttpTransport:
 
 
 def _chunk(raw: Any) -> bytes:
-    """Return the next piece of a body, decompressed; what has come, however little."""
+    """Return the next piece of a body, decompressed: the bytes that have arrived, even if few."""
     try:
         chunk: bytes = raw.read1(_CHUNK_BYTES, decode_content=True)
         return chunk

@@ -1,4 +1,4 @@
-"""``chainkit doctor``: what this machine has, what each role lacks, and how to get it."""
+"""``chainkit doctor``: the programs that each role needs, and how to get them."""
 
 from __future__ import annotations
 

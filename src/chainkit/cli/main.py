@@ -142,7 +142,7 @@ def _is_at_a_question(error: BaseException) -> bool:
 
 
 def _drop_output() -> None:
-    """Send what is still buffered nowhere: it would fail once more at the interpreter's end."""
+    """Discard buffered output: it would fail again at the interpreter's end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

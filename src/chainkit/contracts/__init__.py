@@ -1,1 +1,1 @@
-"""The contracts: where they stand, what they say, and whether they are what this package holds."""
+"""The contracts: addresses, answers, and whether they are this package's."""

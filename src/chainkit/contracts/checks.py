@@ -13,7 +13,7 @@ from chainkit.signatures import PUBLIC_KEY_LENGTH, is_valid_public_key
 from chainkit.text.printable import printable
 
 NO_ACCOUNT: Final = "0x" + 40 * "0"
-"""The address that belongs to nobody."""
+"""The zero address: no account has it."""
 
 HTTP_ADDRESS_MAXIMUM: Final = 512
 """Bytes: what the registry's `maxHttpAddressLength` answers."""
@@ -41,7 +41,7 @@ def check_account(address: str, subject: str = "owner") -> str:
 def check_no_contract_of_ours(record: DeploymentRecord, address: str, subject: str) -> None:
     """Raise ConfigurationError where an address is one of the record's contracts.
 
-    None of them can act: what they were given would be nobody's.
+    None of them can act: a right that they got would be lost.
     """
     for contract in record.contracts:
         if to_checksum_address(contract.address) == address:

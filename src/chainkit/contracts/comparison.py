@@ -15,7 +15,7 @@ class Comparison:
     expected: str
     got: str
     is_compared: bool = True
-    """False for what is merely told: nothing says what it must be."""
+    """False for a value that is only shown: there is no expected value."""
 
     @property
     def holds(self) -> bool:
@@ -24,10 +24,10 @@ class Comparison:
 
 
 def told(subject: str, expected: str | None, got: str) -> Comparison:
-    """Compare with what is expected, or merely tell where nothing is."""
+    """Compare with the expected value; without one, only show the value."""
     return Comparison(subject, expected or "", got, is_compared=expected is not None)
 
 
 def code_words(code: bytes) -> str:
-    """Say which code this is, so that two of them can be compared by eye."""
+    """Describe this code so that people can compare two of them."""
     return f"keccak256 0x{keccak256(code).hex()} ({len(code):,} bytes)" if code else "no code"

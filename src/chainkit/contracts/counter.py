@@ -19,10 +19,10 @@ _WORD_BYTES: Final = 32
 def read_counter(endpoint: Endpoint, counter: SequenceCounter, block: BlockReference) -> int | None:
     """Return the last sequence id given out up to a block, 0 below the counter's deployment.
 
-    None where the endpoint knows the block and has thrown its state away, which is no fault: what
-    it answers must then be held to something else. Raises InconsistentAnswer where it does not know
-    the block (a replica that lags, or stands on a fork), or where it answers no uint64, as a
-    contract does that has no such function. AccessRefused passes.
+    None where the endpoint knows the block but no longer keeps its state, which is no fault: then
+    its answers must be compared with other data. Raises InconsistentAnswer where it does not know
+    the block (a replica that lags, or is on a fork), or where the answer is no uint64, as from a
+    contract without such a function. AccessRefused passes.
     """
     if block.number < counter.block:
         return 0
@@ -51,7 +51,7 @@ def read_own_counter(endpoint: Endpoint, record: DeploymentRecord, block: BlockR
     """Return the number that our contracts' shared sequence gave out last up to a block.
 
     Raises InconsistentAnswer as ``read_counter`` does, and also where the endpoint has no state of
-    the block: without the number nobody could tell that logs are missing at an end.
+    the block: without the number, missing logs at an end would go unnoticed.
     """
     sequence = record.originator_sequence
     counter = SequenceCounter(sequence.address, LAST_SELECTOR, sequence.block)

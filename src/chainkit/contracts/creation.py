@@ -1,4 +1,4 @@
-"""How the contracts came to be: what created them, and what a proxy has run since.
+"""How the contracts were created, and which implementations a proxy has run since.
 
 Code and answers show the present only. Other creation code than this package's could leave the
 same contract behind with storage of its own in it: an administrator who is in no list, a sequence
@@ -49,7 +49,7 @@ class Creation:
     """Creation code and ABI-encoded arguments."""
 
     def words(self) -> str:
-        """Say it so that two of them can be compared by eye."""
+        """Describe it so that people can compare two of them."""
         address, sender = to_checksum_address(self.address), to_checksum_address(self.sender)
         return f"{address} in block {self.block}, by {sender}, with {code_words(self.data)}"
 
@@ -61,9 +61,9 @@ def compare_creations(
 ) -> Iterator[Comparison]:
     """Compare how each contract was created with what the package would have sent.
 
-    What the contracts were given at first is compared where the record holds parameters, else told;
-    it must not have been the deployer, unless ``council`` says that this is the council's account.
-    Implementations are left out: their code is compared, and their own storage is nobody's.
+    The first owner and administrators are compared if the record has parameters, else shown. They
+    must not be the deployer, unless ``council`` names the deployer's account as the council's.
+    Implementations are left out: their code is compared, and nothing reads their own storage.
     """
     sequence = record.originator_sequence
     callers = encode(["address", "address"], list(record.payload_addresses))
@@ -127,7 +127,7 @@ def _compare_proxy(
 
 
 def _compare_history(state: ContractState, proxy: DeployedContract) -> Comparison:
-    """Compare what a proxy has run with the known releases.
+    """Compare the implementations that a proxy has run with the known releases.
 
     Code is read at the present block: an implementation that was made to destroy itself, and made
     again as a release at the same address, passes.

@@ -1,7 +1,7 @@
 """Our contracts in their own words: calls, results, events and errors by the shipped ABIs.
 
-The ABI always comes from the package, never from an endpoint, a file or a proposal: whoever
-chooses the ABI chooses what the calldata seems to say.
+The ABI always comes from the package, never from an endpoint, a file or a proposal: the choice of
+the ABI decides the shown meaning of the calldata.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class ContractInterface:
             raise MalformedData(f"calldata of {function}", expected, error) from error
 
     def result(self, function: str, data: bytes) -> tuple[Any, ...]:
-        """Return what a function answered. Raises InconsistentAnswer if the bytes are no such."""
+        """Return a function's answer. Raises InconsistentAnswer if the bytes are no such."""
         types = _types(self._functions[function]["outputs"])
         try:
             return _CODEC.decode(types, data)
@@ -157,7 +157,7 @@ class ContractInterface:
         return entry["name"] if entry else None
 
     def revert_words(self, error: RefusedRequest) -> str:
-        """Say a refusal in the contract's own words: its error's name and arguments."""
+        """Describe a refusal in the contract's own words: its error's name and arguments."""
         data = _revert_data(error)
         entry = self._errors.get(data[:SELECTOR_LENGTH])
         if entry is None:

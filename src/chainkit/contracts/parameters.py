@@ -80,7 +80,7 @@ def read_parameters(path: Path) -> Parameters:
 
 
 class _Fields:
-    """Typed access by dotted path that notes each fault and goes on: all are told in one error."""
+    """Typed access by dotted path that notes each fault and continues: one error reports all."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self._content = content

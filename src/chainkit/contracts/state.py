@@ -17,7 +17,7 @@ DEFAULT_ADMIN_ROLE: Final = bytes(32)
 """The role that may pause, set bounds, upgrade and name other administrators."""
 
 LOCKED: Final = 2**64 - 1
-"""What Initializable's slot holds in an implementation: nobody can initialize it any more."""
+"""Value of Initializable's slot in an implementation: it can never be initialized."""
 
 _DELEGATION: Final = b"\xef\x01\x00"
 """EIP-7702: code that lets an account with a key act through a contract, and is no contract."""
@@ -50,7 +50,7 @@ class ContractState:
         return self.endpoint.code(address, self.block)
 
     def is_contract(self, address: bytes) -> bool:
-        """Whether code stands at an address, so that no key signs for it, such as a Safe's."""
+        """Whether an address has code, such as a Safe's, so that no key signs for it."""
         code = self.code(address)
         return bool(code) and not code.startswith(_DELEGATION)
 

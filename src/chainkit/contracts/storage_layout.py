@@ -1,7 +1,7 @@
 """Where a contract keeps what, and whether other code may take it over.
 
-An upgrade replaces the code and leaves the storage. What the old code wrote must mean the same to
-the new code, so variables may be added behind the others, and nothing else may change.
+An upgrade replaces the code and leaves the storage. Values that the old code wrote must mean the
+same to the new code. So variables may be added after the others, and nothing else may change.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class StorageChange:
 
     words: str
     keeps_meaning: bool
-    """Whether what the old code wrote still means the same: true for what is added at the end."""
+    """Whether values that the old code wrote still mean the same: true for additions at the end."""
 
 
 def compare_storage(before: Storage, after: Storage) -> tuple[StorageChange, ...]:
-    """Return how two layouts differ, by namespace and slot; only what is added at the end is safe.
+    """Return how two layouts differ, by namespace and slot; only additions at the end are safe.
 
     A new name for the same bytes counts as a change: only a person knows that it is the same.
     """

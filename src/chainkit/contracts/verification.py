@@ -1,6 +1,6 @@
 """Is a deployment what this package would have deployed? Compared piece by piece, at one block.
 
-The order is that of trust: the chain, then the code, then what the code answers. A contract is only
+The order is that of trust: the chain, then the code, then the code's answers. A contract is only
 asked where its code is the package's, because other code can answer anything; code and slots are
 read from the chain itself.
 
@@ -56,8 +56,9 @@ def compare_deployment(
 ) -> Iterator[Comparison]:
     """Compare a deployment with this package and with its parameters, all read at one block.
 
-    Without ``parameters`` those in the record count; where it has none either, who holds what is
-    told and not compared. Raises ChainError where the endpoint gives no clear answer.
+    Without ``parameters`` those in the record count; where it has none either, owners and
+    administrators are shown and not compared. Raises ChainError where the endpoint gives no clear
+    answer.
     """
     return _Comparisons(ContractState(endpoint, block), record, parameters).all()
 
@@ -152,7 +153,7 @@ class _Comparisons:
         yield self._initialization(subject, implementation, LOCKED)
 
     def _other_code(self, name: str, address: bytes) -> str:
-        """Say what an implementation is that the record does not name."""
+        """Describe an implementation that the record does not name."""
         release = identify_release(name, self._state.code(address))
         if release is None:
             return ", whose code is no known release"
@@ -233,7 +234,7 @@ class _Comparisons:
         yield told(f"operators' address updates in {name}", None, "open" if is_open else "closed")
 
     def _deployer(self, place: str, council: str | None, got: str) -> Comparison:
-        """Compare what the deployer holds: nothing, unless it is the council's own account."""
+        """Compare the deployer's roles: it has none, unless it is the council's own account."""
         deployer = to_checksum_address(self._record.deployer)
         subject = f"what deployer {deployer} holds {place}"
         return told(subject, None if deployer == council else _NOTHING, got)

@@ -1,7 +1,7 @@
 """Calls of our contracts: planned and simulated; and one of them, signed, sent and proved.
 
-A plan is read at one block. What it changes is read again right before anything is signed, because
-a person reads in between, and once more at the block in which it was mined.
+A plan is read at one block. The changed facts are read again right before signing, because a person
+takes time to read, and once more at the block in which it was mined.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def plan_change(
 ) -> Plan:
     """Plan calls and simulate each as ``sender``; without one as an account that may make them.
 
-    Raises ConfigurationError where nobody may make all of them, ``sender`` may not, or one changes
-    nothing, and RefusedRequest in the contract's words where a simulation reverts.
+    Raises ConfigurationError where no account may make all of them, ``sender`` may not, or one
+    changes nothing, and RefusedRequest in the contract's words where a simulation reverts.
     """
     senders = _senders(effects, state, calls)
     accounts = tuple(
@@ -176,7 +176,7 @@ def execute_change(
 
 
 def explain_revert(endpoint: Endpoint, calls: Sequence[Call], sender: str, receipt: Receipt) -> str:
-    """Say why calls failed, in a contract's words, by making each again on the block before."""
+    """Explain why calls failed, in a contract's words, by making each again on the block before."""
     parent = BlockReference(receipt.block.number - 1, receipt.block.parent_hash)
     for call in calls:
         try:

@@ -20,7 +20,7 @@ LARGEST_JSON: Final = 2**26
 DEEPEST_JSON: Final = 32
 """Lists and objects within each other; no file of this package has a third of them."""
 MOST_FAULTS: Final = 20
-"""Faults that one error tells: nobody mends more of them at once."""
+"""Most faults that one error reports: people do not correct more of them at once."""
 _SHOWN: Final = 200
 """Characters of a wrong value that an error repeats."""
 
@@ -78,7 +78,7 @@ def _too_deep(subject: str) -> ConfigurationError:
 
 
 class Fields:
-    """Typed access to a JSON object that tells the path of what is missing."""
+    """Typed access to a JSON object that names the path of a missing field."""
 
     def __init__(self, content: Any, subject: str, path: str = "") -> None:
         """Take an object and its path within the record, empty for the whole of it.
@@ -153,7 +153,7 @@ class Fields:
 
 
 class Faults:
-    """Notes each field that cannot be used and goes on, so that one error tells them all."""
+    """Notes each field that cannot be used and continues, so that one error reports them all."""
 
     def __init__(self, subject: str) -> None:
         """Begin without any; ``subject`` is what the error is about."""
@@ -189,7 +189,7 @@ class Faults:
     def raise_all(self) -> None:
         """Raise ConfigurationError with what was noted, or return where nothing was.
 
-        Of more than MOST_FAULTS it tells the first ones, and how many the others are.
+        It reports the first MOST_FAULTS, and the number of the others.
         """
         if len(self._errors) == 1:
             raise self._errors[0]

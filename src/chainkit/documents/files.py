@@ -1,7 +1,7 @@
 """Files in a folder that others may write to: nothing they lay there is waited for, or followed.
 
-A pipe in a file's place would keep its reader for ever, and a link would lead what is written into
-another file of its writer.
+A pipe in a file's place would block its reader for ever, and a link would redirect a write into
+another file of the writer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def open_regular(path: Path, subject: str, follows_link: bool = True) -> BinaryI
     """
     expected = "a readable file" if follows_link else "a readable file, no link"
     try:
-        # Not blocking: a pipe that nobody writes to would keep the reader waiting.
+        # Not blocking: a pipe without a writer would block the reader.
         flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follows_link else os.O_NOFOLLOW)
         descriptor = os.open(path, flags)
     except (OSError, ValueError) as error:
@@ -97,7 +97,7 @@ def moved_into_place(path: Path) -> Iterator[Path]:
     was and nothing beside it. Raises OSError where the result cannot be moved. Nothing is flushed
     to the disk here.
     """
-    # Nobody can place anything under a name that cannot be guessed.
+    # No other program can place a file under a name that cannot be guessed.
     partial = path.with_name(f".{secrets.token_hex(16)}.partial")
     try:
         yield partial

@@ -1,7 +1,7 @@
 """A YAML file that people write, read as text only.
 
 YAML itself would take ``0x04…`` for an integer and ``on`` for a truth. The file may come from a
-stranger's hands, so nothing in it makes objects, and nothing stands for what is written elsewhere.
+stranger, so no part of it makes objects, and no part refers to text in another place.
 """
 
 from __future__ import annotations

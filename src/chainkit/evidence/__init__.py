@@ -1,4 +1,4 @@
-"""Evidence: what proves that a node served what the chain never held, and how it travels.
+"""Evidence: the proof that a node served data that the chain never contained, and its files.
 
 A bundle carries an audit's findings about one node, with the part of the chain that they rest on,
 proved from one block hash. Auditor and council judge by the same function.

@@ -9,8 +9,8 @@ A bundle is a folder with names that are always the same, so that none is ever r
     reports/ID.unsigned.pb, ID.pb    an UnsignedMisbehaviorReport, and a signed MisbehaviorReport,
                           for each finding that proves itself
 
-The digests find damage. They prove nothing against somebody who writes others: what a verdict rests
-on follows from the trusted block alone.
+The digests find damage. They do not protect against somebody who writes other ones: a verdict
+depends only on data that follows from the trusted block.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Bundle:
     reporter_time_ns: int
     """Nanoseconds since 1970 in each report; 0 where the reporter told none."""
     reporter_public_key: bytes | None
-    """65 bytes; None where nobody signed."""
+    """65 bytes; None where it is unsigned."""
     left_out: tuple[str, ...]
     """A sentence for each block whose transactions the chain export cannot prove."""
     files: Mapping[str, FileDigest]
@@ -93,7 +93,7 @@ class Bundle:
 
 
 def bundle_bytes(bundle: Bundle) -> bytes:
-    """Serialize what a bundle says of itself, with the sha256 of all that."""
+    """Serialize a bundle's own page, with the sha256 of its fields."""
     content = _content(bundle)
     return page_bytes(content | {"sha256": hashlib.sha256(line_bytes(content)).hexdigest()})
 

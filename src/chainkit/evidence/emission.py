@@ -22,7 +22,7 @@ _PAYLOAD_TOPICS: Final = ((MESSAGE_SENT_TOPIC,), (IDENTITY_UPDATE_CREATED_TOPIC,
 class PayloadAddresses:
     """The two contracts whose events become node-0 envelopes; 20 bytes each.
 
-    Never from the evidence: whoever names the contracts chooses what a call seems to promise.
+    Never from the evidence: the named contracts decide the shown meaning of a call.
     """
 
     group_messages: bytes
@@ -31,7 +31,7 @@ class PayloadAddresses:
 
 @dataclass(frozen=True, slots=True)
 class MinedTransaction:
-    """A transaction that is part of the chain: what it asked for, and what it did."""
+    """A transaction that is part of the chain: its call and its effects."""
 
     receipt: Receipt
     input: bytes
@@ -54,7 +54,7 @@ def posted_payloads(receipt: Receipt, contracts: PayloadAddresses) -> list[Paylo
 def promised_payload(
     transaction: MinedTransaction, emitted: Sequence[PayloadEvent], contracts: PayloadAddresses
 ) -> PayloadEvent | None:
-    """Return what a direct call emits wherever it succeeds, None if nothing fixes that.
+    """Return the payload that a direct call emits if it succeeds, None if the call does not fix it.
 
     Its sequence id is the one emitted here, or 0 where the call reverted.
     """

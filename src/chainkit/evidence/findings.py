@@ -1,4 +1,4 @@
-"""Findings of an audit in a bundle: what was served, and what the auditor says of it."""
+"""Findings of an audit in a bundle: served envelopes, and the auditor's statements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BundledFinding:
     node_id: int
     originator_id: int | None
     sequence_id: int | None
-    """A uint64, in the audit's words: the envelope says its own."""
+    """A uint64, by the audit: the envelope contains its own."""
     block_number: int | None
     """Where the chain's log for this sequence stands, if there is one."""
     log_index: int | None

@@ -32,7 +32,7 @@ LARGEST_PAGE: Final = 2**26
 
 
 def read_bundle(directory: Path) -> Bundle:
-    """Return what a bundle says of itself, with nothing proved.
+    """Return a bundle's own page, with nothing proved.
 
     Raises ConfigurationError where the folder holds none, MalformedData where it is none.
     """
@@ -62,7 +62,7 @@ class ProvedTransactions:
     def find(self, transaction_hash: bytes) -> MinedTransaction | None:
         """Return a transaction that is part of the chain, None where the bundle holds no such.
 
-        Raises MalformedData where what it holds is not part of the chain.
+        Raises MalformedData where its content is not part of the chain.
         """
         # A finding asks for the same one twice: as the chain's, and as what was served names it.
         if self._latest is None or self._latest[0] != transaction_hash:

@@ -69,11 +69,11 @@ def parse_proof(data: bytes, subject: str) -> TransactionProof:
 
 
 def proved_transaction(proof: TransactionProof, block: DecodedHeader) -> MinedTransaction:
-    """Return what a proof shows to be part of a proved block.
+    """Return the transaction that a proof shows to be part of a proved block.
 
-    The logs have their position among the transaction's own for log index: nothing less than
-    all receipts of the block tells the other one. Raises MalformedData where the roots of the
-    header do not hold what the proof says, Unprovable for a type that this version does not know.
+    The logs have their position among the transaction's own for log index: nothing less than all
+    receipts of the block tells the other one. Raises MalformedData where the roots of the header
+    contradict the proof, Unprovable for a type that this version does not know.
     """
     subject = f"transaction {proof.transaction_index} of block {proof.block_number}"
     roots = ((block.transactions_root, proof.transaction), (block.receipts_root, proof.receipt))

@@ -1,4 +1,4 @@
-"""Does an envelope prove that a node served what the chain never held? (XIP-49 §3.2.7)
+"""Judges whether an envelope proves that a node lied about the chain (XIP-49 §3.2.7).
 
     MISBEHAVIOR_BLOCKCHAIN_INCONSISTENCY: In the event that a client or watchdog service receives
     a blockchain payload from a node that does not match the same payload fetched directly from
@@ -6,27 +6,27 @@
     part of a report.
 
 "For report types that contain cryptographic proof of the failure, a single report is sufficient",
-so a verdict of *proved* must hold whatever an endpoint, or whoever made a bundle, has or has not
-seen. What that asks for:
+so a verdict of *proved* must hold in every case, even if an endpoint, or the maker of a bundle, has
+seen other data. The conditions are:
 
-- The envelope bears the accused node's signature, over envelope and transaction hash together.
+- The envelope contains the accused node's signature, over envelope and transaction hash together.
 - **proved**: the signed bytes are not the ones that every node builds from some log: another
   originator than 0, sequence id 0, a time that no block has, a payer's signature, an unknown or
   repeated field. No transaction excuses them.
-- **proved**: the transaction calls one of the two payload contracts directly, and what it asks
-  that contract to emit is not the envelope's payload and topic. What a direct call emits is fixed
-  by its calldata, and the calldata by the transaction's hash: on no branch of the chain, past or
-  future, could an honest node have built this envelope from this transaction.
-- **not proved**: an honest node could have served this, or nobody can tell.
+- **proved**: the transaction calls one of the two payload contracts directly, and the payload and
+  topic of that call are not the envelope's. The calldata fixes what a direct call emits, and the
+  transaction's hash fixes the calldata: on no branch of the chain, past or future, could an honest
+  node have built this envelope from this transaction.
+- **not proved**: an honest node could have served this, or the data is not enough to decide.
     - Payload and topic are the transaction's own and only the sequence id or the time differs: a
       reorg may have moved the transaction, and the node served it where it stood before.
-    - Nobody knows such a transaction. It may be invented, or stand on a retracted branch: absence
-      is not proof.
+    - The transaction is unknown. It may be invented, or be on a retracted branch: absence is not
+      proof.
     - The transaction reached the contracts through another one (a multicall, a contract wallet).
-      What that one passes on may depend on its state, hence on the branch, so a payload that is
-      missing here may have been emitted there. All payloads of the transaction are compared.
-    - The envelope does not parse, or the signature is not the accused node's: nothing in it can
-      be held against that node.
+      The payload that it passes on may depend on its state, hence on the branch, so a payload that
+      is missing here may have been emitted there. All payloads of the transaction are compared.
+    - The envelope does not parse, or the signature is not the accused node's: no part of it accuses
+      that node.
 - **refuted**: the envelope is, byte for byte, what every honest node builds from the chain.
 
 The argument for *proved* rests on the payload contracts emitting their arguments unchanged, as
@@ -95,7 +95,7 @@ class EnvelopeJudge:
 
 
 class _EnvelopeCheck:
-    """The steps for one envelope: who signed it, what its transaction emits, do they agree."""
+    """The steps for one envelope: its signer, its transaction's payload, and whether they agree."""
 
     def __init__(self, judge: EnvelopeJudge) -> None:
         self._against = judge
@@ -129,7 +129,7 @@ class _EnvelopeCheck:
         return self._compare(served, transaction)
 
     def _foreign_signature(self, served: ServedEnvelope) -> str | None:
-        """Say why the envelope cannot be held against the accused node, or None."""
+        """Return why the envelope does not accuse the node, or None."""
         accused = self._against.accused
         try:
             signer = recover_node_key(served)
@@ -185,7 +185,7 @@ class _EnvelopeCheck:
 
 
 def _impossible_form(served: ServedEnvelope) -> str | None:
-    """Say why no log of any chain gives these signed bytes, or None if one might.
+    """Return why no log of any chain gives these signed bytes, or None if one might.
 
     Sequence id and time are taken as served; everything else in an unsigned envelope follows
     from the payload (XIP-49 §3.2.1), and its one serialization with it.

@@ -13,16 +13,16 @@ class Verdict(StrEnum):
     """The verdict on a report, a finding, or one envelope of it."""
 
     PROVED = "proved"
-    """The node signed what no branch of the chain can have held."""
+    """The node signed data that no branch of the chain can contain."""
     NOT_PROVED = "not proved"
-    """Nothing that an honest node cannot have done; nor is its innocence shown."""
+    """An honest node could have done this; its innocence is not shown either."""
     REFUTED = "refuted"
-    """The node served what the chain holds."""
+    """The node served data that the chain contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that was looked at, and what was found, safe to print."""
+    """One check and its result, safe to print."""
 
     name: str
     found: str

@@ -1,4 +1,4 @@
-"""The files of an export: written beside their names, and proved by their digests."""
+"""The files of an export: written under temporary names, and proved by their digests."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def check_digest(path: Path, expected: str) -> None:
 
 
 def describe_file(path: Path, rows: int) -> dict[str, Any]:
-    """Return what a manifest says of a file. Raises OSError where it cannot be read."""
+    """Return a manifest's entry for a file. Raises OSError where it cannot be read."""
     return {"rows": rows, "bytes": path.stat().st_size, "sha256": _sha256(path)}
 
 

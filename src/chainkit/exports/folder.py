@@ -1,8 +1,8 @@
 """A folder into which an export grows, so that its manifest is true at every moment.
 
-New files are written in a hidden folder, moved to their names, and only then does the manifest
-list them: whoever is killed in between leaves the previous manifest, whose files are all there.
-A file that may still change bears its digest in its name, so it is never overwritten.
+New files are written in a hidden folder, moved to their names, and only then does the manifest list
+them: a writer that is killed in between leaves the previous manifest, whose files all exist. A file
+that may still change has its digest in its name, so it is never overwritten.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ExportFolder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave nothing behind of what was not published."""
+        """Remove all files that were not published."""
         shutil.rmtree(self._staging, ignore_errors=True)
         if self._is_new:
             with suppress(OSError):
@@ -145,8 +145,7 @@ class ExportFolder:
     def publish(self, manifest: Manifest) -> None:
         """Make a manifest's files the export, and delete those that it lists no longer.
 
-        What is written after that goes into the next one. Raises StoreError where the disk takes
-        no more.
+        What is written after that goes into the next one. Raises StoreError where the disk is full.
         """
         with writing_to(self._directory):
             if self._would_overwrite(manifest):

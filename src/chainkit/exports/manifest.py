@@ -1,4 +1,4 @@
-"""The manifest of an export: what it must say, and what of it is doubted.
+"""The manifest of an export: its fields, and the checks of them.
 
 It comes from somebody whom the reader may not trust, so each field is checked before it is used.
 """
@@ -22,8 +22,8 @@ _READ_FORMATS: Final = (1, 2, 3)
 transactions and no whole headers in an export of kind ``chain``."""
 
 FILE_NAME: Final = r"[A-Za-z0-9_]+(/[0-9]+-[0-9]+)?(\.[0-9a-f]{16})?\.parquet"
-"""A table in one file, or in ranges of blocks. What may still change bears the beginning of its
-digest, so that it is never overwritten while a manifest lists it."""
+"""A table in one file, or in ranges of blocks. A file that may still change has the beginning of
+its digest in its name, so it is never overwritten while a manifest lists it."""
 
 _SHOWN: Final = 80
 """Characters of a wrong value that an error repeats."""
@@ -196,7 +196,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         ),
     ),
 }
-"""Field to what it must be: an export comes from somebody whom the reader may not trust."""
+"""Field to its required form: an export may come from somebody whom the reader does not trust."""
 
 _OPTIONAL: Final = frozenset(
     field.name for field in fields(Manifest) if field.default is not MISSING

@@ -1,7 +1,7 @@
 """Canonical tables that indexer and audit hand to each other as Parquet.
 
 Integers are exact: sequence ids (uint64) and wei have decimal types, never doubles. Hashes,
-addresses and payloads are binary. Columns beside a raw ``envelope`` are for people and for
+addresses and payloads are binary. Columns in addition to a raw ``envelope`` are for people and for
 pruning; the audit decides by the raw bytes alone.
 """
 
@@ -68,7 +68,7 @@ BLOCKS: Final = _schema(
 )
 """One row per block of a chain export: the header, field by field; ``timestamp`` in seconds.
 
-A field is null where the block has none (its hardfork is older) or where the source does not tell
+A field is null where the block has none (its hardfork is older) or where the source does not give
 it: such a header cannot be proved. ``transaction_count`` is no part of the header.
 """
 
@@ -143,10 +143,10 @@ TRANSACTIONS: Final = _schema(
 """One row per transaction of a chain export, field by field as its signer sent it.
 
 ``type`` is EIP-2718's, 0 for a legacy transaction; ``to_address`` is null for one that creates a
-contract; ``gas_price`` is what the signer offered, null where the type has other fees. ``v`` is
-the signature's: y parity, or what EIP-155 makes of it; ``r`` and ``s`` have 32 bytes. The last
-three are of deposits on an OP-stack rollup. What the type has not, or the source does not tell, is
-null.
+contract; ``gas_price`` is what the signer offered, null where the type has other fees. ``v`` is the
+signature's: y parity, or what EIP-155 makes of it; ``r`` and ``s`` have 32 bytes. The last three
+are of deposits on an OP-stack rollup. A value that the type does not have, or the source does not
+give, is null.
 """
 
 RECEIPTS: Final = _schema(
@@ -186,7 +186,7 @@ RECEIPTS: Final = _schema(
 ``l1_*`` is what an OP-stack rollup says of its fee to layer 1 (``l1_fee`` in wei, on top of the
 gas; ``l1_fee_scalar`` a decimal fraction as the endpoint wrote it), ``gas_used_for_l1`` what an
 Arbitrum one does (a part of ``gas_used``); no root of a block commits to them. ``deposit_*`` are
-part of an OP-stack deposit's receipt. What a chain does not have is null.
+part of an OP-stack deposit's receipt. A value that a chain does not have is null.
 """
 
 LOGS: Final = _schema(
@@ -238,8 +238,8 @@ JOURNAL: Final = _schema(
 )
 """One row per payload that a reorg retracted: it was served, so it is evidence.
 
-``outcome`` is kept, moved (see ``new_sequence_id``) or dropped; ``envelope`` is null for what
-stood in quarantine.
+``outcome`` is kept, moved (see ``new_sequence_id``) or dropped; ``envelope`` is null for a payload
+that was in quarantine.
 """
 
 REGISTRY_UPDATES: Final = _schema(
@@ -256,5 +256,5 @@ REGISTRY_UPDATES: Final = _schema(
 """One row per NodeUpdated of the registry that a node follows: the whole entry from that log on.
 
 ``timestamp`` in seconds; ``http_address`` in the bytes of the chain, which may not be UTF-8. The
-manifest says which registry it is, and up to which of its chain's blocks.
+manifest names the registry, and the last of its chain's blocks.
 """

@@ -1,8 +1,8 @@
 """Node-0 envelopes and their proof: built by the operator, compared by auditor and council.
 
 XIP-49 §3.2.1 makes the blockchain originator 0 (contracts that count for themselves have an id
-each): nobody signs as originator, and each node attests with a BlockchainProof what it read. Every
-honest node builds the same unsigned bytes; only the node's signature differs.
+each): no originator signs, and each node signs a BlockchainProof over what it read. Every honest
+node builds the same unsigned bytes; only the node's signature differs.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ServedEnvelope:
 
 
 def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
-    """Say why a posted payload must not be served, or None if it may (XIP-49 §3.3.2, §3.3.4).
+    """Return why a posted payload must not be served, or None if it may (XIP-49 §3.3.2, §3.3.4).
 
     Anyone may post any bytes. A payload may be served if it is a ClientEnvelope that names
     the originator and the topic it was posted to, and whose payload is of that topic's kind.
@@ -105,7 +105,7 @@ def are_servable(payloads: Iterable[bytes], topics: Iterable[bytes]) -> list[boo
     """Tell of many payloads of originator 0 whether ``quarantine_reason`` has nothing against them.
 
     ``topics`` are those that they were posted to, a kind byte and an identifier each. For millions
-    of payloads: it asks no more than it takes to know that there is no reason.
+    of payloads: it checks only as much as is needed to exclude every reason.
     """
     fields = {int(kind): name for kind, name in _PAYLOAD_FIELD.items()}
     envelope = envelopes_pb2.ClientEnvelope()
@@ -139,7 +139,7 @@ def originator_ns(block_timestamp: int) -> int:
 
 
 def unsigned_originator_envelope(event: PayloadEvent, block_timestamp: int) -> bytes:
-    """Write what the chain holds as UnsignedOriginatorEnvelope, in its one form (XIP-49 §3.2.1).
+    """Write a payload of the chain as UnsignedOriginatorEnvelope, in its one form (XIP-49 §3.2.1).
 
     ``block_timestamp`` is in seconds. The PayerEnvelope has no signature: the sender paid in gas.
     """
@@ -163,8 +163,8 @@ def _time_field(block_timestamp: int) -> bytes:
 def blockchain_proof_digest(unsigned: bytes, transaction_hash: bytes) -> bytes:
     """Return the 32 bytes that a BlockchainProof signs.
 
-    keccak256 of a label, the envelope's bytes and the transaction hash: a node can be held to
-    both. The hash has a fixed length, so the concatenation is unambiguous.
+    keccak256 of a label, the envelope's bytes and the transaction hash: it binds a node to both.
+    The hash has a fixed length, so the concatenation is unambiguous.
     """
     return keccak256(BLOCKCHAIN_LABEL + unsigned + transaction_hash)
 

@@ -32,7 +32,7 @@ _SHOWN_LENGTH: Final = 4 * _WORD
 """Bytes of the data that an error shows: the words before the payload."""
 
 _OWN_CONTRACTS: Final = tuple(
-    # Only the events' form is read of these: logs say themselves where they were emitted.
+    # Only the form of the events is used: logs contain the address that emitted them.
     PayloadContract(name, bytes(ADDRESS_LENGTH), 0, kind)
     for name, kind in (
         ("GroupMessages", TopicKind.GROUP_MESSAGE),
@@ -53,8 +53,8 @@ then its bytes are kept as surrogates. ``interface.printable`` shows them."""
 def decode_payload_event(log: Log, contract: PayloadContract | None = None) -> PayloadEvent:
     """Return the MessageSent or IdentityUpdateCreated that a log of a contract holds.
 
-    Without a contract it is one of our own two, whichever the topic says. Raises MalformedLog if
-    the log is another event, or data that the contract cannot have emitted.
+    Without a contract it is one of our own two, chosen by the topic. Raises MalformedLog if the log
+    is another event, or data that the contract cannot have emitted.
     """
     contract = contract or _own_contract(log)
     layout = contract.layout

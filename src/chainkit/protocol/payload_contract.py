@@ -1,6 +1,7 @@
 """Contracts that emit payloads, and the one event of each (XIP-49 §2.2.2, §2.2.4).
 
-Deployments of others index their events' arguments, or name groups by 16 bytes: a layout says so.
+Deployments of others index their events' arguments, or name groups by 16 bytes: a layout describes
+this.
 """
 
 from __future__ import annotations

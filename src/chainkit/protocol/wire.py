@@ -1,10 +1,10 @@
 """How a node-0 envelope is written in bytes: protobuf, in one form that never changes.
 
-What nodes sign is compared byte by byte, and protobuf promises nobody the same bytes: a library
-may write others in its next version (protobuf.dev, "Proto Serialization Is Not Canonical"). So the
-form is written down here: fields in the order of their numbers, each integer in as few bytes as it
-takes, and no field that has its default. It is what the libraries write today, and all of them
-read it.
+The signed bytes of nodes are compared byte by byte, and protobuf does not promise the same bytes: a
+library may write others in its next version (protobuf.dev, "Proto Serialization Is Not Canonical").
+So the form is written down here: fields in the order of their numbers, each integer in as few bytes
+as it takes, and no field that has its default. The libraries write the same form today, and all of
+them read it.
 """
 
 from __future__ import annotations

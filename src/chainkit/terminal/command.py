@@ -1,4 +1,4 @@
-"""Commands that tell what is missing: all options in one error, or the packages of an extra."""
+"""Commands that name what is missing: all options in one error, or the packages of an extra."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 def require_packages(*names: str) -> None:
     """Raise ModuleNotFoundError now for packages that a group's commands import when they run.
 
-    The root command, which imports the group's module, then says which extra brings them.
+    The root command, which imports the group's module, then names the extra that brings them.
     """
     for name in names:
         if importlib.util.find_spec(name) is None:

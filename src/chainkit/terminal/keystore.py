@@ -103,7 +103,7 @@ def read_password(path: Path | None, confirm: bool = False) -> str:
     if path is None:
         if not _has_terminal():
             raise ConfigurationError("password", "a terminal or --password-file", "neither")
-        # To standard error: what a script reads on standard output is the answer alone.
+        # To standard error: a script reads only the answer on standard output.
         typed: str = click.prompt(
             "Password", hide_input=True, confirmation_prompt=confirm, err=True
         )

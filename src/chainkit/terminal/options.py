@@ -87,7 +87,7 @@ password_option = file_option(
 
 
 def is_on_command_line(parameter: str) -> bool:
-    """Tell a value of the running command that was typed from one of the environment."""
+    """Distinguish a typed value of the running command from one of the environment."""
     source = click.get_current_context().get_parameter_source(parameter)
     return source is click.core.ParameterSource.COMMANDLINE
 

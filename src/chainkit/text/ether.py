@@ -11,7 +11,7 @@ _DECIMALS: Final = 18
 WEI_PER_ETHER: Final = 10**_DECIMALS
 
 MAX_COST: Final = WEI_PER_ETHER // 10
-"""Wei: the most that a transaction's gas may cost where nobody says otherwise."""
+"""Wei: the most that a transaction's gas may cost by default."""
 
 
 def parse_ether(text: str) -> int:

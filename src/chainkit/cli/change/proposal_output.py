@@ -72,7 +72,7 @@ def echo_proposal(proposal: Proposal, book: AddressBook) -> None:
 
 
 def echo_unasked(proposal: Proposal) -> None:
-    """Print what nobody can know of a proposal without the chain."""
+    """Print the facts of a proposal that need the chain."""
     echo_fact(
         "not checked",
         "reason, evidence and the state before, with what follows from it, are its drafter's "
@@ -99,7 +99,7 @@ def echo_signers(signers: Collection[str], book: AddressBook) -> None:
 
 
 def echo_status(status: ProposalStatus, book: AddressBook) -> None:
-    """Print what the chain says of a proposal: who has signed, and what is still in the way."""
+    """Print the status of a proposal on the chain: its signers and its obstacles."""
     echo_fact("read at", f"block {status.block}")
     echo_fact("signatures", f"{len(status.signed)} of {status.threshold} needed")
     for owner in status.owners:
@@ -141,7 +141,7 @@ def status_json(status: ProposalStatus) -> dict[str, Any]:
 
 
 def _argument(name: str, value: Any, book: AddressBook) -> str:
-    """Write an argument whole: what an owner does not see, he does not sign for."""
+    """Write an argument in full: an owner must see everything that the signature covers."""
     if name == "role" and value == ADMINISTRATOR_ROLE:
         return "DEFAULT_ADMIN_ROLE"
     text = render(value)

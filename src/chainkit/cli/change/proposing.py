@@ -172,7 +172,8 @@ def evidence_of(path: Path) -> Evidence:
     from chainkit.evidence.bundle import BUNDLE_NAME, parse_bundle
     from chainkit.evidence.folder import LARGEST_PAGE
 
-    # Each is read once: what is hashed must be what was parsed, whoever writes to the folder.
+    # Each is read once: the hashed bytes must be the parsed ones, even if another program writes to
+    # the folder.
     if path.is_dir() and not path.is_symlink():
         # Its own page pins every other file of a bundle.
         if not (path / BUNDLE_NAME).exists():

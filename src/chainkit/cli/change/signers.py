@@ -136,7 +136,7 @@ def read_signature(text: str) -> bytes:
     """Return a signature made elsewhere: 65 bytes, with V 27 or 28 where it came with 0 or 1.
 
     ``text`` is 0x and 130 hex digits, or names a file that holds them. Raises ConfigurationError.
-    Whose it is, only what it is over can tell.
+    Only the signed hash shows its signer.
     """
     subject = "--signature"
     if not text.startswith("0x"):

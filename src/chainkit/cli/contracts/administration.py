@@ -1,4 +1,4 @@
-"""``chainkit contracts``: what administrators of the two logs do, but for upgrades."""
+"""``chainkit contracts``: the acts of administrators of the two logs, except upgrades."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def grant_admin(contract: str, account: str, **options: Any) -> None:
 def revoke_admin(contract: str, account: str, **options: Any) -> None:
     """Remove an administrator of a log, or of `all`; a dry run until --broadcast.
 
-    The last one cannot be removed. Whether another one can still act, nothing on the chain tells:
-    see that it has acted before.
+    The last one cannot be removed. The chain does not show whether another one can still act: see
+    that it has acted before.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""``chainkit contracts``: is what stands on the chain ours, and how would it change."""
+"""``chainkit contracts``: compares the deployed contracts with the package, and changes them."""
 
 from __future__ import annotations
 

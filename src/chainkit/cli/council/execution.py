@@ -1,4 +1,4 @@
-"""``chainkit council`` with an endpoint: how a proposal stands, and its execution."""
+"""``chainkit council`` with an endpoint: the status of a proposal, and its execution."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def status(
     no_tracing: bool,
     as_json: bool,
 ) -> None:
-    """Check a proposal against the newest block: who signed, what it changes, what is in the way.
+    """Check a proposal against the newest block: its signers, its changes, its obstacles.
 
-    Exits 0 if it can be executed now, 1 if not yet or no more.
+    Exits 0 if it can be executed now, 1 if not yet or no longer.
 
     \b
     Example:

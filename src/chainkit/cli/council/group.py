@@ -96,7 +96,7 @@ def verify(
     changes_safe: bool,
     as_json: bool,
 ) -> None:
-    """Check a signed report, or a bundle, that a node served what the chain does not hold.
+    """Check whether a signed report, or a bundle, proves that a node served wrong data.
 
     EVIDENCE is a report's file, or the folder of a bundle as `chainkit audit bundle` writes it.
     Exits 0 if it is proved, 1 if it is not proved or refuted, 2 if it could not be checked. A

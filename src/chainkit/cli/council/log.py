@@ -56,7 +56,7 @@ def log(
     proposals_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Tell what the council's account did, who signed and sent it, and what was done without it.
+    """Show the acts of the council's account, their signers and senders, and acts without it.
 
     Exits 0 if all is the council's, its operators' or the deployment's own doing. Exits 1 after
     a change of the contracts by another account (one before the council took over, too: begin

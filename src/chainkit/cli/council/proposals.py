@@ -99,8 +99,8 @@ def sign(
     """Show a proposal, ask for the first digits of its hash, and sign it; no network is used.
 
     The signature is added to FILE. Before you type the digits, compare the whole hash with another
-    owner, or with your device: who drafts can make two proposals whose hashes begin alike. No
-    option skips the question; with --json it is asked on standard error.
+    owner, or with your device: a drafter can make two proposals whose hashes begin alike. No option
+    skips the question; with --json it is asked on standard error.
 
     \b
     Example:
@@ -221,7 +221,7 @@ def _end(proposal: Proposal, signers: Collection[str], book: AddressBook, as_jso
 
 
 def _confirm(proposal: Proposal) -> None:
-    """Ask for the hash: who presses Enter, or says yes to everything, signs nothing."""
+    """Ask for the hash: Enter, or yes to everything, signs nothing."""
     name = "SafeTx hash" if proposal.fees is None else "transaction's hash"
     question = (
         f"\nCompare all 64 digits of the {name} with another owner or your device."

@@ -85,9 +85,9 @@ def triage(
     as_json: bool,
     **terms: Any,
 ) -> None:
-    """Check all reports and bundles in a folder, and say which nodes should be disabled.
+    """Check all reports and bundles in a folder, and report which nodes should be disabled.
 
-    One proof of a safety failure suffices; of liveness failures, N peers must tell (XIP-49 §3.2.7).
+    One proof of a safety failure is enough; N peers must report a liveness failure (XIP-49 §3.2.7).
     Exits 1 if a node should be disabled, 0 if none (or the proposal to do so was written), 2 if
     something could not be checked and the rest shows nothing.
 

@@ -100,8 +100,8 @@ def disable(node_id: int, **options: Any) -> None:
 def transfer(node_id: int, holder: str, **options: Any) -> None:
     """Give a node to another operator; a dry run without --broadcast or --propose.
 
-    The registry's owner moves it, whoever holds it. Its key and URL stay what they are: whoever has
-    the key goes on signing.
+    The registry's owner moves it, whoever holds it. Its key and URL stay the same, so the old key
+    continues to sign.
 
     \b
     Example:

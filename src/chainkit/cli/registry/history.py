@@ -53,10 +53,10 @@ def history(
     block_number: int | None,
     as_json: bool,
 ) -> None:
-    """Tell what happened to the registry, or to one node, by block and transaction.
+    """Show the history of the registry, or of one node, by block and transaction.
 
-    The result of the events is compared with the registry at the end; with --from-block,
-    only for what the events are about.
+    The result of the events is compared with the registry at the end; with --from-block, only the
+    nodes and facts of the events.
 
     \b
     Example:

@@ -21,7 +21,7 @@ _ACTORS: Final = {
     "OwnershipTransferStarted": "previousOwner",
     "OwnershipTransferred": "newOwner",
 }
-"""Event to the argument that says who acted; the others come with one that says it."""
+"""Event to the argument that names the account that acted; the others come with such an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class RegistryEvent:
 
     @property
     def account(self) -> str | None:
-        """Checksummed address of who acted; None where the event does not say."""
+        """Checksummed address of the account that acted; None where the event does not name it."""
         if self.name == "OwnershipTransferred" and self.arguments["previousOwner"] == NO_ACCOUNT:
             # The deployer named the first owner, who did nothing.
             return None
@@ -65,7 +65,7 @@ class RegistryEvent:
 
 
 def telling(events: Sequence[RegistryEvent]) -> list[RegistryEvent]:
-    """Leave out what others of the same transaction say: only of a new node, NodeUpdated stays."""
+    """Leave out repeated events of a transaction; NodeUpdated stays for a new node only."""
     added = {
         (event.transaction_hash, event.node_id) for event in events if event.name == "NodeAdded"
     }

@@ -1,10 +1,10 @@
 """The history of the registry, event by event, with the accounts that acted.
 
 Logs are asked for by range. The block of each is then asked for by height, and must have the hash
-that the log bears. Completeness rests on the registry itself: each change of a node comes with the
-event that says who made it, and what the events of the range lead to must be what the registry says
-of nodes, holders and owners at the range's end. An event that an endpoint hides
-shows there, unless it hides whole changes that undid each other.
+that the log contains. Completeness depends on the registry itself: each change of a node comes with
+the event that names the account, and the events of the range must lead to the nodes, holders and
+owners that the registry returns at the range's end. An event that an endpoint hides shows there,
+unless it hides whole changes that undid each other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CHANGES: Final = {
     "NodeUpdated": ("NodeAdded", "NodeHealthUpdated", "NodeHttpAddressUpdated"),
     "Transfer": ("NodeAdded", "NodeTransferred"),
 }
-"""Event that says what became of a node, to those of which each says who did it."""
+"""Event about the new state of a node, to the events that name the account that changed it."""
 
 
 def read_history(
@@ -42,8 +42,8 @@ def read_history(
     """Return the registry's events from a height up to a block, in the order of the chain.
 
     ``is_whole`` says that the registry did not exist before; ``advance`` is told how many blocks
-    were read. Raises InconsistentAnswer where logs are of another branch, or do not lead to what
-    the registry says at the block.
+    were read. Raises InconsistentAnswer where logs are of another branch, or do not lead to the
+    registry's state at the block.
     """
     logs: list[Log] = []
     for blocks, found in logs_by_pieces(
@@ -85,7 +85,7 @@ def _event(registry: Registry, log: Log, header: BlockHeader) -> RegistryEvent:
 
 
 def _check_actors(events: Sequence[RegistryEvent]) -> None:
-    """Raise InconsistentAnswer unless as many events say who acted as say what became of a node."""
+    """Raise InconsistentAnswer unless each event about a node has one that names the account."""
     for name, actors in _CHANGES.items():
         surplus: Counter[tuple[bytes, int | None]] = Counter()
         for event in events:
@@ -102,7 +102,7 @@ def _check_actors(events: Sequence[RegistryEvent]) -> None:
 def _check_outcome(
     registry: Registry, events: Sequence[RegistryEvent], block: BlockReference, is_whole: bool
 ) -> None:
-    """Compare what events lead to with what the registry says: all of it if they are all."""
+    """Compare the result of the events with the registry: all of it if they are all."""
     told = {_UPDATES: open_words(False)} if is_whole else {}
     for event in events:
         told |= _outcome(event)
@@ -122,7 +122,7 @@ def _check_outcome(
 
 
 def _outcome(event: RegistryEvent) -> dict[str, str]:
-    """Return what an event leaves behind, by what it is about."""
+    """Return the new values of an event, by their subject."""
     arguments = event.arguments
     match event.name:
         case "NodeUpdated":

@@ -1,7 +1,7 @@
 """One call of one of our contracts, by name and arguments.
 
-What is shown is always decoded again from the calldata by the package's own ABI, and the contract
-is named by the reader's own deployment record: a file, or whoever wrote it, is not asked.
+The command always decodes the calldata again by the package's own ABI, and takes the contract's
+name from the reader's own deployment record. It trusts neither a file nor its author.
 """
 
 from __future__ import annotations

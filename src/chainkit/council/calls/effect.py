@@ -42,7 +42,7 @@ class Effect(Protocol):
         """
 
     def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
-        """Return what the same facts must be after the call.
+        """Return the required values of the same facts after the call.
 
         ``before`` may hold other calls' facts too. Raises ConfigurationError for arguments that
         must never be sent, MalformedData for facts that no chain could have told.
@@ -130,7 +130,7 @@ def expected_change(
 
 
 def unmet(effects: Mapping[str, Effect], state: ContractState, change: Change) -> tuple[str, ...]:
-    """Read the facts again and return those that are not what the change must make them."""
+    """Read the facts again and return those that differ from the result of the change."""
     found: dict[str, str] = {}
     for call in change.calls:
         found |= effects[call.function].facts(state, call)

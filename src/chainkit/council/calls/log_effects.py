@@ -1,7 +1,7 @@
 """Effects of a council's calls in GroupMessages and IdentityUpdates.
 
-The contracts refuse the same and more; here it is refused before anybody signs, in words. What they
-cannot know is which code a new implementation holds: only this package's is ever proposed.
+The contracts refuse the same and more; here it is refused before anybody signs, in words. They
+cannot know the code of a new implementation: only this package's is ever proposed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RUNNING: Final = r"0x[0-9a-fA-F]{40} \((no known release|release [0-9]+\.[0-9]+
 
 
 class _ByAdministrator:
-    """An act of any administrator, and of nobody else."""
+    """An act that only administrators may do."""
 
     def role(self, call: Call) -> str:
         return f"an administrator of {call.contract}"
@@ -104,9 +104,9 @@ class _SetBounds(_ByAdministrator):
 class _Upgrade(_ByAdministrator):
     """The log runs this package's code, from an address that holds exactly it.
 
-    The fact tells whose code runs now, by looking at it. Of the new one it has the address alone:
-    what nobody has looked at is not called this package's. A proposal whose log was upgraded since
-    says no more what happens.
+    The fact names the code that runs now, because it was read. For the new one it has only the
+    address: code that was not read is not called this package's. A proposal whose log was upgraded
+    since says no more what happens.
     """
 
     def facts(self, state: ContractState, call: Call) -> Facts:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OWNERS: Final = "Safe owners"
 THRESHOLD: Final = "Safe signatures needed"
 LIST_END: Final = "0x0000000000000000000000000000000000000001"
-"""With what the Safe's list of owners begins and ends."""
+"""The address with which the Safe's list of owners begins and ends."""
 
 
 def preceding(owners: tuple[str, ...], owner: str) -> str:

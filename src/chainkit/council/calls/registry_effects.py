@@ -40,7 +40,7 @@ def status_fact(node_id: int) -> str:
 
 
 def holder_fact(node_id: int) -> str:
-    """Return the name of the fact who holds a node's NFT."""
+    """Return the name of the fact about the holder of a node's NFT."""
     return f"node {node_id} holder"
 
 
@@ -133,7 +133,7 @@ class _OpenUpdates(_ByOwner):
 
 
 class _OfferOwnership(_ByOwner):
-    """Ownership is offered, and the owner stays until it is accepted. To nobody: withdrawn."""
+    """Ownership is offered; the owner stays until it is accepted. The zero address withdraws it."""
 
     def facts(self, state: ContractState, call: Call) -> Facts:
         return _ownership(state, call)

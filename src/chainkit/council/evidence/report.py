@@ -1,4 +1,4 @@
-"""Does a misbehavior report prove something, by what an endpoint says of the chain?"""
+"""Checks what a misbehavior report proves, by an endpoint's answers about the chain."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def check_unchanged(endpoint: Endpoint, block: BlockReference) -> None:
 
 
 def accused_words(node_id: int, accused: Node | None) -> str:
-    """Say which node is accused, its status, and whose key it has."""
+    """Name the accused node, its status, and the owner of its key."""
     if accused is None:
         return f"node {node_id}, not registered"
     key = address_of(accused.signing_key)

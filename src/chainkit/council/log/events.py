@@ -1,8 +1,8 @@
 """Events of an audit trail: of the registry, of the two logs and of the council's Safe, in words.
 
-A proxy whose code was replaced, and a Safe that let other code act in its place, can emit what they
-like. Their events are listed, and never believed for more than that: a log that does not decode
-is an event of its own, and what the events lead to is compared with what the contracts say.
+A proxy whose code was replaced, and a Safe that let other code act in its place, can emit any
+event. Their events are listed but not believed: a log that does not decode is an event of its own,
+and the result of the events is compared with the contracts' answers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNREADABLE: Final = "(unreadable)"
 EXECUTIONS: Final = ("ExecutionSuccess", "ExecutionFailure")
 MODULE_EXECUTIONS: Final = ("ExecutionFromModuleSuccess", "ExecutionFromModuleFailure")
 DETAILS: Final = "SafeMultiSigTransaction"
-"""How a SafeL2 tells what it is about to execute."""
+"""The event by which a SafeL2 announces its execution."""
 
 _LOG_SIGNATURES: Final = (
     "Paused(address)",
@@ -79,7 +79,7 @@ _ACTORS: Final = {
 }
 _ROLE_EVENTS: Final = ("RoleGranted", "RoleRevoked")
 _NO_CHANGE: Final = (*EXECUTIONS, *MODULE_EXECUTIONS, DETAILS, "ApproveHash")
-"""Events of the Safe after which it is what it was before."""
+"""Events of the Safe that do not change it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class TrailEvent:
     name: str
     arguments: Mapping[str, Any]
     account: str | None
-    """Checksummed address of who acted; None where the event does not say."""
+    """Checksummed address of the account that acted; None where the event does not name it."""
     words: str
     """The event, in one line that is safe to print."""
     block: BlockReference
@@ -111,7 +111,7 @@ class TrailEvent:
 
     @property
     def is_holders_own(self) -> bool:
-        """Whether it is what the contract lets the holder of a node do, and nobody else."""
+        """Whether the contract allows it only to the holder of a node."""
         return self.name == "NodeHttpAddressUpdated"
 
 
@@ -160,7 +160,7 @@ def of_log(contract: str, log: Log) -> TrailEvent:
 def contradictions(
     state: ContractState, record: DeploymentRecord, events: Sequence[TrailEvent], first: int
 ) -> Iterator[str]:
-    """Yield what the two logs say of themselves that their events do not lead to, a line each."""
+    """Yield the differences between the two logs' answers and their events, a line each."""
     for contract in record.sequenced_logs:
         of_contract = [event for event in events if event.address == contract.address]
         told = _told(of_contract)

@@ -1,8 +1,8 @@
 """Executions of the council's Safe: the calls behind each hash that it says it executed.
 
-The Safe's event has a hash and nothing else. The executed calls are looked for in the transaction's
-calldata, in what a SafeL2 tells beside it, and in kept proposals; whatever hashes to it, with a
-nonce that the Safe had, is what the owners signed. So it does not matter who told it.
+The Safe's event has a hash and nothing else. The executed calls are searched in the transaction's
+calldata, in the events of a SafeL2, and in kept proposals. If calls have this hash, with a nonce of
+the Safe, the owners signed them. So it does not matter who told it.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _candidates(
 
 
 def _told(event: TrailEvent) -> Iterator[_Candidate]:
-    """Yield what a SafeL2 says that it is about to execute."""
+    """Yield the executions that a SafeL2 announces."""
     told = event.arguments
     if told["operation"] in tuple(Operation):
         execution = Execution(
@@ -235,7 +235,7 @@ def _found(
 
     The counted nonces first, then those that the Safe ever had, of the first MOST_NONCES.
     """
-    # A Safe that other code has spoken for may say more than its nonce counts.
+    # A Safe in whose place other code acted may report more executions than its nonce counts.
     possible = (each for each in counted if each >= 0)
     for nonce in chain(possible, range(min(history.nonce, MOST_NONCES))):
         for each in candidates:

@@ -1,4 +1,4 @@
-"""Proposal files beside the chain: the reasons and the evidence that it keeps only the digest of.
+"""Proposal files: the reasons and the evidence, of which the chain has only the digest.
 
 A file proves itself: its grounds hash to the digest that was signed, or its transaction to the hash
 that the Safe executed. So it does not matter who kept the files.

@@ -1,7 +1,7 @@
-"""The signers of what a Safe executed, recovered from the signatures over the executed hash.
+"""The signers of a Safe's execution, recovered from the signatures over the executed hash.
 
 A Safe looks at as many signatures as its threshold demands, and takes those that no key made on its
-own word: an approval on the chain, a contract's. The parts that cannot be proved here are told.
+own word: an approval on the chain, a contract's. The parts that cannot be proved here are reported.
 """
 
 from __future__ import annotations
@@ -101,6 +101,6 @@ def _contract_parts(signatures: bytes) -> Iterator[int]:
     for start in range(0, len(signatures) - SIGNATURE_LENGTH + 1, SIGNATURE_LENGTH):
         signature = signatures[start : start + SIGNATURE_LENGTH]
         place = int.from_bytes(signature[_WORD : 2 * _WORD], "big")
-        # Such a part may look like a signature: one can only point behind itself.
+        # Such a part may look like a signature: a real one can only point to bytes after itself.
         if signature[-1] == _CONTRACT and place >= start + SIGNATURE_LENGTH:
             yield place

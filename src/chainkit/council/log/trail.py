@@ -2,8 +2,8 @@
 
 All is read up to one block. Logs are asked for by range and compared with those of each receipt;
 the blocks of all of them are asked for once more at the end, so that a reorg meanwhile cannot mix
-branches. Whether logs are hidden is told by the contracts: what the events lead to must be what
-they say of themselves at the end, and the Safe's nonce counts its executions.
+branches. The contracts show whether logs are hidden: the result of the events must equal their
+state at the end, and the Safe's nonce counts its executions.
 
 An execution of the Safe is proved by its hash. The sender of a transaction, and the calls of
 an account with a key, are the endpoint's word. Transactions without an event, such as those that

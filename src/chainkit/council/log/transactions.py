@@ -1,4 +1,4 @@
-"""One transaction of an audit trail: who sent it, what the account did in it, what is wrong."""
+"""One transaction of an audit trail: its sender, the account's acts in it, and its faults."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class EntryReader:
         return "holder" if holders else "others"
 
     def _is_others(self, event: TrailEvent) -> bool:
-        """Whether an event tells of somebody else's act on what only the council rules."""
+        """Whether an event reports an act of another account that only the council may do."""
         is_council = event.account in (None, self.council.address)
         return not (event.contract == SAFE or is_council or event.is_holders_own)
 

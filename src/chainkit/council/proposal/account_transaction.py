@@ -1,4 +1,4 @@
-"""The transaction of an account with a key: what is signed where there is no Safe."""
+"""The transaction of an account with a key: its owner signs it where there is no Safe."""
 
 from __future__ import annotations
 

@@ -26,11 +26,11 @@ class Authority:
     nonce: int
     """The nonce of the next transaction that it can make."""
     cautions: tuple[str, ...]
-    """Others than the owners who have a say, such as a module of a Safe; a line each."""
+    """Other parts than the owners that may act, such as a module of a Safe; a line each."""
 
 
 def read_authority(state: ContractState, council: Council) -> Authority:
-    """Read it, and prove that the account is what the council file says.
+    """Read it, and prove that the account is the one in the council file.
 
     Raises ConfigurationError where a Safe runs code of no known release, or of another than the
     file's, its MultiSendCallOnly is another contract, or a plain account has code.

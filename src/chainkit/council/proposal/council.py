@@ -102,7 +102,7 @@ class AddressBook:
     """Names of addresses: the deployment's contracts, the council's account, and its own names."""
 
     def __init__(self, record: DeploymentRecord, council: Council) -> None:
-        """Take names of both; the record's and the account's are not the council file's to say."""
+        """Take names of both; the council file cannot name the contracts or the account."""
         self._names = dict(council.names)
         self._names[council.address] = _SAFE_ACCOUNT if council.safe else _PLAIN_ACCOUNT
         if council.safe:
@@ -174,7 +174,7 @@ def _names(fields: Fields, faults: Faults) -> dict[str, str]:
 
 
 def _folded(name: str) -> str:
-    """Return what is left of a name for who reads it quickly."""
+    """Return the parts of a name that a quick reader sees."""
     return re.sub("[^a-z0-9]", "", name.lower())
 
 

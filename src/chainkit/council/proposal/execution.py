@@ -79,8 +79,8 @@ def sign_execution(
 ) -> SignedTransaction:
     """Sign the transaction that is sent; a plain account's was signed by its owner before.
 
-    Raises ConfigurationError where nobody pays for a Safe's transaction, or it could cost more than
-    ``max_cost`` wei.
+    Raises ConfigurationError where no account pays for a Safe's transaction, or it could cost more
+    than ``max_cost`` wei.
     """
     transaction = execution.proposal.transaction
     if isinstance(transaction, AccountTransaction):
@@ -129,7 +129,7 @@ def code_afterwards(proposal: Proposal) -> Facts:
 
 
 def _check_code(proposal: Proposal, state: ContractState, place: str) -> None:
-    """Other code could have done anything, and answers what it likes when it is asked."""
+    """Other code could have done anything, and can give any answer."""
     found = running_code(proposal.calls, state)
     for contract, expected in code_afterwards(proposal).items():
         if (got := found.get(contract, "none")) != expected:
@@ -152,7 +152,7 @@ def _check_success(
 
 
 def _why_reverted(proposal: Proposal, state: ContractState, receipt: Receipt) -> str:
-    """Say that another transaction was first, or what the contracts say of the calls."""
+    """Report that another transaction was first, or the contracts' error for the calls."""
     transaction = proposal.transaction
     if isinstance(transaction, SafeTransaction) and is_nonce_used(transaction, state):
         return f"nonce {transaction.nonce} used before: {find_nonce_use(proposal, state)}"

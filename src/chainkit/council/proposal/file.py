@@ -1,7 +1,8 @@
 """The proposal's file: read, rebuilt from what its reader trusts, and compared to the last byte.
 
 Three fields are taken from it: targets with calldata, grounds, and nonce (with fees, for a plain
-account). All else, down to the names of arguments and the hashes, is made again and must be equal.
+account). Everything else, even the names of arguments and the hashes, is made again and must be
+equal.
 """
 
 from __future__ import annotations

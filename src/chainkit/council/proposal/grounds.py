@@ -1,8 +1,8 @@
-"""Why a proposal is made, what it was seen to change, and until when it may be signed.
+"""The grounds of a proposal: its reason, the facts before and after, and its expiry.
 
-A Safe signs calls and nothing beside them. So the digest of the grounds, and the expiry, stand
-behind the arguments of the last call, where Solidity reads nothing: whoever signs the call signs
-its grounds, and the chain keeps which ones they were.
+A Safe's owners sign only calls. So the digest of the grounds, and the expiry, follow the arguments
+of the last call, where Solidity reads nothing. An owner who signs the call signs its grounds, and
+the chain keeps their digest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LONGEST_DAYS: Final = 90
 SECONDS_PER_DAY: Final = 86_400
 
 LONGEST_REASON: Final = 200
-"""Characters: a reason that nobody reads to its end is none."""
+"""Characters: people do not read a longer reason to its end."""
 
 _FACT: Final = "[ -~]{0,4096}"
 _EXPECTED_FACT: Final = "printable text of at most 4096 characters"

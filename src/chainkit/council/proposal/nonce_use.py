@@ -30,9 +30,9 @@ class NonceUse:
     outcome: Literal["success", "failure"] | None
     """The outcome of the proposal itself; None where nothing shows that it was executed."""
     block: BlockReference | None
-    """In which the nonce was used; None where the endpoint cannot tell."""
+    """The block in which the nonce was used; None where the endpoint cannot name it."""
     transaction_hash: bytes | None
-    """32 bytes: what executed the proposal."""
+    """32 bytes: the transaction that executed the proposal."""
 
     def __str__(self) -> str:
         """The explanation for a person, safe to print."""
@@ -61,7 +61,7 @@ def find_nonce_use(proposal: Proposal, state: ContractState) -> NonceUse:
 
 
 def is_nonce_used(transaction: SafeTransaction, state: ContractState) -> bool:
-    """Tell whether at the state's block the Safe can no more execute a transaction.
+    """Tell whether at the state's block the Safe can no longer execute a transaction.
 
     A block in which there is no Safe yet has used no nonce.
     """

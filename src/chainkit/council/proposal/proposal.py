@@ -127,7 +127,7 @@ class Proposal:
 
 
 def _check_promise(record: DeploymentRecord, calls: Sequence[Call], grounds: Grounds) -> None:
-    """An owner without a network reads what will change: the calls say it, not their drafter."""
+    """An owner without a network reads the changes: they follow from the calls alone."""
     after = expected_change(EFFECTS, record, calls, grounds.before).after
     for name in {**after, **grounds.after}:
         wanted, got = after.get(name, "no such fact"), grounds.after.get(name, "nothing")

@@ -1,4 +1,4 @@
-"""An owner signs a proposal, and its file grows by what was proved to be his signature."""
+"""An owner signs a proposal, and the file gets the signature after a check."""
 
 from __future__ import annotations
 

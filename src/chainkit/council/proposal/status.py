@@ -1,4 +1,4 @@
-"""How a proposal stands on the chain at one block: signed by whom, and what is in its way."""
+"""The status of a proposal at one block of the chain: its signers and its obstacles."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ProposalStatus:
     signed: tuple[str, ...]
     """Owners that have, in the order of ``owners``."""
     cautions: tuple[str, ...]
-    """Others than the owners who have a say, such as a module of a Safe; a line each."""
+    """Other parts than the owners that may act, such as a module of a Safe; a line each."""
     change: Change | None
     """Its change at this block; None where it cannot be made there."""
     obstacles: tuple[str, ...]

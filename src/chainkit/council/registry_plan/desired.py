@@ -1,6 +1,6 @@
 """The set of nodes that a council wants, as a YAML file that people write.
 
-It may come from a stranger's hands: what is wrong is told by its path, everything at once.
+It may come from a stranger: all faults are reported at once, each by its path.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DesiredNode:
     http_address: str
     is_enabled: bool
     path: str
-    """Where it stands in the file, for errors."""
+    """Its place in the file, for errors."""
 
     @property
     def key_address(self) -> str:

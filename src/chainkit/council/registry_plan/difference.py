@@ -19,7 +19,7 @@ _FunctionCall = tuple[str, tuple[object, ...]]
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """One thing that the registry says of a node, and what it should say; safe to print."""
+    """One value of a node in the registry, and the desired value; safe to print."""
 
     name: str
     """``status``, ``holder`` or ``http address``."""
@@ -59,7 +59,7 @@ class RegistryDifference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether chain and file say the same; a disabled node need not be in the file."""
+        """Whether chain and file are equal; a disabled node need not be in the file."""
         return not self.unlisted_enabled and not any(each.fields for each in self.nodes)
 
 
@@ -78,8 +78,9 @@ def calls_towards(record: DeploymentRecord, difference: RegistryDifference) -> t
     """Return the calls that make the registry what the file says: none where it is already.
 
     New nodes come first, so that the network never has fewer than it needs; then nodes are enabled,
-    disabled, and given to other holders, each in the order of the file. What is not in the file is
-    left alone. Raises ConfigurationError that tells everything that no call can reach.
+    disabled, and given to other holders, each in the order of the file. Nodes that are not in the
+    file stay as they are. Raises ConfigurationError that lists all differences that no call can
+    remove.
     """
     _check_reachable(difference)
     return tuple(

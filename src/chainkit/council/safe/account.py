@@ -1,4 +1,4 @@
-"""A Safe as it stands at one block: its code, its owners, and all else that may act or interfere.
+"""A Safe at one block: its code, its owners, and everything else that may act or interfere.
 
 What cannot be read: a Safe's first transaction may run any code on its storage, and so hide an
 owner or a module from the lists that its contract answers with. A council creates its own Safe, or
@@ -78,7 +78,7 @@ class SafeAccount:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Others than the owners who have a say, a line each; empty where there are none."""
+        """Other parts than the owners that may act, a line each; empty where there are none."""
         found = [f"module {module} acts without any owner" for module in self.modules]
         if self.guard is not None:
             found.append(f"guard {self.guard} may refuse transactions")
@@ -140,7 +140,7 @@ def hash_by_contract(state: ContractState, transaction: SafeTransaction) -> byte
 
 
 def multi_send_address(state: ContractState, version: str) -> bytes:
-    """Return where MultiSendCallOnly of a release stands, with its code looked at.
+    """Return the address of a release's MultiSendCallOnly, after a check of its code.
 
     Raises ConfigurationError for an unknown release, or where there is other code or none.
     """
@@ -224,7 +224,7 @@ def _subject(address: bytes, kind: str = "account") -> str:
 
 
 def _code_words(code: bytes) -> str:
-    """Say what code is, by its name if it is known, else by its size and hash."""
+    """Describe code, by its name if it is known, else by its size and hash."""
     if not code:
         return "no code"
     if known := identify(code):

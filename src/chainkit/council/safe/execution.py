@@ -75,10 +75,10 @@ def parse_exec_calldata(calldata: bytes) -> Execution:
 
 
 def find_execution(logs: Iterable[Log], safe: bytes, hash_: bytes) -> Outcome | None:
-    """Return what a Safe says of the execution of a hash; None where it says nothing.
+    """Return a Safe's report of the execution of a hash; None where there is none.
 
-    ``logs`` are those of one receipt. Raises MalformedLog where the Safe says it twice, which its
-    own code never does: a delegatecall has spoken for it.
+    ``logs`` are those of one receipt. Raises MalformedLog where the Safe reports it twice, which
+    its own code never does: a delegatecall emitted one of them.
     """
     outcomes: dict[str, Outcome] = {"ExecutionSuccess": "success", "ExecutionFailure": "failure"}
     found: Outcome | None = None

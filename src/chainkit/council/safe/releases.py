@@ -1,4 +1,4 @@
-"""The Safe's contracts that are known by their code: nothing is trusted for what it says it is."""
+"""The Safe's contracts that are known by their code: no contract's own statement is trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signatures of a Safe's owners: whose they are, and the order in which the Safe wants them.
+"""Signatures of a Safe's owners: their signers, and the order that the Safe requires.
 
 A Safe tells kinds of signatures apart by their last byte, V. Only those are taken that a key made
 over the transaction's hash: 27 and 28 (EIP-712), 31 and 32 (``eth_sign``, with its prefix).

@@ -47,7 +47,7 @@ class Operation(IntEnum):
 
     CALL = 0
     DELEGATECALL = 1
-    """The target's code does to the Safe what it likes: MultiSendCallOnly's, or nobody's."""
+    """The target's code can do anything to the Safe, so only MultiSendCallOnly is allowed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,8 +97,8 @@ def _load(label: str, alias: str) -> Any:
 def _ape_transaction(fields: Mapping[str, Any], sender: str) -> Any:
     """Return a transaction as Ape's accounts take it.
 
-    Ape itself would decode the call by ABIs that it has cached, and ask an endpoint for more: what
-    it shows would be a stranger's words. The command has shown the call; the hash tells it again.
+    Ape itself would decode the call by ABIs that it has cached, and ask an endpoint for more: it
+    would show a stranger's words. The command has shown the call; the hash tells it again.
     """
     target = {"to": "0x" + fields["to"].hex()} if "to" in fields else {}
     words = (

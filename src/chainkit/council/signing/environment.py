@@ -39,5 +39,5 @@ def take_environment_key(chain_id: int) -> KeySigner:
 
 
 def _no_key() -> ConfigurationError:
-    # Nothing of the value is told: it may be a key with one digit too many.
+    # The error shows no part of the value: it may be a key with one digit too many.
     return ConfigurationError(PRIVATE_KEY_VARIABLE, "0x and 64 hex digits of a key", "other text")

@@ -1,7 +1,7 @@
-"""A transaction's changes, slot by slot and in words; those without words are told apart.
+"""A transaction's changes, slot by slot and in words; those without words are separate.
 
-Nothing is passed over but what every transaction changes: the nonce and the balance of the account
-that sends it, and the balance of the block's coinbase. All else that cannot be named is an error.
+It ignores only the changes of every transaction: the nonce and the balance of the account that
+sends it, and the balance of the block's coinbase. Any other change without a name is an error.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def decode_difference(
     sender: bytes,
     coinbase: bytes,
 ) -> StateDifference:
-    """Say what a traced transaction of ``sender`` changes; addresses are 20 bytes.
+    """Describe the changes of a traced transaction of ``sender``; addresses are 20 bytes.
 
     ``read_word`` gives the part of a text that does not change.
     """

@@ -1,7 +1,7 @@
-"""Keys under which mappings may hold what a transaction changes.
+"""Keys under which mappings may contain the values that a transaction changes.
 
-A mapping's slot is a hash that tells no key: a changed slot is named by hashing the keys that the
-transaction has to do with. A key too many does no harm, one too few leaves a slot undecoded.
+A mapping's slot is a hash that does not show its key. So the keys of the transaction are hashed to
+find the name of a changed slot. A key too many does no harm, one too few leaves a slot undecoded.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _keys_of_value(value: Any) -> CandidateKeys:
 
 
 def _members(state: ContractState, call: Call) -> Iterator[bytes]:
-    """Yield who holds the role that a call is about: whoever leaves, the last takes his place."""
+    """Yield the holders of a call's role: when one leaves, the last holder takes its place."""
     role = call.arguments.get("role")
     if isinstance(role, bytes):
         for member in state.ask(call.contract, call.target, "getRoleMembers", role):

@@ -43,8 +43,8 @@ Accounts = Mapping[bytes, KnownAccount]
 def known_accounts(record: DeploymentRecord, strange: Collection[bytes] = ()) -> Accounts:
     """Return the contracts of a deployment record.
 
-    ``strange`` are the addresses of proxies that run code of no known release: their variables are
-    nobody's to name, but for the one that is the proxy's own.
+    ``strange`` are the addresses of proxies that run code of no known release: their variables have
+    no known names, except the one that is the proxy's own.
     """
     return {
         contract.address: (

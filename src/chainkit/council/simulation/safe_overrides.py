@@ -1,6 +1,6 @@
 """A Safe's transaction as it would run once its owners have signed: for this one call only.
 
-The Safe itself checks all that it ever checks, with its own owners and threshold. Supposed is only
+The Safe itself checks all that it ever checks, with its own owners and threshold. It assumes only
 that as many owners as must have approved the hash with ``approveHash``: signatures of the kind that
 refers to this (V 1, R the owner) stand in place of those that do not exist yet. A transaction that
 waits for others is taken as the next: its nonce is supposed, too.
@@ -24,7 +24,7 @@ APPROVED_HASHES_SLOT: Final = 8
 EXECUTOR: Final = keccak256(b"chainkit account that executes nothing but simulations")[
     :ADDRESS_LENGTH
 ]
-"""The executor, an address that nobody can have: a Safe asks no approval of an owner."""
+"""The executor, an address without a key: a Safe asks no approval of an owner."""
 
 _WORD: Final = 32
 _APPROVED: Final = b"\x01"

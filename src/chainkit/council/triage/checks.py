@@ -66,8 +66,8 @@ class Examiner:
     ) -> tuple[list[Claim], list[Dismissed]]:
         """Check all pieces of a folder; ``advance`` is told the parts of ``work`` that are done.
 
-        What is at fault with one piece is its own. Raises ChainError where the endpoint answers no
-        more, or not from this chain.
+        A fault in one piece does not affect the others. Raises ChainError where the endpoint stops
+        answering, or serves another chain.
         """
         claims: list[Claim] = []
         dismissed = [Dismissed(source, reason) for source, reason in files.others.items()]

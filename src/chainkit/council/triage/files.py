@@ -1,4 +1,4 @@
-"""Evidence in a folder that strangers filled: bundles and reports, and what is neither."""
+"""Evidence in a folder that strangers filled: bundles, reports, and other files."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def find_evidence(directory: Path) -> EvidenceFiles:
 
 
 def _entries(folder: Path, depth: int) -> Iterator[tuple[Path, str | None]]:
-    """Yield each path that is told of, with the reason why it is no evidence, or None."""
+    """Yield each path to report, with the reason why it is no evidence, or None."""
     is_bundle = os.path.lexists(folder / BUNDLE_NAME)
     if is_bundle:
         yield folder, None

@@ -7,14 +7,14 @@
 
 What follows from that, since keys cost nothing and a report may be copied:
 
-- **One proof suffices.** It holds whoever reports it; still somebody other than the accused must
+- **One proof suffices.** It is valid from any reporter, but another key than the accused's must
   have signed the report. The same envelope is one proof, however often it is brought.
-- **Liveness is counted by peers**: registered nodes that say they saw it themselves. A report that
-  a node only stored for a client (``submitted_by_node`` is false) may have been handed to many. The
-  nodes of one holder are one reporter, so is one node with many reports. A node that is disabled by
-  now counts, and is marked.
-- **Other safety failures** (types 4 to 7) carry evidence that nothing here can check: they are
-  told, and left to people.
+- **Liveness is counted by peers**: registered nodes that state that they saw it themselves. A
+  report that a node only stored for a client (``submitted_by_node`` is false) may have been handed
+  to many. The nodes of one holder are one reporter, so is one node with many reports. A node that
+  is disabled by now counts, and is marked.
+- **Other safety failures** (types 4 to 7) carry evidence that this package cannot check: they are
+  listed, and people judge them.
 
 Nothing here reads anything: the same claims give the same ranks, in whatever order they come.
 """
@@ -73,7 +73,7 @@ def rank(
 def _sorted_out(
     claims: Iterable[Claim], registered: RegisteredNodes | None
 ) -> tuple[list[Claim], list[Dismissed]]:
-    """Return the claims that count, and what is told of those that do not, or not by themselves."""
+    """Return the claims that count, and the reasons for those that do not count, or not alone."""
     counted, left_out = [], []
     first: dict[tuple[object, ...], str] = {}
     for claim in claims:
@@ -102,7 +102,7 @@ def _identity(claim: Claim) -> tuple[object, ...]:
 
 
 def _objection(claim: Claim, registered: RegisteredNodes | None) -> str | None:
-    """Say why a claim does not count, or None."""
+    """Return why a claim does not count, or None."""
     but = _PROVED_BUT if claim.proofs else ""
     if not _is_registered(claim, registered):
         return f"node {claim.node_id} is not registered"

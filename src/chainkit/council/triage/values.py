@@ -23,9 +23,10 @@ class Claim:
     node_id: int
     misbehavior: Misbehavior
     reporter: bytes | None
-    """65 bytes: the public key that signed; None where nobody did."""
+    """65 bytes: the public key that signed; None where it is unsigned."""
     proofs: frozenset[bytes]
-    """Digests of what the node signed and no honest one can have; empty where nothing is proved."""
+    """Digests of data that the node signed and no honest node can sign; empty where nothing is
+    proved."""
     digest: bytes
     """The same for the same words of a reporter."""
     accused_key: bytes | None
@@ -41,7 +42,7 @@ class Dismissed:
     source: str
     reason: str
     node_id: int | None = None
-    """Whom it accuses, if that was read and such a node is registered."""
+    """The accused node, if it was read and is registered."""
     is_unchecked: bool = False
     """Whether it was not checked for want of a clear answer, an endpoint or a trusted hash."""
 

@@ -1,4 +1,4 @@
-"""An upgrade, called on a block without being sent, also while its new code stands nowhere."""
+"""An upgrade, called on a block without being sent, even while its new code is not deployed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainkit.text.printable import printable
 from chainkit.types import ADDRESS_LENGTH
 
 STAND_IN: Final = keccak256(b"chainkit implementation that is not deployed yet")[:ADDRESS_LENGTH]
-"""Where the new code is simulated while it stands nowhere: an address that nobody can have."""
+"""Address of the new code in a simulation while it is not deployed: no key has this address."""
 
 
 def upgrade_calldata(name: str, implementation: bytes | None) -> bytes:

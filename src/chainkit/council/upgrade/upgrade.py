@@ -1,8 +1,8 @@
 """Upgrade one of the two logs to this package's code: compared and simulated before it is sent.
 
-The new code is always this package's. What is deployed is identified by its code, never by what it
-says of itself, and its storage is compared with the new one namespace by namespace: what was
-written by the old code must mean the same to the new one.
+The new code is always this package's. Deployed code is identified by its bytes, never by its own
+statements. Its storage is compared with the new one namespace by namespace: values that the old
+code wrote must mean the same to the new code.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class UpgradePlan:
     sender: str
     """Checksummed address: the administrator that the upgrade was simulated from."""
     is_simulated: bool
-    """False where the endpoint cannot simulate code that stands nowhere yet."""
+    """False where the endpoint cannot simulate code that is not deployed yet."""
     administrators: tuple[str, ...]
     """Checksummed addresses: any one of them may send it."""
     calldata: bytes | None
@@ -128,7 +128,7 @@ class UpgradePlan:
 
     @property
     def calldata_hash(self) -> bytes | None:
-        """keccak256 of the calldata, 32 bytes: what people compare."""
+        """keccak256 of the calldata, 32 bytes, for people to compare."""
         return None if self.calldata is None else keccak256(self.calldata)
 
 
@@ -294,7 +294,7 @@ def _administrators(state: ContractState, name: str, proxy: bytes) -> tuple[str,
 
 
 def _failure(endpoint: Endpoint, plan: UpgradePlan, parent: BlockReference) -> str:
-    """Say why an upgrade reverted, by calling it again on the block before."""
+    """Explain why an upgrade reverted, by calling it again on the block before."""
     try:
         endpoint.call(plan.proxy, plan.calldata or b"", parent, plan.sender)
     except RefusedRequest as error:

@@ -6,7 +6,7 @@ The size in memory limits a page, not the number of blocks.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -62,9 +62,11 @@ class PageReader:
         signer: Signer,
         prefetches: bool = False,
         recent_blocks: int = RECENT_BLOCKS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Look ahead where pages are taken one after the other, by a loop."""
         self._recent_blocks = recent_blocks
+        self._clock = clock
         self._payload_logs = PayloadLogs(settings.deployment)
         self._chain_id = settings.deployment.chain_id
         self._heads: WeakKeyDictionary[Endpoint, _Head] = WeakKeyDictionary()
@@ -81,7 +83,7 @@ class PageReader:
         """
         known = self._heads.get(endpoint)
         if known is None or not self._will_do(known, endpoint, position):
-            asked_at = time.monotonic()
+            asked_at = self._clock()
             known = _Head(endpoint.head_of(self._chain_id), asked_at)
             self._heads[endpoint] = known
         return known.header
@@ -91,7 +93,7 @@ class PageReader:
             return False
         last = self._prefetcher.last_of_page(endpoint, position)
         is_deep = last is not None and last <= known.header.number - RECENT_BLOCKS
-        return is_deep and time.monotonic() - known.asked_at < _HEAD_SECONDS
+        return is_deep and self._clock() - known.asked_at < _HEAD_SECONDS
 
     def read(
         self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader, top: int
@@ -133,7 +135,7 @@ class PageReader:
         width = self._ranges.setdefault(endpoint, RangeWidth(_FIRST_BLOCKS, self._most))
         first = start.header.number + 1
         deep = head.number - self._recent_blocks
-        patience_ends = time.monotonic() + _PATIENCE_SECONDS
+        patience_ends = self._clock() + _PATIENCE_SECONDS
         while True:
             last = min(top, first + width.blocks - 1)
             last = min(last, deep) if first <= deep else min(last, first + BATCH_SIZE - 1)
@@ -144,7 +146,7 @@ class PageReader:
                     page = self._by_hash(endpoint, start, last, head)
             except RangeRefused as error:
                 width.refused(last - first + 1, error.suggested_blocks)
-                if first == last or time.monotonic() > patience_ends:
+                if first == last or self._clock() > patience_ends:
                     expected = "an answer over fewer blocks"
                     raise EndpointUnavailable(error.subject, expected, error.got) from error
                 continue

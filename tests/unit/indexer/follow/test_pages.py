@@ -54,11 +54,20 @@ def read_all(chain: FakeChain, reader: PageReader) -> list[VerifiedPage]:
     return pages
 
 
+class Clock:
+    """Stands still until a test moves it."""
+
+    seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
 def reader_of(
     chain: FakeChain, page_blocks: int = 1000, prefetches: bool = False, recent_blocks: int = 0
 ) -> PageReader:
     settings = IndexerSettings(chain.deployment, page_blocks)
-    return PageReader(settings, Signer(KEY), prefetches, recent_blocks)
+    return PageReader(settings, Signer(KEY), prefetches, recent_blocks, Clock())
 
 
 @given(
@@ -268,10 +277,11 @@ def test_head__page_is_not_here_yet__is_asked_for(
 
 
 def test_head__a_while_later__is_asked_for(
-    ahead: tuple[FakeChain, PageReader, IndexedBlock], monkeypatch: pytest.MonkeyPatch
+    ahead: tuple[FakeChain, PageReader, IndexedBlock],
 ) -> None:
     chain, reader, position = ahead
-    monkeypatch.setattr("chainkit_indexer.follow.pages._HEAD_SECONDS", 0.0)
+    assert isinstance(reader._clock, Clock)
+    reader._clock.seconds += 1
 
     assert reader.head(chain.endpoint, position).number == chain.head.number
 

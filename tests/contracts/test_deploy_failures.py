@@ -276,7 +276,7 @@ def test_drafted__another_run_into_the_same_folder__is_refused(record):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "expected a readable JSON file"),
+        ("{", "expected JSON, got Expecting"),
         ("[]", "expected an object with contracts"),
         (
             json.dumps(HEADER | {"contracts": {}}),

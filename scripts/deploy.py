@@ -21,11 +21,7 @@ from ape.contracts import ContractContainer
 from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint
-from chainkit.chain.transactions import (
-    SignedTransaction,
-    send_transaction,
-    wait_for_receipt,
-)
+from chainkit.chain.sending import SignedTransaction, send_transaction, wait_for_receipt
 from chainkit.contracts.artifacts import CONTRACTS, creation_code
 from chainkit.contracts.deployment import (
     RECORD_FORMAT,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
-from chainkit.chain.transactions import SignedTransaction
+from chainkit.chain.sending import SignedTransaction
 from chainkit.council.proposal import Proposal, SafeSettings, execution, status
 from chainkit.council.proposal.simulation import simulate_proposal
 from chainkit.council.safe import InnerCall, known_contracts

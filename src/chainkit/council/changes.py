@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import reduce
 
 from chainkit.chain import Endpoint
-from chainkit.chain.transactions import (
+from chainkit.chain.sending import (
     RECEIPT_TIMEOUT_SECONDS,
     SignedTransaction,
     draft_transaction,
-    estimate_gas,
     send_transaction,
     wait_for_receipt,
 )
+from chainkit.chain.transactions import estimate_gas
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.state import ContractState

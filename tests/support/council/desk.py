@@ -12,7 +12,7 @@ from eth_account import Account
 from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint
-from chainkit.chain.transactions import wait_for_receipt
+from chainkit.chain.sending import wait_for_receipt
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.registry import Registry

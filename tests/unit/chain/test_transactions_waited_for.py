@@ -7,15 +7,13 @@ from eth_account import Account
 from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
-from chainkit.chain.transactions import (
+from chainkit.chain.sending import (
     SignedTransaction,
     draft_transaction,
-    estimate_gas,
-    fetch_input,
-    fetch_receipt,
     send_transaction,
     wait_for_receipt,
 )
+from chainkit.chain.transactions import estimate_gas, fetch_input, fetch_receipt
 from chainkit.council.changes import sign_call
 from chainkit.council.signing import KeySigner, transaction_cost
 from chainkit.errors import (
@@ -229,7 +227,7 @@ def test_send__no_answer_at_all__tells_the_hash_to_look_for() -> None:
 def test_wait__receipt_after_a_fork_and_an_outage__is_returned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("chainkit.chain.transactions._POLL_SECONDS", 0)
+    monkeypatch.setattr("chainkit.chain.sending._POLL_SECONDS", 0)
     forked = receipt(blockHash="0x" + block_hash(8).hex())
     answers = [None, forked, *[RpcError(-32099, "down")] * 4, receipt()]
     endpoint = provider(eth_getTransactionReceipt=lambda _: answers.pop(0)).endpoint()

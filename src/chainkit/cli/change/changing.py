@@ -35,7 +35,7 @@ from chainkit.text.json_values import reference_as_json
 
 if TYPE_CHECKING:
     from chainkit.chain import Endpoint
-    from chainkit.chain.transactions import SignedTransaction
+    from chainkit.chain.sending import SignedTransaction
     from chainkit.contracts.state import ContractState
     from chainkit.council.calls import Call
     from chainkit.council.changes import Effects, Plan

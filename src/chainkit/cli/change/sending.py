@@ -13,13 +13,13 @@ from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
 
 if TYPE_CHECKING:
-    from chainkit.chain.transactions import SignedTransaction
+    from chainkit.chain.sending import SignedTransaction
     from chainkit.types import Receipt
 
 NOT_SENT: Final = "nothing was sent; add --broadcast --keystore FILE to send"
 
 TIMEOUT_SECONDS: Final = 120.0
-"""``chainkit.chain.transactions.RECEIPT_TIMEOUT_SECONDS``, which an HTTP client would come with."""
+"""``chainkit.chain.sending.RECEIPT_TIMEOUT_SECONDS``, which an HTTP client would come with."""
 
 
 def _wei(_context: click.Context, _parameter: click.Parameter, text: str) -> int:

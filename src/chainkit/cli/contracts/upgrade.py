@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from chainkit.chain import Endpoint
-from chainkit.chain.transactions import SignedTransaction
+from chainkit.chain.sending import SignedTransaction
 from chainkit.cli.change.proposing import propose_option, write_proposal
 from chainkit.cli.change.sending import (
     NOT_SENT,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chainkit.chain.transactions import draft_transaction, estimate_gas
+from chainkit.chain.sending import draft_transaction
+from chainkit.chain.transactions import estimate_gas
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call, Change, read_change

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chainkit.chain import Endpoint
-from chainkit.chain.transactions import (
+from chainkit.chain.sending import (
     RECEIPT_TIMEOUT_SECONDS,
     SignedTransaction,
     check_cost,
-    estimate_gas,
     send_transaction,
     wait_for_receipt,
 )
+from chainkit.chain.transactions import estimate_gas
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Change, Facts, unmet
 from chainkit.council.calls.effects import EFFECTS

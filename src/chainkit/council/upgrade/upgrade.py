@@ -15,13 +15,13 @@ from eth_abi.abi import encode
 from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint
-from chainkit.chain.transactions import (
+from chainkit.chain.sending import (
     RECEIPT_TIMEOUT_SECONDS,
     SignedTransaction,
-    estimate_gas,
     send_transaction,
     wait_for_receipt,
 )
+from chainkit.chain.transactions import estimate_gas
 from chainkit.contracts.artifacts import (
     Release,
     creation_code,

@@ -51,11 +51,11 @@ def publish(
     """Sign, send and follow all transactions, with a progress bar for each step."""
     secrets = [accounts.test_accounts[index].private_key for index in SENDER_ACCOUNTS]
     senders = Senders(endpoint, secrets)
-    raw = [senders.sign(index, call) for index, call in enumerate(encoded)]
-    with _bar(len(raw), "sending", quiet) as bar:
-        hashes = send_all(endpoint, raw, per_block, bar.update)
-    with _bar(len(raw), "mined  ", quiet) as bar:
-        return receipts(endpoint, hashes, bar.update)
+    signed = [senders.sign(index, call) for index, call in enumerate(encoded)]
+    with _bar(len(signed), "sending", quiet) as bar:
+        send_all(endpoint, signed, per_block, bar.update)
+    with _bar(len(signed), "mined  ", quiet) as bar:
+        return receipts(endpoint, [each.hash for each in signed], bar.update)
 
 
 class _SilentBar:

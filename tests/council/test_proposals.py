@@ -30,7 +30,7 @@ def disable(desk: Desk, node_id: int = 100) -> Call:
 def executed(desk: Desk, proposal: Proposal) -> Receipt:
     execution = prepare(proposal, desk.standing(proposal), desk.state(), dev_address(PAYER))
     payer = KeySigner("key", dev_secret(PAYER)) if desk.council.safe else None
-    return execute(execution, desk.endpoint, sign_execution(execution, desk.endpoint, payer))
+    return execute(execution, desk.sending, sign_execution(execution, desk.sending, payer))
 
 
 def is_enabled(desk: Desk, node_id: int = 100) -> bool:
@@ -249,10 +249,10 @@ def test_execute__reverts_once_mined__fails_in_the_contracts_words(desk: Desk) -
     call = desk.call("pause", contract="GroupMessages")
     signed = desk.signed(desk.draft(disable(desk), call), [0, 1])
     execution = prepare(signed, desk.standing(signed), desk.state(), dev_address(PAYER))
-    sent = sign_execution(execution, desk.endpoint, KeySigner("key", dev_secret(PAYER)))
+    sent = sign_execution(execution, desk.sending, KeySigner("key", dev_secret(PAYER)))
     send_as_safe(desk, call.target, call.calldata)
 
     with pytest.raises(TransactionFailed, match=r"expected status 1, got a revert: EnforcedPause"):
-        execute(execution, desk.endpoint, sent)
+        execute(execution, desk.sending, sent)
 
     assert is_enabled(desk)

@@ -99,7 +99,7 @@ def carry_out(desk: Desk, proposal: Proposal) -> None:
     signed = desk.signed(proposal, [0, 2])
     execution = prepare(signed, desk.standing(signed), desk.state(), dev_address(PAYER))
     payer = KeySigner("key", dev_secret(PAYER))
-    execute(execution, desk.endpoint, sign_execution(execution, desk.endpoint, payer))
+    execute(execution, desk.sending, sign_execution(execution, desk.sending, payer))
 
 
 def disabled(desk: Desk) -> list[int]:

@@ -1,8 +1,12 @@
-"""Transactions on their way to the chain: nonce, fees, sending, and the wait for a receipt."""
+"""Transactions on their way to the chain: nonce, fees, sending, and the wait for a receipt.
+
+Whatever this package sends goes this way: direct changes, proposals, upgrades, and deployments.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,6 +42,48 @@ class SignedTransaction:
     """32 bytes."""
 
 
+Announce = Callable[[SignedTransaction], None]
+"""Is told of a transaction right before it is sent: it shows it to a person, or keeps its hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionRequest:
+    """A transaction without value, before it has a sender, a nonce and fees."""
+
+    chain_id: int
+    to: bytes | None
+    """20 bytes; None to deploy a contract."""
+    data: bytes
+    gas: int
+    """Estimated gas units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How transactions are sent: to whom, what each may cost, and how long it is waited for."""
+
+    endpoint: Endpoint
+    max_cost: int = MAX_COST
+    """Wei."""
+    timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS
+    announce: Announce = lambda _: None
+
+    def send(self, signed: SignedTransaction) -> Receipt:
+        """Announce a transaction, send it, and return its receipt, whatever its status.
+
+        Raises as ``send_transaction`` and ``wait_for_receipt``.
+        """
+        self.announce(signed)
+        send_transaction(self.endpoint, signed)
+        return wait_for_receipt(self.endpoint, signed.hash, self.timeout_seconds)
+
+
+def require_success(receipt: Receipt, subject: str, explain: Callable[[], str]) -> None:
+    """Raise TransactionFailed where a transaction has not status 1; ``explain`` says why."""
+    if not receipt.succeeded:
+        raise TransactionFailed(subject, "status 1", explain(), receipt.place)
+
+
 def next_nonce(endpoint: Endpoint, sender: str) -> int:
     """Return the nonce of an account's next transaction.
 
@@ -52,33 +98,25 @@ def next_nonce(endpoint: Endpoint, sender: str) -> int:
 
 
 def draft_transaction(
-    endpoint: Endpoint,
-    sender: str,
-    chain_id: int,
-    to: bytes | None,
-    calldata: bytes,
-    gas: int,
-    max_cost: int = MAX_COST,
+    endpoint: Endpoint, sender: str, request: TransactionRequest, max_cost: int = MAX_COST
 ) -> dict[str, Any]:
     """Return an EIP-1559 call for a signer, by Ethereum's names; ``to`` and ``data`` are bytes.
 
-    It has the sender's next nonce and today's fees, and ``to`` only unless that is None. ``gas`` is
-    the estimate; a quarter is added. Raises RefusedRequest where transactions of the sender still
-    wait: a new one would replace one of them, or hang behind it; and where the endpoint asks for a
-    tip that no chain takes. Raises ConfigurationError where it could cost more than ``max_cost``
-    wei.
+    It has the sender's next nonce, today's fees, and a quarter more gas than was estimated. Raises
+    RefusedRequest as ``next_nonce``, and where the endpoint asks for a tip that no chain takes;
+    ConfigurationError where it could cost more than ``max_cost`` wei.
     """
     nonce = next_nonce(endpoint, sender)
     tip, maximum = _fees(endpoint)
-    gas += gas // 4
+    gas = request.gas + request.gas // 4
     check_cost(gas * maximum, max_cost)
     return {
         "type": 2,
-        "chainId": chain_id,
+        "chainId": request.chain_id,
         "nonce": nonce,
-        **({} if to is None else {"to": to}),
+        **({} if request.to is None else {"to": request.to}),
         "value": 0,
-        "data": calldata,
+        "data": request.data,
         "gas": gas,
         "maxPriorityFeePerGas": tip,
         "maxFeePerGas": maximum,

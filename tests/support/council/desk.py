@@ -12,7 +12,7 @@ from eth_account import Account
 from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint
-from chainkit.chain.sending import wait_for_receipt
+from chainkit.chain.sending import Sending, wait_for_receipt
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.registry import Registry
@@ -54,6 +54,10 @@ class Desk:
     @property
     def endpoint(self) -> Endpoint:
         return self.chain.endpoint
+
+    @property
+    def sending(self) -> Sending:
+        return Sending(self.endpoint)
 
     @property
     def files(self) -> list[str]:

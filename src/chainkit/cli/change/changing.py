@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,8 +35,7 @@ from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
 
 if TYPE_CHECKING:
-    from chainkit.chain import Endpoint
-    from chainkit.chain.sending import SignedTransaction
+    from chainkit.chain.sending import Sending, SignedTransaction
     from chainkit.contracts.state import ContractState
     from chainkit.council.calls import Call
     from chainkit.council.changes import Effects, Plan
@@ -93,6 +93,7 @@ def change(
     """
     signing = SignerOptions.take(options)
     _check_options(broadcast, propose_path, signing)
+    from chainkit.chain.sending import Sending
     from chainkit.contracts.state import ContractState
     from chainkit.council.changes import execute_change, plan_change
 
@@ -119,9 +120,10 @@ def change(
     receipt = None
     if broadcast:
         signer = _open_signer(plan, record, whose, signing)
-        signed, plan = _sign(effects, endpoint, record, plan, signer, max_cost)
-        echo_sending(signed, as_json)
-        receipt = execute_change(effects, endpoint, plan, signed, timeout_seconds)
+        announce = partial(echo_sending, as_json=as_json)
+        sending = Sending(endpoint, max_cost, timeout_seconds, announce)
+        signed, plan = _sign(effects, sending, record, plan, signer)
+        receipt = execute_change(effects, sending, plan, signed)
     if as_json:
         proposed = {"proposal": propose_path and str(propose_path)}
         told = tell(receipt) if receipt else {}
@@ -189,17 +191,12 @@ def _open_signer(
 
 
 def _sign(
-    effects: Effects,
-    endpoint: Endpoint,
-    record: DeploymentRecord,
-    shown: Plan,
-    signer: Signer,
-    max_cost: int,
+    effects: Effects, sending: Sending, record: DeploymentRecord, shown: Plan, signer: Signer
 ) -> tuple[SignedTransaction, Plan]:
     from chainkit.council.changes import plan_again, sign_change
 
-    plan = plan_again(effects, endpoint, record, shown, signer.address)
-    return sign_change(endpoint, record, plan, signer, max_cost), plan
+    plan = plan_again(effects, sending.endpoint, record, shown, signer.address)
+    return sign_change(sending, record, plan, signer), plan
 
 
 def _echo_call(call: Call, gas: int) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from chainkit.chain import Endpoint
-from chainkit.chain.sending import SignedTransaction
+from chainkit.chain.sending import Sending
 from chainkit.cli.change.proposing import propose_option, write_proposal
 from chainkit.cli.change.sending import (
     NOT_SENT,
@@ -128,11 +129,10 @@ def upgrade(
         _show(plan, record, as_json)
     if broadcast and not refusal:
         signer = signing.open(record.chain_id)
-        limits = (timeout_seconds, max_cost)
-        sending = _Sending(
-            endpoint, record, deployment_path, signer, limits, accept_unknown, as_json
-        )
-        sending.send(plan, implementation_only)
+        announce = partial(echo_sending, as_json=as_json)
+        sending = Sending(endpoint, max_cost, timeout_seconds, announce)
+        upgrading = _Upgrading(sending, record, deployment_path, signer, accept_unknown, as_json)
+        upgrading.send(plan, implementation_only)
         return
     if propose_path and not refusal:
         call = Call.read(record, plan.proxy, plan.calldata or b"")
@@ -223,15 +223,13 @@ def _echo_unsent(
 
 
 @dataclass(frozen=True, slots=True)
-class _Sending:
+class _Upgrading:
     """Everything that is sent for one upgrade, with what is told of it."""
 
-    endpoint: Endpoint
+    sending: Sending
     record: DeploymentRecord
     record_path: Path
     signer: Signer
-    limits: tuple[float, int]
-    """Seconds to wait for each transaction, and wei that each may cost."""
     accept_unknown: bool
     as_json: bool
 
@@ -243,14 +241,13 @@ class _Sending:
         deployed, receipt, refusal = None, None, ""
         if plan.implementation is None:
             deployed, shown = self._deploy(plan.name), plan
-            block = self.endpoint.head().reference
-            plan = plan_upgrade(self.endpoint, self.record, plan.name, block, deployed.address)
+            endpoint, address = self.sending.endpoint, deployed.address
+            block = endpoint.head().reference
+            plan = plan_upgrade(endpoint, self.record, plan.name, block, address)
             _show(plan, self.record, self.as_json)
             refusal = _refusal(plan, self.accept_unknown) or _change(shown, plan)
         if not refusal and not implementation_only:
-            receipt = execute_upgrade(
-                self.endpoint, self.record, plan, self.signer, *self.limits, self._announce
-            )
+            receipt = execute_upgrade(self.sending, self.record, plan, self.signer)
         self._end(plan, deployed, receipt, refusal)
         if deployed and receipt:
             replace_implementation(self.record_path, plan.name, deployed)
@@ -259,17 +256,12 @@ class _Sending:
             sys.exit(1)
 
     def _deploy(self, name: str) -> DeployedContract:
-        deployed = deploy_implementation(
-            self.endpoint, self.record, name, self.signer, *self.limits, self._announce
-        )
+        deployed = deploy_implementation(self.sending, self.record, name, self.signer)
         # On standard error: whatever fails from here on, its address must not be lost.
         content = implementation_content(deployed)
         text = f"{content['address']}, block {content['block']}, {content['transaction']}"
         click.echo(f"deployed the implementation of {name}: {text}", err=True)
         return deployed
-
-    def _announce(self, signed: SignedTransaction) -> None:
-        echo_sending(signed, self.as_json)
 
     def _end(
         self,

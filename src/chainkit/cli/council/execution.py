@@ -115,6 +115,7 @@ def execute_proposal(
       chainkit council execute disable-300.json --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json --council council.json --broadcast --keystore payer.json
     """
+    from chainkit.chain.sending import Sending
     from chainkit.council.proposal.execution import (
         execute,
         prepare,
@@ -143,10 +144,11 @@ def execute_proposal(
     execution = prepare(reading.proposal, status, state, executor)
     receipt = None
     if broadcast:
-        signed = sign_execution(execution, state.endpoint, payer, max_cost)
+        announce = partial(echo_sending, as_json=as_json)
+        sending = Sending(state.endpoint, max_cost, timeout_seconds, announce)
+        signed = sign_execution(execution, sending, payer)
         stand_again()
-        echo_sending(signed, as_json)
-        receipt = execute(execution, state.endpoint, signed, timeout_seconds)
+        receipt = execute(execution, sending, signed)
     if as_json:
         content = _content(reading, status, slots) | {"gas": execution.gas}
         echo_json(content | sent_json(receipt))

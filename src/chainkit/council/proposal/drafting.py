@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chainkit.chain.sending import draft_transaction
+from chainkit.chain.sending import TransactionRequest, draft_transaction
 from chainkit.chain.transactions import estimate_gas
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.state import ContractState
@@ -87,7 +87,7 @@ def _fees(
         return None  # Proposal.make says why that cannot be
     (call,) = calls
     endpoint, data = state.endpoint, call.calldata + grounds.trailer
-    account, chain_id = council.address, council.chain_id
-    gas = estimate_gas(endpoint, call.target, data, account, state.block)
-    fields = draft_transaction(endpoint, account, chain_id, call.target, data, gas, max_cost)
+    gas = estimate_gas(endpoint, call.target, data, council.address, state.block)
+    request = TransactionRequest(council.chain_id, call.target, data, gas)
+    fields = draft_transaction(endpoint, council.address, request, max_cost)
     return Fees(fields["gas"], fields["maxFeePerGas"], fields["maxPriorityFeePerGas"])

@@ -19,7 +19,7 @@ from chainkit.contracts.registry import Registry
 from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
 from chainkit.council.calls import Call
 from chainkit.council.proposal import Council, Proposal, sign_proposal, write_council
-from chainkit.council.proposal.authority import council_of
+from chainkit.council.proposal.account_state import council_of
 from chainkit.council.proposal.drafting import Terms, draft
 from chainkit.council.proposal.status import ProposalStatus, read_status
 from chainkit.council.signing import KeySigner

@@ -130,7 +130,7 @@ def write_proposal(
     assert council_path is not None and reason is not None
     from chainkit.cli.change.proposal_simulation import simulated
     from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal.authority import read_authority
+    from chainkit.council.proposal.account_state import read_authority
     from chainkit.council.proposal.drafting import Terms, draft
 
     council = read_council(council_path)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from chainkit.contracts.deployment import DeploymentRecord
     from chainkit.contracts.state import ContractState
     from chainkit.council.proposal import Council
-    from chainkit.council.proposal.authority import Authority
+    from chainkit.council.proposal.account_state import Authority
 
 
 @click.command("init", cls=CompleteCommand)
@@ -48,7 +48,7 @@ def init(
     from chainkit.contracts.checks import check_account
     from chainkit.contracts.state import ContractState
     from chainkit.council.proposal import AddressBook, council_content, write_council
-    from chainkit.council.proposal.authority import council_of
+    from chainkit.council.proposal.account_state import council_of
 
     address = bytes.fromhex(check_account(account, "ADDRESS")[2:])
     endpoint, record, head = open_chain(rpc_url, deployment_path)

@@ -35,7 +35,7 @@ from chainkit.council.log.events import (
 from chainkit.council.log.executions import MOST_NONCES, SafeHistory, safe_history
 from chainkit.council.log.proposals import KeptProposals
 from chainkit.council.log.transactions import Entry, EntryReader
-from chainkit.council.proposal.authority import read_authority
+from chainkit.council.proposal.account_state import read_authority
 from chainkit.council.proposal.council import Council
 from chainkit.errors import StateUnavailable
 from chainkit.text.hexadecimal import hex0x

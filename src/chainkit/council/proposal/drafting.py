@@ -12,7 +12,7 @@ from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call, Change, read_change
 from chainkit.council.calls.effects import EFFECTS
 from chainkit.council.changes import simulate_call
-from chainkit.council.proposal.authority import read_authority
+from chainkit.council.proposal.account_state import read_authority
 from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.grounds import SECONDS_PER_DAY, Evidence, Grounds, check_reason
 from chainkit.council.proposal.proposal import Fees, Proposal

@@ -12,8 +12,8 @@ from chainkit.contracts.parameters import SEQUENCED_LOGS
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call, Change, Facts, read_change
 from chainkit.council.calls.effects import EFFECTS
+from chainkit.council.proposal.account_state import Authority, read_authority
 from chainkit.council.proposal.account_transaction import AccountTransaction
-from chainkit.council.proposal.authority import Authority, read_authority
 from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.nonce_use import find_nonce_use
 from chainkit.council.proposal.proposal import Proposal

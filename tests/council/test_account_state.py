@@ -1,7 +1,7 @@
 """The authority over the council's account, read at one block and no other."""
 
 from chainkit.contracts.state import ContractState
-from chainkit.council.proposal.authority import council_of
+from chainkit.council.proposal.account_state import council_of
 from support.chains.chain import LocalChain, dev_address
 from support.council.desk import PAYER
 

@@ -144,7 +144,7 @@ def test_find__plain_account_used_its_nonce_for_another__points_to_the_log(
 
 def test_execute__somebody_else_executed_it_first__says_that_it_is_done(desk: Desk) -> None:
     proposal = pause(desk)
-    execution = prepare(proposal, desk.standing(proposal), desk.state(), dev_address(PAYER))
+    execution = prepare(proposal, desk.standing(proposal), dev_address(PAYER))
     payer = KeySigner("key", dev_secret(PAYER))
     signed = sign_execution(execution, desk.sending, payer)
     first = executed_by(desk, proposal, PAYER + 1)
@@ -158,7 +158,7 @@ def test_execute__somebody_else_executed_it_first__says_that_it_is_done(desk: De
 
 def test_execute__somebody_executed_another_first__says_that_it_is_not_done(desk: Desk) -> None:
     proposal = pause(desk)
-    execution = prepare(proposal, desk.standing(proposal), desk.state(), dev_address(PAYER))
+    execution = prepare(proposal, desk.standing(proposal), dev_address(PAYER))
     signed = sign_execution(execution, desk.sending, KeySigner("key", dev_secret(PAYER)))
     executed_by(desk, another(desk), PAYER + 1)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
-from chainkit.chain import transactions
+from chainkit.chain import sending
 from chainkit.cli.change.sending import TIMEOUT_SECONDS
 from chainkit.council.proposal import write_proposal_file
 from support.command_line import run
@@ -50,7 +50,7 @@ except SystemExit as ended:
 
 
 def test_wait__as_the_command_line_does__is_what_the_package_does() -> None:
-    assert TIMEOUT_SECONDS == transactions.RECEIPT_TIMEOUT_SECONDS
+    assert TIMEOUT_SECONDS == sending.RECEIPT_TIMEOUT_SECONDS
 
 
 # ------------------------------------------------------------------ who is named

@@ -31,7 +31,7 @@ def disabling(desk: Desk) -> Proposal:
 
 def execute(desk: Desk, proposal: Proposal) -> Receipt:
     stands = desk.standing(proposal)
-    prepared = execution.prepare(proposal, stands, desk.state(), dev_address(PAYER))
+    prepared = execution.prepare(proposal, stands, dev_address(PAYER))
     payer = KeySigner("key", dev_secret(PAYER))
     signed = execution.sign_execution(prepared, desk.sending, payer)
     return execution.execute(prepared, desk.sending, signed)
@@ -117,7 +117,7 @@ def test_simulate__contract_runs_code_that_nobody_knows__is_undecoded(desk: Desk
     desk.chain.mine()
 
     with pytest.raises(UndecodedState):
-        simulate_proposal(proposal, desk.state(), desk.record, desk.council)
+        simulate_proposal(proposal, desk.account(desk.endpoint.head()), desk.record)
 
 
 def test_sign__proposal_that_has_expired__is_refused(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_execute__storage_changes_otherwise_than_shown__is_refused(
 
 
 def prepared(desk: Desk, proposal: Proposal) -> Any:
-    return prepare(proposal, desk.standing(proposal), desk.state(), dev_address(PAYER))
+    return prepare(proposal, desk.standing(proposal), dev_address(PAYER))
 
 
 def test_execute__proxy_runs_other_code_once_it_is_mined__is_no_success(desk: Desk) -> None:

@@ -130,20 +130,19 @@ def write_proposal(
     assert council_path is not None and reason is not None
     from chainkit.cli.change.proposal_simulation import simulated
     from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal.account_state import read_authority
+    from chainkit.council.proposal.account_state import read_account_state
     from chainkit.council.proposal.drafting import Terms, draft
 
     council = read_council(council_path)
     terms = Terms(reason, _evidence(evidence_paths), days, nonce, max_cost)
-    state = ContractState(endpoint, block)
-    proposal = draft(state, record, council, endpoint.header(block.number), calls, terms)
+    account = read_account_state(ContractState(endpoint, block), council)
+    proposal = draft(account, record, endpoint.header(block.number), calls, terms)
     reading = Reading(proposal, record, council)
-    slots = simulated(reading, state, no_tracing)
-    cautions = read_authority(state, council).cautions
+    slots = simulated(reading, account, no_tracing)
     write_proposal_file(path, proposal, is_new=True)
     with shown_to_people(is_quiet):
         # A script's user too learns who else acts for the account.
-        for caution in cautions:
+        for caution in account.cautions:
             echo_fact("caution", caution)
     if not is_quiet:
         echo_proposal(proposal, reading.book)

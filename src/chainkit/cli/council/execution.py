@@ -44,7 +44,6 @@ from chainkit.terminal.options import (
 )
 
 if TYPE_CHECKING:
-    from chainkit.contracts.state import ContractState
     from chainkit.council.proposal.status import ProposalStatus
 
 _status_options = several(proposal_argument, rpc_option, reading_options, no_tracing_option)
@@ -72,9 +71,9 @@ def status(
         --deployment deployment.json --council council.json
     """
     reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
-    state, status = _stand(reading, rpc_url, deployment_path)
+    status = _stand(reading, rpc_url, deployment_path)
     is_past = status.change is None or status.is_nonce_used
-    slots = () if is_past else simulated(reading, state, no_tracing)
+    slots = () if is_past else simulated(reading, status.account, no_tracing)
     if as_json:
         echo_json(_content(reading, status, slots))
     else:
@@ -128,24 +127,24 @@ def execute_proposal(
     needs_payer = broadcast and reading.proposal.fees is None
     if needs_payer:
         signing.require("--broadcast of a Safe's proposal")
-    state, status = _stand(reading, rpc_url, deployment_path)
+    status = _stand(reading, rpc_url, deployment_path)
     if not as_json:
         echo_proposal(reading.proposal, reading.book)
         echo_status(status, reading.book)
     require_executable(status)
-    slots = simulated(reading, state, no_tracing)
+    slots = simulated(reading, status.account, no_tracing)
     if not as_json:
         echo_slots(slots)
     stand_again = partial(_stand_again, reading, rpc_url, deployment_path, no_tracing, slots)
     payer = signing.open(reading.record.chain_id) if needs_payer else None
     if payer:
-        state, status = stand_again()
-    executor = payer.address if payer else status.owners[0]
-    execution = prepare(reading.proposal, status, state, executor)
+        status = stand_again()
+    account = status.account
+    execution = prepare(reading.proposal, status, payer.address if payer else account.owners[0])
     receipt = None
     if broadcast:
         announce = partial(echo_sending, as_json=as_json)
-        sending = Sending(state.endpoint, max_cost, timeout_seconds, announce)
+        sending = Sending(account.contracts.endpoint, max_cost, timeout_seconds, announce)
         signed = sign_execution(execution, sending, payer)
         stand_again()
         receipt = execute(execution, sending, signed)
@@ -159,15 +158,14 @@ def execute_proposal(
         echo_fact("done", f"in block {receipt.block.reference}, and read back as proposed")
 
 
-def _stand(
-    reading: Reading, rpc_url: str, deployment_path: Path
-) -> tuple[ContractState, ProposalStatus]:
+def _stand(reading: Reading, rpc_url: str, deployment_path: Path) -> ProposalStatus:
     from chainkit.contracts.state import ContractState
+    from chainkit.council.proposal.account_state import read_account_state
     from chainkit.council.proposal.status import read_status
 
     endpoint, record, head = open_chain(rpc_url, deployment_path)
-    state = ContractState(endpoint, head.reference)
-    return state, read_status(reading.proposal, state, record, reading.council, head)
+    account = read_account_state(ContractState(endpoint, head.reference), reading.council)
+    return read_status(reading.proposal, account, record, head)
 
 
 def _stand_again(
@@ -176,7 +174,7 @@ def _stand_again(
     deployment_path: Path,
     no_tracing: bool,
     shown: tuple[str, ...],
-) -> tuple[ContractState, ProposalStatus]:
+) -> ProposalStatus:
     """Read how a proposal stands after a person typed a password, or looked at a wallet.
 
     The chain went on meanwhile: raises ConfigurationError unless the proposal can be executed at
@@ -184,14 +182,14 @@ def _stand_again(
     """
     from chainkit.council.proposal.execution import require_executable
 
-    state, status = _stand(reading, rpc_url, deployment_path)
+    status = _stand(reading, rpc_url, deployment_path)
     require_executable(status)
-    slots = simulated(reading, state, no_tracing)
+    slots = simulated(reading, status.account, no_tracing)
     if slots != shown:
         expected, got = ("; ".join(lines) for lines in (shown, slots))
-        place = f"block {state.block}"
+        place = f"block {status.block}"
         raise ConfigurationError("storage that changes", f"as shown: {expected}", got, place)
-    return state, status
+    return status
 
 
 def _echo(reading: Reading, status: ProposalStatus, slots: tuple[str, ...]) -> None:

@@ -21,9 +21,7 @@ from chainkit.terminal.options import (
 
 if TYPE_CHECKING:
     from chainkit.contracts.deployment import DeploymentRecord
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal import Council
-    from chainkit.council.proposal.account_state import Authority
+    from chainkit.council.proposal.account_state import AccountState
 
 
 @click.command("init", cls=CompleteCommand)
@@ -48,13 +46,13 @@ def init(
     from chainkit.contracts.checks import check_account
     from chainkit.contracts.state import ContractState
     from chainkit.council.proposal import AddressBook, council_content, write_council
-    from chainkit.council.proposal.account_state import council_of
+    from chainkit.council.proposal.account_state import find_account_state
 
     address = bytes.fromhex(check_account(account, "ADDRESS")[2:])
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     state = ContractState(endpoint, head.reference)
-    council, authority = council_of(state, record.chain_id, address)
-    cautions = (*authority.cautions, *_doubts(state, record, council, authority))
+    found = find_account_state(state, record.chain_id, address)
+    council, cautions = found.council, (*found.cautions, *_doubts(found, record))
     write_council(council_path, council)
     if as_json:
         echo_json(council_content(council) | {"cautions": list(cautions)})
@@ -65,23 +63,21 @@ def init(
     echo_fact("chain id", str(record.chain_id))
     echo_fact("read at", f"block {head.reference}")
     if council.safe:
-        echo_fact("signatures", f"{authority.threshold} of {len(authority.owners)} owners")
-    for owner in authority.owners if council.safe else ():
+        echo_fact("signatures", f"{found.threshold} of {len(found.owners)} owners")
+    for owner in found.owners if council.safe else ():
         echo_fact("", book.described(owner))
     for caution in cautions:
         echo_fact("caution", caution)
     click.echo(f"written to {council_path}; compare the addresses, then name the owners in it")
 
 
-def _doubts(
-    state: ContractState, record: DeploymentRecord, council: Council, authority: Authority
-) -> Iterator[str]:
+def _doubts(found: AccountState, record: DeploymentRecord) -> Iterator[str]:
     """Tell what speaks for a mistyped address, or one of another chain."""
     from chainkit.council.proposal.roles import has_role
 
     again = "compare it with its source again"
-    if council.safe is None and authority.nonce == 0:
+    if found.safe is None and found.nonce == 0:
         yield f"this account has no code and has never acted on chain {record.chain_id}: {again}"
-    if not has_role(state, record, council.address):
+    if not has_role(found.contracts, record, found.council.address):
         words = "neither owns the registry, nor is offered it, nor administers a log"
         yield f"this account {words}: {again}, or hand over to it first"

@@ -49,15 +49,13 @@ def require_executable(status: ProposalStatus) -> Change:
     return status.change
 
 
-def prepare(
-    proposal: Proposal, status: ProposalStatus, state: ContractState, executor: str
-) -> Execution:
+def prepare(proposal: Proposal, status: ProposalStatus, executor: str) -> Execution:
     """Build and simulate what ``executor`` sends; for a plain account that is its owner.
 
     Raises ConfigurationError where something is in the way, RefusedRequest in the contract's words
     where it reverts.
     """
-    change = require_executable(status)
+    change, state = require_executable(status), status.account.contracts
     for call in proposal.calls:
         simulate_call(state, call, proposal.account)
     transaction = proposal.transaction

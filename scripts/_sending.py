@@ -27,7 +27,7 @@ BASE_FEE_ROOM = 20
 _PATIENCE_SECONDS = 60.0
 _POLL_SECONDS = 0.2
 
-Call = tuple[str, bytes]
+Publication = tuple[str, bytes]
 """Contract address and calldata."""
 Receipt = dict[str, Any]
 Progress = Callable[[int], None]
@@ -46,10 +46,10 @@ class Senders:
         base_fee = endpoint.next_base_fee(endpoint.head().reference)
         self._max_fee = base_fee * BASE_FEE_ROOM + PRIORITY_FEE_WEI
 
-    def sign(self, index: int, call: Call) -> SignedTransaction:
+    def sign(self, index: int, publication: Publication) -> SignedTransaction:
         """Sign a call by the next account in turn."""
         turn = index % len(self._accounts)
-        to, data = call
+        to, data = publication
         transaction: dict[str, Any] = {
             "type": 2,
             "chainId": self._chain_id,

@@ -24,19 +24,19 @@ from chainkit.contracts.right_chain import check_deployment
 from chainkit.types import TopicKind
 from scripts._connection import connected, network_option
 from scripts._payloads import Payload, payloads
-from scripts._sending import Call, Receipt, Senders, receipts, send_all
+from scripts._sending import Publication, Receipt, Senders, receipts, send_all
 
 SENDER_ACCOUNTS = range(2, 10)
 """Ape's test accounts that publish; 0 deploys and 1 administrates."""
 
 
-def calls(record: DeploymentRecord, made: Sequence[Payload]) -> list[Call]:
+def calls(record: DeploymentRecord, made: Sequence[Payload]) -> list[Publication]:
     """Return the contract address and calldata of each payload."""
     functions = {
         TopicKind.GROUP_MESSAGE: (record.group_messages, "addMessage"),
         TopicKind.IDENTITY_UPDATE: (record.identity_updates, "addIdentityUpdate"),
     }
-    encoded: list[Call] = []
+    encoded: list[Publication] = []
     for payload in made:
         contract, function = functions[payload.kind]
         interface = shipped_interface(contract.name)
@@ -46,7 +46,7 @@ def calls(record: DeploymentRecord, made: Sequence[Payload]) -> list[Call]:
 
 
 def publish(
-    endpoint: Endpoint, encoded: Sequence[Call], per_block: int | None, quiet: bool
+    endpoint: Endpoint, encoded: Sequence[Publication], per_block: int | None, quiet: bool
 ) -> list[Receipt]:
     """Sign, send and follow all transactions, with a progress bar for each step."""
     secrets = [accounts.test_accounts[index].private_key for index in SENDER_ACCOUNTS]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import reduce
+from dataclasses import fields
+from functools import reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,6 +15,8 @@ from chainkit.contracts.deployment import DeploymentRecord, read_deployment_reco
 from chainkit.types import BlockHeader
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from chainkit.chain import Endpoint
 
 Option: TypeAlias = Callable[[Any], Any]
@@ -23,6 +26,25 @@ Option: TypeAlias = Callable[[Any], Any]
 def several(*options: Option) -> Option:
     """Return a decorator that adds options, which the help lists in this order."""
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+def gathered(kind: type[DataclassInstance], parameter: str) -> Option:
+    """Return a decorator that hands options to a command as one value.
+
+    They are those that ``kind``, a dataclass, has fields for; the command, or a decorator below
+    this one, takes ``parameter`` in their place.
+    """
+    names = [field.name for field in fields(kind)]
+
+    def gather(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def call(*arguments: Any, **options: Any) -> Any:
+            value = kind(**{name: options.pop(name) for name in names})
+            return command(*arguments, **options, **{parameter: value})
+
+        return call
+
+    return gather
 
 
 def rpc_option_for(purpose: str, *, required: bool = False) -> Option:

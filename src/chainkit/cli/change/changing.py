@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from chainkit.cli.change.proposing import propose_option, write_proposal
+from chainkit.cli.change.proposing import TermsOptions, propose_option, write_proposal
 from chainkit.cli.change.sending import (
     NOT_SENT,
+    SendingOptions,
     broadcast_option,
-    echo_sending,
     max_cost_option,
     sent_json,
     timeout_option,
@@ -26,6 +26,7 @@ from chainkit.terminal.options import (
     Option,
     deployment_option,
     echo_json,
+    gathered,
     json_option,
     open_chain,
     rpc_option,
@@ -52,8 +53,36 @@ SEVERAL: Final = "nothing was sent; add --propose FILE to draft one proposal of 
 ONE_BY_ONE: Final = "an account with a key makes one call at a time: draft or send each by itself"
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeOptions:
+    """What every command that changes something on the chain is told."""
+
+    rpc_url: str
+    deployment_path: Path
+    propose_path: Path | None
+    terms: TermsOptions
+    sending: SendingOptions
+    as_json: bool
+
+    @property
+    def broadcast(self) -> bool:
+        """Whether the change is sent."""
+        return self.sending.broadcast
+
+    def write_proposal(
+        self, state: ContractState, record: DeploymentRecord, calls: Sequence[Call], path: Path
+    ) -> None:
+        """Draft the change as ``write_proposal`` does, and show it to people only."""
+        max_cost, is_quiet = self.sending.max_cost, self.as_json
+        write_proposal(state, record, calls, path, self.terms, max_cost=max_cost, is_quiet=is_quiet)
+
+
+gathered_change = several(gathered(SendingOptions, "sending"), gathered(ChangeOptions, "options"))
+"""Decorator, below those of the single options: the command takes ``options``, a ChangeOptions."""
+
+
 def change_options(whose: str) -> Option:
-    """Return a decorator that adds the options which ``change`` takes.
+    """Return a decorator that adds options; the command takes ``options``, a ChangeOptions.
 
     ``whose`` key signs, in words: ``the registry's owner``.
     """
@@ -66,6 +95,7 @@ def change_options(whose: str) -> Option:
         max_cost_option,
         timeout_option,
         json_option,
+        gathered_change,
     )
 
 
@@ -73,16 +103,8 @@ def change(
     make_calls: MakeCalls,
     effects: Effects,
     whose: str,
-    *,
-    rpc_url: str,
-    deployment_path: Path,
-    broadcast: bool,
-    propose_path: Path | None,
-    max_cost: int,
-    timeout_seconds: float,
-    as_json: bool,
+    options: ChangeOptions,
     tell: Tell = lambda _: {},
-    **options: Any,
 ) -> None:
     """Show what calls would change; send one with --broadcast, or draft a proposal of them.
 
@@ -91,13 +113,12 @@ def change(
     together; ConfigurationError where the key is not one of those that may make the calls, or
     contracts alone may.
     """
-    signing = SignerOptions.take(options)
-    _check_options(broadcast, propose_path, signing)
-    from chainkit.chain.sending import Sending
+    _check_options(options)
     from chainkit.contracts.state import ContractState
     from chainkit.council.changes import execute_change, plan_change
 
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    broadcast, propose_path, as_json = options.broadcast, options.propose_path, options.as_json
+    endpoint, record, head = open_chain(options.rpc_url, options.deployment_path)
     state = ContractState(endpoint, head.reference)
     plan = plan_change(effects, state, record, make_calls(state, record))
     if broadcast:
@@ -107,21 +128,11 @@ def change(
         with shown_to_people(as_json):
             echo_plan(plan, record, whose)
     if propose_path is not None:
-        write_proposal(
-            endpoint,
-            record,
-            plan.block,
-            plan.calls,
-            propose_path,
-            max_cost=max_cost,
-            is_quiet=as_json,
-            **options,
-        )
+        options.write_proposal(state, record, plan.calls, propose_path)
     receipt = None
     if broadcast:
-        signer = _open_signer(plan, record, whose, signing)
-        announce = partial(echo_sending, as_json=as_json)
-        sending = Sending(endpoint, max_cost, timeout_seconds, announce)
+        signer = _open_signer(plan, record, whose, options.sending.signing)
+        sending = options.sending.open(endpoint, as_json)
         signed, plan = _sign(effects, sending, record, plan, signer)
         receipt = execute_change(effects, sending, plan, signed)
     if as_json:
@@ -159,11 +170,11 @@ def plan_json(plan: Plan, record: DeploymentRecord) -> dict[str, Any]:
     }
 
 
-def _check_options(broadcast: bool, propose_path: Path | None, signing: SignerOptions) -> None:
-    if broadcast and propose_path is not None:
+def _check_options(options: ChangeOptions) -> None:
+    if options.broadcast and options.propose_path is not None:
         raise click.UsageError("--broadcast sends and --propose drafts: give one of them")
-    if broadcast:
-        signing.require("--broadcast")
+    if options.broadcast:
+        options.sending.signing.require("--broadcast")
 
 
 def _check_sendable(plan: Plan, whose: str) -> None:

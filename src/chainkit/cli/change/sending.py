@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,7 +15,9 @@ from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
 
 if TYPE_CHECKING:
-    from chainkit.chain.sending import SignedTransaction
+    from chainkit.chain import Endpoint
+    from chainkit.chain.sending import Sending, SignedTransaction
+    from chainkit.cli.change.signers import SignerOptions
     from chainkit.types import Receipt
 
 NOT_SENT: Final = "nothing was sent; add --broadcast --keystore FILE to send"
@@ -50,6 +54,24 @@ max_cost_option = click.option(
     callback=_wei,
     help="Send or draft no transaction whose gas could cost more.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SendingOptions:
+    """Whether a transaction is sent, who signs it, and what is done to send it."""
+
+    broadcast: bool
+    signing: SignerOptions
+    max_cost: int
+    """Wei."""
+    timeout_seconds: float
+
+    def open(self, endpoint: Endpoint, as_json: bool) -> Sending:
+        """Return how transactions are sent; each is told to a person first."""
+        from chainkit.chain.sending import Sending
+
+        announce = partial(echo_sending, as_json=as_json)
+        return Sending(endpoint, self.max_cost, self.timeout_seconds, announce)
 
 
 def echo_sending(signed: SignedTransaction, as_json: bool) -> None:

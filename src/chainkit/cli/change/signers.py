@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import SIGNATURE_LENGTH
-from chainkit.terminal.options import Option, keystore_option_for, password_option, several
+from chainkit.terminal.options import (
+    Option,
+    gathered,
+    keystore_option_for,
+    password_option,
+    several,
+)
 
 if TYPE_CHECKING:
     from chainkit.council.signing import Signer
@@ -32,9 +38,9 @@ def _descriptor(
 
 
 def signer_options(whose: str) -> Option:
-    """Return a decorator that adds the options for ``SignerOptions``; none of them is required.
+    """Return a decorator that adds options; the command takes ``signing``, a SignerOptions.
 
-    ``whose`` key it is, in words, such as ``an owner``.
+    None of them is required. ``whose`` key it is, in words, such as ``an owner``.
     """
     return several(
         keystore_option_for(f"Sign with the encrypted key (keystore v3) of {whose}."),
@@ -53,6 +59,7 @@ def signer_options(whose: str) -> Option:
             metavar="ALIAS",
             help="Sign with an account of Ape: a keyfile, or a hardware wallet by a plugin.",
         ),
+        gathered(SignerOptions, "signing"),
     )
 
 
@@ -64,11 +71,6 @@ class SignerOptions:
     password_path: Path | None
     password_descriptor: int | None
     account_alias: str | None
-
-    @classmethod
-    def take(cls, options: dict[str, Any]) -> Self:
-        """Take the values of ``signer_options`` out of a command's options."""
-        return cls(**{field.name: options.pop(field.name) for field in fields(cls)})
 
     @property
     def named(self) -> tuple[str, ...]:

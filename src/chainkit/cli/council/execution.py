@@ -25,18 +25,19 @@ from chainkit.cli.change.proposal_output import (
 from chainkit.cli.change.proposal_simulation import simulated
 from chainkit.cli.change.sending import (
     NOT_SENT,
+    SendingOptions,
     broadcast_option,
-    echo_sending,
     max_cost_option,
     sent_json,
     timeout_option,
 )
-from chainkit.cli.change.signers import SignerOptions, signer_options
+from chainkit.cli.change.signers import signer_options
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.options import (
     echo_json,
+    gathered,
     json_option,
     open_chain,
     rpc_option,
@@ -91,6 +92,7 @@ def status(
 @max_cost_option
 @timeout_option
 @json_option
+@gathered(SendingOptions, "sending")
 def execute_proposal(
     proposal_path: Path,
     rpc_url: str,
@@ -98,11 +100,8 @@ def execute_proposal(
     council_path: Path,
     changes_safe: bool,
     no_tracing: bool,
-    broadcast: bool,
-    max_cost: int,
-    timeout_seconds: float,
+    sending: SendingOptions,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Simulate a proposal that enough owners signed, and send it with --broadcast.
 
@@ -114,7 +113,6 @@ def execute_proposal(
       chainkit council execute disable-300.json --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json --council council.json --broadcast --keystore payer.json
     """
-    from chainkit.chain.sending import Sending
     from chainkit.council.proposal.execution import (
         execute,
         prepare,
@@ -122,11 +120,10 @@ def execute_proposal(
         sign_execution,
     )
 
-    signing = SignerOptions.take(options)
     reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
-    needs_payer = broadcast and reading.proposal.fees is None
+    needs_payer = sending.broadcast and reading.proposal.fees is None
     if needs_payer:
-        signing.require("--broadcast of a Safe's proposal")
+        sending.signing.require("--broadcast of a Safe's proposal")
     status = _stand(reading, rpc_url, deployment_path)
     if not as_json:
         echo_proposal(reading.proposal, reading.book)
@@ -136,18 +133,17 @@ def execute_proposal(
     if not as_json:
         echo_slots(slots)
     stand_again = partial(_stand_again, reading, rpc_url, deployment_path, no_tracing, slots)
-    payer = signing.open(reading.record.chain_id) if needs_payer else None
+    payer = sending.signing.open(reading.record.chain_id) if needs_payer else None
     if payer:
         status = stand_again()
     account = status.account
     execution = prepare(reading.proposal, status, payer.address if payer else account.owners[0])
     receipt = None
-    if broadcast:
-        announce = partial(echo_sending, as_json=as_json)
-        sending = Sending(account.contracts.endpoint, max_cost, timeout_seconds, announce)
-        signed = sign_execution(execution, sending, payer)
+    if sending.broadcast:
+        opened = sending.open(account.contracts.endpoint, as_json)
+        signed = sign_execution(execution, opened, payer)
         stand_again()
-        receipt = execute(execution, sending, signed)
+        receipt = execute(execution, opened, signed)
     if as_json:
         content = _content(reading, status, slots) | {"gas": execution.gas}
         echo_json(content | sent_json(receipt))

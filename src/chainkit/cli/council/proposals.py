@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -91,10 +91,10 @@ def sign(
     deployment_path: Path,
     council_path: Path,
     changes_safe: bool,
+    signing: SignerOptions,
     signature: bytes | None,
     export_path: Path | None,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Show a proposal, ask for the first digits of its hash, and sign it; no network is used.
 
@@ -107,7 +107,6 @@ def sign(
       chainkit council sign disable-300.json --keystore alice.json \\
         --deployment deployment.json --council council.json
     """
-    signing = SignerOptions.take(options)
     if signature is None and export_path is None:
         signing.require("council sign", "--signature HEX|FILE", "--export FILE")
     reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)

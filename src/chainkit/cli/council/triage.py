@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from chainkit.cli.change.proposing import propose_option, write_proposal
+from chainkit.cli.change.proposing import TermsOptions, propose_option, write_proposal
 from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
 from chainkit.council.proposal.grounds import MOST_EVIDENCE
 from chainkit.errors import ConfigurationError
@@ -82,8 +82,8 @@ def triage(
     deployment_path: Path,
     needed: int,
     propose_path: Path | None,
+    terms: TermsOptions,
     as_json: bool,
-    **terms: Any,
 ) -> None:
     """Check all reports and bundles in a folder, and say which nodes should be disabled.
 
@@ -100,13 +100,13 @@ def triage(
     from chainkit.cli.council.triage_output import echo_ranking, ranking_json
 
     rpc_url = _chosen_endpoint(rpc_url, trusted)
-    _check_options(rpc_url, propose_path, terms["council_path"])
+    _check_options(rpc_url, propose_path, terms.council_path)
     result = _triage(directory, trusted, rpc_url, deployment_path, needed)
     block = None if result.witness is None else result.witness.block
     if not as_json:
         echo_ranking(result.ranking, block)
     is_proposed = propose_path is not None and _propose(
-        result, directory, propose_path, is_quiet=as_json, **terms
+        result, directory, propose_path, terms, as_json
     )
     if as_json:
         proposal = {"proposal": str(propose_path) if is_proposed else None}
@@ -182,17 +182,11 @@ def _opened(rpc_url: str | None, deployment_path: Path) -> tuple[DeploymentRecor
 
 
 def _propose(
-    result: _Result,
-    directory: Path,
-    path: Path,
-    *,
-    reason: str | None,
-    evidence_paths: Sequence[Path],
-    is_quiet: bool,
-    **terms: Any,
+    result: _Result, directory: Path, path: Path, terms: TermsOptions, is_quiet: bool
 ) -> bool:
     """Draft the proposal to disable what should be; tell whether there was anything."""
     from chainkit.cli.council.triage_output import default_reason
+    from chainkit.contracts.state import ContractState
     from chainkit.council.calls import Call
 
     nodes, witness, record = result.ranking.to_disable, result.witness, result.record
@@ -200,17 +194,17 @@ def _propose(
         if not is_quiet:
             click.echo("nothing to propose: no file was written")
         return False
-    write_proposal(
-        witness.endpoint,
-        record,
-        witness.block,
-        [Call.make(record, "NodeRegistry", "updateHealth", each.node_id, False) for each in nodes],
-        path,
-        reason=reason or default_reason(nodes),
-        evidence_paths=[*_grounds(directory, nodes, len(evidence_paths)), *evidence_paths],
-        is_quiet=is_quiet,
-        **terms,
+    named = terms.evidence_paths
+    terms = replace(
+        terms,
+        reason=terms.reason or default_reason(nodes),
+        evidence_paths=(*_grounds(directory, nodes, len(named)), *named),
     )
+    state = ContractState(witness.endpoint, witness.block)
+    calls = [
+        Call.make(record, "NodeRegistry", "updateHealth", each.node_id, False) for each in nodes
+    ]
+    write_proposal(state, record, calls, path, terms, is_quiet=is_quiet)
     return True
 
 

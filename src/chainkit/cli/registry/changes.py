@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from chainkit.cli.change.changing import change, change_options
+from chainkit.cli.change.changing import ChangeOptions, change, change_options
 from chainkit.cli.registry.addresses import check_url_option, warn_of_silence
 from chainkit.cli.registry.options import NODE_ID
 from chainkit.errors import ConfigurationError
@@ -15,6 +15,7 @@ from chainkit.terminal.command import CompleteCommand
 from chainkit.text.printable import printable
 
 if TYPE_CHECKING:
+    from chainkit.cli.change.changing import Tell
     from chainkit.contracts.deployment import DeploymentRecord
     from chainkit.contracts.state import ContractState
     from chainkit.council.calls import Call
@@ -40,7 +41,9 @@ PENDING_OWNER: Final = "the account that ownership was offered to"
 )
 @check_url_option
 @change_options(OWNER)
-def add(holder: str, public_key: str, http_address: str, check_url: bool, **options: Any) -> None:
+def add(
+    holder: str, public_key: str, http_address: str, check_url: bool, options: ChangeOptions
+) -> None:
     """Add an enabled node; a dry run without --broadcast or --propose.
 
     The node's id is given by the registry when it is added; until then its key names it.
@@ -63,13 +66,13 @@ def add(holder: str, public_key: str, http_address: str, check_url: bool, **opti
             warn_of_silence([http_address])
         return holder, key, http_address
 
-    _change("addNode", arguments, options | {"tell": _new_node})
+    _change("addNode", arguments, options, tell=_new_node)
 
 
 @click.command("enable", cls=CompleteCommand)
 @click.argument("node_id", type=NODE_ID)
 @change_options(OWNER)
-def enable(node_id: int, **options: Any) -> None:
+def enable(node_id: int, options: ChangeOptions) -> None:
     """Enable a disabled node; a dry run without --broadcast or --propose.
 
     \b
@@ -82,7 +85,7 @@ def enable(node_id: int, **options: Any) -> None:
 @click.command("disable", cls=CompleteCommand)
 @click.argument("node_id", type=NODE_ID)
 @change_options(OWNER)
-def disable(node_id: int, **options: Any) -> None:
+def disable(node_id: int, options: ChangeOptions) -> None:
     """Disable an enabled node; a dry run without --broadcast or --propose.
 
     \b
@@ -97,7 +100,7 @@ def disable(node_id: int, **options: Any) -> None:
 @click.argument("node_id", type=NODE_ID)
 @click.option("--to", "holder", required=True, metavar="ADDRESS", help="The node's new operator.")
 @change_options(OWNER)
-def transfer(node_id: int, holder: str, **options: Any) -> None:
+def transfer(node_id: int, holder: str, options: ChangeOptions) -> None:
     """Give a node to another operator; a dry run without --broadcast or --propose.
 
     The registry's owner moves it, whoever holds it. Its key and URL stay what they are: whoever has
@@ -121,7 +124,7 @@ def transfer(node_id: int, holder: str, **options: Any) -> None:
 
 @click.command("open-updates", cls=CompleteCommand)
 @change_options(OWNER)
-def open_updates(**options: Any) -> None:
+def open_updates(options: ChangeOptions) -> None:
     """Let operators change their nodes' URLs; a dry run without --broadcast or --propose.
 
     XIP-49 §3.1.1 has them closed during the testnet phase.
@@ -135,7 +138,7 @@ def open_updates(**options: Any) -> None:
 
 @click.command("close-updates", cls=CompleteCommand)
 @change_options(OWNER)
-def close_updates(**options: Any) -> None:
+def close_updates(options: ChangeOptions) -> None:
     """Keep operators from changing their nodes' URLs; a dry run without --broadcast or --propose.
 
     \b
@@ -149,7 +152,7 @@ def close_updates(**options: Any) -> None:
 @click.option("--to", "new_owner", metavar="ADDRESS", help="The account to offer ownership to.")
 @click.option("--withdraw", is_flag=True, help="Take an offer back that nobody has accepted yet.")
 @change_options(OWNER)
-def hand_over(new_owner: str | None, withdraw: bool, **options: Any) -> None:
+def hand_over(new_owner: str | None, withdraw: bool, options: ChangeOptions) -> None:
     """Offer the registry to a new owner; a dry run without --broadcast or --propose.
 
     Ownership goes over in two steps, so that a mistyped address cannot take it: the owner offers
@@ -171,7 +174,7 @@ def hand_over(new_owner: str | None, withdraw: bool, **options: Any) -> None:
 
 @click.command("accept", cls=CompleteCommand)
 @change_options(PENDING_OWNER)
-def accept(**options: Any) -> None:
+def accept(options: ChangeOptions) -> None:
     """Accept the registry that was offered; a dry run without --broadcast or --propose.
 
     The second step of a hand-over: only the account that `chainkit registry hand-over` named can
@@ -197,7 +200,11 @@ CHANGES: Final[tuple[click.Command, ...]] = (
 
 
 def _change(
-    function: str, arguments: MakeArguments, options: dict[str, Any], whose: str = OWNER
+    function: str,
+    arguments: MakeArguments,
+    options: ChangeOptions,
+    whose: str = OWNER,
+    tell: Tell = lambda _: {},
 ) -> None:
     from chainkit.council.calls import Call
     from chainkit.council.calls.registry_effects import REGISTRY_EFFECTS
@@ -205,7 +212,7 @@ def _change(
     def calls(state: ContractState, record: DeploymentRecord) -> list[Call]:
         return [Call.make(record, "NodeRegistry", function, *arguments(state, record))]
 
-    change(calls, REGISTRY_EFFECTS, whose, **options)
+    change(calls, REGISTRY_EFFECTS, whose, options, tell)
 
 
 def _new_node(receipt: Receipt) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chainkit.cli.change.changing import change, change_options
+from chainkit.cli.change.changing import ChangeOptions, change, change_options
 from chainkit.cli.registry.addresses import check_url_option, warn_of_silence
 from chainkit.cli.registry.changes import OWNER
 from chainkit.cli.registry.options import (
@@ -79,7 +79,7 @@ def diff(
 @click.argument("desired_path", metavar="FILE", type=click.Path(path_type=Path))
 @check_url_option
 @change_options(OWNER)
-def plan(desired_path: Path, check_url: bool, **options: Any) -> None:
+def plan(desired_path: Path, check_url: bool, options: ChangeOptions) -> None:
     """Draft the calls that make the registry what a YAML file says; the file is that of `diff`.
 
     Adds nodes, enables, disables and transfers them, in this order. Nodes that are not in the file
@@ -108,7 +108,7 @@ def plan(desired_path: Path, check_url: bool, **options: Any) -> None:
             raise ConfigurationError(f"plan of {desired_path}", "something that differs", got)
         return found
 
-    change(calls, REGISTRY_EFFECTS, OWNER, **options)
+    change(calls, REGISTRY_EFFECTS, OWNER, options)
 
 
 def _warn(difference: RegistryDifference, check_url: bool) -> None:

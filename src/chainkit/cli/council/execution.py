@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chainkit.cli.change.proposal_options import (
+    MemberFiles,
     Reading,
     no_tracing_option,
     proposal_argument,
@@ -56,9 +57,7 @@ _status_options = several(proposal_argument, rpc_option, reading_options, no_tra
 def status(
     proposal_path: Path,
     rpc_url: str,
-    deployment_path: Path,
-    council_path: Path,
-    changes_safe: bool,
+    files: MemberFiles,
     no_tracing: bool,
     as_json: bool,
 ) -> None:
@@ -71,8 +70,8 @@ def status(
       chainkit council status disable-300.json --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json --council council.json
     """
-    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
-    status = _stand(reading, rpc_url, deployment_path)
+    reading = Reading.open(proposal_path, files)
+    status = _stand(reading, rpc_url, files)
     is_past = status.change is None or status.is_nonce_used
     slots = () if is_past else simulated(reading, status.account, no_tracing)
     if as_json:
@@ -96,9 +95,7 @@ def status(
 def execute_proposal(
     proposal_path: Path,
     rpc_url: str,
-    deployment_path: Path,
-    council_path: Path,
-    changes_safe: bool,
+    files: MemberFiles,
     no_tracing: bool,
     sending: SendingOptions,
     as_json: bool,
@@ -120,11 +117,11 @@ def execute_proposal(
         sign_execution,
     )
 
-    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    reading = Reading.open(proposal_path, files)
     needs_payer = sending.broadcast and reading.proposal.fees is None
     if needs_payer:
         sending.signing.require("--broadcast of a Safe's proposal")
-    status = _stand(reading, rpc_url, deployment_path)
+    status = _stand(reading, rpc_url, files)
     if not as_json:
         echo_proposal(reading.proposal, reading.book)
         echo_status(status, reading.book)
@@ -132,7 +129,7 @@ def execute_proposal(
     slots = simulated(reading, status.account, no_tracing)
     if not as_json:
         echo_slots(slots)
-    stand_again = partial(_stand_again, reading, rpc_url, deployment_path, no_tracing, slots)
+    stand_again = partial(_stand_again, reading, rpc_url, files, no_tracing, slots)
     payer = sending.signing.open(reading.record.chain_id) if needs_payer else None
     if payer:
         status = stand_again()
@@ -154,12 +151,12 @@ def execute_proposal(
         echo_fact("done", f"in block {receipt.block.reference}, and read back as proposed")
 
 
-def _stand(reading: Reading, rpc_url: str, deployment_path: Path) -> ProposalStatus:
+def _stand(reading: Reading, rpc_url: str, files: MemberFiles) -> ProposalStatus:
     from chainkit.contracts.state import ContractState
     from chainkit.council.proposal.account_state import read_account_state
     from chainkit.council.proposal.status import read_status
 
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    endpoint, record, head = open_chain(rpc_url, files.deployment_path)
     account = read_account_state(ContractState(endpoint, head.reference), reading.council)
     return read_status(reading.proposal, account, record, head)
 
@@ -167,7 +164,7 @@ def _stand(reading: Reading, rpc_url: str, deployment_path: Path) -> ProposalSta
 def _stand_again(
     reading: Reading,
     rpc_url: str,
-    deployment_path: Path,
+    files: MemberFiles,
     no_tracing: bool,
     shown: tuple[str, ...],
 ) -> ProposalStatus:
@@ -178,7 +175,7 @@ def _stand_again(
     """
     from chainkit.council.proposal.execution import require_executable
 
-    status = _stand(reading, rpc_url, deployment_path)
+    status = _stand(reading, rpc_url, files)
     require_executable(status)
     slots = simulated(reading, status.account, no_tracing)
     if slots != shown:

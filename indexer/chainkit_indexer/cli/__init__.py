@@ -2,21 +2,76 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
-from chainkit.terminal.command import CompleteGroup, require_packages
-from chainkit_indexer.cli.export import export_command
-from chainkit_indexer.cli.follow import run_command, step_command
-from chainkit_indexer.cli.inspect import history_command, status_command
-from chainkit_indexer.cli.nodes import nodes_command
-from chainkit_indexer.cli.quarantine import quarantine_group
-from chainkit_indexer.cli.repair import migrate_command, rewind_command, verify_command
-from chainkit_indexer.cli.replay import replay_command
+from chainkit.terminal.command import LazyCommand, LazyGroup, require_packages
 
 require_packages("sqlalchemy", "pyarrow")
 
+_FOLLOW: Final = "chainkit_indexer.cli.follow"
+_INSPECT: Final = "chainkit_indexer.cli.inspect"
+_REPAIR: Final = "chainkit_indexer.cli.repair"
 
-@click.group(cls=CompleteGroup)
+_COMMANDS: Final = {
+    "run": LazyCommand(
+        _FOLLOW, "run_command", "Follow the chain until it is told to stop (SIGINT or SIGTERM)."
+    ),
+    "step": LazyCommand(
+        _FOLLOW, "step_command", "Do one bounded piece of work and say what it was."
+    ),
+    "status": LazyCommand(
+        _INSPECT,
+        "status_command",
+        "Say how far the chain was followed, what is kept, how final, and which reorgs there were.",
+    ),
+    "history": LazyCommand(
+        _INSPECT,
+        "history_command",
+        "Tell the life of a sequence id: what stood there, what reorgs did, and what is served "
+        "now.",
+    ),
+    "quarantine": LazyCommand(
+        "chainkit_indexer.cli.quarantine",
+        "quarantine_group",
+        "See what was posted but is never served, and why.",
+    ),
+    "nodes": LazyCommand(
+        "chainkit_indexer.cli.nodes",
+        "nodes_command",
+        "List the registry's nodes with their keys and status, at a block or through time.",
+    ),
+    "export": LazyCommand(
+        "chainkit_indexer.cli.export",
+        "export_command",
+        "Write envelopes, quarantine, journal and registry as Parquet, pinned to the cursor's "
+        "block.",
+    ),
+    "verify": LazyCommand(
+        _REPAIR,
+        "verify_command",
+        "Prove what is stored against the chain again; ends with 1 where anything differs.",
+    ),
+    "rewind": LazyCommand(
+        _REPAIR,
+        "rewind_command",
+        "Take back everything above a block, as a reorg does, so that the next run reads it again.",
+    ),
+    "replay": LazyCommand(
+        "chainkit_indexer.cli.replay",
+        "replay_command",
+        "Send transactions that reorgs dropped again, in their original order; a dry run first.",
+    ),
+    "migrate": LazyCommand(
+        _REPAIR,
+        "migrate_command",
+        "Bring a database of an older chainkit up to date, with its data in place.",
+    ),
+}
+
+
+@click.group(cls=LazyGroup, lazy_commands=_COMMANDS)
 def index() -> None:
     """Follow the chain and keep signed envelopes.
 
@@ -25,19 +80,3 @@ def index() -> None:
       chainkit index run --rpc http://127.0.0.1:8545 --deployment deployment.json \\
         --keystore node.json --password-file password.txt --database node.db
     """
-
-
-for _command in (
-    run_command,
-    step_command,
-    status_command,
-    history_command,
-    quarantine_group,
-    nodes_command,
-    export_command,
-    verify_command,
-    rewind_command,
-    replay_command,
-    migrate_command,
-):
-    index.add_command(_command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import fields
@@ -11,13 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
-from chainkit.types import BlockHeader
-
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from chainkit.chain import Endpoint
 
 Option: TypeAlias = Callable[[Any], Any]
 """A decorator that adds an option, or several, to a command."""
@@ -114,23 +111,8 @@ def is_on_command_line(parameter: str) -> bool:
     return source is click.core.ParameterSource.COMMANDLINE
 
 
-def open_chain(
-    rpc_url: str, deployment_path: Path
-) -> tuple[Endpoint, DeploymentRecord, BlockHeader]:
-    """Connect and prove that the endpoint serves the record's chain; also return the head."""
-    # Not at the top: it takes a third of a second, and half of the commands open no chain.
-    from chainkit.chain import Endpoint
-    from chainkit.contracts.right_chain import check_deployment
-
-    record = read_deployment_record(deployment_path)
-    endpoint = Endpoint.connect(rpc_url)
-    return endpoint, record, check_deployment(endpoint, record)
-
-
 def echo_json(content: Any) -> None:
     """Print one JSON document with sorted keys."""
-    import json
-
     click.echo(json.dumps(content, indent=2, sort_keys=True))
 
 

@@ -21,6 +21,7 @@ from chainkit.cli.change.sending import (
 from chainkit.cli.change.signers import SignerOptions, signer_options
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact, shown_to_people
 from chainkit.terminal.options import (
     Option,
@@ -28,7 +29,6 @@ from chainkit.terminal.options import (
     echo_json,
     gathered,
     json_option,
-    open_chain,
     rpc_option,
     several,
 )

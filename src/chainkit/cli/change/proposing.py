@@ -23,6 +23,7 @@ from chainkit.council.proposal import (
 from chainkit.council.proposal.grounds import LONGEST_NAME, MOST_EVIDENCE
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact, shown_to_people
 from chainkit.terminal.options import (
     deployment_option,
@@ -30,7 +31,6 @@ from chainkit.terminal.options import (
     gathered,
     is_on_command_line,
     json_option,
-    open_chain,
     rpc_option,
     several,
 )

@@ -44,12 +44,12 @@ from chainkit.council.upgrade.upgrade import (
 )
 from chainkit.documents.files import check_replaceable
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact, shown_to_people
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
     json_option,
-    open_chain,
     rpc_option,
     several,
 )

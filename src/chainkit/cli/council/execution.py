@@ -35,12 +35,12 @@ from chainkit.cli.change.sending import (
 from chainkit.cli.change.signers import signer_options
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.options import (
     echo_json,
     gathered,
     json_option,
-    open_chain,
     rpc_option,
     several,
 )

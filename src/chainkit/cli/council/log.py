@@ -15,12 +15,12 @@ from chainkit.council.proposal import AddressBook, read_council
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
     height_option,
     json_option,
-    open_chain,
     rpc_option,
 )
 from chainkit.types import BlockHeader, BlockReference

@@ -10,12 +10,12 @@ import click
 
 from chainkit.cli.change.proposal_options import council_option_for
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
     json_option,
-    open_chain,
     rpc_option,
 )
 

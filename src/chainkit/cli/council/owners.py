@@ -12,12 +12,12 @@ import click
 from chainkit.cli.change.proposing import TermsOptions, terms_options, write_proposal
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteGroup
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
     gathered,
     json_option,
-    open_chain,
     rpc_option,
     several,
 )

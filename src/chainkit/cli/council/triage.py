@@ -18,13 +18,13 @@ from chainkit.council.proposal.grounds import MOST_EVIDENCE
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.options import (
     block_hash,
     deployment_option,
     echo_json,
     is_on_command_line,
     json_option,
-    open_chain,
     rpc_option_for,
 )
 

@@ -10,8 +10,9 @@ import click
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import address_of, is_valid_public_key
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact
-from chainkit.terminal.options import height_option, open_chain
+from chainkit.terminal.options import height_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
 from chainkit.types import BlockHeader, BlockReference, Node

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from chainkit.chain.sending import Sending, SignedTransaction
 from chainkit.cli.change.proposing import TermsOptions, propose_option, write_proposal
 from chainkit.cli.change.sending import (
     NOT_SENT,
@@ -20,7 +21,20 @@ from chainkit.cli.change.sending import (
 )
 from chainkit.cli.change.signers import SignerOptions, signer_options
 from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.interface import render
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.changes import (
+    Effects,
+    Plan,
+    execute_change,
+    plan_again,
+    plan_change,
+    sign_change,
+)
+from chainkit.council.signing import Signer
 from chainkit.errors import ConfigurationError
+from chainkit.signatures import keccak256
 from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact, shown_to_people
 from chainkit.terminal.options import (
@@ -34,19 +48,12 @@ from chainkit.terminal.options import (
 )
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
+from chainkit.types import Receipt
 
-if TYPE_CHECKING:
-    from chainkit.chain.sending import Sending, SignedTransaction
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.calls import Call
-    from chainkit.council.changes import Effects, Plan
-    from chainkit.council.signing import Signer
-    from chainkit.types import Receipt
+MakeCalls = Callable[[ContractState, DeploymentRecord], Sequence[Call]]
+"""Builds the calls, from what the chain says at the block that the plan is read at."""
 
-    MakeCalls = Callable[[ContractState, DeploymentRecord], Sequence[Call]]
-    """Builds the calls, from what the chain says at the block that the plan is read at."""
-
-    Tell = Callable[[Receipt], dict[str, int]]
+Tell = Callable[[Receipt], dict[str, int]]
 
 NOT_PROPOSED: Final = "nothing was sent; the sender is a contract: add --propose FILE to draft it"
 SEVERAL: Final = "nothing was sent; add --propose FILE to draft one proposal of all calls"
@@ -114,8 +121,6 @@ def change(
     contracts alone may.
     """
     _check_options(options)
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.changes import execute_change, plan_change
 
     broadcast, propose_path, as_json = options.broadcast, options.propose_path, options.as_json
     endpoint, record, head = open_chain(options.rpc_url, options.deployment_path)
@@ -204,16 +209,11 @@ def _open_signer(
 def _sign(
     effects: Effects, sending: Sending, record: DeploymentRecord, shown: Plan, signer: Signer
 ) -> tuple[SignedTransaction, Plan]:
-    from chainkit.council.changes import plan_again, sign_change
-
     plan = plan_again(effects, sending.endpoint, record, shown, signer.address)
     return sign_change(sending, record, plan, signer), plan
 
 
 def _echo_call(call: Call, gas: int) -> None:
-    from chainkit.contracts.interface import render
-    from chainkit.signatures import keccak256
-
     echo_fact("call", f"{call.function} of {call.contract} {call.target_address}")
     for name, value in call.arguments.items():
         echo_fact(f"  {name}", render(value))
@@ -241,8 +241,6 @@ def _echo_end(plan: Plan, receipt: Receipt | None, tell: Tell) -> None:
 
 
 def _call_json(call: Call) -> dict[str, Any]:
-    from chainkit.signatures import keccak256
-
     return {
         "contract": call.contract,
         "target": call.target_address,

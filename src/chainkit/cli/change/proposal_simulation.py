@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from chainkit.cli.change.proposal_options import Reading
+from chainkit.council.proposal.account_state import AccountState
+from chainkit.council.proposal.simulation import simulate_proposal, try_proposal
 from chainkit.errors import NoTracing
-
-if TYPE_CHECKING:
-    from chainkit.council.proposal.account_state import AccountState
 
 NO_TRACING: Final = "not shown: the endpoint cannot tell what changes, and --no-tracing was given"
 
@@ -18,8 +17,6 @@ def simulated(reading: Reading, account: AccountState, no_tracing: bool) -> tupl
 
     Raises NoTracing, which names the option, where the endpoint cannot tell and it is not given.
     """
-    from chainkit.council.proposal.simulation import simulate_proposal, try_proposal
-
     arguments = (reading.proposal, account, reading.record)
     if no_tracing:
         try_proposal(*arguments)

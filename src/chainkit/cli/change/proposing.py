@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from chainkit.cli.change.proposal_options import Reading, council_option_for, no_tracing_option
 from chainkit.cli.change.proposal_output import echo_proposal, echo_slots
+from chainkit.cli.change.proposal_simulation import simulated
 from chainkit.cli.change.sending import max_cost_option
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
 from chainkit.council.proposal import (
     LONGEST_DAYS,
     Council,
@@ -20,8 +25,16 @@ from chainkit.council.proposal import (
     read_council,
     write_proposal_file,
 )
+from chainkit.council.proposal.account_state import read_account_state
+from chainkit.council.proposal.calls_file import read_calls_file
+from chainkit.council.proposal.drafting import Terms, draft
 from chainkit.council.proposal.grounds import LONGEST_NAME, MOST_EVIDENCE
+from chainkit.council.triage.checks import LARGEST_REPORT
+from chainkit.council.triage.reports import parse_report
+from chainkit.documents.untrusted import read_small
 from chainkit.errors import ConfigurationError
+from chainkit.evidence.bundle import BUNDLE_NAME, parse_bundle
+from chainkit.evidence.folder import LARGEST_PAGE
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact, shown_to_people
@@ -35,12 +48,6 @@ from chainkit.terminal.options import (
     several,
 )
 from chainkit.text.ether import MAX_COST
-
-if TYPE_CHECKING:
-    from chainkit.contracts.deployment import DeploymentRecord
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.calls import Call
-    from chainkit.council.proposal.drafting import Terms
 
 DEFAULT_DAYS: Final = 7
 
@@ -139,10 +146,6 @@ def write_proposal(
     Raises UsageError where an option is missing that a proposal needs, else as ``draft`` and
     ``simulated``.
     """
-    from chainkit.cli.change.proposal_simulation import simulated
-    from chainkit.council.proposal.account_state import read_account_state
-    from chainkit.council.proposal.drafting import draft
-
     council, terms = _read_terms(options, max_cost)
     account = read_account_state(state, council)
     proposal = draft(account, record, state.endpoint.header(state.block.number), calls, terms)
@@ -162,8 +165,6 @@ def write_proposal(
 
 
 def _read_terms(options: TermsOptions, max_cost: int) -> tuple[Council, Terms]:
-    from chainkit.council.proposal.drafting import Terms
-
     if options.council_path is None or not options.reason:
         given = {"--council": options.council_path, "--reason": options.reason}
         missing = " and ".join(name for name, value in given.items() if not value)
@@ -183,14 +184,6 @@ def evidence_of(path: Path) -> Evidence:
 
     Raises ConfigurationError where there is none, MalformedData where it is neither.
     """
-    import hashlib
-
-    from chainkit.council.triage.checks import LARGEST_REPORT
-    from chainkit.council.triage.reports import parse_report
-    from chainkit.documents.untrusted import read_small
-    from chainkit.evidence.bundle import BUNDLE_NAME, parse_bundle
-    from chainkit.evidence.folder import LARGEST_PAGE
-
     # Each is read once: what is hashed must be what was parsed, whoever writes to the folder.
     if path.is_dir() and not path.is_symlink():
         # Its own page pins every other file of a bundle.
@@ -242,9 +235,6 @@ def propose(
       chainkit council propose calls.yaml proposal.json --reason "node 300 forked its log" \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json --council council.json
     """
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal.calls_file import read_calls_file
-
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     calls = read_calls_file(calls_path, record)
     state = ContractState(endpoint, head.reference)

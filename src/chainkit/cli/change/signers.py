@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from chainkit.council.signing import (
+    PRIVATE_KEY_VARIABLE,
+    ApeSigner,
+    KeySigner,
+    Signer,
+    has_environment_key,
+    take_environment_key,
+)
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import SIGNATURE_LENGTH
+from chainkit.terminal.keystore import load_secret
 from chainkit.terminal.options import (
     Option,
     gathered,
@@ -18,9 +27,6 @@ from chainkit.terminal.options import (
     password_option,
     several,
 )
-
-if TYPE_CHECKING:
-    from chainkit.council.signing import Signer
 
 _STANDARD_OUTPUTS: Final = (1, 2)
 _LONGEST_SIGNATURE_FILE: Final = 1024
@@ -75,8 +81,6 @@ class SignerOptions:
     @property
     def named(self) -> tuple[str, ...]:
         """The signers that are named, by what names them."""
-        from chainkit.council.signing import PRIVATE_KEY_VARIABLE, has_environment_key
-
         named = {
             "--keystore (or CHAINKIT_KEYSTORE)": self.keystore_path is not None,
             "--account": self.account_alias is not None,
@@ -105,9 +109,6 @@ class SignerOptions:
         Raises UsageError unless exactly one is named, and ConfigurationError where it cannot be
         used. A key in the environment is warned of, and is not in the environment afterwards.
         """
-        from chainkit.council.signing import ApeSigner, KeySigner, take_environment_key
-        from chainkit.terminal.keystore import load_secret
-
         self.require("signing")
         if self.account_alias is not None:
             return ApeSigner(self.account_alias)

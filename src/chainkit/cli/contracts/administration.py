@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from chainkit.cli.change.changing import ChangeOptions, change, change_options
+from chainkit.contracts.checks import check_account
+from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.parameters import PAYLOAD_SIZE_CAP, SEQUENCED_LOGS
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
+from chainkit.council.calls import Call
+from chainkit.council.calls.log_effects import LOG_EFFECTS
 from chainkit.terminal.command import CompleteCommand
-
-if TYPE_CHECKING:
-    from chainkit.contracts.deployment import DeploymentRecord
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.calls import Call
 
 ADMINISTRATOR: Final = "an administrator"
 """The account whose key signs, as the screens call it."""
@@ -122,9 +122,6 @@ COMMANDS: Final = (pause, unpause, grant_admin, revoke_admin, set_bounds)
 
 
 def _change_role(contract: str, function: str, account: str, options: ChangeOptions) -> None:
-    from chainkit.contracts.checks import check_account
-    from chainkit.contracts.state import DEFAULT_ADMIN_ROLE
-
     address = check_account(account, "ADDRESS")
     _change(contract, function, (DEFAULT_ADMIN_ROLE, address), options)
 
@@ -132,9 +129,6 @@ def _change_role(contract: str, function: str, account: str, options: ChangeOpti
 def _change(
     contract: str, function: str, arguments: Sequence[object], options: ChangeOptions
 ) -> None:
-    from chainkit.council.calls import Call
-    from chainkit.council.calls.log_effects import LOG_EFFECTS
-
     names = SEQUENCED_LOGS if contract == _ALL else (contract,)
 
     def make_calls(state: ContractState, record: DeploymentRecord) -> list[Call]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -33,6 +33,10 @@ from chainkit.cli.change.sending import (
     timeout_option,
 )
 from chainkit.cli.change.signers import signer_options
+from chainkit.contracts.state import ContractState
+from chainkit.council.proposal.account_state import read_account_state
+from chainkit.council.proposal.execution import execute, prepare, require_executable, sign_execution
+from chainkit.council.proposal.status import ProposalStatus, read_status
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
@@ -44,9 +48,6 @@ from chainkit.terminal.options import (
     rpc_option,
     several,
 )
-
-if TYPE_CHECKING:
-    from chainkit.council.proposal.status import ProposalStatus
 
 _status_options = several(proposal_argument, rpc_option, reading_options, no_tracing_option)
 
@@ -110,13 +111,6 @@ def execute_proposal(
       chainkit council execute disable-300.json --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json --council council.json --broadcast --keystore payer.json
     """
-    from chainkit.council.proposal.execution import (
-        execute,
-        prepare,
-        require_executable,
-        sign_execution,
-    )
-
     reading = Reading.open(proposal_path, files)
     needs_payer = sending.broadcast and reading.proposal.fees is None
     if needs_payer:
@@ -152,10 +146,6 @@ def execute_proposal(
 
 
 def _stand(reading: Reading, rpc_url: str, files: MemberFiles) -> ProposalStatus:
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal.account_state import read_account_state
-    from chainkit.council.proposal.status import read_status
-
     endpoint, record, head = open_chain(rpc_url, files.deployment_path)
     account = read_account_state(ContractState(endpoint, head.reference), reading.council)
     return read_status(reading.proposal, account, record, head)
@@ -173,8 +163,6 @@ def _stand_again(
     The chain went on meanwhile: raises ConfigurationError unless the proposal can be executed at
     the newest block, and changes there what was shown.
     """
-    from chainkit.council.proposal.execution import require_executable
-
     status = _stand(reading, rpc_url, files)
     require_executable(status)
     slots = simulated(reading, status.account, no_tracing)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from chainkit.cli.change.proposal_options import council_option_for
+from chainkit.contracts.checks import check_account
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.state import ContractState
+from chainkit.council.proposal import AddressBook, council_content, write_council
+from chainkit.council.proposal.account_state import AccountState, find_account_state
+from chainkit.council.proposal.roles import has_role
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact
@@ -18,10 +23,6 @@ from chainkit.terminal.options import (
     json_option,
     rpc_option,
 )
-
-if TYPE_CHECKING:
-    from chainkit.contracts.deployment import DeploymentRecord
-    from chainkit.council.proposal.account_state import AccountState
 
 
 @click.command("init", cls=CompleteCommand)
@@ -43,11 +44,6 @@ def init(
       chainkit council init 0x5FbDB2315678afecb367f032d93F642f64180aa3 --council council.json \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.contracts.checks import check_account
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal import AddressBook, council_content, write_council
-    from chainkit.council.proposal.account_state import find_account_state
-
     address = bytes.fromhex(check_account(account, "ADDRESS")[2:])
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     state = ContractState(endpoint, head.reference)
@@ -73,8 +69,6 @@ def init(
 
 def _doubts(found: AccountState, record: DeploymentRecord) -> Iterator[str]:
     """Tell what speaks for a mistyped address, or one of another chain."""
-    from chainkit.council.proposal.roles import has_role
-
     again = "compare it with its source again"
     if found.safe is None and found.nonce == 0:
         yield f"this account has no code and has never acted on chain {record.chain_id}: {again}"

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from chainkit.cli.change.proposing import TermsOptions, terms_options, write_proposal
+from chainkit.contracts.checks import check_account
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.calls.owner_effects import preceding
+from chainkit.council.proposal import read_council
+from chainkit.council.safe.account import read_account
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteGroup
 from chainkit.terminal.connection import open_chain
@@ -21,10 +27,6 @@ from chainkit.terminal.options import (
     rpc_option,
     several,
 )
-
-if TYPE_CHECKING:
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.calls import Call
 
 _threshold = click.option(
     "--signatures",
@@ -146,8 +148,6 @@ class _Safe:
     """The council's Safe at a block, as the calls need it."""
 
     def __init__(self, state: ContractState, address: bytes) -> None:
-        from chainkit.council.safe.account import read_account
-
         account = read_account(state, address)
         self._state = state
         self._address = address
@@ -155,21 +155,14 @@ class _Safe:
         self.threshold = account.threshold
 
     def call(self, function: str, *arguments: Any) -> Call:
-        from chainkit.council.calls import Call
-
         return Call.make_of_safe(self._address, function, *arguments)
 
     def linked(self, text: str) -> tuple[str, str]:
         """Return what stands before an owner in the Safe's list, and the owner."""
-        from chainkit.contracts.checks import check_account
-        from chainkit.council.calls.owner_effects import preceding
-
         owner = check_account(text, "owner")
         return preceding(self._owners, owner), owner
 
     def new(self, text: str) -> str:
-        from chainkit.contracts.checks import check_account
-
         owner = check_account(text, "new owner")
         if self._state.is_contract(bytes.fromhex(owner[2:])):
             # Its signatures would be another kind, which this package does not take.
@@ -180,9 +173,6 @@ class _Safe:
 def _propose(make_call: Callable[[_Safe], Call], options: _DraftOptions) -> None:
     if options.terms.council_path is None:
         raise click.UsageError("missing --council, for a proposal")
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal import read_council
-
     council = read_council(options.terms.council_path)
     if council.safe is None:
         raise ConfigurationError("council file", "a Safe, which has owners", "a plain account")

@@ -37,6 +37,7 @@ from chainkit.council.proposal import (
     typed_data,
     write_proposal_file,
 )
+from chainkit.council.proposal.transaction_builder import batch_file
 from chainkit.documents.files import write_new
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
@@ -188,8 +189,6 @@ def export(
       chainkit council export disable-300.json batch.json \\
         --deployment deployment.json --council council.json
     """
-    from chainkit.council.proposal.transaction_builder import batch_file
-
     reading = Reading.open(proposal_path, files)
     batch = batch_file(reading.proposal, reading.council, int(time.time() * 1000))
     _write_new(batch_path, json.dumps(batch, indent=2) + "\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,8 +14,18 @@ from chainkit.cli.council.proposals import show
 from chainkit.cli.council.verify_output import bundle_json, echo_bundle, echo_report, report_json
 from chainkit.cli.registry.options import block_option, open_registry
 from chainkit.contracts.deployment import read_deployment_record
+from chainkit.council.evidence import (
+    BundleVerdict,
+    verify_bundle,
+    verify_bundle_with_endpoint,
+    verify_report,
+)
+from chainkit.council.evidence.bundle import PASSES
+from chainkit.council.triage.checks import LARGEST_REPORT
 from chainkit.documents.files import read_regular
 from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.evidence.bundle import Bundle, bundle_bytes
+from chainkit.evidence.folder import read_bundle
 from chainkit.evidence.verdict import Verdict
 from chainkit.protocol.reports import parse_inconsistency_report
 from chainkit.terminal.bar import progress_bar
@@ -31,10 +40,6 @@ from chainkit.terminal.options import (
     json_option,
     rpc_option_for,
 )
-
-if TYPE_CHECKING:
-    from chainkit.council.evidence import BundleVerdict
-    from chainkit.evidence.bundle import Bundle
 
 
 @click.command("verify", cls=CompleteCommand)
@@ -110,10 +115,6 @@ def verify(
 def _verify_report(
     path: Path, rpc_url: str | None, deployment_path: Path, block_number: int | None, as_json: bool
 ) -> Verdict:
-    # Not at the top, here and below: an HTTP client comes with it, and who signs has no network.
-    from chainkit.council.evidence import verify_report
-    from chainkit.council.triage.checks import LARGEST_REPORT
-
     if rpc_url is None:
         raise click.UsageError("missing --rpc (or CHAINKIT_RPC)")
     data = read_regular(path, f"report {path}", LARGEST_REPORT)
@@ -139,9 +140,6 @@ def _verify_bundle(
     deployment_path: Path,
     as_json: bool,
 ) -> Verdict:
-    from chainkit.evidence.bundle import bundle_bytes
-    from chainkit.evidence.folder import read_bundle
-
     if trusted_hash is None and rpc_url is None:
         raise click.UsageError("missing --trust, or --rpc (or CHAINKIT_RPC)")
     bundle = read_bundle(path)
@@ -162,9 +160,6 @@ def _bundle_verdict(
     rpc_url: str | None,
     deployment_path: Path,
 ) -> BundleVerdict:
-    from chainkit.council.evidence import verify_bundle, verify_bundle_with_endpoint
-    from chainkit.council.evidence.bundle import PASSES
-
     size = PASSES * sum(file.bytes for file in bundle.files.values())
     if trusted_hash is not None or rpc_url is None:
         record = read_deployment_record(deployment_path)

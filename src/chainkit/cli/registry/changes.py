@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
-from chainkit.cli.change.changing import ChangeOptions, change, change_options
+from chainkit.cli.change.changing import ChangeOptions, Tell, change, change_options
 from chainkit.cli.registry.addresses import check_url_option, warn_of_silence
 from chainkit.cli.registry.options import NODE_ID
+from chainkit.contracts.checks import NO_ACCOUNT, check_account
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.registry import (
+    Registry,
+    check_http_address,
+    check_public_key,
+)
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.calls.registry_effects import REGISTRY_EFFECTS
 from chainkit.errors import ConfigurationError
+from chainkit.signatures import address_of
 from chainkit.terminal.command import CompleteCommand
 from chainkit.text.printable import printable
+from chainkit.types import Receipt
 
-if TYPE_CHECKING:
-    from chainkit.cli.change.changing import Tell
-    from chainkit.contracts.deployment import DeploymentRecord
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.calls import Call
-    from chainkit.types import Receipt
-
-    MakeArguments = Callable[[ContractState, DeploymentRecord], tuple[object, ...]]
+MakeArguments = Callable[[ContractState, DeploymentRecord], tuple[object, ...]]
 
 OWNER: Final = "the registry's owner"
 PENDING_OWNER: Final = "the account that ownership was offered to"
@@ -54,8 +60,6 @@ def add(
         --public-key 0x04… --http-address https://node.example.org \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.contracts.registry import check_account, check_http_address, check_public_key
-
     holder, key = check_account(holder), _public_key(public_key)
     check_public_key(key)
     check_http_address(http_address)
@@ -111,8 +115,6 @@ def transfer(node_id: int, holder: str, options: ChangeOptions) -> None:
       chainkit registry transfer 100 --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.contracts.registry import Registry, check_account
-
     holder = check_account(holder, "--to")
 
     def arguments(state: ContractState, record: DeploymentRecord) -> tuple[object, ...]:
@@ -164,8 +166,6 @@ def hand_over(new_owner: str | None, withdraw: bool, options: ChangeOptions) -> 
       chainkit registry hand-over --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.contracts.checks import NO_ACCOUNT, check_account
-
     if withdraw == (new_owner is not None):
         raise click.UsageError("give either --to ADDRESS or --withdraw")
     offered = NO_ACCOUNT if new_owner is None else check_account(new_owner, "--to")
@@ -206,9 +206,6 @@ def _change(
     whose: str = OWNER,
     tell: Tell = lambda _: {},
 ) -> None:
-    from chainkit.council.calls import Call
-    from chainkit.council.calls.registry_effects import REGISTRY_EFFECTS
-
     def calls(state: ContractState, record: DeploymentRecord) -> list[Call]:
         return [Call.make(record, "NodeRegistry", function, *arguments(state, record))]
 
@@ -217,8 +214,6 @@ def _change(
 
 def _new_node(receipt: Receipt) -> dict[str, int]:
     """Tell which id the registry gave to the node that was added."""
-    from chainkit.contracts.interface import shipped_interface
-
     events = map(shipped_interface("NodeRegistry").decode_event, receipt.logs)
     found = [event[1]["nodeId"] for event in events if event and event[0] == "NodeAdded"]
     return {"node_id": found[0]} if found else {}
@@ -226,9 +221,6 @@ def _new_node(receipt: Receipt) -> dict[str, int]:
 
 def _check_unused(state: ContractState, record: DeploymentRecord, key: bytes) -> None:
     """Raise ConfigurationError that names the node where one has the key, be it disabled."""
-    from chainkit.contracts.registry import Registry
-    from chainkit.signatures import address_of
-
     registry = Registry(state.endpoint, record.node_registry.address)
     found = registry.find_node_of_key(address_of(key), state.block)
     if found is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,16 +18,22 @@ from chainkit.cli.registry.options import (
     open_registry,
     place_json,
 )
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.registry import RegisteredNode, Registry
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.calls.registry_effects import REGISTRY_EFFECTS
+from chainkit.council.registry_plan import (
+    NodeDifference,
+    RegistryDifference,
+    calls_towards,
+    compare_nodes,
+    read_desired_nodes,
+)
+from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.options import deployment_option, echo_json, json_option, rpc_option
-
-if TYPE_CHECKING:
-    from chainkit.contracts.deployment import DeploymentRecord
-    from chainkit.contracts.registry import RegisteredNode
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.calls import Call
-    from chainkit.council.registry_plan import NodeDifference, RegistryDifference
 
 _DIFFERS = 1
 """Exit code where chain and file differ."""
@@ -60,8 +66,6 @@ def diff(
     Example:
       chainkit registry diff nodes.yaml --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.council.registry_plan import compare_nodes, read_desired_nodes
-
     desired = read_desired_nodes(desired_path)
     found, record, block = open_registry(rpc_url, deployment_path, block_number)
     difference = compare_nodes(desired, found.registered_nodes(block))
@@ -91,11 +95,6 @@ def plan(desired_path: Path, check_url: bool, options: ChangeOptions) -> None:
       chainkit registry plan nodes.yaml --propose plan.json \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.contracts.registry import Registry
-    from chainkit.council.calls.registry_effects import REGISTRY_EFFECTS
-    from chainkit.council.registry_plan import calls_towards, compare_nodes, read_desired_nodes
-    from chainkit.errors import ConfigurationError
-
     desired = read_desired_nodes(desired_path)
 
     def calls(state: ContractState, record: DeploymentRecord) -> tuple[Call, ...]:

@@ -12,7 +12,6 @@ from chainkit.cli.change.proposing import TermsOptions, evidence_of, write_propo
 from chainkit.cli.council import triage as triage_command
 from chainkit.council.proposal import Evidence, Grounds, write_council
 from chainkit.council.proposal.grounds import LONGEST_NAME, MOST_EVIDENCE
-from chainkit.council.triage import checks as triage_checks
 from chainkit.council.triage.ranking import rank
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.evidence import bundle as bundles
@@ -115,7 +114,7 @@ def test_evidence__link_to_a_bundles_folder__is_not_followed(bundle: Path, tmp_p
 def test_evidence__report_larger_than_any__is_refused(
     report: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(triage_checks, "LARGEST_REPORT", len(REPORT) - 1)
+    monkeypatch.setattr("chainkit.cli.change.proposing.LARGEST_REPORT", len(REPORT) - 1)
 
     with pytest.raises(MalformedData, match="up to"):
         evidence_of(report)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chainkit.contracts.deployment import DeploymentRecord, parse_deployment_record
+from chainkit.documents.fields import read_json
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ChainkitError, ConfigurationError
 from scripts._connection import first_line
@@ -146,10 +147,7 @@ def _opened(record_path: Path, header: Mapping[str, Any], nonce: int) -> Draft:
 
 def _resumed(path: Path, header: Mapping[str, Any]) -> Draft:
     subject = f"unfinished deployment {path}"
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(subject, "a readable JSON file", error) from error
+    content = read_json(path, subject)
     if not isinstance(content, dict) or not isinstance(content.get("contracts"), dict):
         raise ConfigurationError(subject, "an object with contracts", repr(content)[:80])
     nonce = content.get(FIRST_NONCE)

@@ -8,7 +8,10 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
 from chainkit.chain import Endpoint
+from chainkit.chain.sending import SignedTransaction, send_transaction
 from chainkit.errors import TransactionFailed
+from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import hex0x
 from scripts._mining import mining_stopped
 
 GAS_BASE = 150_000
@@ -24,7 +27,7 @@ BASE_FEE_ROOM = 20
 _PATIENCE_SECONDS = 60.0
 _POLL_SECONDS = 0.2
 
-Call = tuple[str, bytes]
+Publication = tuple[str, bytes]
 """Contract address and calldata."""
 Receipt = dict[str, Any]
 Progress = Callable[[int], None]
@@ -40,14 +43,13 @@ class Senders:
             endpoint.pending_transaction_count(account.address) for account in self._accounts
         ]
         self._chain_id = endpoint.chain_id()
-        head = endpoint.request("eth_getBlockByNumber", "latest", False)
-        base_fee = int(head["baseFeePerGas"], 16)
+        base_fee = endpoint.next_base_fee(endpoint.head().reference)
         self._max_fee = base_fee * BASE_FEE_ROOM + PRIORITY_FEE_WEI
 
-    def sign(self, index: int, call: Call) -> str:
-        """Return the raw transaction, 0x-prefixed, of the next account in turn."""
+    def sign(self, index: int, publication: Publication) -> SignedTransaction:
+        """Sign a call by the next account in turn."""
         turn = index % len(self._accounts)
-        to, data = call
+        to, data = publication
         transaction: dict[str, Any] = {
             "type": 2,
             "chainId": self._chain_id,
@@ -60,38 +62,37 @@ class Senders:
             "maxPriorityFeePerGas": PRIORITY_FEE_WEI,
         }
         self._nonces[turn] += 1
-        return self._accounts[turn].sign_transaction(transaction).raw_transaction.to_0x_hex()
+        raw = bytes(self._accounts[turn].sign_transaction(transaction).raw_transaction)
+        return SignedTransaction(raw, keccak256(raw))
 
 
 def send_all(
-    endpoint: Endpoint, raw: Sequence[str], per_block: int | None, progress: Progress
-) -> list[str]:
-    """Send raw transactions in order and return their hashes.
-
-    With ``per_block``, that many are mined into each block; this needs anvil.
-    """
+    endpoint: Endpoint,
+    signed: Sequence[SignedTransaction],
+    per_block: int | None,
+    progress: Progress,
+) -> None:
+    """Send transactions in order; with ``per_block`` that many into each block, by anvil only."""
     if per_block is None:
-        return [_send(endpoint, value, progress) for value in raw]
-    hashes: list[str] = []
+        _send(endpoint, signed, progress)
+        return
     with mining_stopped(endpoint):
-        for start in range(0, len(raw), per_block):
-            group = raw[start : start + per_block]
-            hashes += [_send(endpoint, value, progress) for value in group]
+        for start in range(0, len(signed), per_block):
+            _send(endpoint, signed[start : start + per_block], progress)
             endpoint.request("evm_mine")
-    return hashes
 
 
-def _send(endpoint: Endpoint, raw: str, progress: Progress) -> str:
+def _send(endpoint: Endpoint, signed: Sequence[SignedTransaction], progress: Progress) -> None:
     # One by one: anvil handles a batch concurrently, and a transaction that overtakes its
     # sender's earlier one can stay in the pool for good.
-    hash_ = endpoint.request("eth_sendRawTransaction", raw)
-    progress(1)
-    return str(hash_)
+    for transaction in signed:
+        send_transaction(endpoint, transaction)
+        progress(1)
 
 
-def receipts(endpoint: Endpoint, hashes: Sequence[str], progress: Progress) -> list[Receipt]:
+def receipts(endpoint: Endpoint, hashes: Sequence[bytes], progress: Progress) -> list[Receipt]:
     """Return every receipt. Raises TransactionFailed for one that reverted or never came."""
-    found: dict[str, Receipt] = {}
+    found: dict[bytes, Receipt] = {}
     last_advance = time.monotonic()
     while len(found) < len(hashes):
         new = _new_receipts(endpoint, [value for value in hashes if value not in found])
@@ -108,10 +109,10 @@ def receipts(endpoint: Endpoint, hashes: Sequence[str], progress: Progress) -> l
     return [found[value] for value in hashes]
 
 
-def _new_receipts(endpoint: Endpoint, hashes: Sequence[str]) -> dict[str, Receipt]:
-    answers = endpoint.receipts([bytes.fromhex(value[2:]) for value in hashes])
+def _new_receipts(endpoint: Endpoint, hashes: Sequence[bytes]) -> dict[bytes, Receipt]:
+    answers = endpoint.receipts(hashes)
     new = {value: answer for value, answer in zip(hashes, answers, strict=True) if answer}
     for value, receipt in new.items():
         if int(receipt["status"], 16) != 1:
-            raise TransactionFailed(f"transaction {value}", "success", "a revert")
+            raise TransactionFailed(f"transaction {hex0x(value)}", "success", "a revert")
     return new

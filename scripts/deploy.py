@@ -21,11 +21,7 @@ from ape.contracts import ContractContainer
 from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint
-from chainkit.chain.transactions import (
-    SignedTransaction,
-    send_transaction,
-    wait_for_receipt,
-)
+from chainkit.chain.sending import Sending, SignedTransaction, wait_for_receipt
 from chainkit.contracts.artifacts import CONTRACTS, creation_code
 from chainkit.contracts.deployment import (
     RECORD_FORMAT,
@@ -38,6 +34,7 @@ from chainkit.contracts.verification import compare_accounts, compare_deployment
 from chainkit.errors import ConfigurationError, InconsistentAnswer, WrongChain
 from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import hex0x
+from chainkit.types import Receipt
 from scripts._connection import connected, network_option
 from scripts._contracts import compile_contracts
 from scripts._record import EARLIER, Draft, Entry, NonceSpent, drafted
@@ -118,13 +115,13 @@ def take(
     """Have one contract on the chain: by a transaction that the draft knows, or by a new one."""
     sent = transactions_of(draft.entry(*step.place))
     known = known_among(sent, endpoint)
-    if known is None:
+    if known is not None:
+        receipt = wait_for_receipt(endpoint, bytes.fromhex(known[2:]))
+    else:
         signed = sign(step, account, endpoint, container, bool(sent))
-        known = hex0x(signed.hash)
-        entry = {"address": step.address, "transaction": known, EARLIER: sent}
-        draft.add(step.place, entry)
-        send_transaction(endpoint, signed)
-    draft.add(step.place, {"block": block_of(endpoint, known)})
+        entry = {"address": step.address, "transaction": hex0x(signed.hash), EARLIER: sent}
+        receipt = Sending(endpoint, announce=lambda _: draft.add(step.place, entry)).send(signed)
+    draft.add(step.place, {"block": block_of(receipt)})
 
 
 def settle(step: Step, endpoint: Endpoint, draft: Draft) -> None:
@@ -136,7 +133,8 @@ def settle(step: Step, endpoint: Endpoint, draft: Draft) -> None:
     known = known_among(sent, endpoint)
     if known is None:
         raise InconsistentAnswer(f"transaction of {step.name}", "one on the chain", "none", sent[0])
-    draft.settle(step.place, known, block_of(endpoint, known))
+    receipt = wait_for_receipt(endpoint, bytes.fromhex(known[2:]))
+    draft.settle(step.place, known, block_of(receipt))
 
 
 def transactions_of(entry: Entry) -> list[str]:
@@ -154,12 +152,12 @@ def known_among(sent: Sequence[str], endpoint: Endpoint) -> str | None:
     return None
 
 
-def block_of(endpoint: Endpoint, transaction: str) -> int:
-    """Wait for a transaction, and return its height. Raises NonceSpent if it reverted."""
-    receipt = wait_for_receipt(endpoint, bytes.fromhex(transaction[2:]))
+def block_of(receipt: Receipt) -> int:
+    """Return the height of a transaction. Raises NonceSpent if it reverted."""
     if not receipt.succeeded:
         got = f"a revert in block {receipt.block.reference}"
-        raise NonceSpent(f"transaction {transaction}", "a contract deployed", got)
+        subject = f"transaction {hex0x(receipt.transaction_hash)}"
+        raise NonceSpent(subject, "a contract deployed", got)
     return receipt.block.number
 
 

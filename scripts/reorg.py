@@ -17,6 +17,7 @@ import click
 
 from chainkit.chain import Endpoint
 from chainkit.errors import ChainError, ConfigurationError, TransactionFailed
+from chainkit.text.hexadecimal import hex0x, parse_bytes
 from scripts._connection import connected, network_option
 from scripts._mining import mining_stopped
 
@@ -55,11 +56,15 @@ def newest(endpoint: Endpoint, depth: int) -> list[Mined]:
     heights = range(head - depth + 1, head + 1)
     blocks = endpoint.full_blocks(heights)
     found = [transaction for block in blocks for transaction in block["transactions"]]
-    raws = endpoint.batch([("eth_getRawTransactionByHash", [item["hash"]]) for item in found])
-    return [
-        Mined(item["hash"], item["from"], int(item["nonce"], 16), item["blockHash"], raw)
-        for item, raw in zip(found, raws, strict=True)
-    ]
+    raws = endpoint.raw_transactions([parse_bytes(item["hash"]) for item in found])
+    return [_mined(endpoint, item, raw) for item, raw in zip(found, raws, strict=True)]
+
+
+def _mined(endpoint: Endpoint, item: dict[str, Any], raw: bytes | None) -> Mined:
+    if raw is None:
+        raise endpoint.inconsistent(f"raw transaction {item['hash']}", "a mined one", "none")
+    nonce = int(item["nonce"], 16)
+    return Mined(item["hash"], item["from"], nonce, item["blockHash"], hex0x(raw))
 
 
 def choose_dropped(found: Sequence[Mined], drop: int, chance: random.Random) -> set[str]:

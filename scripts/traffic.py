@@ -24,19 +24,19 @@ from chainkit.contracts.right_chain import check_deployment
 from chainkit.types import TopicKind
 from scripts._connection import connected, network_option
 from scripts._payloads import Payload, payloads
-from scripts._sending import Call, Receipt, Senders, receipts, send_all
+from scripts._sending import Publication, Receipt, Senders, receipts, send_all
 
 SENDER_ACCOUNTS = range(2, 10)
 """Ape's test accounts that publish; 0 deploys and 1 administrates."""
 
 
-def calls(record: DeploymentRecord, made: Sequence[Payload]) -> list[Call]:
+def calls(record: DeploymentRecord, made: Sequence[Payload]) -> list[Publication]:
     """Return the contract address and calldata of each payload."""
     functions = {
         TopicKind.GROUP_MESSAGE: (record.group_messages, "addMessage"),
         TopicKind.IDENTITY_UPDATE: (record.identity_updates, "addIdentityUpdate"),
     }
-    encoded: list[Call] = []
+    encoded: list[Publication] = []
     for payload in made:
         contract, function = functions[payload.kind]
         interface = shipped_interface(contract.name)
@@ -46,16 +46,16 @@ def calls(record: DeploymentRecord, made: Sequence[Payload]) -> list[Call]:
 
 
 def publish(
-    endpoint: Endpoint, encoded: Sequence[Call], per_block: int | None, quiet: bool
+    endpoint: Endpoint, encoded: Sequence[Publication], per_block: int | None, quiet: bool
 ) -> list[Receipt]:
     """Sign, send and follow all transactions, with a progress bar for each step."""
     secrets = [accounts.test_accounts[index].private_key for index in SENDER_ACCOUNTS]
     senders = Senders(endpoint, secrets)
-    raw = [senders.sign(index, call) for index, call in enumerate(encoded)]
-    with _bar(len(raw), "sending", quiet) as bar:
-        hashes = send_all(endpoint, raw, per_block, bar.update)
-    with _bar(len(raw), "mined  ", quiet) as bar:
-        return receipts(endpoint, hashes, bar.update)
+    signed = [senders.sign(index, call) for index, call in enumerate(encoded)]
+    with _bar(len(signed), "sending", quiet) as bar:
+        send_all(endpoint, signed, per_block, bar.update)
+    with _bar(len(signed), "mined  ", quiet) as bar:
+        return receipts(endpoint, [each.hash for each in signed], bar.update)
 
 
 class _SilentBar:

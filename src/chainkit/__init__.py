@@ -7,10 +7,10 @@ Imports run one way, and import-linter holds them to it (``make check``)::
         cli                              the ``chainkit`` command, a folder per group
         council                          checks evidence; drafts, signs and executes calls
         evidence, terminal               what proves a finding; what all command lines share
-        contracts                        where they stand, what they say, what they should be
+        contracts, exports               what stands on the chain; tables of Parquet
         chain, documents                 endpoints; files that people and strangers wrote
         ethereum, protocol, text         blocks and receipts; the bytes of XIP-49; words
-        exports, signatures, types       tables of Parquet; keys; the values that travel
+        signatures, types                keys; the values that travel
         errors                           the one exception tree
 
 ``chain`` alone talks to an endpoint. Code that makes or judges bytes (protocol, ethereum, evidence,

@@ -113,6 +113,11 @@ class Receipt:
     block: BlockHeader
     logs: tuple[Log, ...]
 
+    @property
+    def place(self) -> str:
+        """Where the transaction stands, for error messages."""
+        return f"transaction 0x{self.transaction_hash.hex()} in block {self.block.reference}"
+
 
 # A tuple, like the log: it is made twice for every payload.
 class PayloadEvent(NamedTuple):

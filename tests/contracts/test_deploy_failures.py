@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from chainkit.chain import sending
 from chainkit.errors import ConfigurationError, EndpointUnavailable, TransactionFailed
 from localnet.anvil import Anvil
 from localnet.deployment import PARAMETERS, PROJECT, ape_environment, deploy
@@ -81,7 +82,7 @@ def test_deploy__last_transaction_reverts__keeps_what_was_sent_and_sends_no_more
 def test_deploy__killed_at_any_transaction__goes_on_without_a_second_contract(
     endpoint, deployer, record, monkeypatch, step, sent
 ):
-    send, steps = script.send_transaction, []
+    send, steps = sending.send_transaction, []
 
     def send_until_killed(endpoint, signed):
         steps.append(signed)
@@ -93,7 +94,7 @@ def test_deploy__killed_at_any_transaction__goes_on_without_a_second_contract(
 
     first = deployer.nonce
     with monkeypatch.context() as patch:
-        patch.setattr(script, "send_transaction", send_until_killed)
+        patch.setattr(sending, "send_transaction", send_until_killed)
         with pytest.raises(Killed):
             script.run(deployer, endpoint, PARAMETERS, record)
     script.run(deployer, endpoint, PARAMETERS, record)
@@ -155,7 +156,7 @@ def test_deploy__unfinished_with_another_account_or_bounds__is_refused(
         raise TransactionFailed("transaction 0x", "a receipt", "none")
 
     with monkeypatch.context() as patch:
-        patch.setattr(script, "send_transaction", refuse)
+        patch.setattr(sending, "send_transaction", refuse)
         with pytest.raises(UnfinishedDeployment):
             script.run(deployer, endpoint, PARAMETERS, record)
     before, nonces = only_file(record.parent), (deployer.nonce, stranger.nonce)
@@ -202,18 +203,18 @@ DEPLOYER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 def test_deploy__endpoint_dies_half_way__is_finished_by_the_same_command(
     endpoint, deployer, record, monkeypatch
 ):
-    wait = script.wait_for_receipt
+    wait = sending.wait_for_receipt
     answers = iter([True, True, False])
 
-    def die(endpoint, transaction):
-        receipt = wait(endpoint, transaction)
+    def die(*arguments):
+        receipt = wait(*arguments)
         if not next(answers):
             raise EndpointUnavailable("endpoint", "an answer", "none")
         return receipt
 
     first = deployer.nonce
     with monkeypatch.context() as patch:
-        patch.setattr(script, "wait_for_receipt", die)
+        patch.setattr(sending, "wait_for_receipt", die)
         with pytest.raises(UnfinishedDeployment, match="the same command goes on"):
             script.run(deployer, endpoint, PARAMETERS, record)
     assert deployer.nonce == first + 3
@@ -276,7 +277,7 @@ def test_drafted__another_run_into_the_same_folder__is_refused(record):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "expected a readable JSON file"),
+        ("{", "expected JSON, got Expecting"),
         ("[]", "expected an object with contracts"),
         (
             json.dumps(HEADER | {"contracts": {}}),

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from chainkit.chain import Endpoint
+from chainkit.chain import Endpoint, sending
 from chainkit.errors import ConfigurationError, EndpointUnavailable, RefusedRequest
 from localnet.deployment import PARAMETERS
 from scripts import deploy as script
@@ -25,7 +25,7 @@ def killed_after(monkeypatch, run):
     """Kills a deployment right after it has sent so many transactions."""
 
     def kill(count):
-        send, sent = script.send_transaction, []
+        send, sent = sending.send_transaction, []
 
         def send_until_killed(endpoint, signed):
             send(endpoint, signed)
@@ -34,7 +34,7 @@ def killed_after(monkeypatch, run):
                 raise Killed
 
         with monkeypatch.context() as patch:
-            patch.setattr(script, "send_transaction", send_until_killed)
+            patch.setattr(sending, "send_transaction", send_until_killed)
             with pytest.raises(Killed):
                 run()
 

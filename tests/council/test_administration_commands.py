@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from eth_account import Account
 
+from chainkit.chain import sending
+from chainkit.chain.sending import Sending
 from chainkit.cli.change.signers import SignerOptions
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.parameters import PayloadBounds
 from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
-from chainkit.council import changes
 from chainkit.council.calls import Call
 from chainkit.council.calls.log_effects import LOG_EFFECTS
 from chainkit.council.changes import execute_change, plan_change, sign_change
@@ -359,7 +360,7 @@ def test_execute__was_done_before_it_was_mined__fails_in_the_contracts_words(
     def pause() -> None:
         call_as(local_chain, SECOND, NAME, proxy(local_chain), "pause")
 
-    meanwhile(monkeypatch, changes, "send_transaction", pause)
+    meanwhile(monkeypatch, sending, "send_transaction", pause)
 
     outcome = contracts(local_chain, "pause", NAME, *administrator)
 
@@ -373,14 +374,15 @@ def test_execute__undone_in_the_same_block__is_a_failure(local_chain: LocalChain
     call = Call.make(local_chain.record, NAME, "pause")
     plan = plan_change(LOG_EFFECTS, here, local_chain.record, [call], dev_address(ADMINISTRATOR))
     signer = dev_signer(ADMINISTRATOR)
-    signed = sign_change(local_chain.endpoint, local_chain.record, plan, signer)
+    sends = Sending(local_chain.endpoint, timeout_seconds=10)
+    signed = sign_change(sends, local_chain.record, plan, signer)
     local_chain.pause_mining()
     local_chain.send_raw(signed.raw)
     local_chain.send_raw(cheap_unpause(local_chain))
     local_chain.mine()
 
     with pytest.raises(TransactionFailed, match="GroupMessages paused: expected yes, got no"):
-        execute_change(LOG_EFFECTS, local_chain.endpoint, plan, signed, 10)
+        execute_change(LOG_EFFECTS, sends, plan, signed)
 
 
 def cheap_unpause(chain: LocalChain) -> bytes:

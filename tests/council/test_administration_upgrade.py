@@ -43,7 +43,7 @@ def desk(local_chain: LocalChain, tmp_path: Path, older_release: Release) -> Ite
 @pytest.fixture
 def implementation(desk: Desk) -> str:
     """Where anybody has deployed this package's code."""
-    new = deploy_implementation(desk.endpoint, desk.record, NAME, dev_signer(PAYER))
+    new = deploy_implementation(desk.sending, desk.record, NAME, dev_signer(PAYER))
     return to_checksum_address(new.address)
 
 

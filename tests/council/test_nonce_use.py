@@ -144,13 +144,13 @@ def test_find__plain_account_used_its_nonce_for_another__points_to_the_log(
 
 def test_execute__somebody_else_executed_it_first__says_that_it_is_done(desk: Desk) -> None:
     proposal = pause(desk)
-    execution = prepare(proposal, desk.standing(proposal), desk.state(), dev_address(PAYER))
+    execution = prepare(proposal, desk.standing(proposal), dev_address(PAYER))
     payer = KeySigner("key", dev_secret(PAYER))
-    signed = sign_execution(execution, desk.endpoint, payer)
+    signed = sign_execution(execution, desk.sending, payer)
     first = executed_by(desk, proposal, PAYER + 1)
 
     with pytest.raises(TransactionFailed) as failed:
-        execute(execution, desk.endpoint, signed)
+        execute(execution, desk.sending, signed)
 
     words = f"this proposal was executed in block {block_of(desk, first)} by transaction"
     assert failed.value.got == f"nonce 0 used before: {words} 0x{first.hex()}"
@@ -158,12 +158,12 @@ def test_execute__somebody_else_executed_it_first__says_that_it_is_done(desk: De
 
 def test_execute__somebody_executed_another_first__says_that_it_is_not_done(desk: Desk) -> None:
     proposal = pause(desk)
-    execution = prepare(proposal, desk.standing(proposal), desk.state(), dev_address(PAYER))
-    signed = sign_execution(execution, desk.endpoint, KeySigner("key", dev_secret(PAYER)))
+    execution = prepare(proposal, desk.standing(proposal), dev_address(PAYER))
+    signed = sign_execution(execution, desk.sending, KeySigner("key", dev_secret(PAYER)))
     executed_by(desk, another(desk), PAYER + 1)
 
     with pytest.raises(TransactionFailed, match="nonce 0 used before: another transaction was"):
-        execute(execution, desk.endpoint, signed)
+        execute(execution, desk.sending, signed)
 
 
 def test_find__safe_transaction_of_the_same_nonce_that_failed__is_another(desk: Desk) -> None:

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
-from chainkit.chain import transactions
-from chainkit.cli.change.sending import TIMEOUT_SECONDS
 from chainkit.council.proposal import write_proposal_file
 from support.command_line import run
 from support.council.offline import STRANGER_ADDRESS, in_one_line, paper
@@ -47,10 +45,6 @@ except SystemExit as ended:
     )
 
     assert done.stdout.splitlines()[-1] == "0 []", done.stderr
-
-
-def test_wait__as_the_command_line_does__is_what_the_package_does() -> None:
-    assert TIMEOUT_SECONDS == transactions.RECEIPT_TIMEOUT_SECONDS
 
 
 # ------------------------------------------------------------------ who is named

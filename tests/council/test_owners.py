@@ -44,7 +44,7 @@ def decide(desk: Desk) -> Outcome:
 
 def owners_now(desk: Desk) -> tuple[set[str], int]:
     standing = desk.standing(desk.draft(desk.call("setHttpAddressUpdatesOpen", True)))
-    return set(standing.owners), standing.threshold
+    return set(standing.account.owners), standing.account.threshold
 
 
 @pytest.mark.parametrize("desk", known_versions(), indirect=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
-from chainkit.chain.transactions import SignedTransaction
+from chainkit.chain import sending
+from chainkit.chain.sending import SignedTransaction
 from chainkit.council.proposal import Proposal, SafeSettings, execution, status
 from chainkit.council.proposal.simulation import simulate_proposal
 from chainkit.council.safe import InnerCall, known_contracts
@@ -30,10 +31,10 @@ def disabling(desk: Desk) -> Proposal:
 
 def execute(desk: Desk, proposal: Proposal) -> Receipt:
     stands = desk.standing(proposal)
-    prepared = execution.prepare(proposal, stands, desk.state(), dev_address(PAYER))
+    prepared = execution.prepare(proposal, stands, dev_address(PAYER))
     payer = KeySigner("key", dev_secret(PAYER))
-    signed = execution.sign_execution(prepared, desk.endpoint, payer)
-    return execution.execute(prepared, desk.endpoint, signed)
+    signed = execution.sign_execution(prepared, desk.sending, payer)
+    return execution.execute(prepared, desk.sending, signed)
 
 
 def cheap(desk: Desk, data: bytes) -> bytes:
@@ -47,12 +48,12 @@ def cheap(desk: Desk, data: bytes) -> bytes:
 
 def with_receipt(monkeypatch: pytest.MonkeyPatch, change: Callable[[Receipt], Receipt]) -> None:
     """Let the endpoint tell another receipt than the chain has."""
-    wait = execution.wait_for_receipt
+    wait = sending.wait_for_receipt
 
     def wait_and_change(*arguments: object) -> Receipt:
         return change(wait(*arguments))  # type: ignore[arg-type]
 
-    monkeypatch.setattr(execution, "wait_for_receipt", wait_and_change)
+    monkeypatch.setattr(sending, "wait_for_receipt", wait_and_change)
 
 
 def test_execute__receipt_without_the_safes_event__is_no_success(
@@ -92,7 +93,7 @@ def test_execute__undone_in_the_same_block__is_no_success(
     proposal = disabling(desk)
     undo = desk.call("updateHealth", 100, True)
     later = safe_transaction(desk, InnerCall(undo.target, undo.calldata), nonce=proposal.nonce + 1)
-    send = execution.send_transaction
+    send = sending.send_transaction
 
     def send_and_undo(endpoint: object, signed: SignedTransaction) -> None:
         desk.chain.pause_mining()
@@ -100,7 +101,7 @@ def test_execute__undone_in_the_same_block__is_no_success(
         desk.chain.send_raw(cheap(desk, exec_calldata(later)))
         desk.chain.mine()
 
-    monkeypatch.setattr(execution, "send_transaction", send_and_undo)
+    monkeypatch.setattr(sending, "send_transaction", send_and_undo)
 
     with pytest.raises(TransactionFailed, match="node 100 status: expected disabled, got enabled"):
         execute(desk, proposal)
@@ -116,7 +117,7 @@ def test_simulate__contract_runs_code_that_nobody_knows__is_undecoded(desk: Desk
     desk.chain.mine()
 
     with pytest.raises(UndecodedState):
-        simulate_proposal(proposal, desk.state(), desk.record, desk.council)
+        simulate_proposal(proposal, desk.account(desk.endpoint.head()), desk.record)
 
 
 def test_sign__proposal_that_has_expired__is_refused(tmp_path: Path) -> None:

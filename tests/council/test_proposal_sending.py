@@ -8,6 +8,7 @@ import pytest
 from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
+from chainkit.chain.sending import Sending
 from chainkit.cli.change.signers import SignerOptions
 from chainkit.contracts.state import IMPLEMENTATION_SLOT
 from chainkit.council.proposal import Proposal, sign_proposal
@@ -126,17 +127,17 @@ def test_execute__storage_changes_otherwise_than_shown__is_refused(
 
 
 def prepared(desk: Desk, proposal: Proposal) -> Any:
-    return prepare(proposal, desk.standing(proposal), desk.state(), dev_address(PAYER))
+    return prepare(proposal, desk.standing(proposal), dev_address(PAYER))
 
 
 def test_execute__proxy_runs_other_code_once_it_is_mined__is_no_success(desk: Desk) -> None:
     proposal = desk.signed(desk.draft(desk.call("pause", contract="GroupMessages")), [0, 1])
     execution = prepared(desk, proposal)
-    signed = sign_execution(execution, desk.endpoint, KeySigner("key", dev_secret(PAYER)))
+    signed = sign_execution(execution, desk.sending, KeySigner("key", dev_secret(PAYER)))
     other_code(desk)
 
     with pytest.raises(TransactionFailed, match="code of GroupMessages: expected 0x"):
-        execute(execution, desk.endpoint, signed)
+        execute(execution, desk.sending, signed)
 
     # What the other code answers is not what proves it.
     assert is_paused(desk)
@@ -255,13 +256,13 @@ def test_execute__plain_account_that_signed_for_more_than_the_limit__is_refused(
         desk.draft(desk.call("updateHealth", 100, False)), desk.council, signer
     )
     execution = prepared(desk, proposal)
-    raw = sign_execution(execution, desk.endpoint, None).raw
+    raw = sign_execution(execution, desk.sending, None).raw
     fields = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
     cost = fields["gas"] * fields["maxFeePerGas"]
 
-    assert sign_execution(execution, desk.endpoint, None, cost).raw == raw
+    assert sign_execution(execution, Sending(desk.endpoint, cost), None).raw == raw
     with pytest.raises(ConfigurationError, match="cost of the transaction"):
-        sign_execution(execution, desk.endpoint, None, cost - 1)
+        sign_execution(execution, Sending(desk.endpoint, cost - 1), None)
 
 
 # ------------------------------------------------------------------ past
@@ -320,6 +321,6 @@ def test_sign__tip_that_no_chain_takes__is_refused_before_anything_is_signed(
         proxy.arm(tip(10**12))
         endpoint = type(desk.endpoint).connect(proxy.url)
         with pytest.raises(RefusedRequest, match="tip that the endpoint asks for"):
-            sign_execution(execution, endpoint, KeySigner("key", dev_secret(PAYER)))
+            sign_execution(execution, Sending(endpoint), KeySigner("key", dev_secret(PAYER)))
 
     assert not signed

@@ -28,9 +28,9 @@ def disable(desk: Desk, node_id: int = 100) -> Call:
 
 
 def executed(desk: Desk, proposal: Proposal) -> Receipt:
-    execution = prepare(proposal, desk.standing(proposal), desk.state(), dev_address(PAYER))
+    execution = prepare(proposal, desk.standing(proposal), dev_address(PAYER))
     payer = KeySigner("key", dev_secret(PAYER)) if desk.council.safe else None
-    return execute(execution, desk.endpoint, sign_execution(execution, desk.endpoint, payer))
+    return execute(execution, desk.sending, sign_execution(execution, desk.sending, payer))
 
 
 def is_enabled(desk: Desk, node_id: int = 100) -> bool:
@@ -224,7 +224,7 @@ def test_draft__nonce_that_is_used__is_refused(desk: Desk) -> None:
 def test_execute__owner_replaced_since_he_signed__is_refused(desk: Desk) -> None:
     signed = desk.signed(desk.draft(disable(desk)), [0, 1])
     first, second, _, successor, *_ = (dev_address(number) for number in OWNER_NUMBERS)
-    listed = list(desk.standing(signed).owners)
+    listed = list(desk.standing(signed).account.owners)
     before = ([SENTINEL, *listed])[listed.index(second)]
     arguments = encode(["address"] * 3, [before, second, successor])
     data = keccak256(b"swapOwner(address,address,address)")[:4] + arguments
@@ -248,11 +248,11 @@ def test_execute__done_by_others_meanwhile__is_refused(desk: Desk) -> None:
 def test_execute__reverts_once_mined__fails_in_the_contracts_words(desk: Desk) -> None:
     call = desk.call("pause", contract="GroupMessages")
     signed = desk.signed(desk.draft(disable(desk), call), [0, 1])
-    execution = prepare(signed, desk.standing(signed), desk.state(), dev_address(PAYER))
-    sent = sign_execution(execution, desk.endpoint, KeySigner("key", dev_secret(PAYER)))
+    execution = prepare(signed, desk.standing(signed), dev_address(PAYER))
+    sent = sign_execution(execution, desk.sending, KeySigner("key", dev_secret(PAYER)))
     send_as_safe(desk, call.target, call.calldata)
 
     with pytest.raises(TransactionFailed, match=r"expected status 1, got a revert: EnforcedPause"):
-        execute(execution, desk.endpoint, sent)
+        execute(execution, desk.sending, sent)
 
     assert is_enabled(desk)

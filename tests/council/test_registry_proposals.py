@@ -41,9 +41,9 @@ def propose(desk: Desk, *arguments: object) -> Outcome:
 def execute_proposal(desk: Desk) -> None:
     proposal = read_proposal(desk.folder / "proposal.json", desk.record, desk.council)
     signed = desk.signed(proposal, [0, 1])
-    execution = prepare(signed, desk.standing(signed), desk.state(), dev_address(PAYER))
+    execution = prepare(signed, desk.standing(signed), dev_address(PAYER))
     payer = KeySigner("key", dev_secret(PAYER))
-    assert execute(execution, desk.endpoint, sign_execution(execution, desk.endpoint, payer))
+    assert execute(execution, desk.sending, sign_execution(execution, desk.sending, payer))
 
 
 def desired_file(folder: Path) -> Path:

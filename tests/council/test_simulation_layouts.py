@@ -12,7 +12,7 @@ from eth_utils.address import to_checksum_address
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chainkit.chain.transactions import wait_for_receipt
+from chainkit.chain.sending import wait_for_receipt
 from chainkit.contracts.storage_layout import parse_layout
 from chainkit.council.safe import known_versions
 from chainkit.council.simulation.difference import StateDifference, decode_difference

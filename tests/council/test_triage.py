@@ -97,9 +97,9 @@ def opened(desk: Desk, path: Path) -> Proposal:
 def carry_out(desk: Desk, proposal: Proposal) -> None:
     """Let two of three owners sign, and anybody execute."""
     signed = desk.signed(proposal, [0, 2])
-    execution = prepare(signed, desk.standing(signed), desk.state(), dev_address(PAYER))
+    execution = prepare(signed, desk.standing(signed), dev_address(PAYER))
     payer = KeySigner("key", dev_secret(PAYER))
-    execute(execution, desk.endpoint, sign_execution(execution, desk.endpoint, payer))
+    execute(execution, desk.sending, sign_execution(execution, desk.sending, payer))
 
 
 def disabled(desk: Desk) -> list[int]:

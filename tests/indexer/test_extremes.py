@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import requests
 
+from chainkit.chain.sending import Sending
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.parameters import read_parameters
 from chainkit.council.upgrade.upgrade import deploy_implementation
@@ -111,7 +112,7 @@ def test_follow__largest_payloads_and_empty_ones__keeps_every_byte(
 def upgrade(chain: LocalChain) -> None:
     """Let the proxy of GroupMessages run another contract, of the same code."""
     record, signer = chain.record, dev_signer(ADMINISTRATOR)
-    new = deploy_implementation(chain.endpoint, record, "GroupMessages", signer)
+    new = deploy_implementation(Sending(chain.endpoint), record, "GroupMessages", signer)
     proxy, address = record.group_messages.address, "0x" + new.address.hex()
     call_as(chain, ADMINISTRATOR, "GroupMessages", proxy, "upgradeToAndCall", address, b"")
 

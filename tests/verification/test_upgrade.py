@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from chainkit.chain.sending import Sending
 from chainkit.contracts.artifacts import Release, runtime_code
 from chainkit.contracts.parameters import PayloadBounds
 from chainkit.contracts.state import INITIALIZABLE_SLOT, ContractState
@@ -266,12 +267,12 @@ def test_execute__role_was_lost_meanwhile__fails_in_the_contracts_words(
 ) -> None:
     endpoint, record = local_chain.endpoint, local_chain.record
     signer = dev_signer(ADMINISTRATOR)
-    new = deploy_implementation(endpoint, record, NAME, signer)
+    new = deploy_implementation(Sending(endpoint), record, NAME, signer)
     plan = plan_upgrade(endpoint, record, NAME, local_chain.head().reference, new.address)
     set_hidden_role(local_chain, record.group_messages.address, ADMINISTRATOR, False)
 
     with pytest.raises(TransactionFailed, match="AccessControlUnauthorizedAccount"):
-        execute_upgrade(endpoint, record, plan, signer)
+        execute_upgrade(Sending(endpoint), record, plan, signer)
 
 
 @pytest.mark.usefixtures("older_release")
@@ -279,12 +280,12 @@ def test_execute__key_is_no_administrators__is_refused_before_anything_is_sent(
     local_chain: LocalChain,
 ) -> None:
     endpoint, record = local_chain.endpoint, local_chain.record
-    new = deploy_implementation(endpoint, record, NAME, dev_signer(STRANGER))
+    new = deploy_implementation(Sending(endpoint), record, NAME, dev_signer(STRANGER))
     plan = plan_upgrade(endpoint, record, NAME, local_chain.head().reference, new.address)
     before = traces(local_chain)
 
     with pytest.raises(ConfigurationError, match=dev_address(STRANGER)):
-        execute_upgrade(endpoint, record, plan, dev_signer(STRANGER))
+        execute_upgrade(Sending(endpoint), record, plan, dev_signer(STRANGER))
 
     assert traces(local_chain) == before
 
@@ -295,7 +296,7 @@ def test_execute__state_reads_back_as_another__is_a_failure(
 ) -> None:
     endpoint, record = local_chain.endpoint, local_chain.record
     signer = dev_signer(ADMINISTRATOR)
-    new = deploy_implementation(endpoint, record, NAME, signer)
+    new = deploy_implementation(Sending(endpoint), record, NAME, signer)
     plan = plan_upgrade(endpoint, record, NAME, local_chain.head().reference, new.address)
 
     def changing_state(state: ContractState, name: str, proxy: bytes) -> upgrade.LogState:
@@ -303,7 +304,7 @@ def test_execute__state_reads_back_as_another__is_a_failure(
 
     monkeypatch.setattr(upgrade, "read_log_state", changing_state)
     with pytest.raises(TransactionFailed, match="state of GroupMessages"):
-        execute_upgrade(endpoint, record, plan, signer)
+        execute_upgrade(Sending(endpoint), record, plan, signer)
 
 
 def _state(chain: LocalChain) -> ContractState:

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from chainkit.chain import Endpoint
+from chainkit.chain import Endpoint, sending
 from chainkit.cli.contracts import upgrade as upgrade_commands
 from chainkit.contracts.artifacts import Release
 from chainkit.contracts.deployment import DeployedContract, implementation_content
 from chainkit.contracts.state import ContractState
 from chainkit.contracts.storage_layout import StorageMember
-from chainkit.council.upgrade import upgrade
 from chainkit.errors import AccessRefused, RefusedRequest
 from support.chains.chain import LocalChain, dev_address
 from support.chains.tampering import ADMINISTRATOR, call_as, write_code
@@ -143,13 +142,13 @@ def test_broadcast__storage_breaks_by_the_plan_made_again__exits_1(
 def test_broadcast__for_a_script__shows_each_plan_on_standard_error_before_sending(
     local_chain: LocalChain, administrator: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send, shown = upgrade.send_transaction, []
+    send, shown = sending.send_transaction, []
 
     def note(*arguments: Any) -> None:
         shown.append((sys.stdout.getvalue(), sys.stderr.getvalue()))  # type: ignore[attr-defined]
         send(*arguments)
 
-    monkeypatch.setattr(upgrade, "send_transaction", note)
+    monkeypatch.setattr(sending, "send_transaction", note)
     dry = upgrade_command(local_chain, "--json")
     outcome = upgrade_command(local_chain, *administrator, "--json")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from eth_utils.address import to_checksum_address
 
+from chainkit.chain.sending import Sending
 from chainkit.contracts.artifacts import runtime_code
 from chainkit.contracts.parameters import PAYLOAD_SIZE_CAP, SEQUENCED_LOGS, read_parameters
 from chainkit.contracts.state import (
@@ -335,7 +336,9 @@ def test_compare__at_an_earlier_block__sees_nothing_of_later_ones(local_chain: L
     as_administrator("GroupMessages", "setPayloadBounds", 1, 2000)(local_chain)
     bounded = local_chain.head().reference
     signer = dev_signer(ADMINISTRATOR)
-    new = deploy_implementation(local_chain.endpoint, local_chain.record, "GroupMessages", signer)
+    new = deploy_implementation(
+        Sending(local_chain.endpoint), local_chain.record, "GroupMessages", signer
+    )
     address = to_checksum_address(new.address)
     as_administrator("GroupMessages", "upgradeToAndCall", address, b"")(local_chain)
     upgraded = local_chain.head().reference

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.options import echo_json, json_option
+from chainkit.terminal.options import echo_json, gathered, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockHeader, BlockReference
-from chainkit_indexer.cli.options import Following, following, options_of_a_follower
+from chainkit_indexer.cli.options import FollowerOptions, Following, follower_options, following
 from chainkit_indexer.config import DEFAULT_POLL_SECONDS
 from chainkit_indexer.monitoring.limits import (
     DEFAULT_READY_LAG_BLOCKS,
@@ -25,8 +26,23 @@ if TYPE_CHECKING:
     from chainkit_indexer.types import StepResult
 
 
+@dataclass(frozen=True, slots=True)
+class _RunOptions:
+    """What only ``index run`` is told."""
+
+    websocket_url: str | None
+    registry_urls: tuple[str, ...]
+    poll_seconds: float
+    until_block: int | None
+    until_idle: bool
+    log_format: str
+    listen: str | None
+    stale_seconds: float
+    ready_lag_blocks: int
+
+
 @click.command("run", cls=CompleteCommand)
-@options_of_a_follower
+@follower_options
 @click.option(
     "--websocket",
     "websocket_url",
@@ -81,19 +97,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="Blocks between cursor and head at which /readyz turns red.",
 )
-def run_command(
-    websocket_url: str | None,
-    registry_urls: Sequence[str],
-    poll_seconds: float,
-    until_block: int | None,
-    until_idle: bool,
-    log_format: str,
-    listen: str | None,
-    stale_seconds: float,
-    ready_lag_blocks: int,
-    serve: str,
-    **options: Any,
-) -> None:
+@gathered(_RunOptions, "options")
+def run_command(follower: FollowerOptions, options: _RunOptions) -> None:
     """Follow the chain until a signal stops it (SIGINT or SIGTERM).
 
     Endpoint errors that may pass are retried; it exits 2 on those that a person must decide.
@@ -112,11 +117,13 @@ def run_command(
     from chainkit_indexer.registry.watch import watch_registry
 
     stop = StopRequest()
-    limits = ReadyLimits(stale_seconds, ready_lag_blocks, serve == "final")
+    limits = ReadyLimits(
+        options.stale_seconds, options.ready_lag_blocks, follower.serves_final_only
+    )
     with (
-        Monitor(stop, log_format, listen, limits) as monitor,
-        following(serve=serve, signs_beside=True, **options) as follows,
-        HeadWatcher(websocket_url, poll_seconds) as heads,
+        Monitor(stop, options.log_format, options.listen, limits) as monitor,
+        following(follower, signs_beside=True) as follows,
+        HeadWatcher(options.websocket_url, options.poll_seconds) as heads,
     ):
         stop.listen()
         narrate_start(follows.pool.statistics())
@@ -124,7 +131,9 @@ def run_command(
         position = follows.store.position()
         monitor.watch(follows.pool, heads, position.sequence_ids if position else {})
         settings = follows.settings
-        registry = watch_registry(follows.store, settings.deployment, follows.pool, registry_urls)
+        registry = watch_registry(
+            follows.store, settings.deployment, follows.pool, options.registry_urls
+        )
         idle = IdleCheck(
             follows.pool, settings.deployment.chain_id, lambda: registry is None or registry.is_done
         )
@@ -132,7 +141,7 @@ def run_command(
             _steps(follows),
             follows.pool,
             heads,
-            Goal(until_block, idle.is_done if until_idle else None),
+            Goal(options.until_block, idle.is_done if options.until_idle else None),
             stop,
             monitor,
             _chores(follows, registry, heads),
@@ -173,9 +182,9 @@ def _chores(
 
 
 @click.command("step", cls=CompleteCommand)
-@options_of_a_follower
+@follower_options
 @json_option
-def step_command(as_json: bool, **options: Any) -> None:
+def step_command(follower: FollowerOptions, as_json: bool) -> None:
     """Do one bounded piece of work and print its result.
 
     \b
@@ -187,7 +196,7 @@ def step_command(as_json: bool, **options: Any) -> None:
     from chainkit_indexer.follow.step import step
     from chainkit_indexer.monitoring.narration import describe
 
-    with following(**options) as follows:
+    with following(follower) as follows:
         endpoint = follows.pool.choose()
         reader = PageReader(follows.settings, follows.signer)
         result = step(endpoint, follows.store, follows.settings, reader)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.options import echo_json, json_option, open_chain
+from chainkit.terminal.connection import open_chain
+from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_indexer.cli.lines import fit, short, shortened

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from chainkit.terminal.options import deployment_option, keystore_option, password_option
+from chainkit.terminal.options import (
+    deployment_option,
+    gathered,
+    keystore_option,
+    password_option,
+    several,
+)
 from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS, IndexerSettings
 from chainkit_indexer.finality import DEFAULT_BLOCKS, FinalityPolicy
 
@@ -65,22 +71,37 @@ serve_option = click.option(
 )
 
 
-def options_of_a_follower(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command everything that a step needs to know."""
-    for option in reversed(
-        (
-            endpoints_option,
-            deployment_option,
-            keystore_option,
-            password_option,
-            database_option,
-            finality_option,
-            serve_option,
-            page_option,
-        )
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True, slots=True)
+class FollowerOptions:
+    """What a command that follows the chain is told."""
+
+    rpc_urls: tuple[str, ...]
+    deployment_path: Path
+    keystore_path: Path
+    password_path: Path | None
+    database: str
+    finality: FinalityPolicy
+    serve: str
+    page_blocks: int
+
+    @property
+    def serves_final_only(self) -> bool:
+        """Whether only what is final is served."""
+        return self.serve == "final"
+
+
+follower_options = several(
+    endpoints_option,
+    deployment_option,
+    keystore_option,
+    password_option,
+    database_option,
+    finality_option,
+    serve_option,
+    page_option,
+    gathered(FollowerOptions, "follower"),
+)
+"""Decorator: everything that a step needs to know; the command takes a FollowerOptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +115,7 @@ class Following:
 
 
 @contextmanager
-def following(
-    rpc_urls: Sequence[str],
-    deployment_path: Path,
-    keystore_path: Path,
-    password_path: Path | None,
-    database: str,
-    finality: FinalityPolicy,
-    serve: str,
-    page_blocks: int,
-    signs_beside: bool = False,
-) -> Iterator[Following]:
+def following(options: FollowerOptions, signs_beside: bool = False) -> Iterator[Following]:
     """Open what a step needs; ``signs_beside`` starts a process that signs."""
     from chainkit.contracts.followed import read_followed_deployment
     from chainkit.terminal.keystore import load_signing_key
@@ -113,13 +124,15 @@ def following(
     from chainkit_indexer.storage.identity import Identity
     from chainkit_indexer.storage.store import Store
 
-    key = load_signing_key(keystore_path, password_path)
-    deployment = read_followed_deployment(deployment_path)
-    pool = connect_endpoints(rpc_urls, deployment)
-    settings = IndexerSettings(deployment, page_blocks, finality, serve == "final")
+    key = load_signing_key(options.keystore_path, options.password_path)
+    deployment = read_followed_deployment(options.deployment_path)
+    pool = connect_endpoints(options.rpc_urls, deployment)
+    settings = IndexerSettings(
+        deployment, options.page_blocks, options.finality, options.serves_final_only
+    )
     with ExitStack() as stack:
         # Last, because it makes the database where there is none.
-        store = Store.open(database, Identity.of(deployment, key.public_key))
+        store = Store.open(options.database, Identity.of(deployment, key.public_key))
         stack.callback(store.close)
         if store.position() is None:
             pool.first_answer(lambda endpoint: check_first_block(endpoint, deployment))

@@ -16,7 +16,8 @@ from typing import Final
 from sqlalchemy import Connection, select
 
 from chainkit.chain import Endpoint
-from chainkit.chain.transactions import SignedTransaction, fetch_receipt, send_transaction
+from chainkit.chain.sending import SignedTransaction, send_transaction
+from chainkit.chain.transactions import fetch_receipt
 from chainkit.contracts.interface import shipped_interface
 from chainkit.errors import (
     AccessRefused,

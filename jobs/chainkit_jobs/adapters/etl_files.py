@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +23,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType, StringType, StructType
 
-from chainkit.errors import StoreError
+from chainkit.documents.canonical import parse_object
+from chainkit.errors import MalformedData, StoreError
 from chainkit_jobs.adapters.adapter import SourceFile
 from chainkit_jobs.adapters.cells import relative_path
 from chainkit_jobs.adapters.etl_layout import CORRUPT, FILE, Kind, SourceColumn
@@ -142,9 +142,11 @@ class Family:
             if _ending(path.name) == ".csv":
                 csv.field_size_limit(_LARGEST_LINE)
                 return tuple(next(csv.reader([first])))
-            value = json.loads(first)
+            value = parse_object(first.encode(), f"{self.name} file {path}")
         except (OSError, EOFError, ValueError, csv.Error) as error:
             raise self._error(path, "UTF-8 text, one row a line", error) from error
+        except MalformedData as error:
+            raise self._error(path, "UTF-8 text, one row a line", error.got) from error
         if not isinstance(value, dict):
             raise self._error(path, "a JSON object in each line", type(value).__name__)
         return tuple(value)

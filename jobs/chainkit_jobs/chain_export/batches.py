@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
-from chainkit.chain import BATCH_SIZE, Endpoint
+from chainkit.chain import BATCH_SIZE
 from chainkit.errors import (
     AccessRefused,
     ChainError,
@@ -17,7 +17,8 @@ from chainkit.errors import (
     RefusedRequest,
 )
 
-Call = tuple[str, Sequence[Any]]
+Key = TypeVar("Key")
+"""What one answer is asked for by: a height, or a hash."""
 
 _GROWS_AFTER: Final = 20
 """Answers in a row, until as many calls again are tried at once."""
@@ -26,9 +27,8 @@ _GROWS_AFTER: Final = 20
 class Batches:
     """Asks an endpoint for many things, from any number of threads."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self) -> None:
         """Begin with as many calls per request as providers commonly allow."""
-        self._endpoint = endpoint
         self._calls = BATCH_SIZE
         self._answered = 0
         self._changing = threading.Lock()
@@ -38,17 +38,17 @@ class Batches:
         """How many are asked for at once now."""
         return self._calls
 
-    def results(self, calls: Sequence[Call]) -> list[Any]:
-        """Return the results of calls in their order.
+    def results(self, read: Callable[[Sequence[Key]], list[Any]], keys: Sequence[Key]) -> list[Any]:
+        """Return what a read of the endpoint answers for each key, in their order.
 
         Raises ChainError as the endpoint does to a single call; to several calls only an error
         that fewer of them cannot help.
         """
         results: list[Any] = []
-        while len(results) < len(calls):
-            part = calls[len(results) : len(results) + self._calls]
+        while len(results) < len(keys):
+            part = keys[len(results) : len(results) + self._calls]
             try:
-                results.extend(self._endpoint.batch(part))
+                results.extend(read(part))
             except ChainError as error:
                 if len(part) == 1 or not _may_be_too_much(error):
                     raise

@@ -8,7 +8,6 @@ from typing import Any
 
 from chainkit.chain import Endpoint
 from chainkit.errors import MethodUnavailable
-from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.chain_export.batches import Batches
 from chainkit_jobs.chain_export.block_rows import Body, parse_body, parse_receipts
 from chainkit_jobs.chain_export.json_rows import Row
@@ -29,8 +28,8 @@ class BlockReader:
 
     def __init__(self, endpoint: Endpoint) -> None:
         """Take the endpoint; nothing is asked yet."""
-        self._name = endpoint.name
-        self._batches = Batches(endpoint)
+        self._endpoint = endpoint
+        self._batches = Batches()
         self._has_block_receipts = True
 
     def blocks(self, numbers: Sequence[int]) -> Iterator[BlockRows]:
@@ -39,9 +38,9 @@ class BlockReader:
         Raises InconsistentAnswer that names the block and the field, or ChainError as the endpoint
         answers.
         """
-        answers = self._batches.results([("eth_getBlockByNumber", (hex(n), True)) for n in numbers])
+        answers = self._batches.results(self._endpoint.full_blocks, numbers)
         bodies = [
-            parse_body(f"block {number} at {self._name}", number, answer)
+            parse_body(f"block {number} at {self._endpoint.name}", number, answer)
             for number, answer in zip(numbers, answers, strict=True)
         ]
         for body, answer in zip(bodies, self._receipts(bodies), strict=True):
@@ -50,14 +49,11 @@ class BlockReader:
 
     def _receipts(self, bodies: Sequence[Body]) -> list[Any]:
         if self._has_block_receipts:
-            # By height: not every endpoint takes a hash. Each receipt names its block's.
-            calls = [("eth_getBlockReceipts", (hex(body.block["number"]),)) for body in bodies]
+            heights = [body.block["number"] for body in bodies]
             try:
-                return self._batches.results(calls)
+                return self._batches.results(self._endpoint.block_receipts, heights)
             except MethodUnavailable:
                 self._has_block_receipts = False
         hashes = [row["transaction_hash"] for body in bodies for row in body.transactions]
-        found = iter(
-            self._batches.results([("eth_getTransactionReceipt", (hex0x(h),)) for h in hashes])
-        )
+        found = iter(self._batches.results(self._endpoint.receipts, hashes))
         return [[next(found) for _ in body.transactions] for body in bodies]

@@ -75,7 +75,7 @@ def export_chain_command(
     Example:
       chainkit audit export-chain --rpc http://127.0.0.1:8545 --deployment record.json --out chain/
     """
-    from chainkit.terminal.options import open_chain
+    from chainkit.terminal.connection import open_chain
     from chainkit_jobs.chain_export.export import export_chain, resolve_range
 
     endpoint, record, head = open_chain(rpc_url, deployment_path)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 from eth_utils.abi import collapse_if_tuple
 
 from chainkit.contracts.interface import SELECTOR_LENGTH
+from chainkit.documents.package_data import read_package_json
 from chainkit.signatures import keccak256
 
 CREATION: Final = "(creation)"
@@ -32,17 +31,17 @@ def selectors(contract: str) -> dict[bytes, str]:
 
     Empty for a contract whose ABI this package does not ship.
     """
-    resource = files("chainkit.contracts.abi").joinpath(f"{contract}.json")
-    if not resource.is_file():
+    try:
+        abi = read_package_json("chainkit.contracts.abi", f"{contract}.json")
+    except FileNotFoundError:
         return {}
     return {
-        keccak256(signature.encode())[:SELECTOR_LENGTH]: signature
-        for signature in _signatures(resource.read_text())
+        keccak256(signature.encode())[:SELECTOR_LENGTH]: signature for signature in _signatures(abi)
     }
 
 
-def _signatures(abi: str) -> Iterator[str]:
-    for entry in json.loads(abi):
+def _signatures(abi: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for entry in abi:
         if entry["type"] == "function":
             types = ",".join(collapse_if_tuple(item) for item in entry["inputs"])
             yield f"{entry['name']}({types})"

@@ -23,9 +23,9 @@ from chainkit.chain.log_query import LogQuery
 from chainkit.chain.transport import (
     LONGEST_ANSWER_BYTES,
     AnswerTooLarge,
-    Call,
     HttpFailure,
     HttpTransport,
+    RpcCall,
     Timeouts,
     Transport,
 )
@@ -126,7 +126,7 @@ class RpcClient:
         """
         return self._retried(partial(self._one_request, method, params))
 
-    def batch(self, calls: Sequence[Call]) -> list[Any]:
+    def batch(self, calls: Sequence[RpcCall]) -> list[Any]:
         """Return the results of many calls, in their order, in as few requests as allowed.
 
         If one call is refused, the batch is refused; a rate limit takes precedence over other
@@ -143,7 +143,7 @@ class RpcClient:
         send = partial(self.transport.make_request, method, params)
         return self._result(method, query, self._sent(method, send, query))
 
-    def _one_batch(self, calls: Sequence[Call]) -> list[Any]:
+    def _one_batch(self, calls: Sequence[RpcCall]) -> list[Any]:
         query = LogQuery.among(calls)
         send = partial(self.transport.make_batch_request, calls)
         answers = self._sent("batch", send, query)
@@ -159,7 +159,7 @@ class RpcClient:
             for (method, params), answer in zip(calls, answers, strict=True)
         ]
 
-    def _refuse_if_limited(self, calls: Sequence[Call], answers: Sequence[Any]) -> None:
+    def _refuse_if_limited(self, calls: Sequence[RpcCall], answers: Sequence[Any]) -> None:
         for call, answer in zip(calls, answers, strict=True):
             error = answer.get("error") if isinstance(answer, dict) else None
             if error is not None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from chainkit.chain.client import BATCH_SIZE, RpcClient
 from chainkit.chain.logs import LogFilter, parse_wanted_logs
 from chainkit.chain.parsing import parse_header, parse_integer, parse_next_base_fee
-from chainkit.chain.transport import Call
+from chainkit.chain.transport import RpcCall
 from chainkit.errors import AccessRefused, RefusedRequest, WrongChain
 from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import hex0x, parse_bytes
@@ -290,7 +290,7 @@ def _header_call(block: int | str) -> tuple[str, tuple[str, bool]]:
     return "eth_getBlockByNumber", (hex(block) if isinstance(block, int) else block, False)
 
 
-def _call_at(block: BlockReference, address: bytes, data: bytes, sender: str = "") -> Call:
+def _call_at(block: BlockReference, address: bytes, data: bytes, sender: str = "") -> RpcCall:
     call = {"to": hex0x(address), "data": hex0x(data), **({"from": sender} if sender else {})}
     return "eth_call", (call, _pinned(block))
 

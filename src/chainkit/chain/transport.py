@@ -20,7 +20,7 @@ import urllib3
 from chainkit.chain.log_query import LogQuery
 from chainkit.chain.session import EndpointSession, deadline, seconds_left
 
-Call = tuple[str, Sequence[Any]]
+RpcCall = tuple[str, Sequence[Any]]
 """A method and its parameters."""
 
 LONGEST_ANSWER_BYTES: Final = 64 * 2**20
@@ -77,7 +77,7 @@ class Transport(Protocol):
     def make_request(self, method: str, params: Sequence[Any]) -> Any:
         """Return the answer to one call."""
 
-    def make_batch_request(self, calls: Sequence[Call]) -> Any:
+    def make_batch_request(self, calls: Sequence[RpcCall]) -> Any:
         """Return the answers in the order of the calls, or the one that refuses them all."""
 
 
@@ -112,7 +112,7 @@ class HttpTransport:
             _check_id(answer, call["id"])
         return answer
 
-    def make_batch_request(self, calls: Sequence[Call]) -> Any:
+    def make_batch_request(self, calls: Sequence[RpcCall]) -> Any:
         """Return the answers in the order of the calls, or the one that refuses them all.
 
         Raises MalformedAnswer also where they do not belong to the calls, one to each.
@@ -127,7 +127,7 @@ class HttpTransport:
         number = next(self._numbers)
         return {"jsonrpc": "2.0", "id": number, "method": method, "params": params or []}
 
-    def _longest(self, calls: Sequence[Call]) -> int:
+    def _longest(self, calls: Sequence[RpcCall]) -> int:
         query = LogQuery.among(calls)
         is_divisible = query is not None and query.blocks > 1
         longest = self.longest_answer_bytes

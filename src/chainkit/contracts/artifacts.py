@@ -6,11 +6,9 @@ and the constructor fills it in, so the code on a chain is known once the immuta
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 from eth_utils.abi import collapse_if_tuple
@@ -18,6 +16,7 @@ from eth_utils.abi import collapse_if_tuple
 from chainkit import __version__
 from chainkit.contracts.parameters import SEQUENCED_LOGS
 from chainkit.contracts.storage_layout import Layout, Storage, parse_layout, parse_storage
+from chainkit.documents.package_data import read_package_json
 from chainkit.signatures import keccak256
 
 CONTRACTS: Final = (*SEQUENCED_LOGS, "NodeRegistry", "OriginatorSequence", "SequencedLogProxy")
@@ -149,7 +148,7 @@ def parse_release(content: Mapping[str, Any]) -> Release:
 @cache
 def _own_release(name: str) -> Release:
     own = artifact(name)
-    abi = json.loads(files("chainkit.contracts.abi").joinpath(f"{name}.json").read_text())
+    abi = read_package_json("chainkit.contracts.abi", f"{name}.json")
     return Release(
         version=f"{__version__}, this package",
         code_size=len(own.masked_code),
@@ -166,7 +165,7 @@ def _past_releases(name: str) -> tuple[Release, ...]:
 
 
 def _read(name: str) -> Any:
-    return json.loads(files("chainkit.contracts.artifact").joinpath(name).read_text())
+    return read_package_json("chainkit.contracts.artifact", name)
 
 
 def _parse_positions(content: Mapping[str, Sequence[int]]) -> Positions:

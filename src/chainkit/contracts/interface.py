@@ -6,10 +6,8 @@ the ABI decides the shown meaning of the calldata.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from eth_abi.codec import ABICodec
@@ -20,6 +18,7 @@ from eth_abi.registry import registry as default_registry
 from eth_utils.abi import collapse_if_tuple
 from eth_utils.address import to_checksum_address
 
+from chainkit.documents.package_data import read_package_json
 from chainkit.errors import InconsistentAnswer, MalformedData, MalformedLog, RefusedRequest
 from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import parse_bytes
@@ -62,7 +61,7 @@ class ContractInterface:
     def __init__(self, name: str) -> None:
         """Read the ABI of a contract. The last one of several overloaded functions counts."""
         self.name = name
-        entries = json.loads(files("chainkit.contracts.abi").joinpath(f"{name}.json").read_text())
+        entries = read_package_json("chainkit.contracts.abi", f"{name}.json")
         self._functions = {item["name"]: item for item in entries if item["type"] == "function"}
         self._events = {item["name"]: item for item in entries if item["type"] == "event"}
         self._events_by_topic = {_hash(item): item for item in self._events.values()}

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from chainkit.chain import Endpoint
-from chainkit.chain.transactions import (
-    RECEIPT_TIMEOUT_SECONDS,
+from chainkit.chain.sending import (
+    Sending,
     SignedTransaction,
+    TransactionRequest,
     draft_transaction,
-    estimate_gas,
-    send_transaction,
-    wait_for_receipt,
+    require_success,
 )
+from chainkit.chain.transactions import estimate_gas
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.state import ContractState
@@ -26,7 +26,6 @@ from chainkit.council.calls import Call, Change, Effect, read_change, unmet
 from chainkit.council.signing import Signer, sign_transaction
 from chainkit.errors import AccessRefused, ConfigurationError, RefusedRequest, TransactionFailed
 from chainkit.signatures import keccak256
-from chainkit.text.ether import MAX_COST
 from chainkit.types import BlockReference, Receipt
 
 Effects = Mapping[str, Effect]
@@ -118,43 +117,31 @@ def plan_again(
 
 
 def sign_change(
-    endpoint: Endpoint,
-    record: DeploymentRecord,
-    plan: Plan,
-    signer: Signer,
-    max_cost: int = MAX_COST,
+    sending: Sending, record: DeploymentRecord, plan: Plan, signer: Signer
 ) -> SignedTransaction:
-    """Sign a plan of one call, which was made for the signer's account. Raises as ``sign_call``."""
-    ((call,), (gas,)) = plan.calls, plan.gas
-    to, data = call.target, call.calldata
-    return sign_call(endpoint, signer, record.chain_id, to, data, gas, max_cost)
+    """Sign a plan of one call, which was made for the signer's account.
 
-
-def sign_call(
-    endpoint: Endpoint,
-    signer: Signer,
-    chain_id: int,
-    to: bytes | None,
-    calldata: bytes,
-    gas: int,
-    max_cost: int = MAX_COST,
-) -> SignedTransaction:
-    """Sign a call without value with the signer's next nonce, and prove that this was signed.
-
-    ``to`` is None to deploy a contract; ``gas`` is the estimate, ``max_cost`` wei. Raises as
-    ``draft_transaction``, and InvalidSignature where the signer signed anything else.
+    Raises as ``sign_request``.
     """
-    fields = draft_transaction(endpoint, signer.address, chain_id, to, calldata, gas, max_cost)
+    ((call,), (gas,)) = plan.calls, plan.gas
+    request = TransactionRequest(record.chain_id, call.target, call.calldata, gas)
+    return sign_request(sending, signer, request)
+
+
+def sign_request(
+    sending: Sending, signer: Signer, request: TransactionRequest
+) -> SignedTransaction:
+    """Sign a transaction with the signer's next nonce, and prove that this was signed.
+
+    Raises as ``draft_transaction``, and InvalidSignature where the signer signed anything else.
+    """
+    fields = draft_transaction(sending.endpoint, signer.address, request, sending.max_cost)
     raw = sign_transaction(signer, fields)
     return SignedTransaction(raw, keccak256(raw))
 
 
 def execute_change(
-    effects: Effects,
-    endpoint: Endpoint,
-    plan: Plan,
-    signed: SignedTransaction,
-    timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS,
+    effects: Effects, sending: Sending, plan: Plan, signed: SignedTransaction
 ) -> Receipt:
     """Send a plan's signed call and prove from the chain that it did what was planned.
 
@@ -162,16 +149,13 @@ def execute_change(
     planned ones. Raises TransactionFailed if not, or where no receipt comes in time.
     """
     (call,) = plan.calls
-    send_transaction(endpoint, signed)
-    receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
-    place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"
-    if not receipt.succeeded:
-        got = explain_revert(endpoint, plan.calls, plan.sender, receipt)
-        raise TransactionFailed(call.function, "status 1", got, place)
-    state = ContractState(endpoint, receipt.block.reference)
+    receipt = sending.send(signed)
+    explain = partial(explain_revert, sending.endpoint, plan.calls, plan.sender, receipt)
+    require_success(receipt, call.function, explain)
+    state = ContractState(sending.endpoint, receipt.block.reference)
     if faults := unmet(effects, state, plan.change):
         expected = "; ".join(plan.change.difference)
-        raise TransactionFailed(call.function, expected, "; ".join(faults), place)
+        raise TransactionFailed(call.function, expected, "; ".join(faults), receipt.place)
     return receipt
 
 

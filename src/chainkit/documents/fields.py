@@ -25,12 +25,12 @@ _SHOWN: Final = 200
 """Characters of a wrong value that an error repeats."""
 
 
-def read_json(path: Path, subject: str) -> Any:
-    """Return the JSON of a regular file, which has no field of an object twice.
+def read_json(path: Path, subject: str, most: int = LARGEST_JSON) -> Any:
+    """Return the JSON of a regular file of ``most`` bytes, which has no field of an object twice.
 
     Raises ConfigurationError about ``subject`` if there is none.
     """
-    data = read_regular(path, subject, LARGEST_JSON)
+    data = read_regular(path, subject, most)
     try:
         content = json.loads(data.decode("utf-8"), object_pairs_hook=_object)
     except _FieldTwice as error:

@@ -104,7 +104,7 @@ _LOWEST_LIST: Final = 0xC0
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MessageCall:
     """An encoded transaction, taken apart."""
 
     to: bytes | None
@@ -132,7 +132,7 @@ def transaction_bytes(transaction: Row) -> bytes:
     return typed(transaction, [column.item(transaction, transaction_subject) for column in columns])
 
 
-def decode_call(data: bytes) -> Call:
+def decode_call(data: bytes) -> MessageCall:
     """Return what a transaction, encoded as transaction_bytes does, calls.
 
     Raises Unprovable for a type that this version does not know, MalformedData for other bytes.
@@ -147,7 +147,7 @@ def decode_call(data: bytes) -> Call:
     to = bytes_of(items, "to_address", subject) if "to_address" in names else b""
     if len(to) not in (0, ADDRESS_LENGTH):
         raise MalformedData(subject, f"to_address: {ADDRESS_LENGTH} bytes or none", len(to))
-    return Call(to or None, bytes_of(items, "input", subject))
+    return MessageCall(to or None, bytes_of(items, "input", subject))
 
 
 def signed_items(transaction: Row) -> list[Item]:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from chainkit import __version__
-from chainkit.errors import StoreError
+from chainkit.documents.fields import read_json
+from chainkit.errors import ConfigurationError, StoreError
 
 MANIFEST_NAME: Final = "manifest.json"
 MANIFEST_FORMAT: Final = 3
@@ -24,6 +25,9 @@ transactions and no whole headers in an export of kind ``chain``."""
 FILE_NAME: Final = r"[A-Za-z0-9_]+(/[0-9]+-[0-9]+)?(\.[0-9a-f]{16})?\.parquet"
 """A table in one file, or in ranges of blocks. A file that may still change has the beginning of
 its digest in its name, so it is never overwritten while a manifest lists it."""
+
+LARGEST_MANIFEST: Final = 2**30
+"""Bytes: room for the ranges of ten thousand million blocks, at ten thousand blocks each."""
 
 _SHOWN: Final = 80
 """Characters of a wrong value that an error repeats."""
@@ -84,12 +88,7 @@ def manifest_text(manifest: Manifest) -> str:
 def load_manifest(directory: Path, kind: str) -> Manifest:
     """Read an export's manifest, but not its files. Raises StoreError as ``read_manifest``."""
     subject = f"export {directory}"
-    try:
-        content = json.loads((directory / MANIFEST_NAME).read_text())
-    except FileNotFoundError as error:
-        raise StoreError(subject, f"a folder with {MANIFEST_NAME}", "none") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(subject, f"a readable {MANIFEST_NAME}", error) from error
+    content = _content(directory / MANIFEST_NAME, subject)
     format_ = content.pop("format", None) if isinstance(content, dict) else None
     if type(format_) is not int or format_ not in _READ_FORMATS:
         raise StoreError(subject, f"manifest format {MANIFEST_FORMAT} or older", "another")
@@ -103,6 +102,15 @@ def load_manifest(directory: Path, kind: str) -> Manifest:
         raise StoreError(subject, f"an export of kind {kind}", manifest.kind)
     _check_ranges(manifest, subject)
     return manifest
+
+
+def _content(path: Path, subject: str) -> Any:
+    try:
+        return read_json(path, subject, LARGEST_MANIFEST)
+    except ConfigurationError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise StoreError(subject, f"a folder with {MANIFEST_NAME}", "none") from error
+        raise StoreError(subject, error.expected, error.got, MANIFEST_NAME) from error
 
 
 def files_of(manifest: Manifest, table: str) -> list[str]:

@@ -1,12 +1,18 @@
-"""Commands that name what is missing: all options in one error, or the packages of an extra."""
+"""Commands that name all that is missing, and groups that import a command when it is called."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import click
+from click.utils import make_default_short_help
+
+_COLUMN_SPACING: Final = 6
+"""Characters that click keeps free of a line of commands."""
 
 
 def require_packages(*names: str) -> None:
@@ -41,6 +47,57 @@ class CompleteGroup(click.Group):
     """A group whose commands are CompleteCommands."""
 
     command_class = CompleteCommand
+
+
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """A command of a group, before its module is imported."""
+
+    module: str
+    attribute: str
+    sentence: str
+    """Its line in the group's help."""
+
+    def load(self) -> click.Command:
+        """Import the command. Raises ImportError where a package that it needs is missing."""
+        command = getattr(importlib.import_module(self.module), self.attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module only when the command is called, and not for its own help.
+
+    So each command's module imports at its top what the command needs, and no other command waits
+    for that, or needs it to be installed.
+    """
+
+    def __init__(
+        self, *arguments: Any, lazy_commands: Mapping[str, LazyCommand], **options: Any
+    ) -> None:
+        """Take the commands by their names, beside what click's group takes."""
+        super().__init__(*arguments, **options)
+        self.lazy_commands = lazy_commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands, sorted as click does."""
+        return sorted(self.lazy_commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None where there is none of the name."""
+        command = self.lazy_commands.get(cmd_name)
+        return None if command is None else command.load()
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands as click does, each with its sentence."""
+        names = self.list_commands(ctx)
+        limit = formatter.width - _COLUMN_SPACING - max(map(len, names))
+        rows = [
+            (name, make_default_short_help(self.lazy_commands[name].sentence, limit))
+            for name in names
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 def _is_missing(parameter: click.Parameter, ctx: click.Context, options: Mapping[str, Any]) -> bool:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
-from functools import reduce
+from dataclasses import fields
+from functools import reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
-from chainkit.types import BlockHeader
-
 if TYPE_CHECKING:
-    from chainkit.chain import Endpoint
+    from _typeshed import DataclassInstance
+
 
 Option: TypeAlias = Callable[[Any], Any]
 """A decorator that adds an option, or several, to a command."""
@@ -23,6 +23,25 @@ Option: TypeAlias = Callable[[Any], Any]
 def several(*options: Option) -> Option:
     """Return a decorator that adds options, which the help lists in this order."""
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+def gathered(kind: type[DataclassInstance], parameter: str) -> Option:
+    """Return a decorator that hands options to a command as one value.
+
+    They are those that ``kind``, a dataclass, has fields for; the command, or a decorator below
+    this one, takes ``parameter`` in their place.
+    """
+    names = [field.name for field in fields(kind)]
+
+    def gather(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def call(*arguments: Any, **options: Any) -> Any:
+            value = kind(**{name: options.pop(name) for name in names})
+            return command(*arguments, **options, **{parameter: value})
+
+        return call
+
+    return gather
 
 
 def rpc_option_for(purpose: str, *, required: bool = False) -> Option:
@@ -92,23 +111,8 @@ def is_on_command_line(parameter: str) -> bool:
     return source is click.core.ParameterSource.COMMANDLINE
 
 
-def open_chain(
-    rpc_url: str, deployment_path: Path
-) -> tuple[Endpoint, DeploymentRecord, BlockHeader]:
-    """Connect and prove that the endpoint serves the record's chain; also return the head."""
-    # Not at the top: it takes a third of a second, and half of the commands open no chain.
-    from chainkit.chain import Endpoint
-    from chainkit.contracts.right_chain import check_deployment
-
-    record = read_deployment_record(deployment_path)
-    endpoint = Endpoint.connect(rpc_url)
-    return endpoint, record, check_deployment(endpoint, record)
-
-
 def echo_json(content: Any) -> None:
     """Print one JSON document with sorted keys."""
-    import json
-
     click.echo(json.dumps(content, indent=2, sort_keys=True))
 
 

@@ -12,18 +12,23 @@ from eth_account import Account
 from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint
-from chainkit.chain.transactions import wait_for_receipt
+from chainkit.chain.sending import Sending, wait_for_receipt
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.registry import Registry
 from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
 from chainkit.council.calls import Call
 from chainkit.council.proposal import Council, Proposal, sign_proposal, write_council
-from chainkit.council.proposal.authority import council_of
+from chainkit.council.proposal.account_state import (
+    AccountState,
+    find_account_state,
+    read_account_state,
+)
 from chainkit.council.proposal.drafting import Terms, draft
 from chainkit.council.proposal.status import ProposalStatus, read_status
 from chainkit.council.signing import KeySigner
 from chainkit.text.hexadecimal import parse_bytes
+from chainkit.types import BlockHeader
 from localnet.accounts import COUNCIL
 from localnet.safe import create_safe, deploy_safe_contracts
 from support.chains.chain import LocalChain, dev_address, dev_secret
@@ -56,6 +61,10 @@ class Desk:
         return self.chain.endpoint
 
     @property
+    def sending(self) -> Sending:
+        return Sending(self.endpoint)
+
+    @property
     def files(self) -> list[str]:
         """Options that name the member's own files."""
         council = self.folder / "council.json"
@@ -68,6 +77,9 @@ class Desk:
     def state(self) -> ContractState:
         return ContractState(self.endpoint, self.endpoint.head().reference)
 
+    def account(self, head: BlockHeader) -> AccountState:
+        return read_account_state(ContractState(self.endpoint, head.reference), self.council)
+
     def registry(self) -> Registry:
         return Registry(self.endpoint, self.record.node_registry.address)
 
@@ -76,9 +88,8 @@ class Desk:
 
     def draft(self, *calls: Call, days: int = 7, nonce: int | None = None) -> Proposal:
         head = self.endpoint.head()
-        state = ContractState(self.endpoint, head.reference)
         terms = Terms(REASON, (), days, nonce)
-        return draft(state, self.record, self.council, head, calls, terms)
+        return draft(self.account(head), self.record, head, calls, terms)
 
     def signed(self, proposal: Proposal, owners: Sequence[int]) -> Proposal:
         """Return it with signatures of owners, by their position."""
@@ -89,8 +100,7 @@ class Desk:
 
     def standing(self, proposal: Proposal) -> ProposalStatus:
         head = self.endpoint.head()
-        state = ContractState(self.endpoint, head.reference)
-        return read_status(proposal, state, self.record, self.council, head)
+        return read_status(proposal, self.account(head), self.record, head)
 
     def keystore(self, number: int) -> list[str]:
         """Options that name the keystore of a development account."""
@@ -129,7 +139,7 @@ def plain_desk(chain: LocalChain, folder: Path) -> Desk:
 
 def _desk(chain: LocalChain, folder: Path, account: bytes, owners: int) -> Desk:
     state = ContractState(chain.endpoint, chain.endpoint.head().reference)
-    council, _ = council_of(state, chain.record.chain_id, account)
+    council = find_account_state(state, chain.record.chain_id, account).council
     write_council(folder / "council.json", council)
     return Desk(chain, council, folder, owners)
 

@@ -11,7 +11,7 @@ from typing import Any
 import eth_abi
 from eth_utils.address import to_checksum_address
 
-from chainkit.chain.transactions import wait_for_receipt
+from chainkit.chain.sending import wait_for_receipt
 from chainkit.contracts.artifacts import creation_code
 from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
 from chainkit.council.calls import Call

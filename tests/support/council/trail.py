@@ -9,7 +9,6 @@ from typing import Any
 from eth_abi.abi import encode
 
 from chainkit.chain import Endpoint
-from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call
 from chainkit.council.log.proposals import KeptProposals
 from chainkit.council.log.trail import Trail, read_trail
@@ -53,9 +52,8 @@ def next_block(desk: Desk) -> int:
 def proposed(desk: Desk, *calls: Call, days: int = 7) -> Proposal:
     """Draft a proposal that rests on evidence."""
     head = desk.endpoint.head()
-    state = ContractState(desk.endpoint, head.reference)
     terms = Terms(REASON, (EVIDENCE,), days, None)
-    return draft(state, desk.record, desk.council, head, calls, terms)
+    return draft(desk.account(head), desk.record, head, calls, terms)
 
 
 def executed(desk: Desk, proposal: Proposal) -> bytes:

@@ -7,16 +7,16 @@ from eth_account import Account
 from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
-from chainkit.chain.transactions import (
+from chainkit.chain.sending import (
+    Sending,
     SignedTransaction,
+    TransactionRequest,
     draft_transaction,
-    estimate_gas,
-    fetch_input,
-    fetch_receipt,
     send_transaction,
     wait_for_receipt,
 )
-from chainkit.council.changes import sign_call
+from chainkit.chain.transactions import estimate_gas, fetch_input, fetch_receipt
+from chainkit.council.changes import sign_request
 from chainkit.council.signing import KeySigner, transaction_cost
 from chainkit.errors import (
     ConfigurationError,
@@ -79,6 +79,10 @@ def signing_answers(**changes: Any) -> dict[str, Any]:
     }
 
 
+def request(data: bytes = b"", gas: int = 40_000) -> TransactionRequest:
+    return TransactionRequest(31337, TARGET, data, gas)
+
+
 def base_fee(wei: int) -> dict[str, Any]:
     return {"baseFeePerGas": [hex(wei)]}
 
@@ -86,7 +90,7 @@ def base_fee(wei: int) -> dict[str, Any]:
 def draft(max_cost: int = 10**18, **answers: Any) -> dict[str, Any]:
     """Draft a call of 50,000 gas."""
     endpoint = provider(**signing_answers(**answers)).endpoint()
-    return draft_transaction(endpoint, OWNER_ADDRESS, 31337, TARGET, b"", 40_000, max_cost)
+    return draft_transaction(endpoint, OWNER_ADDRESS, request(), max_cost)
 
 
 def test_fetch_receipt__canonical__has_block_and_called_contract() -> None:
@@ -134,7 +138,7 @@ def test_fetch_input__no_transaction_beside_receipt__is_inconsistent() -> None:
 def test_sign__call__has_chain_nonce_and_fees_and_is_the_owners() -> None:
     endpoint = provider(**signing_answers()).endpoint()
 
-    signed = sign_call(endpoint, SIGNER, 31337, b"\x11" * 20, b"\x01", 40_000)
+    signed = sign_request(Sending(endpoint), SIGNER, request(b"\x01"))
 
     fields = TypedTransaction.from_bytes(HexBytes(signed.raw)).as_dict()
     assert Account.recover_transaction(signed.raw) == OWNER_ADDRESS
@@ -185,7 +189,7 @@ def test_draft__endpoint_that_names_any_figure__costs_no_more_than_the_usual_lim
     gas = estimate_gas(endpoint, TARGET, b"", OWNER_ADDRESS, BLOCK)
 
     with pytest.raises(ConfigurationError, match=r"at most 0\.1 ether \(100,000,000"):
-        sign_call(endpoint, SIGNER, 31337, TARGET, b"", gas)
+        sign_request(Sending(endpoint), SIGNER, request(gas=gas))
 
 
 def test_sign__sender_has_waiting_transactions__is_refused() -> None:
@@ -194,7 +198,7 @@ def test_sign__sender_has_waiting_transactions__is_refused() -> None:
     )
 
     with pytest.raises(RefusedRequest, match=f"{OWNER_ADDRESS}: expected none waiting .* got 2"):
-        sign_call(provider(**answers).endpoint(), SIGNER, 1, b"\x11" * 20, b"", 40_000)
+        sign_request(Sending(provider(**answers).endpoint()), SIGNER, request())
 
 
 def test_send__refused__says_so_and_is_not_sent() -> None:
@@ -229,7 +233,7 @@ def test_send__no_answer_at_all__tells_the_hash_to_look_for() -> None:
 def test_wait__receipt_after_a_fork_and_an_outage__is_returned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("chainkit.chain.transactions._POLL_SECONDS", 0)
+    monkeypatch.setattr("chainkit.chain.sending._POLL_SECONDS", 0)
     forked = receipt(blockHash="0x" + block_hash(8).hex())
     answers = [None, forked, *[RpcError(-32099, "down")] * 4, receipt()]
     endpoint = provider(eth_getTransactionReceipt=lambda _: answers.pop(0)).endpoint()

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from chainkit import __version__
 from chainkit.cli.main import SECTIONS, chainkit
+from chainkit.terminal.command import LazyGroup
 
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
 HEAVY = ["ape", "pyarrow", "pyspark", "sqlalchemy"]
@@ -78,6 +79,15 @@ def test_document__every_command_below__has_a_sentence_with_a_full_stop(name: st
 
     assert [path for path, sentence in sentences.items() if not sentence.endswith(".")] == []
     assert [path for path, sentence in sentences.items() if not sentence[:1].isupper()] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_list_command__in_a_groups_help__is_its_own_sentence(name: str) -> None:
+    group = chainkit.get_command(click.Context(chainkit), name)
+    lazy = group.lazy_commands if isinstance(group, LazyGroup) else {}
+
+    for command in lazy.values():
+        assert command.sentence == command.load().get_short_help_str(limit=1000)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -160,5 +161,29 @@ def test_read__registry_that_is_none__is_refused(export: Path, registry: Any) ->
 def test_read__manifest_nested_without_end__is_refused(export: Path) -> None:
     (export / "manifest.json").write_text("[" * 100_000)
 
-    with pytest.raises(StoreError, match=r"a readable manifest\.json"):
+    with pytest.raises(StoreError, match="JSON of up to 32 lists and objects"):
+        read_manifest(export, "node")
+
+
+@pytest.mark.parametrize("text", ["{", "", "\ufeff{}", '{"format": NaN'])
+def test_read__manifest_that_is_no_json__is_refused(export: Path, text: str) -> None:
+    (export / "manifest.json").write_text(text)
+
+    with pytest.raises(StoreError, match=r"expected JSON, got .* \(manifest\.json\)"):
+        read_manifest(export, "node")
+
+
+def test_read__manifest_with_a_field_twice__is_refused(export: Path) -> None:
+    path = export / "manifest.json"
+    path.write_text(path.read_text().replace("{", '{"kind": "chain",', 1))
+
+    with pytest.raises(StoreError, match=r"got 'kind' twice \(manifest\.json\)"):
+        read_manifest(export, "node")
+
+
+def test_read__pipe_in_place_of_the_manifest__is_refused_at_once(export: Path) -> None:
+    (export / "manifest.json").unlink()
+    os.mkfifo(export / "manifest.json")
+
+    with pytest.raises(StoreError, match=r"got a pipe or a device \(manifest\.json\)"):
         read_manifest(export, "node")

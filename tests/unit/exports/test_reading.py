@@ -84,7 +84,7 @@ def test_read__no_folder__says_so(tmp_path: Path) -> None:
 def test_read__file_in_place_of_the_folder__is_refused(tmp_path: Path) -> None:
     (tmp_path / "export").write_text("")
 
-    with pytest.raises(StoreError, match=r"a readable manifest\.json"):
+    with pytest.raises(StoreError, match=r"got Not a directory \(manifest\.json\)"):
         read_manifest(tmp_path / "export", "node")
 
 

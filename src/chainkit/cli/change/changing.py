@@ -3,57 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from chainkit.cli.change.proposing import propose_option, write_proposal
+from chainkit.chain.sending import Sending, SignedTransaction
+from chainkit.cli.change.proposing import TermsOptions, propose_option, write_proposal
 from chainkit.cli.change.sending import (
     NOT_SENT,
+    SendingOptions,
     broadcast_option,
-    echo_sending,
     max_cost_option,
     sent_json,
     timeout_option,
 )
 from chainkit.cli.change.signers import SignerOptions, signer_options
 from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.interface import render
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.changes import (
+    Effects,
+    Plan,
+    execute_change,
+    plan_again,
+    plan_change,
+    sign_change,
+)
+from chainkit.council.signing import Signer
 from chainkit.errors import ConfigurationError
+from chainkit.signatures import keccak256
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact, shown_to_people
 from chainkit.terminal.options import (
     Option,
     deployment_option,
     echo_json,
+    gathered,
     json_option,
-    open_chain,
     rpc_option,
     several,
 )
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
+from chainkit.types import Receipt
 
-if TYPE_CHECKING:
-    from chainkit.chain import Endpoint
-    from chainkit.chain.transactions import SignedTransaction
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.calls import Call
-    from chainkit.council.changes import Effects, Plan
-    from chainkit.council.signing import Signer
-    from chainkit.types import Receipt
+MakeCalls = Callable[[ContractState, DeploymentRecord], Sequence[Call]]
+"""Builds the calls, from what the chain says at the block that the plan is read at."""
 
-    MakeCalls = Callable[[ContractState, DeploymentRecord], Sequence[Call]]
-    """Builds the calls, from what the chain says at the block that the plan is read at."""
-
-    Tell = Callable[[Receipt], dict[str, int]]
+Tell = Callable[[Receipt], dict[str, int]]
 
 NOT_PROPOSED: Final = "nothing was sent; the sender is a contract: add --propose FILE to draft it"
 SEVERAL: Final = "nothing was sent; add --propose FILE to draft one proposal of all calls"
 ONE_BY_ONE: Final = "an account with a key makes one call at a time: draft or send each by itself"
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeOptions:
+    """What every command that changes something on the chain is told."""
+
+    rpc_url: str
+    deployment_path: Path
+    propose_path: Path | None
+    terms: TermsOptions
+    sending: SendingOptions
+    as_json: bool
+
+    @property
+    def broadcast(self) -> bool:
+        """Whether the change is sent."""
+        return self.sending.broadcast
+
+    def write_proposal(
+        self, state: ContractState, record: DeploymentRecord, calls: Sequence[Call], path: Path
+    ) -> None:
+        """Draft the change as ``write_proposal`` does, and show it to people only."""
+        max_cost, is_quiet = self.sending.max_cost, self.as_json
+        write_proposal(state, record, calls, path, self.terms, max_cost=max_cost, is_quiet=is_quiet)
+
+
+gathered_change = several(gathered(SendingOptions, "sending"), gathered(ChangeOptions, "options"))
+"""Decorator, below those of the single options: the command takes ``options``, a ChangeOptions."""
+
+
 def change_options(whose: str) -> Option:
-    """Return a decorator that adds the options which ``change`` takes.
+    """Return a decorator that adds options; the command takes ``options``, a ChangeOptions.
 
     ``whose`` key signs, in words: ``the registry's owner``.
     """
@@ -66,6 +102,7 @@ def change_options(whose: str) -> Option:
         max_cost_option,
         timeout_option,
         json_option,
+        gathered_change,
     )
 
 
@@ -73,16 +110,8 @@ def change(
     make_calls: MakeCalls,
     effects: Effects,
     whose: str,
-    *,
-    rpc_url: str,
-    deployment_path: Path,
-    broadcast: bool,
-    propose_path: Path | None,
-    max_cost: int,
-    timeout_seconds: float,
-    as_json: bool,
+    options: ChangeOptions,
     tell: Tell = lambda _: {},
-    **options: Any,
 ) -> None:
     """Show what calls would change; send one with --broadcast, or draft a proposal of them.
 
@@ -91,12 +120,10 @@ def change(
     together; ConfigurationError where the key is not one of those that may make the calls, or
     contracts alone may.
     """
-    signing = SignerOptions.take(options)
-    _check_options(broadcast, propose_path, signing)
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.changes import execute_change, plan_change
+    _check_options(options)
 
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    broadcast, propose_path, as_json = options.broadcast, options.propose_path, options.as_json
+    endpoint, record, head = open_chain(options.rpc_url, options.deployment_path)
     state = ContractState(endpoint, head.reference)
     plan = plan_change(effects, state, record, make_calls(state, record))
     if broadcast:
@@ -106,22 +133,13 @@ def change(
         with shown_to_people(as_json):
             echo_plan(plan, record, whose)
     if propose_path is not None:
-        write_proposal(
-            endpoint,
-            record,
-            plan.block,
-            plan.calls,
-            propose_path,
-            max_cost=max_cost,
-            is_quiet=as_json,
-            **options,
-        )
+        options.write_proposal(state, record, plan.calls, propose_path)
     receipt = None
     if broadcast:
-        signer = _open_signer(plan, record, whose, signing)
-        signed, plan = _sign(effects, endpoint, record, plan, signer, max_cost)
-        echo_sending(signed, as_json)
-        receipt = execute_change(effects, endpoint, plan, signed, timeout_seconds)
+        signer = _open_signer(plan, record, whose, options.sending.signing)
+        sending = options.sending.open(endpoint, as_json)
+        signed, plan = _sign(effects, sending, record, plan, signer)
+        receipt = execute_change(effects, sending, plan, signed)
     if as_json:
         proposed = {"proposal": propose_path and str(propose_path)}
         told = tell(receipt) if receipt else {}
@@ -157,11 +175,11 @@ def plan_json(plan: Plan, record: DeploymentRecord) -> dict[str, Any]:
     }
 
 
-def _check_options(broadcast: bool, propose_path: Path | None, signing: SignerOptions) -> None:
-    if broadcast and propose_path is not None:
+def _check_options(options: ChangeOptions) -> None:
+    if options.broadcast and options.propose_path is not None:
         raise click.UsageError("--broadcast sends and --propose drafts: give one of them")
-    if broadcast:
-        signing.require("--broadcast")
+    if options.broadcast:
+        options.sending.signing.require("--broadcast")
 
 
 def _check_sendable(plan: Plan, whose: str) -> None:
@@ -189,23 +207,13 @@ def _open_signer(
 
 
 def _sign(
-    effects: Effects,
-    endpoint: Endpoint,
-    record: DeploymentRecord,
-    shown: Plan,
-    signer: Signer,
-    max_cost: int,
+    effects: Effects, sending: Sending, record: DeploymentRecord, shown: Plan, signer: Signer
 ) -> tuple[SignedTransaction, Plan]:
-    from chainkit.council.changes import plan_again, sign_change
-
-    plan = plan_again(effects, endpoint, record, shown, signer.address)
-    return sign_change(endpoint, record, plan, signer, max_cost), plan
+    plan = plan_again(effects, sending.endpoint, record, shown, signer.address)
+    return sign_change(sending, record, plan, signer), plan
 
 
 def _echo_call(call: Call, gas: int) -> None:
-    from chainkit.contracts.interface import render
-    from chainkit.signatures import keccak256
-
     echo_fact("call", f"{call.function} of {call.contract} {call.target_address}")
     for name, value in call.arguments.items():
         echo_fact(f"  {name}", render(value))
@@ -233,8 +241,6 @@ def _echo_end(plan: Plan, receipt: Receipt | None, tell: Tell) -> None:
 
 
 def _call_json(call: Call) -> dict[str, Any]:
-    from chainkit.signatures import keccak256
-
     return {
         "contract": call.contract,
         "target": call.target_address,

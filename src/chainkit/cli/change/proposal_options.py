@@ -11,7 +11,7 @@ from chainkit.contracts.deployment import DeploymentRecord, read_deployment_reco
 from chainkit.council.proposal import AddressBook, Council, Proposal, read_council, read_proposal
 from chainkit.documents.files import open_regular
 from chainkit.errors import ConfigurationError
-from chainkit.terminal.options import Option, deployment_option, file_option, several
+from chainkit.terminal.options import Option, deployment_option, file_option, gathered, several
 
 
 def council_option_for(purpose: str, *, required: bool = False) -> Option:
@@ -29,8 +29,22 @@ owners_option = click.option(
     is_flag=True,
     help="FILE changes the Safe's own owners, as `chainkit council owners` drafts it.",
 )
-reading_options = several(deployment_option, council_option, owners_option)
-"""Decorator: what ``Reading.open`` takes beside the proposal."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberFiles:
+    """A member's own files that a proposal is read by, and what he was told that it changes."""
+
+    deployment_path: Path
+    council_path: Path
+    changes_safe: bool
+    """The Safe's own owners; else the contracts."""
+
+
+reading_options = several(
+    deployment_option, council_option, owners_option, gathered(MemberFiles, "files")
+)
+"""Decorator: what a proposal is read by; the command takes ``files``, MemberFiles."""
 
 no_tracing_option = click.option(
     "--no-tracing",
@@ -57,12 +71,11 @@ class Reading:
     council: Council
 
     @classmethod
-    def open(
-        cls, proposal_path: Path, deployment_path: Path, council_path: Path, changes_safe: bool
-    ) -> Reading:
+    def open(cls, proposal_path: Path, files: MemberFiles) -> Reading:
         """Read all three files. Raises as ``read_proposal`` does."""
-        record, council = read_deployment_record(deployment_path), read_council(council_path)
-        proposal = read_proposal(proposal_path, record, council, changes_safe)
+        record = read_deployment_record(files.deployment_path)
+        council = read_council(files.council_path)
+        proposal = read_proposal(proposal_path, record, council, files.changes_safe)
         return cls(proposal, record, council)
 
     @property

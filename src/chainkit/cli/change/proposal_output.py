@@ -101,11 +101,11 @@ def echo_signers(signers: Collection[str], book: AddressBook) -> None:
 def echo_status(status: ProposalStatus, book: AddressBook) -> None:
     """Print the status of a proposal on the chain: its signers and its obstacles."""
     echo_fact("read at", f"block {status.block}")
-    echo_fact("signatures", f"{len(status.signed)} of {status.threshold} needed")
-    for owner in status.owners:
+    echo_fact("signatures", f"{len(status.signed)} of {status.account.threshold} needed")
+    for owner in status.account.owners:
         word = "signed" if owner in status.signed else "-"
         echo_fact(f"  {word}", book.described(owner))
-    for caution in status.cautions:
+    for caution in status.account.cautions:
         echo_fact("caution", caution)
     for call in status.change.calls if status.change else ():
         if call.function == _UPGRADE:
@@ -131,10 +131,10 @@ def status_json(status: ProposalStatus) -> dict[str, Any]:
     """Return what the chain says of a proposal as scripts read it."""
     return {
         "block": reference_as_json(status.block),
-        "owners": list(status.owners),
-        "threshold": status.threshold,
+        "owners": list(status.account.owners),
+        "threshold": status.account.threshold,
         "signed": list(status.signed),
-        "cautions": list(status.cautions),
+        "cautions": list(status.account.cautions),
         "obstacles": list(status.obstacles),
         "executable": status.is_executable,
     }

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from chainkit.cli.change.proposal_options import Reading
+from chainkit.council.proposal.account_state import AccountState
+from chainkit.council.proposal.simulation import simulate_proposal, try_proposal
 from chainkit.errors import NoTracing
-
-if TYPE_CHECKING:
-    from chainkit.contracts.state import ContractState
 
 NO_TRACING: Final = "not shown: the endpoint cannot tell what changes, and --no-tracing was given"
 
 
-def simulated(reading: Reading, state: ContractState, no_tracing: bool) -> tuple[str, ...]:
-    """Simulate a proposal at a block and return every slot that changes, a line each.
+def simulated(reading: Reading, account: AccountState, no_tracing: bool) -> tuple[str, ...]:
+    """Simulate a proposal at the account's block and return every slot that changes, a line each.
 
     Raises NoTracing, which names the option, where the endpoint cannot tell and it is not given.
     """
-    from chainkit.council.proposal.simulation import simulate_proposal, try_proposal
-
-    arguments = (reading.proposal, state, reading.record, reading.council)
+    arguments = (reading.proposal, account, reading.record)
     if no_tracing:
         try_proposal(*arguments)
         return (NO_TRACING,)

@@ -2,42 +2,70 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from chainkit.cli.change.proposal_options import Reading, council_option_for, no_tracing_option
 from chainkit.cli.change.proposal_output import echo_proposal, echo_slots
+from chainkit.cli.change.proposal_simulation import simulated
 from chainkit.cli.change.sending import max_cost_option
-from chainkit.council.proposal import LONGEST_DAYS, Evidence, read_council, write_proposal_file
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.proposal import (
+    LONGEST_DAYS,
+    Council,
+    Evidence,
+    read_council,
+    write_proposal_file,
+)
+from chainkit.council.proposal.account_state import read_account_state
+from chainkit.council.proposal.calls_file import read_calls_file
+from chainkit.council.proposal.drafting import Terms, draft
 from chainkit.council.proposal.grounds import LONGEST_NAME, MOST_EVIDENCE
+from chainkit.council.triage.checks import LARGEST_REPORT
+from chainkit.council.triage.reports import parse_report
+from chainkit.documents.untrusted import read_small
 from chainkit.errors import ConfigurationError
+from chainkit.evidence.bundle import BUNDLE_NAME, parse_bundle
+from chainkit.evidence.folder import LARGEST_PAGE
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact, shown_to_people
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
+    gathered,
     is_on_command_line,
     json_option,
-    open_chain,
     rpc_option,
     several,
 )
 from chainkit.text.ether import MAX_COST
 
-if TYPE_CHECKING:
-    from chainkit.chain import Endpoint
-    from chainkit.contracts.deployment import DeploymentRecord
-    from chainkit.council.calls import Call
-    from chainkit.types import BlockReference
-
 DEFAULT_DAYS: Final = 7
 
 _TERMS: Final = ("reason", "evidence_paths", "days", "nonce")
 """Parameters of ``terms_options`` that nothing but a proposal has a use for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TermsOptions:
+    """The drafter's choices beside the calls."""
+
+    council_path: Path | None
+    reason: str | None
+    evidence_paths: tuple[Path, ...]
+    days: int
+    nonce: int | None
+    no_tracing: bool
+
 
 terms_options = several(
     council_option_for("Your own council file, for --propose."),
@@ -66,8 +94,9 @@ terms_options = several(
         help="The account's nonce to use; its next one where it is not given.",
     ),
     no_tracing_option,
+    gathered(TermsOptions, "terms"),
 )
-"""Decorator: the options of ``write_proposal`` beside the file's name."""
+"""Decorator: a proposal's options beside its calls; the command takes ``terms``, a TermsOptions."""
 
 
 def _refuse_terms_alone(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,47 +132,29 @@ propose_option = several(
 
 
 def write_proposal(
-    endpoint: Endpoint,
+    state: ContractState,
     record: DeploymentRecord,
-    block: BlockReference,
     calls: Sequence[Call],
     path: Path,
+    options: TermsOptions,
     *,
-    council_path: Path | None,
-    reason: str | None,
-    evidence_paths: Sequence[Path],
-    days: int,
-    nonce: int | None,
-    no_tracing: bool,
     max_cost: int = MAX_COST,
     is_quiet: bool = False,
 ) -> None:
-    """Draft a proposal of calls at a block, simulate it, show it and write its file.
+    """Draft a proposal of calls at the state's block, simulate it, show it and write its file.
 
     Raises UsageError where an option is missing that a proposal needs, else as ``draft`` and
     ``simulated``.
     """
-    if missing := [
-        name for name, value in (("--council", council_path), ("--reason", reason)) if not value
-    ]:
-        raise click.UsageError(f"missing {' and '.join(missing)}, for a proposal")
-    assert council_path is not None and reason is not None
-    from chainkit.cli.change.proposal_simulation import simulated
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal.authority import read_authority
-    from chainkit.council.proposal.drafting import Terms, draft
-
-    council = read_council(council_path)
-    terms = Terms(reason, _evidence(evidence_paths), days, nonce, max_cost)
-    state = ContractState(endpoint, block)
-    proposal = draft(state, record, council, endpoint.header(block.number), calls, terms)
+    council, terms = _read_terms(options, max_cost)
+    account = read_account_state(state, council)
+    proposal = draft(account, record, state.endpoint.header(state.block.number), calls, terms)
     reading = Reading(proposal, record, council)
-    slots = simulated(reading, state, no_tracing)
-    cautions = read_authority(state, council).cautions
+    slots = simulated(reading, account, options.no_tracing)
     write_proposal_file(path, proposal, is_new=True)
     with shown_to_people(is_quiet):
         # A script's user too learns who else acts for the account.
-        for caution in cautions:
+        for caution in account.cautions:
             echo_fact("caution", caution)
     if not is_quiet:
         echo_proposal(proposal, reading.book)
@@ -151,6 +162,15 @@ def write_proposal(
         option = " --owners" if proposal.changes_safe else ""
         next_command = f"chainkit council sign{option} {path}"
         click.echo(f"written to {path}; nothing was sent; next: {next_command}")
+
+
+def _read_terms(options: TermsOptions, max_cost: int) -> tuple[Council, Terms]:
+    if options.council_path is None or not options.reason:
+        given = {"--council": options.council_path, "--reason": options.reason}
+        missing = " and ".join(name for name, value in given.items() if not value)
+        raise click.UsageError(f"missing {missing}, for a proposal")
+    council, evidence = read_council(options.council_path), _evidence(options.evidence_paths)
+    return council, Terms(options.reason, evidence, options.days, options.nonce, max_cost)
 
 
 def _evidence(paths: Sequence[Path]) -> tuple[Evidence, ...]:
@@ -164,16 +184,7 @@ def evidence_of(path: Path) -> Evidence:
 
     Raises ConfigurationError where there is none, MalformedData where it is neither.
     """
-    import hashlib
-
-    from chainkit.council.triage.checks import LARGEST_REPORT
-    from chainkit.council.triage.reports import parse_report
-    from chainkit.documents.untrusted import read_small
-    from chainkit.evidence.bundle import BUNDLE_NAME, parse_bundle
-    from chainkit.evidence.folder import LARGEST_PAGE
-
-    # Each is read once: the hashed bytes must be the parsed ones, even if another program writes to
-    # the folder.
+    # Each is read once: what is hashed must be what was parsed, whoever writes to the folder.
     if path.is_dir() and not path.is_symlink():
         # Its own page pins every other file of a bundle.
         if not (path / BUNDLE_NAME).exists():
@@ -206,8 +217,9 @@ def propose(
     proposal_path: Path,
     rpc_url: str,
     deployment_path: Path,
+    terms: TermsOptions,
+    max_cost: int,
     as_json: bool,
-    **terms: Any,
 ) -> None:
     """Draft a proposal of several calls by name; nothing is sent.
 
@@ -223,12 +235,9 @@ def propose(
       chainkit council propose calls.yaml proposal.json --reason "node 300 forked its log" \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json --council council.json
     """
-    from chainkit.council.proposal.calls_file import read_calls_file
-
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     calls = read_calls_file(calls_path, record)
-    write_proposal(
-        endpoint, record, head.reference, calls, proposal_path, is_quiet=as_json, **terms
-    )
+    state = ContractState(endpoint, head.reference)
+    write_proposal(state, record, calls, proposal_path, terms, max_cost=max_cost, is_quiet=as_json)
     if as_json:
         echo_json({"proposal": str(proposal_path)})

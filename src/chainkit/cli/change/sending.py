@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
 
 import click
 
+from chainkit.chain import Endpoint
+from chainkit.chain.sending import RECEIPT_TIMEOUT_SECONDS, Sending, SignedTransaction
+from chainkit.cli.change.signers import SignerOptions
+from chainkit.council.signing import transaction_cost
 from chainkit.errors import MalformedData
 from chainkit.terminal.facts import echo_fact, shown_to_people
 from chainkit.text.ether import MAX_COST, ether_text, ether_words, parse_ether
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
-
-if TYPE_CHECKING:
-    from chainkit.chain.transactions import SignedTransaction
-    from chainkit.types import Receipt
+from chainkit.types import Receipt
 
 NOT_SENT: Final = "nothing was sent; add --broadcast --keystore FILE to send"
-
-TIMEOUT_SECONDS: Final = 120.0
-"""``chainkit.chain.transactions.RECEIPT_TIMEOUT_SECONDS``, which an HTTP client would come with."""
 
 
 def _wei(_context: click.Context, _parameter: click.Parameter, text: str) -> int:
@@ -36,7 +36,7 @@ timeout_option = click.option(
     "--timeout",
     "timeout_seconds",
     type=click.FloatRange(min=0),
-    default=TIMEOUT_SECONDS,
+    default=RECEIPT_TIMEOUT_SECONDS,
     show_default=True,
     metavar="SECONDS",
     help="How long to wait until a transaction is mined.",
@@ -52,10 +52,24 @@ max_cost_option = click.option(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class SendingOptions:
+    """Whether a transaction is sent, who signs it, and what is done to send it."""
+
+    broadcast: bool
+    signing: SignerOptions
+    max_cost: int
+    """Wei."""
+    timeout_seconds: float
+
+    def open(self, endpoint: Endpoint, as_json: bool) -> Sending:
+        """Return how transactions are sent; each is told to a person first."""
+        announce = partial(echo_sending, as_json=as_json)
+        return Sending(endpoint, self.max_cost, self.timeout_seconds, announce)
+
+
 def echo_sending(signed: SignedTransaction, as_json: bool) -> None:
     """Print what is about to be sent; on standard error where standard output is a script's."""
-    from chainkit.council.signing import transaction_cost
-
     with shown_to_people(as_json):
         echo_fact("costs", f"at most {ether_words(transaction_cost(signed.raw))}")
         echo_fact("sending", hex0x(signed.hash))

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Final
 
 import click
 
+from chainkit.council.signing import (
+    PRIVATE_KEY_VARIABLE,
+    ApeSigner,
+    KeySigner,
+    Signer,
+    has_environment_key,
+    take_environment_key,
+)
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import SIGNATURE_LENGTH
-from chainkit.terminal.options import Option, keystore_option_for, password_option, several
-
-if TYPE_CHECKING:
-    from chainkit.council.signing import Signer
+from chainkit.terminal.keystore import load_secret
+from chainkit.terminal.options import (
+    Option,
+    gathered,
+    keystore_option_for,
+    password_option,
+    several,
+)
 
 _STANDARD_OUTPUTS: Final = (1, 2)
 _LONGEST_SIGNATURE_FILE: Final = 1024
@@ -32,9 +44,9 @@ def _descriptor(
 
 
 def signer_options(whose: str) -> Option:
-    """Return a decorator that adds the options for ``SignerOptions``; none of them is required.
+    """Return a decorator that adds options; the command takes ``signing``, a SignerOptions.
 
-    ``whose`` key it is, in words, such as ``an owner``.
+    None of them is required. ``whose`` key it is, in words, such as ``an owner``.
     """
     return several(
         keystore_option_for(f"Sign with the encrypted key (keystore v3) of {whose}."),
@@ -53,6 +65,7 @@ def signer_options(whose: str) -> Option:
             metavar="ALIAS",
             help="Sign with an account of Ape: a keyfile, or a hardware wallet by a plugin.",
         ),
+        gathered(SignerOptions, "signing"),
     )
 
 
@@ -65,16 +78,9 @@ class SignerOptions:
     password_descriptor: int | None
     account_alias: str | None
 
-    @classmethod
-    def take(cls, options: dict[str, Any]) -> Self:
-        """Take the values of ``signer_options`` out of a command's options."""
-        return cls(**{field.name: options.pop(field.name) for field in fields(cls)})
-
     @property
     def named(self) -> tuple[str, ...]:
         """The signers that are named, by what names them."""
-        from chainkit.council.signing import PRIVATE_KEY_VARIABLE, has_environment_key
-
         named = {
             "--keystore (or CHAINKIT_KEYSTORE)": self.keystore_path is not None,
             "--account": self.account_alias is not None,
@@ -103,9 +109,6 @@ class SignerOptions:
         Raises UsageError unless exactly one is named, and ConfigurationError where it cannot be
         used. A key in the environment is warned of, and is not in the environment afterwards.
         """
-        from chainkit.council.signing import ApeSigner, KeySigner, take_environment_key
-        from chainkit.terminal.keystore import load_secret
-
         self.require("signing")
         if self.account_alias is not None:
             return ApeSigner(self.account_alias)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import click
 
-from chainkit.cli.change.changing import change, change_options
+from chainkit.cli.change.changing import ChangeOptions, change, change_options
+from chainkit.contracts.checks import check_account
+from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.parameters import PAYLOAD_SIZE_CAP, SEQUENCED_LOGS
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
+from chainkit.council.calls import Call
+from chainkit.council.calls.log_effects import LOG_EFFECTS
 from chainkit.terminal.command import CompleteCommand
-
-if TYPE_CHECKING:
-    from chainkit.contracts.deployment import DeploymentRecord
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.calls import Call
 
 ADMINISTRATOR: Final = "an administrator"
 """The account whose key signs, as the screens call it."""
@@ -31,7 +32,7 @@ _size: Final = click.IntRange(0, PAYLOAD_SIZE_CAP)
 @click.command("pause", cls=CompleteCommand, short_help="Stop new payloads of a log.")
 @_contract
 @change_options(ADMINISTRATOR)
-def pause(contract: str, **options: Any) -> None:
+def pause(contract: str, options: ChangeOptions) -> None:
     """Stop new payloads of GroupMessages, IdentityUpdates or `all`; a dry run until --broadcast.
 
     Nothing else stops: administrators keep their functions, and reading goes on. Both logs at once
@@ -42,27 +43,27 @@ def pause(contract: str, **options: Any) -> None:
       chainkit contracts pause GroupMessages --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json
     """
-    _change(contract, "pause", **options)
+    _change(contract, "pause", (), options)
 
 
 @click.command("unpause", cls=CompleteCommand, short_help="Accept new payloads of a log again.")
 @_contract
 @change_options(ADMINISTRATOR)
-def unpause(contract: str, **options: Any) -> None:
+def unpause(contract: str, options: ChangeOptions) -> None:
     """Accept new payloads of a paused log, or of `all`, again; a dry run until --broadcast.
 
     \b
     Example:
       chainkit contracts unpause all --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    _change(contract, "unpause", **options)
+    _change(contract, "unpause", (), options)
 
 
 @click.command("grant-admin", cls=CompleteCommand, short_help="Name one more administrator.")
 @_contract
 @_account
 @change_options(ADMINISTRATOR)
-def grant_admin(contract: str, account: str, **options: Any) -> None:
+def grant_admin(contract: str, account: str, options: ChangeOptions) -> None:
     """Name one more administrator of a log, or of `all`; a dry run until --broadcast.
 
     All administrators are equal, so the least protected one counts. To hand over: name the new one,
@@ -73,14 +74,14 @@ def grant_admin(contract: str, account: str, **options: Any) -> None:
       chainkit contracts grant-admin GroupMessages 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    _change_role(contract, "grantRole", account, **options)
+    _change_role(contract, "grantRole", account, options)
 
 
 @click.command("revoke-admin", cls=CompleteCommand, short_help="Remove an administrator.")
 @_contract
 @_account
 @change_options(ADMINISTRATOR)
-def revoke_admin(contract: str, account: str, **options: Any) -> None:
+def revoke_admin(contract: str, account: str, options: ChangeOptions) -> None:
     """Remove an administrator of a log, or of `all`; a dry run until --broadcast.
 
     The last one cannot be removed. The chain does not show whether another one can still act: see
@@ -91,7 +92,7 @@ def revoke_admin(contract: str, account: str, **options: Any) -> None:
       chainkit contracts revoke-admin GroupMessages 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    _change_role(contract, "revokeRole", account, **options)
+    _change_role(contract, "revokeRole", account, options)
 
 
 @click.command("set-bounds", cls=CompleteCommand, short_help="Set the sizes a payload may have.")
@@ -103,7 +104,7 @@ def revoke_admin(contract: str, account: str, **options: Any) -> None:
     "--maximum", required=True, type=_size, metavar="BYTES", help="Greatest size of a payload."
 )
 @change_options(ADMINISTRATOR)
-def set_bounds(contract: str, minimum: int, maximum: int, **options: Any) -> None:
+def set_bounds(contract: str, minimum: int, maximum: int, options: ChangeOptions) -> None:
     """Set the sizes that a payload of a log, or of `all`, may have; a dry run until --broadcast.
 
     Both ends included. Payloads that were published before stay.
@@ -113,28 +114,24 @@ def set_bounds(contract: str, minimum: int, maximum: int, **options: Any) -> Non
       chainkit contracts set-bounds GroupMessages --minimum 1 --maximum 60000 \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    _change(contract, "setPayloadBounds", minimum, maximum, **options)
+    _change(contract, "setPayloadBounds", (minimum, maximum), options)
 
 
 COMMANDS: Final = (pause, unpause, grant_admin, revoke_admin, set_bounds)
 """The commands that the group adds."""
 
 
-def _change_role(contract: str, function: str, account: str, **options: Any) -> None:
-    from chainkit.contracts.checks import check_account
-    from chainkit.contracts.state import DEFAULT_ADMIN_ROLE
-
+def _change_role(contract: str, function: str, account: str, options: ChangeOptions) -> None:
     address = check_account(account, "ADDRESS")
-    _change(contract, function, DEFAULT_ADMIN_ROLE, address, **options)
+    _change(contract, function, (DEFAULT_ADMIN_ROLE, address), options)
 
 
-def _change(contract: str, function: str, *arguments: Any, **options: Any) -> None:
-    from chainkit.council.calls import Call
-    from chainkit.council.calls.log_effects import LOG_EFFECTS
-
+def _change(
+    contract: str, function: str, arguments: Sequence[object], options: ChangeOptions
+) -> None:
     names = SEQUENCED_LOGS if contract == _ALL else (contract,)
 
     def make_calls(state: ContractState, record: DeploymentRecord) -> list[Call]:
         return [Call.make(record, name, function, *arguments) for name in names]
 
-    change(make_calls, LOG_EFFECTS, ADMINISTRATOR, **options)
+    change(make_calls, LOG_EFFECTS, ADMINISTRATOR, options)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from chainkit.chain import Endpoint
-from chainkit.chain.transactions import SignedTransaction
-from chainkit.cli.change.proposing import propose_option, write_proposal
+from chainkit.chain.sending import Sending
+from chainkit.cli.change.changing import ChangeOptions, gathered_change
+from chainkit.cli.change.proposing import propose_option
 from chainkit.cli.change.sending import (
     NOT_SENT,
     broadcast_option,
-    echo_sending,
     max_cost_option,
     timeout_option,
 )
-from chainkit.cli.change.signers import SignerOptions, signer_options
+from chainkit.cli.change.signers import signer_options
 from chainkit.cli.contracts.administration import ADMINISTRATOR
 from chainkit.cli.contracts.upgrade_output import echo_plan, plan_json
 from chainkit.contracts.checks import check_account
@@ -44,12 +44,12 @@ from chainkit.council.upgrade.upgrade import (
 )
 from chainkit.documents.files import check_replaceable
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact, shown_to_people
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
     json_option,
-    open_chain,
     rpc_option,
     several,
 )
@@ -80,6 +80,7 @@ _upgrade_options = several(
     max_cost_option,
     timeout_option,
     json_option,
+    gathered_change,
 )
 
 _UNSENT: Final = "nothing was sent; the administrator is a contract"
@@ -91,16 +92,9 @@ _UNSENT: Final = "nothing was sent; the administrator is a contract"
 def upgrade(
     name: str,
     implementation: str | None,
-    rpc_url: str,
-    deployment_path: Path,
     accept_unknown: bool,
-    propose_path: Path | None,
-    broadcast: bool,
     implementation_only: bool,
-    max_cost: int,
-    timeout_seconds: float,
-    as_json: bool,
-    **options: Any,
+    options: ChangeOptions,
 ) -> None:
     """Upgrade GroupMessages or IdentityUpdates to this package's code; a dry run until --broadcast.
 
@@ -114,12 +108,12 @@ def upgrade(
       chainkit contracts upgrade GroupMessages --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json
     """
-    signing = SignerOptions.take(options)
-    _check_options(broadcast, propose_path, implementation, implementation_only, signing)
+    _check_options(options, implementation, implementation_only)
+    broadcast, propose_path, as_json = options.broadcast, options.propose_path, options.as_json
     address = None
     if implementation:
         address = bytes.fromhex(check_account(implementation, "--implementation")[2:])
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    endpoint, record, head = open_chain(options.rpc_url, options.deployment_path)
     must_simulate = not implementation_only
     plan = plan_upgrade(endpoint, record, name, head.reference, address, must_simulate)
     refusal = _refusal(plan, accept_unknown)
@@ -127,39 +121,26 @@ def upgrade(
     if not as_json or (broadcast and not refusal):
         _show(plan, record, as_json)
     if broadcast and not refusal:
-        signer = signing.open(record.chain_id)
-        limits = (timeout_seconds, max_cost)
-        sending = _Sending(
-            endpoint, record, deployment_path, signer, limits, accept_unknown, as_json
-        )
-        sending.send(plan, implementation_only)
+        signer = options.sending.signing.open(record.chain_id)
+        sending, path = options.sending.open(endpoint, as_json), options.deployment_path
+        upgrading = _Upgrading(sending, record, path, signer, accept_unknown, as_json)
+        upgrading.send(plan, implementation_only)
         return
     if propose_path and not refusal:
         call = Call.read(record, plan.proxy, plan.calldata or b"")
-        write_proposal(
-            endpoint,
-            record,
-            plan.block,
-            [call],
-            propose_path,
-            max_cost=max_cost,
-            is_quiet=as_json,
-            **options,
-        )
+        state = ContractState(endpoint, plan.block)
+        options.write_proposal(state, record, [call], propose_path)
     hint = _hint(endpoint, plan) if propose_path is None else ""
     _echo_unsent(plan, record, refusal, hint, propose_path, as_json)
 
 
 def _check_options(
-    broadcast: bool,
-    propose_path: Path | None,
-    implementation: str | None,
-    implementation_only: bool,
-    signing: SignerOptions,
+    options: ChangeOptions, implementation: str | None, implementation_only: bool
 ) -> None:
-    if broadcast:
-        signing.require("--broadcast")
-    if broadcast and propose_path:
+    propose_path = options.propose_path
+    if options.broadcast:
+        options.sending.signing.require("--broadcast")
+    if options.broadcast and propose_path:
         raise click.UsageError("--broadcast sends and --propose drafts: give one of them")
     if implementation_only and (implementation or propose_path):
         raise click.UsageError("--implementation-only deploys what --implementation names")
@@ -223,15 +204,13 @@ def _echo_unsent(
 
 
 @dataclass(frozen=True, slots=True)
-class _Sending:
+class _Upgrading:
     """Everything that is sent for one upgrade, with what is told of it."""
 
-    endpoint: Endpoint
+    sending: Sending
     record: DeploymentRecord
     record_path: Path
     signer: Signer
-    limits: tuple[float, int]
-    """Seconds to wait for each transaction, and wei that each may cost."""
     accept_unknown: bool
     as_json: bool
 
@@ -243,14 +222,13 @@ class _Sending:
         deployed, receipt, refusal = None, None, ""
         if plan.implementation is None:
             deployed, shown = self._deploy(plan.name), plan
-            block = self.endpoint.head().reference
-            plan = plan_upgrade(self.endpoint, self.record, plan.name, block, deployed.address)
+            endpoint, address = self.sending.endpoint, deployed.address
+            block = endpoint.head().reference
+            plan = plan_upgrade(endpoint, self.record, plan.name, block, address)
             _show(plan, self.record, self.as_json)
             refusal = _refusal(plan, self.accept_unknown) or _change(shown, plan)
         if not refusal and not implementation_only:
-            receipt = execute_upgrade(
-                self.endpoint, self.record, plan, self.signer, *self.limits, self._announce
-            )
+            receipt = execute_upgrade(self.sending, self.record, plan, self.signer)
         self._end(plan, deployed, receipt, refusal)
         if deployed and receipt:
             replace_implementation(self.record_path, plan.name, deployed)
@@ -259,17 +237,12 @@ class _Sending:
             sys.exit(1)
 
     def _deploy(self, name: str) -> DeployedContract:
-        deployed = deploy_implementation(
-            self.endpoint, self.record, name, self.signer, *self.limits, self._announce
-        )
+        deployed = deploy_implementation(self.sending, self.record, name, self.signer)
         # On standard error: whatever fails from here on, its address must not be lost.
         content = implementation_content(deployed)
         text = f"{content['address']}, block {content['block']}, {content['transaction']}"
         click.echo(f"deployed the implementation of {name}: {text}", err=True)
         return deployed
-
-    def _announce(self, signed: SignedTransaction) -> None:
-        echo_sending(signed, self.as_json)
 
     def _end(
         self,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from chainkit.cli.change.proposal_options import (
+    MemberFiles,
     Reading,
     no_tracing_option,
     proposal_argument,
@@ -25,27 +26,28 @@ from chainkit.cli.change.proposal_output import (
 from chainkit.cli.change.proposal_simulation import simulated
 from chainkit.cli.change.sending import (
     NOT_SENT,
+    SendingOptions,
     broadcast_option,
-    echo_sending,
     max_cost_option,
     sent_json,
     timeout_option,
 )
-from chainkit.cli.change.signers import SignerOptions, signer_options
+from chainkit.cli.change.signers import signer_options
+from chainkit.contracts.state import ContractState
+from chainkit.council.proposal.account_state import read_account_state
+from chainkit.council.proposal.execution import execute, prepare, require_executable, sign_execution
+from chainkit.council.proposal.status import ProposalStatus, read_status
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.options import (
     echo_json,
+    gathered,
     json_option,
-    open_chain,
     rpc_option,
     several,
 )
-
-if TYPE_CHECKING:
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal.status import ProposalStatus
 
 _status_options = several(proposal_argument, rpc_option, reading_options, no_tracing_option)
 
@@ -56,9 +58,7 @@ _status_options = several(proposal_argument, rpc_option, reading_options, no_tra
 def status(
     proposal_path: Path,
     rpc_url: str,
-    deployment_path: Path,
-    council_path: Path,
-    changes_safe: bool,
+    files: MemberFiles,
     no_tracing: bool,
     as_json: bool,
 ) -> None:
@@ -71,10 +71,10 @@ def status(
       chainkit council status disable-300.json --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json --council council.json
     """
-    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
-    state, status = _stand(reading, rpc_url, deployment_path)
+    reading = Reading.open(proposal_path, files)
+    status = _stand(reading, rpc_url, files)
     is_past = status.change is None or status.is_nonce_used
-    slots = () if is_past else simulated(reading, state, no_tracing)
+    slots = () if is_past else simulated(reading, status.account, no_tracing)
     if as_json:
         echo_json(_content(reading, status, slots))
     else:
@@ -92,18 +92,14 @@ def status(
 @max_cost_option
 @timeout_option
 @json_option
+@gathered(SendingOptions, "sending")
 def execute_proposal(
     proposal_path: Path,
     rpc_url: str,
-    deployment_path: Path,
-    council_path: Path,
-    changes_safe: bool,
+    files: MemberFiles,
     no_tracing: bool,
-    broadcast: bool,
-    max_cost: int,
-    timeout_seconds: float,
+    sending: SendingOptions,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Simulate a proposal that enough owners signed, and send it with --broadcast.
 
@@ -115,38 +111,30 @@ def execute_proposal(
       chainkit council execute disable-300.json --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json --council council.json --broadcast --keystore payer.json
     """
-    from chainkit.council.proposal.execution import (
-        execute,
-        prepare,
-        require_executable,
-        sign_execution,
-    )
-
-    signing = SignerOptions.take(options)
-    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
-    needs_payer = broadcast and reading.proposal.fees is None
+    reading = Reading.open(proposal_path, files)
+    needs_payer = sending.broadcast and reading.proposal.fees is None
     if needs_payer:
-        signing.require("--broadcast of a Safe's proposal")
-    state, status = _stand(reading, rpc_url, deployment_path)
+        sending.signing.require("--broadcast of a Safe's proposal")
+    status = _stand(reading, rpc_url, files)
     if not as_json:
         echo_proposal(reading.proposal, reading.book)
         echo_status(status, reading.book)
     require_executable(status)
-    slots = simulated(reading, state, no_tracing)
+    slots = simulated(reading, status.account, no_tracing)
     if not as_json:
         echo_slots(slots)
-    stand_again = partial(_stand_again, reading, rpc_url, deployment_path, no_tracing, slots)
-    payer = signing.open(reading.record.chain_id) if needs_payer else None
+    stand_again = partial(_stand_again, reading, rpc_url, files, no_tracing, slots)
+    payer = sending.signing.open(reading.record.chain_id) if needs_payer else None
     if payer:
-        state, status = stand_again()
-    executor = payer.address if payer else status.owners[0]
-    execution = prepare(reading.proposal, status, state, executor)
+        status = stand_again()
+    account = status.account
+    execution = prepare(reading.proposal, status, payer.address if payer else account.owners[0])
     receipt = None
-    if broadcast:
-        signed = sign_execution(execution, state.endpoint, payer, max_cost)
+    if sending.broadcast:
+        opened = sending.open(account.contracts.endpoint, as_json)
+        signed = sign_execution(execution, opened, payer)
         stand_again()
-        echo_sending(signed, as_json)
-        receipt = execute(execution, state.endpoint, signed, timeout_seconds)
+        receipt = execute(execution, opened, signed)
     if as_json:
         content = _content(reading, status, slots) | {"gas": execution.gas}
         echo_json(content | sent_json(receipt))
@@ -157,39 +145,32 @@ def execute_proposal(
         echo_fact("done", f"in block {receipt.block.reference}, and read back as proposed")
 
 
-def _stand(
-    reading: Reading, rpc_url: str, deployment_path: Path
-) -> tuple[ContractState, ProposalStatus]:
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal.status import read_status
-
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
-    state = ContractState(endpoint, head.reference)
-    return state, read_status(reading.proposal, state, record, reading.council, head)
+def _stand(reading: Reading, rpc_url: str, files: MemberFiles) -> ProposalStatus:
+    endpoint, record, head = open_chain(rpc_url, files.deployment_path)
+    account = read_account_state(ContractState(endpoint, head.reference), reading.council)
+    return read_status(reading.proposal, account, record, head)
 
 
 def _stand_again(
     reading: Reading,
     rpc_url: str,
-    deployment_path: Path,
+    files: MemberFiles,
     no_tracing: bool,
     shown: tuple[str, ...],
-) -> tuple[ContractState, ProposalStatus]:
+) -> ProposalStatus:
     """Read how a proposal stands after a person typed a password, or looked at a wallet.
 
     The chain went on meanwhile: raises ConfigurationError unless the proposal can be executed at
     the newest block, and changes there what was shown.
     """
-    from chainkit.council.proposal.execution import require_executable
-
-    state, status = _stand(reading, rpc_url, deployment_path)
+    status = _stand(reading, rpc_url, files)
     require_executable(status)
-    slots = simulated(reading, state, no_tracing)
+    slots = simulated(reading, status.account, no_tracing)
     if slots != shown:
         expected, got = ("; ".join(lines) for lines in (shown, slots))
-        place = f"block {state.block}"
+        place = f"block {status.block}"
         raise ConfigurationError("storage that changes", f"as shown: {expected}", got, place)
-    return state, status
+    return status
 
 
 def _echo(reading: Reading, status: ProposalStatus, slots: tuple[str, ...]) -> None:

@@ -1,48 +1,85 @@
-"""``chainkit council``: check evidence from a block hash, or an endpoint, of the council's own."""
+"""``chainkit council``: evidence is checked, and proposals are drafted, signed and executed.
+
+What signs has no network: ``proposals`` and all that it imports open none.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Final
 
 import click
 
-from chainkit.cli.change.proposal_options import council_option_for, is_proposal, owners_option
-from chainkit.cli.change.proposing import propose
-from chainkit.cli.council.execution import execute_proposal, status
-from chainkit.cli.council.log import log
-from chainkit.cli.council.member_file import init
-from chainkit.cli.council.owners import owners
-from chainkit.cli.council.proposals import collect_signatures, export, show, sign
-from chainkit.cli.council.triage import triage
-from chainkit.cli.council.verify_output import bundle_json, echo_bundle, echo_report, report_json
-from chainkit.cli.registry.options import block_option, open_registry
-from chainkit.contracts.deployment import read_deployment_record
-from chainkit.documents.files import read_regular
-from chainkit.errors import ConfigurationError, MalformedData
-from chainkit.evidence.verdict import Verdict
-from chainkit.protocol.reports import parse_inconsistency_report
-from chainkit.terminal.bar import progress_bar
-from chainkit.terminal.command import CompleteGroup
-from chainkit.terminal.facts import echo_fact
-from chainkit.terminal.options import (
-    block_hash,
-    deployment_option,
-    echo_json,
-    is_on_command_line,
-    json_option,
-    open_chain,
-    rpc_option_for,
-)
+from chainkit.terminal.command import LazyCommand, LazyGroup
 
-if TYPE_CHECKING:
-    from chainkit.council.evidence import BundleVerdict
-    from chainkit.evidence.bundle import Bundle
+_PROPOSALS: Final = "chainkit.cli.council.proposals"
+_EXECUTION: Final = "chainkit.cli.council.execution"
+
+_COMMANDS: Final = {
+    "verify": LazyCommand(
+        "chainkit.cli.council.verify",
+        "verify",
+        "Check a signed report, or a bundle, that a node served what the chain does not hold.",
+    ),
+    "triage": LazyCommand(
+        "chainkit.cli.council.triage",
+        "triage",
+        "Check all reports and bundles in a folder, and report which nodes should be disabled.",
+    ),
+    "init": LazyCommand(
+        "chainkit.cli.council.member_file",
+        "init",
+        "Write your council file: the account, its Safe's release, its owners under plain names.",
+    ),
+    "propose": LazyCommand(
+        "chainkit.cli.change.proposing",
+        "propose",
+        "Draft a proposal of several calls by name; nothing is sent.",
+    ),
+    "show": LazyCommand(
+        _PROPOSALS,
+        "show",
+        "Rebuild a proposal from your own files and show it; no network is used.",
+    ),
+    "sign": LazyCommand(
+        _PROPOSALS,
+        "sign",
+        "Show a proposal, ask for the first digits of its hash, and sign it; no network is used.",
+    ),
+    "collect": LazyCommand(
+        _PROPOSALS,
+        "collect_signatures",
+        "Add the signatures of other copies of a proposal to FILE; no network is used.",
+    ),
+    "export": LazyCommand(
+        _PROPOSALS,
+        "export",
+        "Write a Safe's proposal as a batch file of Safe's Transaction Builder; "
+        "no network is used.",
+    ),
+    "status": LazyCommand(
+        _EXECUTION,
+        "status",
+        "Check a proposal against the newest block: its signers, its changes, its obstacles.",
+    ),
+    "execute": LazyCommand(
+        _EXECUTION,
+        "execute_proposal",
+        "Simulate a proposal that enough owners signed, and send it with --broadcast.",
+    ),
+    "log": LazyCommand(
+        "chainkit.cli.council.log",
+        "log",
+        "Show the acts of the council's account, their signers and senders, and acts without it.",
+    ),
+    "owners": LazyCommand(
+        "chainkit.cli.council.owners",
+        "owners",
+        "Draft a change of the Safe's own owners; its proposal is read with --owners only.",
+    ),
+}
 
 
-@click.group(cls=CompleteGroup)
+@click.group(cls=LazyGroup, lazy_commands=_COMMANDS)
 def council() -> None:
     """Check evidence of misbehavior, and decide by proposals that owners sign apart.
 
@@ -51,157 +88,3 @@ def council() -> None:
       chainkit council verify report.bin --rpc http://127.0.0.1:8545 --deployment deployment.json
       chainkit council show disable-300.json --deployment deployment.json --council council.json
     """
-
-
-for command in (
-    init,
-    triage,
-    propose,
-    show,
-    sign,
-    collect_signatures,
-    status,
-    execute_proposal,
-    export,
-    log,
-    owners,
-):
-    council.add_command(command)
-
-
-@council.command("verify")
-@click.argument("evidence", type=click.Path(path_type=Path))
-@click.option(
-    "--trust",
-    "trusted_hash",
-    metavar="HASH",
-    callback=block_hash,
-    help="Hash of a bundle's last block, from a source that you trust: no endpoint is asked.",
-)
-@rpc_option_for("JSON-RPC endpoint of the chain, for a report, or for a bundle without --trust.")
-@deployment_option
-@block_option
-@council_option_for("Your own council file, for a proposal.")
-@owners_option
-@json_option
-@click.pass_context
-def verify(
-    context: click.Context,
-    evidence: Path,
-    trusted_hash: bytes | None,
-    rpc_url: str | None,
-    deployment_path: Path,
-    block_number: int | None,
-    council_path: Path | None,
-    changes_safe: bool,
-    as_json: bool,
-) -> None:
-    """Check whether a signed report, or a bundle, proves that a node served wrong data.
-
-    EVIDENCE is a report's file, or the folder of a bundle as `chainkit audit bundle` writes it.
-    Exits 0 if it is proved, 1 if it is not proved or refuted, 2 if it could not be checked. A
-    proposal's file is rebuilt from your own files as `council show` does, which exits 0 though the
-    chain was not asked; with an endpoint, as `council status` does, which asks it.
-
-    \b
-    Example:
-      chainkit council verify report.bin --rpc http://127.0.0.1:8545 --deployment deployment.json
-      chainkit council verify bundles/node-300 --trust 0x5f3e… --deployment deployment.json
-    """
-    if not evidence.exists():
-        raise ConfigurationError(f"evidence {evidence}", "a report or a bundle's folder", "none")
-    if evidence.is_dir():
-        if block_number is not None:
-            raise click.UsageError("--block is for reports: a bundle ends in a block of its own")
-        if trusted_hash is not None and is_on_command_line("rpc_url"):
-            raise click.UsageError("expected one of --trust and --rpc, got both")
-        verdict = _verify_bundle(evidence, trusted_hash, rpc_url, deployment_path, as_json)
-    elif is_proposal(evidence):
-        if council_path is None:
-            raise click.UsageError("missing --council (or CHAINKIT_COUNCIL), for a proposal")
-        own = {
-            "proposal_path": evidence,
-            "deployment_path": deployment_path,
-            "council_path": council_path,
-            "changes_safe": changes_safe,
-            "as_json": as_json,
-        }
-        if rpc_url is None:
-            context.invoke(show, **own)
-        else:
-            context.invoke(status, rpc_url=rpc_url, no_tracing=False, **own)
-        return
-    else:
-        if trusted_hash is not None:
-            raise click.UsageError("--trust is for bundles: a report holds nothing of the chain")
-        verdict = _verify_report(evidence, rpc_url, deployment_path, block_number, as_json)
-    if verdict is not Verdict.PROVED:
-        sys.exit(1)
-
-
-def _verify_report(
-    path: Path, rpc_url: str | None, deployment_path: Path, block_number: int | None, as_json: bool
-) -> Verdict:
-    # Not at the top, here and below: an HTTP client comes with it, and who signs has no network.
-    from chainkit.council.evidence import verify_report
-    from chainkit.council.triage.checks import LARGEST_REPORT
-
-    if rpc_url is None:
-        raise click.UsageError("missing --rpc (or CHAINKIT_RPC)")
-    data = read_regular(path, f"report {path}", LARGEST_REPORT)
-    try:
-        parse_inconsistency_report(data)
-    except MalformedData as error:
-        raise MalformedData(f"report {path}", error.expected, error.got) from error
-    registry, record, block = open_registry(rpc_url, deployment_path, block_number)
-    result = verify_report(data, registry.endpoint, record, block)
-    digest = hashlib.sha256(data).hexdigest()
-    if as_json:
-        echo_json(report_json(result) | {"evidence_sha256": digest})
-    else:
-        echo_report(result)
-        echo_fact("evidence", f"sha256 {digest}")
-    return result.verdict
-
-
-def _verify_bundle(
-    path: Path,
-    trusted_hash: bytes | None,
-    rpc_url: str | None,
-    deployment_path: Path,
-    as_json: bool,
-) -> Verdict:
-    from chainkit.evidence.bundle import bundle_bytes
-    from chainkit.evidence.folder import read_bundle
-
-    if trusted_hash is None and rpc_url is None:
-        raise click.UsageError("missing --trust, or --rpc (or CHAINKIT_RPC)")
-    bundle = read_bundle(path)
-    result = _bundle_verdict(path, bundle, trusted_hash, rpc_url, deployment_path)
-    digest = hashlib.sha256(bundle_bytes(bundle)).hexdigest()
-    if as_json:
-        echo_json(bundle_json(result) | {"evidence_sha256": digest})
-    else:
-        echo_bundle(result)
-        echo_fact("evidence", f"sha256 {digest}")
-    return result.verdict
-
-
-def _bundle_verdict(
-    path: Path,
-    bundle: Bundle,
-    trusted_hash: bytes | None,
-    rpc_url: str | None,
-    deployment_path: Path,
-) -> BundleVerdict:
-    from chainkit.council.evidence import verify_bundle, verify_bundle_with_endpoint
-    from chainkit.council.evidence.bundle import PASSES
-
-    size = PASSES * sum(file.bytes for file in bundle.files.values())
-    if trusted_hash is not None or rpc_url is None:
-        record = read_deployment_record(deployment_path)
-        with progress_bar("checking", size) as advance:
-            return verify_bundle(path, bundle, trusted_hash or b"", record, advance)
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
-    with progress_bar("checking", size) as advance:
-        return verify_bundle_with_endpoint(path, bundle, endpoint, record, head.reference, advance)

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from chainkit.chain import Endpoint
 from chainkit.cli.change.proposal_options import council_option
 from chainkit.cli.council.log_output import echo_trail, trail_json
 from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.council.log.proposals import KeptProposals, read_kept
+from chainkit.council.log.trail import read_trail
 from chainkit.council.proposal import AddressBook, read_council
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
     height_option,
     json_option,
-    open_chain,
     rpc_option,
 )
 from chainkit.types import BlockHeader, BlockReference
-
-if TYPE_CHECKING:
-    from chainkit.chain import Endpoint
 
 
 @click.command("log", cls=CompleteCommand)
@@ -70,9 +69,6 @@ def log(
       chainkit council log --rpc http://127.0.0.1:8545 --deployment deployment.json \\
         --council council.json --proposals proposals
     """
-    from chainkit.council.log.proposals import KeptProposals, read_kept
-    from chainkit.council.log.trail import read_trail
-
     council = read_council(council_path)
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     if council.chain_id != record.chain_id:

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
+from eth_utils.address import to_checksum_address
 
 from chainkit.cli.change.proposal_output import moment
 from chainkit.contracts.interface import render
+from chainkit.council.log.calls import TrailCall
+from chainkit.council.log.events import TrailEvent
+from chainkit.council.log.executions import Act
+from chainkit.council.log.proposals import KeptProposals
+from chainkit.council.log.signers import Signer
+from chainkit.council.log.trail import Trail
+from chainkit.council.log.transactions import Entry
 from chainkit.council.proposal import AddressBook, Council
 from chainkit.council.proposal.file import argument_content
 from chainkit.terminal.facts import LABEL_WIDTH, LINE_WIDTH, echo_fact
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
 from chainkit.text.printable import printable
-
-if TYPE_CHECKING:
-    from chainkit.council.log.calls import TrailCall
-    from chainkit.council.log.events import TrailEvent
-    from chainkit.council.log.executions import Act
-    from chainkit.council.log.proposals import KeptProposals
-    from chainkit.council.log.signers import Signer
-    from chainkit.council.log.trail import Trail
-    from chainkit.council.log.transactions import Entry
 
 WARNING: Final = "WARNING"
 _KINDS: Final = {
@@ -158,8 +157,6 @@ def _argument(value: Any, book: AddressBook) -> str:
 
 
 def _named(address: bytes, book: AddressBook) -> str:
-    from eth_utils.address import to_checksum_address
-
     return book.described(to_checksum_address(address))
 
 

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from chainkit.cli.change.proposal_options import council_option_for
+from chainkit.contracts.checks import check_account
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.state import ContractState
+from chainkit.council.proposal import AddressBook, council_content, write_council
+from chainkit.council.proposal.account_state import AccountState, find_account_state
+from chainkit.council.proposal.roles import has_role
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
     json_option,
-    open_chain,
     rpc_option,
 )
-
-if TYPE_CHECKING:
-    from chainkit.contracts.deployment import DeploymentRecord
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal import Council
-    from chainkit.council.proposal.authority import Authority
 
 
 @click.command("init", cls=CompleteCommand)
@@ -45,16 +44,11 @@ def init(
       chainkit council init 0x5FbDB2315678afecb367f032d93F642f64180aa3 --council council.json \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.contracts.checks import check_account
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal import AddressBook, council_content, write_council
-    from chainkit.council.proposal.authority import council_of
-
     address = bytes.fromhex(check_account(account, "ADDRESS")[2:])
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     state = ContractState(endpoint, head.reference)
-    council, authority = council_of(state, record.chain_id, address)
-    cautions = (*authority.cautions, *_doubts(state, record, council, authority))
+    found = find_account_state(state, record.chain_id, address)
+    council, cautions = found.council, (*found.cautions, *_doubts(found, record))
     write_council(council_path, council)
     if as_json:
         echo_json(council_content(council) | {"cautions": list(cautions)})
@@ -65,23 +59,19 @@ def init(
     echo_fact("chain id", str(record.chain_id))
     echo_fact("read at", f"block {head.reference}")
     if council.safe:
-        echo_fact("signatures", f"{authority.threshold} of {len(authority.owners)} owners")
-    for owner in authority.owners if council.safe else ():
+        echo_fact("signatures", f"{found.threshold} of {len(found.owners)} owners")
+    for owner in found.owners if council.safe else ():
         echo_fact("", book.described(owner))
     for caution in cautions:
         echo_fact("caution", caution)
     click.echo(f"written to {council_path}; compare the addresses, then name the owners in it")
 
 
-def _doubts(
-    state: ContractState, record: DeploymentRecord, council: Council, authority: Authority
-) -> Iterator[str]:
+def _doubts(found: AccountState, record: DeploymentRecord) -> Iterator[str]:
     """Tell what speaks for a mistyped address, or one of another chain."""
-    from chainkit.council.proposal.roles import has_role
-
     again = "compare it with its source again"
-    if council.safe is None and authority.nonce == 0:
+    if found.safe is None and found.nonce == 0:
         yield f"this account has no code and has never acted on chain {record.chain_id}: {again}"
-    if not has_role(state, record, council.address):
+    if not has_role(found.contracts, record, found.council.address):
         words = "neither owns the registry, nor is offered it, nor administers a log"
         yield f"this account {words}: {again}, or hand over to it first"

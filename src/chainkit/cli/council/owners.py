@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from chainkit.cli.change.proposing import terms_options, write_proposal
+from chainkit.cli.change.proposing import TermsOptions, terms_options, write_proposal
+from chainkit.contracts.checks import check_account
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.calls.owner_effects import preceding
+from chainkit.council.proposal import read_council
+from chainkit.council.safe.account import read_account
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteGroup
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
+    gathered,
     json_option,
-    open_chain,
     rpc_option,
     several,
 )
-
-if TYPE_CHECKING:
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.calls import Call
 
 _threshold = click.option(
     "--signatures",
@@ -31,6 +35,17 @@ _threshold = click.option(
     metavar="N",
     help="Owners that must sign from then on; as many as now where it is not given.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _DraftOptions:
+    rpc_url: str
+    deployment_path: Path
+    proposal_path: Path
+    terms: TermsOptions
+    as_json: bool
+
+
 _options = several(
     rpc_option,
     deployment_option,
@@ -44,6 +59,7 @@ _options = several(
     ),
     terms_options,
     json_option,
+    gathered(_DraftOptions, "options"),
 )
 
 
@@ -62,7 +78,7 @@ def owners() -> None:
 @click.argument("owner")
 @_threshold
 @_options
-def add(owner: str, threshold: int | None, **options: Any) -> None:
+def add(owner: str, threshold: int | None, options: _DraftOptions) -> None:
     """Draft one more owner.
 
     \b
@@ -75,7 +91,7 @@ def add(owner: str, threshold: int | None, **options: Any) -> None:
         lambda safe: safe.call(
             "addOwnerWithThreshold", safe.new(owner), threshold or safe.threshold
         ),
-        **options,
+        options,
     )
 
 
@@ -83,7 +99,7 @@ def add(owner: str, threshold: int | None, **options: Any) -> None:
 @click.argument("owner")
 @_threshold
 @_options
-def remove(owner: str, threshold: int | None, **options: Any) -> None:
+def remove(owner: str, threshold: int | None, options: _DraftOptions) -> None:
     """Draft that an owner is none any more.
 
     \b
@@ -94,7 +110,7 @@ def remove(owner: str, threshold: int | None, **options: Any) -> None:
     """
     _propose(
         lambda safe: safe.call("removeOwner", *safe.linked(owner), threshold or safe.threshold),
-        **options,
+        options,
     )
 
 
@@ -102,7 +118,7 @@ def remove(owner: str, threshold: int | None, **options: Any) -> None:
 @click.argument("owner")
 @click.argument("successor")
 @_options
-def swap(owner: str, successor: str, **options: Any) -> None:
+def swap(owner: str, successor: str, options: _DraftOptions) -> None:
     """Draft that an account takes an owner's place.
 
     \b
@@ -111,15 +127,13 @@ def swap(owner: str, successor: str, **options: Any) -> None:
         0x976EA74026E726554dB657fA54763abd0C3a0aa9 --propose swap.json --reason "new laptop" \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json --council council.json
     """
-    _propose(
-        lambda safe: safe.call("swapOwner", *safe.linked(owner), safe.new(successor)), **options
-    )
+    _propose(lambda safe: safe.call("swapOwner", *safe.linked(owner), safe.new(successor)), options)
 
 
 @owners.command("threshold")
 @click.argument("threshold", metavar="N", type=click.IntRange(min=1))
 @_options
-def change_threshold(threshold: int, **options: Any) -> None:
+def change_threshold(threshold: int, options: _DraftOptions) -> None:
     """Draft that N owners must sign.
 
     \b
@@ -127,15 +141,13 @@ def change_threshold(threshold: int, **options: Any) -> None:
       chainkit council owners threshold 3 --propose threshold.json --reason "one more signature" \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json --council council.json
     """
-    _propose(lambda safe: safe.call("changeThreshold", threshold), **options)
+    _propose(lambda safe: safe.call("changeThreshold", threshold), options)
 
 
 class _Safe:
     """The council's Safe at a block, as the calls need it."""
 
     def __init__(self, state: ContractState, address: bytes) -> None:
-        from chainkit.council.safe.account import read_account
-
         account = read_account(state, address)
         self._state = state
         self._address = address
@@ -143,21 +155,14 @@ class _Safe:
         self.threshold = account.threshold
 
     def call(self, function: str, *arguments: Any) -> Call:
-        from chainkit.council.calls import Call
-
         return Call.make_of_safe(self._address, function, *arguments)
 
     def linked(self, text: str) -> tuple[str, str]:
         """Return what stands before an owner in the Safe's list, and the owner."""
-        from chainkit.contracts.checks import check_account
-        from chainkit.council.calls.owner_effects import preceding
-
         owner = check_account(text, "owner")
         return preceding(self._owners, owner), owner
 
     def new(self, text: str) -> str:
-        from chainkit.contracts.checks import check_account
-
         owner = check_account(text, "new owner")
         if self._state.is_contract(bytes.fromhex(owner[2:])):
             # Its signatures would be another kind, which this package does not take.
@@ -165,34 +170,15 @@ class _Safe:
         return owner
 
 
-def _propose(
-    make_call: Callable[[_Safe], Call],
-    rpc_url: str,
-    deployment_path: Path,
-    proposal_path: Path,
-    as_json: bool,
-    council_path: Path | None,
-    **terms: Any,
-) -> None:
-    if council_path is None:
+def _propose(make_call: Callable[[_Safe], Call], options: _DraftOptions) -> None:
+    if options.terms.council_path is None:
         raise click.UsageError("missing --council, for a proposal")
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.proposal import read_council
-
-    council = read_council(council_path)
+    council = read_council(options.terms.council_path)
     if council.safe is None:
         raise ConfigurationError("council file", "a Safe, which has owners", "a plain account")
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
-    call = make_call(_Safe(ContractState(endpoint, head.reference), council.account))
-    write_proposal(
-        endpoint,
-        record,
-        head.reference,
-        [call],
-        proposal_path,
-        council_path=council_path,
-        is_quiet=as_json,
-        **terms,
-    )
-    if as_json:
-        echo_json({"proposal": str(proposal_path)})
+    endpoint, record, head = open_chain(options.rpc_url, options.deployment_path)
+    state, path = ContractState(endpoint, head.reference), options.proposal_path
+    call = make_call(_Safe(state, council.account))
+    write_proposal(state, record, [call], path, options.terms, is_quiet=options.as_json)
+    if options.as_json:
+        echo_json({"proposal": str(path)})

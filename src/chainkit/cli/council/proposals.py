@@ -6,11 +6,16 @@ import json
 import time
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from chainkit.cli.change.proposal_options import Reading, proposal_argument, reading_options
+from chainkit.cli.change.proposal_options import (
+    MemberFiles,
+    Reading,
+    proposal_argument,
+    reading_options,
+)
 from chainkit.cli.change.proposal_output import (
     echo_proposal,
     echo_signers,
@@ -32,6 +37,7 @@ from chainkit.council.proposal import (
     typed_data,
     write_proposal_file,
 )
+from chainkit.council.proposal.transaction_builder import batch_file
 from chainkit.documents.files import write_new
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
@@ -53,9 +59,7 @@ begin alike, and only all 64 digits tell them apart.
 @json_option
 def show(
     proposal_path: Path,
-    deployment_path: Path,
-    council_path: Path,
-    changes_safe: bool,
+    files: MemberFiles,
     as_json: bool,
 ) -> None:
     """Rebuild a proposal from your own files and show it; no network is used.
@@ -64,7 +68,7 @@ def show(
     Example:
       chainkit council show disable-300.json --deployment deployment.json --council council.json
     """
-    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    reading = Reading.open(proposal_path, files)
     if as_json:
         echo_json(proposal_json(reading.proposal))
         return
@@ -88,13 +92,11 @@ def show(
 @json_option
 def sign(
     proposal_path: Path,
-    deployment_path: Path,
-    council_path: Path,
-    changes_safe: bool,
+    files: MemberFiles,
+    signing: SignerOptions,
     signature: bytes | None,
     export_path: Path | None,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Show a proposal, ask for the first digits of its hash, and sign it; no network is used.
 
@@ -107,10 +109,9 @@ def sign(
       chainkit council sign disable-300.json --keystore alice.json \\
         --deployment deployment.json --council council.json
     """
-    signing = SignerOptions.take(options)
     if signature is None and export_path is None:
         signing.require("council sign", "--signature HEX|FILE", "--export FILE")
-    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    reading = Reading.open(proposal_path, files)
     proposal = reading.proposal
     _check_expiry(proposal)
     for signer in proposal.signatures:
@@ -133,7 +134,7 @@ def sign(
         signed = sign_proposal(proposal, reading.council, signing.open(reading.council.chain_id))
     added = signed.signatures.keys() - proposal.signatures.keys()
     # Another owner may have signed the same file while this one was asked.
-    latest = read_proposal(proposal_path, reading.record, reading.council, changes_safe)
+    latest = read_proposal(proposal_path, reading.record, reading.council, files.changes_safe)
     signed = collect(latest, reading.council, [signed])
     write_proposal_file(proposal_path, signed, is_new=False)
     _end(signed, added, reading.book, as_json)
@@ -149,9 +150,7 @@ def sign(
 def collect_signatures(
     proposal_path: Path,
     copies: tuple[Path, ...],
-    deployment_path: Path,
-    council_path: Path,
-    changes_safe: bool,
+    files: MemberFiles,
     as_json: bool,
 ) -> None:
     """Add the signatures of other copies of a proposal to FILE; no network is used.
@@ -161,8 +160,10 @@ def collect_signatures(
       chainkit council collect disable-300.json from-bob.json from-carol.json \\
         --deployment deployment.json --council council.json
     """
-    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
-    others = [read_proposal(copy, reading.record, reading.council, changes_safe) for copy in copies]
+    reading = Reading.open(proposal_path, files)
+    others = [
+        read_proposal(copy, reading.record, reading.council, files.changes_safe) for copy in copies
+    ]
     collected = collect(reading.proposal, reading.council, others)
     write_proposal_file(proposal_path, collected, is_new=False)
     _end(collected, collected.signatures, reading.book, as_json)
@@ -176,9 +177,7 @@ def collect_signatures(
 def export(
     proposal_path: Path,
     batch_path: Path,
-    deployment_path: Path,
-    council_path: Path,
-    changes_safe: bool,
+    files: MemberFiles,
     as_json: bool,
 ) -> None:
     """Write a Safe's proposal as a batch file of Safe's Transaction Builder; no network is used.
@@ -190,9 +189,7 @@ def export(
       chainkit council export disable-300.json batch.json \\
         --deployment deployment.json --council council.json
     """
-    from chainkit.council.proposal.transaction_builder import batch_file
-
-    reading = Reading.open(proposal_path, deployment_path, council_path, changes_safe)
+    reading = Reading.open(proposal_path, files)
     batch = batch_file(reading.proposal, reading.council, int(time.time() * 1000))
     _write_new(batch_path, json.dumps(batch, indent=2) + "\n")
     hash_ = hex0x(reading.proposal.hash)

@@ -5,32 +5,37 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import click
 
-from chainkit.cli.change.proposing import propose_option, write_proposal
+from chainkit.cli.change.proposing import TermsOptions, propose_option, write_proposal
+from chainkit.cli.council.triage_output import default_reason, echo_ranking, ranking_json
 from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
+from chainkit.contracts.registry import Registry
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.evidence.report import check_unchanged
 from chainkit.council.proposal.grounds import MOST_EVIDENCE
+from chainkit.council.triage.checks import Examiner, Witness, work
+from chainkit.council.triage.files import find_evidence
+from chainkit.council.triage.ranking import rank
+from chainkit.council.triage.values import RankedNode, Ranking
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.options import (
     block_hash,
     deployment_option,
     echo_json,
     is_on_command_line,
     json_option,
-    open_chain,
     rpc_option_for,
 )
-
-if TYPE_CHECKING:
-    from chainkit.council.triage.checks import Witness
-    from chainkit.council.triage.values import RankedNode, Ranking
 
 DEFAULT_REPORTERS: Final = 3
 """Peers whose reports of liveness failures suffice; §3.2.7 names no number.
@@ -82,8 +87,8 @@ def triage(
     deployment_path: Path,
     needed: int,
     propose_path: Path | None,
+    terms: TermsOptions,
     as_json: bool,
-    **terms: Any,
 ) -> None:
     """Check all reports and bundles in a folder, and report which nodes should be disabled.
 
@@ -97,16 +102,14 @@ def triage(
       chainkit council triage evidence --propose disable.json --council council.json \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.cli.council.triage_output import echo_ranking, ranking_json
-
     rpc_url = _chosen_endpoint(rpc_url, trusted)
-    _check_options(rpc_url, propose_path, terms["council_path"])
+    _check_options(rpc_url, propose_path, terms.council_path)
     result = _triage(directory, trusted, rpc_url, deployment_path, needed)
     block = None if result.witness is None else result.witness.block
     if not as_json:
         echo_ranking(result.ranking, block)
     is_proposed = propose_path is not None and _propose(
-        result, directory, propose_path, is_quiet=as_json, **terms
+        result, directory, propose_path, terms, as_json
     )
     if as_json:
         proposal = {"proposal": str(propose_path) if is_proposed else None}
@@ -151,12 +154,6 @@ def _triage(
     deployment_path: Path,
     needed: int,
 ) -> _Result:
-    # Not at the top: an HTTP client comes with it.
-    from chainkit.council.evidence.report import check_unchanged
-    from chainkit.council.triage.checks import Examiner, work
-    from chainkit.council.triage.files import find_evidence
-    from chainkit.council.triage.ranking import rank
-
     found = find_evidence(directory)
     record, witness = _opened(rpc_url, deployment_path)
     examiner = Examiner(record, witness, trusted)
@@ -172,9 +169,6 @@ def _opened(rpc_url: str | None, deployment_path: Path) -> tuple[DeploymentRecor
     if rpc_url is None:
         return read_deployment_record(deployment_path), None
     endpoint, record, head = open_chain(rpc_url, deployment_path)
-    from chainkit.contracts.registry import Registry
-    from chainkit.council.triage.checks import Witness
-
     block = head.reference
     nodes = Registry(endpoint, record.node_registry.address).registered_nodes(block)
     registered = {each.node.node_id: each for each in nodes}
@@ -182,35 +176,25 @@ def _opened(rpc_url: str | None, deployment_path: Path) -> tuple[DeploymentRecor
 
 
 def _propose(
-    result: _Result,
-    directory: Path,
-    path: Path,
-    *,
-    reason: str | None,
-    evidence_paths: Sequence[Path],
-    is_quiet: bool,
-    **terms: Any,
+    result: _Result, directory: Path, path: Path, terms: TermsOptions, is_quiet: bool
 ) -> bool:
     """Draft the proposal to disable what should be; tell whether there was anything."""
-    from chainkit.cli.council.triage_output import default_reason
-    from chainkit.council.calls import Call
-
     nodes, witness, record = result.ranking.to_disable, result.witness, result.record
     if not nodes or witness is None:
         if not is_quiet:
             click.echo("nothing to propose: no file was written")
         return False
-    write_proposal(
-        witness.endpoint,
-        record,
-        witness.block,
-        [Call.make(record, "NodeRegistry", "updateHealth", each.node_id, False) for each in nodes],
-        path,
-        reason=reason or default_reason(nodes),
-        evidence_paths=[*_grounds(directory, nodes, len(evidence_paths)), *evidence_paths],
-        is_quiet=is_quiet,
-        **terms,
+    named = terms.evidence_paths
+    terms = replace(
+        terms,
+        reason=terms.reason or default_reason(nodes),
+        evidence_paths=(*_grounds(directory, nodes, len(named)), *named),
     )
+    state = ContractState(witness.endpoint, witness.block)
+    calls = [
+        Call.make(record, "NodeRegistry", "updateHealth", each.node_id, False) for each in nodes
+    ]
+    write_proposal(state, record, calls, path, terms, is_quiet=is_quiet)
     return True
 
 

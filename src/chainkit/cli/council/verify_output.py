@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from chainkit.council.evidence import (
+    BundleVerdict,
+    EnvelopeVerdict,
+    FindingVerdict,
+    ReportVerdict,
+    Step,
+)
 from chainkit.evidence.verdict import Verdict
 from chainkit.terminal.facts import echo_fact
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
-
-if TYPE_CHECKING:
-    from chainkit.council.evidence import (
-        BundleVerdict,
-        EnvelopeVerdict,
-        FindingVerdict,
-        ReportVerdict,
-        Step,
-    )
 
 _MOST_FINDINGS: Final = 20
 """Findings that are told one by one to people; --json tells all."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from chainkit.contracts.registry import find_silent
 from chainkit.text.printable import printable
 
 check_url_option = click.option(
@@ -20,7 +21,5 @@ check_url_option = click.option(
 
 def warn_of_silence(http_addresses: Sequence[str]) -> None:
     """Say on standard error which HTTP addresses do not answer, and why."""
-    from chainkit.contracts.registry import find_silent
-
     for url, reason in find_silent(http_addresses).items():
         click.echo(f"warning: {printable(url)} does not answer: {reason}", err=True)

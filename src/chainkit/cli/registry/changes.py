@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import click
 
-from chainkit.cli.change.changing import change, change_options
+from chainkit.cli.change.changing import ChangeOptions, Tell, change, change_options
 from chainkit.cli.registry.addresses import check_url_option, warn_of_silence
 from chainkit.cli.registry.options import NODE_ID
+from chainkit.contracts.checks import NO_ACCOUNT, check_account
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.registry import (
+    Registry,
+    check_http_address,
+    check_public_key,
+)
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.calls.registry_effects import REGISTRY_EFFECTS
 from chainkit.errors import ConfigurationError
+from chainkit.signatures import address_of
 from chainkit.terminal.command import CompleteCommand
 from chainkit.text.printable import printable
+from chainkit.types import Receipt
 
-if TYPE_CHECKING:
-    from chainkit.contracts.deployment import DeploymentRecord
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.calls import Call
-    from chainkit.types import Receipt
-
-    MakeArguments = Callable[[ContractState, DeploymentRecord], tuple[object, ...]]
+MakeArguments = Callable[[ContractState, DeploymentRecord], tuple[object, ...]]
 
 OWNER: Final = "the registry's owner"
 PENDING_OWNER: Final = "the account that ownership was offered to"
@@ -40,7 +47,9 @@ PENDING_OWNER: Final = "the account that ownership was offered to"
 )
 @check_url_option
 @change_options(OWNER)
-def add(holder: str, public_key: str, http_address: str, check_url: bool, **options: Any) -> None:
+def add(
+    holder: str, public_key: str, http_address: str, check_url: bool, options: ChangeOptions
+) -> None:
     """Add an enabled node; a dry run without --broadcast or --propose.
 
     The node's id is given by the registry when it is added; until then its key names it.
@@ -51,8 +60,6 @@ def add(holder: str, public_key: str, http_address: str, check_url: bool, **opti
         --public-key 0x04… --http-address https://node.example.org \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.contracts.registry import check_account, check_http_address, check_public_key
-
     holder, key = check_account(holder), _public_key(public_key)
     check_public_key(key)
     check_http_address(http_address)
@@ -63,13 +70,13 @@ def add(holder: str, public_key: str, http_address: str, check_url: bool, **opti
             warn_of_silence([http_address])
         return holder, key, http_address
 
-    _change("addNode", arguments, options | {"tell": _new_node})
+    _change("addNode", arguments, options, tell=_new_node)
 
 
 @click.command("enable", cls=CompleteCommand)
 @click.argument("node_id", type=NODE_ID)
 @change_options(OWNER)
-def enable(node_id: int, **options: Any) -> None:
+def enable(node_id: int, options: ChangeOptions) -> None:
     """Enable a disabled node; a dry run without --broadcast or --propose.
 
     \b
@@ -82,7 +89,7 @@ def enable(node_id: int, **options: Any) -> None:
 @click.command("disable", cls=CompleteCommand)
 @click.argument("node_id", type=NODE_ID)
 @change_options(OWNER)
-def disable(node_id: int, **options: Any) -> None:
+def disable(node_id: int, options: ChangeOptions) -> None:
     """Disable an enabled node; a dry run without --broadcast or --propose.
 
     \b
@@ -97,7 +104,7 @@ def disable(node_id: int, **options: Any) -> None:
 @click.argument("node_id", type=NODE_ID)
 @click.option("--to", "holder", required=True, metavar="ADDRESS", help="The node's new operator.")
 @change_options(OWNER)
-def transfer(node_id: int, holder: str, **options: Any) -> None:
+def transfer(node_id: int, holder: str, options: ChangeOptions) -> None:
     """Give a node to another operator; a dry run without --broadcast or --propose.
 
     The registry's owner moves it, whoever holds it. Its key and URL stay the same, so the old key
@@ -108,8 +115,6 @@ def transfer(node_id: int, holder: str, **options: Any) -> None:
       chainkit registry transfer 100 --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.contracts.registry import Registry, check_account
-
     holder = check_account(holder, "--to")
 
     def arguments(state: ContractState, record: DeploymentRecord) -> tuple[object, ...]:
@@ -121,7 +126,7 @@ def transfer(node_id: int, holder: str, **options: Any) -> None:
 
 @click.command("open-updates", cls=CompleteCommand)
 @change_options(OWNER)
-def open_updates(**options: Any) -> None:
+def open_updates(options: ChangeOptions) -> None:
     """Let operators change their nodes' URLs; a dry run without --broadcast or --propose.
 
     XIP-49 §3.1.1 has them closed during the testnet phase.
@@ -135,7 +140,7 @@ def open_updates(**options: Any) -> None:
 
 @click.command("close-updates", cls=CompleteCommand)
 @change_options(OWNER)
-def close_updates(**options: Any) -> None:
+def close_updates(options: ChangeOptions) -> None:
     """Keep operators from changing their nodes' URLs; a dry run without --broadcast or --propose.
 
     \b
@@ -149,7 +154,7 @@ def close_updates(**options: Any) -> None:
 @click.option("--to", "new_owner", metavar="ADDRESS", help="The account to offer ownership to.")
 @click.option("--withdraw", is_flag=True, help="Take an offer back that nobody has accepted yet.")
 @change_options(OWNER)
-def hand_over(new_owner: str | None, withdraw: bool, **options: Any) -> None:
+def hand_over(new_owner: str | None, withdraw: bool, options: ChangeOptions) -> None:
     """Offer the registry to a new owner; a dry run without --broadcast or --propose.
 
     Ownership goes over in two steps, so that a mistyped address cannot take it: the owner offers
@@ -161,8 +166,6 @@ def hand_over(new_owner: str | None, withdraw: bool, **options: Any) -> None:
       chainkit registry hand-over --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.contracts.checks import NO_ACCOUNT, check_account
-
     if withdraw == (new_owner is not None):
         raise click.UsageError("give either --to ADDRESS or --withdraw")
     offered = NO_ACCOUNT if new_owner is None else check_account(new_owner, "--to")
@@ -171,7 +174,7 @@ def hand_over(new_owner: str | None, withdraw: bool, **options: Any) -> None:
 
 @click.command("accept", cls=CompleteCommand)
 @change_options(PENDING_OWNER)
-def accept(**options: Any) -> None:
+def accept(options: ChangeOptions) -> None:
     """Accept the registry that was offered; a dry run without --broadcast or --propose.
 
     The second step of a hand-over: only the account that `chainkit registry hand-over` named can
@@ -197,21 +200,20 @@ CHANGES: Final[tuple[click.Command, ...]] = (
 
 
 def _change(
-    function: str, arguments: MakeArguments, options: dict[str, Any], whose: str = OWNER
+    function: str,
+    arguments: MakeArguments,
+    options: ChangeOptions,
+    whose: str = OWNER,
+    tell: Tell = lambda _: {},
 ) -> None:
-    from chainkit.council.calls import Call
-    from chainkit.council.calls.registry_effects import REGISTRY_EFFECTS
-
     def calls(state: ContractState, record: DeploymentRecord) -> list[Call]:
         return [Call.make(record, "NodeRegistry", function, *arguments(state, record))]
 
-    change(calls, REGISTRY_EFFECTS, whose, **options)
+    change(calls, REGISTRY_EFFECTS, whose, options, tell)
 
 
 def _new_node(receipt: Receipt) -> dict[str, int]:
     """Tell which id the registry gave to the node that was added."""
-    from chainkit.contracts.interface import shipped_interface
-
     events = map(shipped_interface("NodeRegistry").decode_event, receipt.logs)
     found = [event[1]["nodeId"] for event in events if event and event[0] == "NodeAdded"]
     return {"node_id": found[0]} if found else {}
@@ -219,9 +221,6 @@ def _new_node(receipt: Receipt) -> dict[str, int]:
 
 def _check_unused(state: ContractState, record: DeploymentRecord, key: bytes) -> None:
     """Raise ConfigurationError that names the node where one has the key, be it disabled."""
-    from chainkit.contracts.registry import Registry
-    from chainkit.signatures import address_of
-
     registry = Registry(state.endpoint, record.node_registry.address)
     found = registry.find_node_of_key(address_of(key), state.block)
     if found is not None:

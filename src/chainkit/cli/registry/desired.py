@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from chainkit.cli.change.changing import change, change_options
+from chainkit.cli.change.changing import ChangeOptions, change, change_options
 from chainkit.cli.registry.addresses import check_url_option, warn_of_silence
 from chainkit.cli.registry.changes import OWNER
 from chainkit.cli.registry.options import (
@@ -18,16 +18,22 @@ from chainkit.cli.registry.options import (
     open_registry,
     place_json,
 )
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.registry import RegisteredNode, Registry
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.calls.registry_effects import REGISTRY_EFFECTS
+from chainkit.council.registry_plan import (
+    NodeDifference,
+    RegistryDifference,
+    calls_towards,
+    compare_nodes,
+    read_desired_nodes,
+)
+from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.options import deployment_option, echo_json, json_option, rpc_option
-
-if TYPE_CHECKING:
-    from chainkit.contracts.deployment import DeploymentRecord
-    from chainkit.contracts.registry import RegisteredNode
-    from chainkit.contracts.state import ContractState
-    from chainkit.council.calls import Call
-    from chainkit.council.registry_plan import NodeDifference, RegistryDifference
 
 _DIFFERS = 1
 """Exit code where chain and file differ."""
@@ -60,8 +66,6 @@ def diff(
     Example:
       chainkit registry diff nodes.yaml --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.council.registry_plan import compare_nodes, read_desired_nodes
-
     desired = read_desired_nodes(desired_path)
     found, record, block = open_registry(rpc_url, deployment_path, block_number)
     difference = compare_nodes(desired, found.registered_nodes(block))
@@ -79,7 +83,7 @@ def diff(
 @click.argument("desired_path", metavar="FILE", type=click.Path(path_type=Path))
 @check_url_option
 @change_options(OWNER)
-def plan(desired_path: Path, check_url: bool, **options: Any) -> None:
+def plan(desired_path: Path, check_url: bool, options: ChangeOptions) -> None:
     """Draft the calls that make the registry what a YAML file says; the file is that of `diff`.
 
     Adds nodes, enables, disables and transfers them, in this order. Nodes that are not in the file
@@ -91,11 +95,6 @@ def plan(desired_path: Path, check_url: bool, **options: Any) -> None:
       chainkit registry plan nodes.yaml --propose plan.json \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.contracts.registry import Registry
-    from chainkit.council.calls.registry_effects import REGISTRY_EFFECTS
-    from chainkit.council.registry_plan import calls_towards, compare_nodes, read_desired_nodes
-    from chainkit.errors import ConfigurationError
-
     desired = read_desired_nodes(desired_path)
 
     def calls(state: ContractState, record: DeploymentRecord) -> tuple[Call, ...]:
@@ -108,7 +107,7 @@ def plan(desired_path: Path, check_url: bool, **options: Any) -> None:
             raise ConfigurationError(f"plan of {desired_path}", "something that differs", got)
         return found
 
-    change(calls, REGISTRY_EFFECTS, OWNER, **options)
+    change(calls, REGISTRY_EFFECTS, OWNER, options)
 
 
 def _warn(difference: RegistryDifference, check_url: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,6 +16,7 @@ from chainkit.cli.registry.options import (
     open_registry,
     place_json,
 )
+from chainkit.contracts.registry import RegistryEvent, read_history, telling
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
@@ -29,9 +30,6 @@ from chainkit.terminal.options import (
 )
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
-
-if TYPE_CHECKING:
-    from chainkit.contracts.registry import RegistryEvent
 
 
 @click.command("history", cls=CompleteCommand)
@@ -62,8 +60,6 @@ def history(
     Example:
       chainkit registry history 100 --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.contracts.registry import read_history
-
     found, record, block = open_registry(rpc_url, deployment_path, block_number)
     created = record.node_registry.block
     first = created if first_block is None else first_block
@@ -85,8 +81,6 @@ def history(
 
 
 def _echo_events(events: list[RegistryEvent]) -> None:
-    from chainkit.contracts.registry import telling
-
     if not events:
         echo_fact("events", "none")
     for transaction_hash, group in groupby(telling(events), lambda each: each.transaction_hash):

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
+from eth_utils.address import to_checksum_address
 
+from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.registry import Registry
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import address_of, is_valid_public_key
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact
-from chainkit.terminal.options import height_option, open_chain
+from chainkit.terminal.options import height_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
 from chainkit.types import BlockHeader, BlockReference, Node
-
-if TYPE_CHECKING:
-    from chainkit.chain import Endpoint
-    from chainkit.contracts.registry import Registry
 
 NODE_ID: Final = click.IntRange(1, 2**256 - 1)
 """The range of the registry's uint256, from its first id."""
@@ -36,9 +36,6 @@ def open_registry(
     Raises ConfigurationError for a block above the head or below the registry's own.
     """
     endpoint, record, head = open_chain(rpc_url, deployment_path)
-    # Not at the top: an HTTP client comes with it.
-    from chainkit.contracts.registry import Registry
-
     block = head.reference
     if block_number is not None:
         block = _block_at(endpoint, record, head, block_number)
@@ -77,8 +74,6 @@ def key_address(node: Node) -> str:
 
 def checksummed(address: bytes) -> str:
     """Return the checksummed form of a 20-byte address."""
-    from eth_utils.address import to_checksum_address
-
     return to_checksum_address(address)
 
 

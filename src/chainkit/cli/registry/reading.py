@@ -16,6 +16,8 @@ from chainkit.cli.registry.options import (
     open_registry,
     place_json,
 )
+from chainkit.contracts.checks import NO_ACCOUNT
+from chainkit.contracts.registry import node_facts, status_word
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.facts import LINE_WIDTH, echo_fact
 from chainkit.terminal.options import deployment_option, echo_json, json_option, rpc_option
@@ -37,9 +39,6 @@ def list_nodes(
     Example:
       chainkit registry list --rpc http://127.0.0.1:8545 --deployment deployment.json --json
     """
-    from chainkit.contracts.checks import NO_ACCOUNT
-    from chainkit.contracts.registry import status_word
-
     found, record, block = open_registry(rpc_url, deployment_path, block_number)
     owner, pending = found.owner(block), found.pending_owner(block)
     nodes, is_open = found.nodes(block), found.address_updates_open(block)
@@ -87,8 +86,6 @@ def show(
     Example:
       chainkit registry show 100 --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    from chainkit.contracts.registry import node_facts
-
     found, record, block = open_registry(rpc_url, deployment_path, block_number)
     registered = found.node(node_id, block)
     if as_json:

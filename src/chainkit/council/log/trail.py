@@ -35,7 +35,7 @@ from chainkit.council.log.events import (
 from chainkit.council.log.executions import MOST_NONCES, SafeHistory, safe_history
 from chainkit.council.log.proposals import KeptProposals
 from chainkit.council.log.transactions import Entry, EntryReader
-from chainkit.council.proposal.authority import read_authority
+from chainkit.council.proposal.account_state import read_account_state
 from chainkit.council.proposal.council import Council
 from chainkit.errors import StateUnavailable
 from chainkit.text.hexadecimal import hex0x
@@ -86,7 +86,7 @@ def read_trail(
     InconsistentAnswer where the endpoint's answers do not fit together or a reorg came between.
     """
     state = ContractState(endpoint, block)
-    authority = read_authority(state, council)
+    account = read_account_state(state, council)
     start = max(first, record.node_registry.block)
     with progress("blocks", 2 * (block.number + 1) - first - start) as advance:
         found = [
@@ -95,10 +95,10 @@ def read_trail(
         ]
     events = sorted(found, key=lambda event: (event.block.number, event.log_index))
     of_safe = [event for event in events if event.contract == SAFE]
-    history = safe_history(of_safe, authority.owners, authority.nonce)
+    history = safe_history(of_safe, account.owners, account.nonce)
     reader = EntryReader(endpoint, record, council, history, kept)
     entries = _read_entries(reader, events, progress)
-    cautions, alarms = list(authority.cautions), list(contradictions(state, record, events, first))
+    cautions, alarms = list(account.cautions), list(contradictions(state, record, events, first))
     if council.safe:
         before = _nonce_before(endpoint, council, first)
         if before is None:

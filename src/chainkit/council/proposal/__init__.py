@@ -3,8 +3,8 @@
 A proposal is a file that may have passed through anybody's hands. Everything that is shown, signed
 or sent is rebuilt from the reader's own deployment record, council file and package.
 
-The names in this list know no network. ``authority``, ``drafting``, ``status`` and ``execution``
-read the chain: import them from their own modules.
+The names in this list know no network. ``account_state``, ``drafting``, ``status`` and
+``execution`` read the chain: import them from their own modules.
 """
 
 from chainkit.council.proposal.account_transaction import AccountTransaction

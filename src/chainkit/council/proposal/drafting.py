@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chainkit.chain.transactions import draft_transaction, estimate_gas
+from chainkit.chain.sending import TransactionRequest, draft_transaction
+from chainkit.chain.transactions import estimate_gas
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call, Change, read_change
 from chainkit.council.calls.effects import EFFECTS
 from chainkit.council.changes import simulate_call
-from chainkit.council.proposal.authority import read_authority
-from chainkit.council.proposal.council import Council
+from chainkit.council.proposal.account_state import AccountState
 from chainkit.council.proposal.grounds import SECONDS_PER_DAY, Evidence, Grounds, check_reason
 from chainkit.council.proposal.proposal import Fees, Proposal
 from chainkit.council.proposal.status import running_code
@@ -36,31 +36,30 @@ class Terms:
 
 
 def draft(
-    state: ContractState,
+    account: AccountState,
     record: DeploymentRecord,
-    council: Council,
     head: BlockHeader,
     calls: Sequence[Call],
     terms: Terms,
 ) -> Proposal:
-    """Draft a proposal of calls, all read at ``head``, which is the state's block.
+    """Draft a proposal of calls, all read at ``head``, which is the block of the account's state.
 
     Raises ConfigurationError where the account may not make a call, or it changes nothing, and
     RefusedRequest in the contract's words where the simulation of a call reverts. A plain account's
     is refused as ``draft_transaction`` does, too.
     """
-    authority = read_authority(state, council)
+    state, council = account.contracts, account.council
     change = read_change(EFFECTS, state, record, council.address, calls)
     for call in calls:
         simulate_call(state, call, council.address)
-    if terms.nonce is not None and terms.nonce < authority.nonce:
-        expected = f"{authority.nonce}, the account's next, or a later one"
+    if terms.nonce is not None and terms.nonce < account.nonce:
+        expected = f"{account.nonce}, the account's next, or a later one"
         raise ConfigurationError("nonce", expected, terms.nonce)
-    nonce = authority.nonce if terms.nonce is None else terms.nonce
+    nonce = account.nonce if terms.nonce is None else terms.nonce
     grounds = _grounds(state, change, head, terms)
     fees = None
     if council.safe is None:
-        fees = _fees(state, council, calls, grounds, terms.max_cost)
+        fees = _fees(account, calls, grounds, terms.max_cost)
     return Proposal.make(record, council, calls, grounds, nonce, fees)
 
 
@@ -76,17 +75,14 @@ def _grounds(state: ContractState, change: Change, head: BlockHeader, terms: Ter
 
 
 def _fees(
-    state: ContractState,
-    council: Council,
-    calls: Sequence[Call],
-    grounds: Grounds,
-    max_cost: int,
+    account: AccountState, calls: Sequence[Call], grounds: Grounds, max_cost: int
 ) -> Fees | None:
     if len(calls) != 1:
         return None  # Proposal.make says why that cannot be
     (call,) = calls
-    endpoint, data = state.endpoint, call.calldata + grounds.trailer
-    account, chain_id = council.address, council.chain_id
-    gas = estimate_gas(endpoint, call.target, data, account, state.block)
-    fields = draft_transaction(endpoint, account, chain_id, call.target, data, gas, max_cost)
+    endpoint, council = account.contracts.endpoint, account.council
+    data = call.calldata + grounds.trailer
+    gas = estimate_gas(endpoint, call.target, data, council.address, account.block)
+    request = TransactionRequest(council.chain_id, call.target, data, gas)
+    fields = draft_transaction(endpoint, council.address, request, max_cost)
     return Fees(fields["gas"], fields["maxFeePerGas"], fields["maxPriorityFeePerGas"])

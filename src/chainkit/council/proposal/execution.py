@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from chainkit.chain import Endpoint
-from chainkit.chain.transactions import (
-    RECEIPT_TIMEOUT_SECONDS,
+from chainkit.chain.sending import (
+    Sending,
     SignedTransaction,
+    TransactionRequest,
     check_cost,
-    estimate_gas,
-    send_transaction,
-    wait_for_receipt,
+    require_success,
 )
+from chainkit.chain.transactions import estimate_gas
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Change, Facts, unmet
 from chainkit.council.calls.effects import EFFECTS
-from chainkit.council.changes import explain_revert, sign_call, simulate_call
+from chainkit.council.changes import explain_revert, sign_request, simulate_call
 from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.nonce_use import find_nonce_use, is_nonce_used
 from chainkit.council.proposal.proposal import Proposal
@@ -25,7 +25,6 @@ from chainkit.council.safe import SafeTransaction, find_execution, pack
 from chainkit.council.signing import Signer, transaction_cost
 from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
 from chainkit.signatures import keccak256
-from chainkit.text.ether import MAX_COST
 from chainkit.types import Receipt
 
 
@@ -50,15 +49,13 @@ def require_executable(status: ProposalStatus) -> Change:
     return status.change
 
 
-def prepare(
-    proposal: Proposal, status: ProposalStatus, state: ContractState, executor: str
-) -> Execution:
+def prepare(proposal: Proposal, status: ProposalStatus, executor: str) -> Execution:
     """Build and simulate what ``executor`` sends; for a plain account that is its owner.
 
     Raises ConfigurationError where something is in the way, RefusedRequest in the contract's words
     where it reverts.
     """
-    change = require_executable(status)
+    change, state = require_executable(status), status.account.contracts
     for call in proposal.calls:
         simulate_call(state, call, proposal.account)
     transaction = proposal.transaction
@@ -75,31 +72,25 @@ def prepare(
 
 
 def sign_execution(
-    execution: Execution, endpoint: Endpoint, payer: Signer | None, max_cost: int = MAX_COST
+    execution: Execution, sending: Sending, payer: Signer | None
 ) -> SignedTransaction:
     """Sign the transaction that is sent; a plain account's was signed by its owner before.
 
-    Raises ConfigurationError where no account pays for a Safe's transaction, or it could cost more
-    than ``max_cost`` wei.
+    Raises ConfigurationError where nobody pays for a Safe's transaction, or it could cost too much.
     """
     transaction = execution.proposal.transaction
     if isinstance(transaction, AccountTransaction):
         (signature,) = execution.proposal.signatures.values()
         raw = transaction.raw(signature)
-        check_cost(transaction_cost(raw), max_cost)
+        check_cost(transaction_cost(raw), sending.max_cost)
         return SignedTransaction(raw, keccak256(raw))
     if payer is None:
         raise ConfigurationError("payer", "an account that pays for the transaction", "none")
     to, data, gas = execution.to, execution.data, execution.gas
-    return sign_call(endpoint, payer, transaction.chain_id, to, data, gas, max_cost)
+    return sign_request(sending, payer, TransactionRequest(transaction.chain_id, to, data, gas))
 
 
-def execute(
-    execution: Execution,
-    endpoint: Endpoint,
-    signed: SignedTransaction,
-    timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS,
-) -> Receipt:
+def execute(execution: Execution, sending: Sending, signed: SignedTransaction) -> Receipt:
     """Send the transaction and prove that it did what the proposal says.
 
     A Safe's did if the Safe emitted ExecutionSuccess with the proposal's hash, a plain account's if
@@ -107,14 +98,12 @@ def execute(
     names, which then answers with the facts that it names. Raises TransactionFailed where any of
     this is missing.
     """
-    send_transaction(endpoint, signed)
-    receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
-    place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"
-    state = ContractState(endpoint, receipt.block.reference)
-    _check_success(execution, state, receipt, place)
-    _check_code(execution.proposal, state, place)
+    receipt = sending.send(signed)
+    state = ContractState(sending.endpoint, receipt.block.reference)
+    _check_success(execution, state, receipt)
+    _check_code(execution.proposal, state, receipt.place)
     if wrong := unmet(EFFECTS, state, execution.change):
-        raise TransactionFailed("proposal", "its facts read back", "; ".join(wrong), place)
+        raise TransactionFailed("proposal", "its facts read back", "; ".join(wrong), receipt.place)
     return receipt
 
 
@@ -136,19 +125,16 @@ def _check_code(proposal: Proposal, state: ContractState, place: str) -> None:
             raise TransactionFailed(f"code of {contract}", expected, got, place)
 
 
-def _check_success(
-    execution: Execution, state: ContractState, receipt: Receipt, place: str
-) -> None:
+def _check_success(execution: Execution, state: ContractState, receipt: Receipt) -> None:
     transaction = execution.proposal.transaction
-    if not receipt.succeeded:
-        got = _why_reverted(execution.proposal, state, receipt)
-        raise TransactionFailed("proposal", "status 1", got, place)
+    explain = partial(_why_reverted, execution.proposal, state, receipt)
+    require_success(receipt, "proposal", explain)
     if isinstance(transaction, AccountTransaction):
         return
     found = find_execution(receipt.logs, transaction.safe, transaction.hash)
     if found != "success":
         expected = f"the Safe's ExecutionSuccess of 0x{transaction.hash.hex()}"
-        raise TransactionFailed("proposal", expected, found or "no such event", place)
+        raise TransactionFailed("proposal", expected, found or "no such event", receipt.place)
 
 
 def _why_reverted(proposal: Proposal, state: ContractState, receipt: Receipt) -> str:

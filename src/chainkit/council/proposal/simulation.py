@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from chainkit.contracts.deployment import DeploymentRecord
-from chainkit.contracts.state import ContractState
+from chainkit.council.proposal.account_state import AccountState
 from chainkit.council.proposal.account_transaction import AccountTransaction
-from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.proposal import Proposal
-from chainkit.council.safe.account import read_account
+from chainkit.council.safe.account import SafeAccount
 from chainkit.council.simulation import (
     Message,
     StateDifference,
@@ -20,47 +19,45 @@ from chainkit.errors import ConfigurationError
 
 
 def simulate_proposal(
-    proposal: Proposal, state: ContractState, record: DeploymentRecord, council: Council
+    proposal: Proposal, account: AccountState, record: DeploymentRecord
 ) -> StateDifference:
-    """Run a proposal on the state's block and return what it changes; every slot has its name.
+    """Run a proposal on the account's block and return what it changes; every slot has its name.
 
     A Safe's transaction is run with the owners' approval supposed, and its nonce if that is a later
     one than the Safe's next. Raises RefusedRequest in the contract's own words where it reverts,
     UndecodedState where something changes that cannot be named, and NoTracing where the endpoint
     cannot tell what changes.
     """
-    transaction = proposal.transaction
+    state, transaction = account.contracts, proposal.transaction
     if isinstance(transaction, AccountTransaction):
         found = simulate_message(state, record, proposal.calls, _message(transaction))
     else:
-        account = read_account(state, transaction.safe)
+        safe, multi_send = _safe(account)
         found = simulate_safe_transaction(
-            state, record, proposal.calls, transaction, account, _multi_send(council)
+            state, record, proposal.calls, transaction, safe, multi_send
         )
     found.require_decoded()
     return found
 
 
-def try_proposal(
-    proposal: Proposal, state: ContractState, record: DeploymentRecord, council: Council
-) -> None:
-    """Run a proposal on the state's block without asking what it changes.
+def try_proposal(proposal: Proposal, account: AccountState, record: DeploymentRecord) -> None:
+    """Run a proposal on the account's block without asking what it changes.
 
     For an endpoint without tracing. Raises RefusedRequest as ``simulate_proposal`` does.
     """
-    transaction = proposal.transaction
+    state, transaction = account.contracts, proposal.transaction
     if isinstance(transaction, AccountTransaction):
         try_message(state, record, _message(transaction))
         return
-    account = read_account(state, transaction.safe)
-    try_safe_transaction(state, record, transaction, account, _multi_send(council))
+    try_safe_transaction(state, record, transaction, *_safe(account))
 
 
 def _message(transaction: AccountTransaction) -> Message:
     return Message(transaction.sender, transaction.to, transaction.data)
 
 
-def _multi_send(council: Council) -> bytes:
-    if council.safe is None:
+def _safe(account: AccountState) -> tuple[SafeAccount, bytes]:
+    settings = account.council.safe
+    if account.safe is None or settings is None:
         raise ConfigurationError("council file", "a Safe", "a plain account")
-    return council.safe.multi_send
+    return account.safe, settings.multi_send

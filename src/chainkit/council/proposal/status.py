@@ -12,9 +12,8 @@ from chainkit.contracts.parameters import SEQUENCED_LOGS
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call, Change, Facts, read_change
 from chainkit.council.calls.effects import EFFECTS
+from chainkit.council.proposal.account_state import AccountState
 from chainkit.council.proposal.account_transaction import AccountTransaction
-from chainkit.council.proposal.authority import Authority, read_authority
-from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.nonce_use import find_nonce_use
 from chainkit.council.proposal.proposal import Proposal
 from chainkit.council.safe.account import hash_by_contract
@@ -27,15 +26,10 @@ from chainkit.types import BlockHeader, BlockReference
 class ProposalStatus:
     """The state of a proposal at one block."""
 
-    block: BlockReference
-    owners: tuple[str, ...]
-    """Checksummed addresses of the account's owners; a plain account is its own."""
-    threshold: int
-    """How many of them must sign."""
+    account: AccountState
+    """The account that it is made for, at the block."""
     signed: tuple[str, ...]
-    """Owners that have, in the order of ``owners``."""
-    cautions: tuple[str, ...]
-    """Other parts than the owners that may act, such as a module of a Safe; a line each."""
+    """Owners that have, in the order of the account's."""
     change: Change | None
     """Its change at this block; None where it cannot be made there."""
     obstacles: tuple[str, ...]
@@ -44,44 +38,36 @@ class ProposalStatus:
     """Whether it can never be executed any more: it was, or another transaction was."""
 
     @property
+    def block(self) -> BlockReference:
+        """The block that it was read at."""
+        return self.account.block
+
+    @property
     def is_executable(self) -> bool:
         """Whether nothing is in its way."""
         return not self.obstacles
 
 
 def read_status(
-    proposal: Proposal,
-    state: ContractState,
-    record: DeploymentRecord,
-    council: Council,
-    head: BlockHeader,
+    proposal: Proposal, account: AccountState, record: DeploymentRecord, head: BlockHeader
 ) -> ProposalStatus:
-    """Read how a proposal stands at ``head``, which is the state's block.
+    """Read how a proposal stands at ``head``, which is the block of the account's state.
 
-    Raises as ``read_authority`` does where the account is not the one it must be, and
-    ConfigurationError where the Safe computes another hash than was signed.
+    Raises ConfigurationError where the Safe computes another hash than was signed.
     """
-    authority = read_authority(state, council)
+    state = account.contracts
     _check_hash(proposal, state)
-    change, failure = _change(proposal, state, record, council)
-    signed = tuple(owner for owner in authority.owners if owner in proposal.signatures)
+    change, failure = _change(proposal, account, record)
+    signed = tuple(owner for owner in account.owners if owner in proposal.signatures)
     obstacles = [
         *_expiry(proposal, head),
-        *_nonce(proposal, authority, state),
-        *_signatures(proposal, authority, signed),
+        *_nonce(proposal, account),
+        *_signatures(proposal, account, signed),
         *_changed(_running(proposal.grounds.runs), _running(running_code(proposal.calls, state))),
         *(_changed(proposal.grounds.before, change.before) if change else [failure]),
     ]
-    return ProposalStatus(
-        state.block,
-        authority.owners,
-        authority.threshold,
-        signed,
-        authority.cautions,
-        change,
-        tuple(obstacles),
-        proposal.nonce < authority.nonce,
-    )
+    is_nonce_used = proposal.nonce < account.nonce
+    return ProposalStatus(account, signed, change, tuple(obstacles), is_nonce_used)
 
 
 def running_code(calls: Iterable[Call], state: ContractState) -> Facts:
@@ -109,10 +95,11 @@ def _check_hash(proposal: Proposal, state: ContractState) -> None:
 
 
 def _change(
-    proposal: Proposal, state: ContractState, record: DeploymentRecord, council: Council
+    proposal: Proposal, account: AccountState, record: DeploymentRecord
 ) -> tuple[Change | None, str]:
+    state, sender = account.contracts, account.council.address
     try:
-        return read_change(EFFECTS, state, record, council.address, proposal.calls), ""
+        return read_change(EFFECTS, state, record, sender, proposal.calls), ""
     except (ConfigurationError, RefusedRequest) as error:
         return None, str(error)
 
@@ -122,18 +109,21 @@ def _expiry(proposal: Proposal, head: BlockHeader) -> Iterator[str]:
         yield "it has expired"
 
 
-def _nonce(proposal: Proposal, authority: Authority, state: ContractState) -> Iterator[str]:
-    if proposal.nonce < authority.nonce:
-        yield f"nonce {proposal.nonce} is used already: {find_nonce_use(proposal, state)}"
-    elif proposal.nonce > authority.nonce:
-        yield f"nonce {proposal.nonce} must wait: the account's next is {authority.nonce}"
+def _nonce(proposal: Proposal, account: AccountState) -> Iterator[str]:
+    if proposal.nonce < account.nonce:
+        use = find_nonce_use(proposal, account.contracts)
+        yield f"nonce {proposal.nonce} is used already: {use}"
+    elif proposal.nonce > account.nonce:
+        yield f"nonce {proposal.nonce} must wait: the account's next is {account.nonce}"
 
 
-def _signatures(proposal: Proposal, authority: Authority, signed: tuple[str, ...]) -> Iterator[str]:
+def _signatures(
+    proposal: Proposal, account: AccountState, signed: tuple[str, ...]
+) -> Iterator[str]:
     for signer in proposal.signatures:
-        if signer not in authority.owners:
+        if signer not in account.owners:
             yield f"signed by {signer}, who is no owner"
-    missing = authority.threshold - len(signed)
+    missing = account.threshold - len(signed)
     if missing > 0:
         yield f"{missing} more signature{'s' * (missing > 1)} needed"
 

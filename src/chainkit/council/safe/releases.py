@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Final
 
+from chainkit.documents.package_data import read_package_json
 from chainkit.signatures import keccak256
 
 SINGLETONS: Final = ("Safe", "SafeL2")
@@ -44,7 +43,7 @@ class KnownContract:
 @cache
 def known_contracts() -> Mapping[tuple[str, str], KnownContract]:
     """Return all of them by name and version, the oldest first."""
-    content = json.loads(files("chainkit.council.safe").joinpath("releases.json").read_text())
+    content = read_package_json("chainkit.council.safe", "releases.json")
     return {
         (name, version): KnownContract(
             name=name,

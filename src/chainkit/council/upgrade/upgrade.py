@@ -7,21 +7,16 @@ code wrote must mean the same to the new code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from eth_abi.abi import encode
 from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint
-from chainkit.chain.transactions import (
-    RECEIPT_TIMEOUT_SECONDS,
-    SignedTransaction,
-    estimate_gas,
-    send_transaction,
-    wait_for_receipt,
-)
+from chainkit.chain.sending import Sending, TransactionRequest, require_success
+from chainkit.chain.transactions import estimate_gas
 from chainkit.contracts.artifacts import (
     Release,
     creation_code,
@@ -38,7 +33,7 @@ from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.parameters import PayloadBounds
 from chainkit.contracts.state import INITIALIZABLE_SLOT, ContractState
 from chainkit.contracts.storage_layout import StorageChange, compare_storage
-from chainkit.council.changes import sign_call
+from chainkit.council.changes import sign_request
 from chainkit.council.signing import Signer
 from chainkit.council.upgrade.simulation import (
     STAND_IN,
@@ -48,12 +43,8 @@ from chainkit.council.upgrade.simulation import (
 )
 from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
 from chainkit.signatures import keccak256
-from chainkit.text.ether import MAX_COST
 from chainkit.text.hexadecimal import parse_bytes
 from chainkit.types import ADDRESS_LENGTH, BlockReference, Receipt
-
-Announce = Callable[[SignedTransaction], None]
-"""Tells a person of a transaction that is about to be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,30 +186,21 @@ def check_administrator(plan: UpgradePlan, signer: Signer) -> None:
 
 
 def deploy_implementation(
-    endpoint: Endpoint,
-    record: DeploymentRecord,
-    name: str,
-    signer: Signer,
-    timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS,
-    max_cost: int = MAX_COST,
-    announce: Announce = lambda _: None,
+    sending: Sending, record: DeploymentRecord, name: str, signer: Signer
 ) -> DeployedContract:
     """Deploy this package's implementation for a log; any account can, it gets no power by it.
 
-    ``announce`` is told of what is about to be sent. Raises ConfigurationError where it could cost
-    more than ``max_cost`` wei, and TransactionFailed where it reverted or is not mined in time, or
-    other code stands there.
+    Raises ConfigurationError where it could cost too much, and TransactionFailed where it reverted
+    or is not mined in time, or other code stands there.
     """
+    endpoint = sending.endpoint
     sequence = to_checksum_address(record.originator_sequence.address)
     data = creation_code(name) + encode(["address"], [sequence])
     gas = estimate_gas(endpoint, None, data, signer.address, endpoint.head().reference)
-    signed = sign_call(endpoint, signer, record.chain_id, None, data, gas, max_cost)
-    announce(signed)
-    send_transaction(endpoint, signed)
-    receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
-    if not receipt.succeeded:
-        place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"
-        raise TransactionFailed(f"deployment of {name}", "status 1", "a revert", place)
+    request = TransactionRequest(record.chain_id, None, data, gas)
+    signed = sign_request(sending, signer, request)
+    receipt = sending.send(signed)
+    require_success(receipt, f"deployment of {name}", lambda: "a revert")
     subject = f"receipt of 0x{signed.hash.hex()}"
     answer = endpoint.receipt(signed.hash)
     address = endpoint.parsed(subject, _created_address, answer)
@@ -230,33 +212,22 @@ def deploy_implementation(
 
 
 def execute_upgrade(
-    endpoint: Endpoint,
-    record: DeploymentRecord,
-    plan: UpgradePlan,
-    signer: Signer,
-    timeout_seconds: float = RECEIPT_TIMEOUT_SECONDS,
-    max_cost: int = MAX_COST,
-    announce: Announce = lambda _: None,
+    sending: Sending, record: DeploymentRecord, plan: UpgradePlan, signer: Signer
 ) -> Receipt:
     """Send a plan's upgrade and prove from the chain that it changed the code and nothing else.
 
-    ``announce`` is told of what is about to be sent. Raises ConfigurationError where it could cost
-    more than ``max_cost`` wei, and TransactionFailed where the transaction reverted or is not mined
-    in time, where the proxy runs another implementation afterwards, or where what an upgrade must
-    leave is another.
+    Raises ConfigurationError where it could cost too much, and TransactionFailed where the
+    transaction reverted or is not mined in time, where the proxy runs another implementation
+    afterwards, or where what an upgrade must leave is another.
     """
     check_administrator(plan, signer)
     assert plan.implementation and plan.calldata and plan.gas, "an implementation is deployed"
-    to, data, gas = plan.proxy, plan.calldata, plan.gas
-    signed = sign_call(endpoint, signer, record.chain_id, to, data, gas, max_cost)
-    announce(signed)
-    send_transaction(endpoint, signed)
-    receipt = wait_for_receipt(endpoint, signed.hash, timeout_seconds)
-    place = f"transaction 0x{signed.hash.hex()} in block {receipt.block.reference}"
+    request = TransactionRequest(record.chain_id, plan.proxy, plan.calldata, plan.gas)
+    receipt = sending.send(sign_request(sending, signer, request))
+    endpoint, place = sending.endpoint, receipt.place
     parent = BlockReference(receipt.block.number - 1, receipt.block.parent_hash)
-    if not receipt.succeeded:
-        got = _failure(endpoint, plan, parent)
-        raise TransactionFailed(f"upgrade of {plan.name}", "status 1", got, place)
+    explain = partial(_failure, endpoint, plan, parent)
+    require_success(receipt, f"upgrade of {plan.name}", explain)
     before = read_log_state(ContractState(endpoint, parent), plan.name, plan.proxy)
     state = ContractState(endpoint, receipt.block.reference)
     after = read_log_state(state, plan.name, plan.proxy)

@@ -8,15 +8,13 @@ from typing import Any
 import click
 import pytest
 
-from chainkit.cli.change.proposing import evidence_of, write_proposal
+from chainkit.cli.change.proposing import TermsOptions, evidence_of, write_proposal
 from chainkit.cli.council import triage as triage_command
 from chainkit.council.proposal import Evidence, Grounds, write_council
 from chainkit.council.proposal.grounds import LONGEST_NAME, MOST_EVIDENCE
-from chainkit.council.triage import checks as triage_checks
 from chainkit.council.triage.ranking import rank
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.evidence import bundle as bundles
-from chainkit.types import BlockReference
 from support.audit.audit_exports import key_of
 from support.audit.bundles import BundleScene, Reporter, bundle_scene, copied
 from support.council.proposals import RECORD, SAFE, disable, grounds
@@ -116,7 +114,7 @@ def test_evidence__link_to_a_bundles_folder__is_not_followed(bundle: Path, tmp_p
 def test_evidence__report_larger_than_any__is_refused(
     report: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(triage_checks, "LARGEST_REPORT", len(REPORT) - 1)
+    monkeypatch.setattr("chainkit.cli.change.proposing.LARGEST_REPORT", len(REPORT) - 1)
 
     with pytest.raises(MalformedData, match="up to"):
         evidence_of(report)
@@ -154,21 +152,18 @@ def test_evidence__current_folder__is_called_by_its_name(
 
 
 def test_write__more_evidence_than_a_proposal_holds__is_a_wrong_use(tmp_path: Path) -> None:
-    terms: dict[str, Any] = {"reason": "x", "days": 7, "nonce": None, "no_tracing": False}
     council = tmp_path / "council.json"
     write_council(council, SAFE)
-    paths = [tmp_path / "report.pb"] * (MOST_EVIDENCE + 1)
+    paths = (tmp_path / "report.pb",) * (MOST_EVIDENCE + 1)
+    terms = TermsOptions(council, "x", paths, days=7, nonce=None, no_tracing=False)
 
     with pytest.raises(click.UsageError, match=f"up to {MOST_EVIDENCE} pieces"):
         write_proposal(
             None,  # type: ignore[arg-type]
             RECORD,
-            BlockReference(1, bytes(32)),
             [disable()],
             tmp_path / "proposal.json",
-            council_path=council,
-            evidence_paths=paths,
-            **terms,
+            terms,
         )
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import traceback
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import click
@@ -36,10 +35,8 @@ SIGNATURE = SIGNER.sign_typed_data(TYPED_DATA)
 @signer_options("an owner")
 @signature_option
 @click.option("--chain", "chain_id", type=int, default=31337)
-def sign(signature: bytes | None, chain_id: int, **options: Any) -> None:
+def sign(signing: SignerOptions, signature: bytes | None, chain_id: int) -> None:
     """Sign something."""
-    signing = SignerOptions.take(options)
-    assert options == {}
     if signature:
         click.echo(signature.hex())
         return

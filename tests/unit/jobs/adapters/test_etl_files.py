@@ -111,6 +111,7 @@ def test_json__without_what_may_be_empty__accepted(tmp_path: Path) -> None:
         (json.dumps({name: "1" for name in RECEIPTS if name != "gas_used"}), "name gas_used"),
         ("[1]", "a JSON object in each line, got list"),
         ('{"gas_used": ', "UTF-8 text, one row a line"),
+        ("[" * 100_000, "UTF-8 text, one row a line"),
     ],
 )
 def test_json__first_line_that_is_no_row__refused(tmp_path: Path, line: str, expected: str) -> None:

@@ -68,11 +68,11 @@ def test_results__fewer_are_answered__all_in_order_and_the_size_is_remembered(
     limit: int, refuse: Callable[[], Any]
 ) -> None:
     provider = LimitedProvider(limit, refuse)
-    batches = Batches(provider.endpoint())
+    batches, batch = Batches(), provider.endpoint().batch
 
-    assert batches.results(echoes(150)) == list(range(150))
+    assert batches.results(batch, echoes(150)) == list(range(150))
     asked = len(provider.requests)
-    batches.results(echoes(batches.calls_per_request))
+    batches.results(batch, echoes(batches.calls_per_request))
 
     assert batches.calls_per_request <= limit
     assert len(provider.requests) == asked + 1
@@ -81,19 +81,19 @@ def test_results__fewer_are_answered__all_in_order_and_the_size_is_remembered(
 def test_results__nothing_refused__is_asked_in_whole_batches() -> None:
     provider = LimitedProvider(BATCH_SIZE, raising(AssertionError()))
 
-    Batches(provider.endpoint()).results(echoes(250))
+    Batches().results(provider.endpoint().batch, echoes(250))
 
     assert [len(request) for request in provider.requests] == [100, 100, 50]
 
 
 def test_results__many_answers_after_a_refusal__asks_for_more_again() -> None:
     provider = LimitedProvider(10, REFUSALS["too large"])
-    batches = Batches(provider.endpoint())
-    batches.results(echoes(100))
+    batches, batch = Batches(), provider.endpoint().batch
+    batches.results(batch, echoes(100))
     provider.limit = BATCH_SIZE
 
     for _ in range(200):
-        batches.results(echoes(1))
+        batches.results(batch, echoes(1))
 
     assert batches.calls_per_request == BATCH_SIZE
 
@@ -112,7 +112,7 @@ def test_results__a_single_call_is_refused__is_the_error(
     provider = LimitedProvider(0, refuse)
 
     with pytest.raises(error):
-        Batches(provider.endpoint()).results(echoes(8))
+        Batches().results(provider.endpoint().batch, echoes(8))
 
     assert min(len(request) for request in provider.requests) == 1
 
@@ -131,10 +131,10 @@ def test_results__fewer_calls_cannot_help__is_the_error_at_once(
     refuse: Callable[[], Any], error: type[ChainError]
 ) -> None:
     provider = LimitedProvider(0, refuse)
-    batches = Batches(provider.endpoint())
+    batches, batch = Batches(), provider.endpoint().batch
 
     with pytest.raises(error):
-        batches.results(echoes(8))
+        batches.results(batch, echoes(8))
 
     assert {len(request) for request in provider.requests} == {8}
     assert batches.calls_per_request == BATCH_SIZE

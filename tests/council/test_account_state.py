@@ -1,7 +1,7 @@
-"""The authority over the council's account, read at one block and no other."""
+"""The council's account, read at one block and no other."""
 
 from chainkit.contracts.state import ContractState
-from chainkit.council.proposal.authority import council_of
+from chainkit.council.proposal.account_state import find_account_state
 from support.chains.chain import LocalChain, dev_address
 from support.council.desk import PAYER
 
@@ -15,7 +15,7 @@ def test_read__account_with_a_key_that_sent_since__has_the_nonce_of_the_block(
     after = ContractState(local_chain.endpoint, local_chain.head().reference)
 
     nonces = [
-        council_of(state, local_chain.record.chain_id, account)[1].nonce
+        find_account_state(state, local_chain.record.chain_id, account).nonce
         for state in (before, after)
     ]
 

@@ -1,0 +1,22 @@
+"""The chain that a command reads, opened by the options that all of them share.
+
+An HTTP client comes with it, so a command that opens no chain does not import this module.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chainkit.chain import Endpoint
+from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
+from chainkit.contracts.right_chain import check_deployment
+from chainkit.types import BlockHeader
+
+
+def open_chain(
+    rpc_url: str, deployment_path: Path
+) -> tuple[Endpoint, DeploymentRecord, BlockHeader]:
+    """Connect and prove that the endpoint serves the record's chain; also return the head."""
+    record = read_deployment_record(deployment_path)
+    endpoint = Endpoint.connect(rpc_url)
+    return endpoint, record, check_deployment(endpoint, record)

@@ -66,7 +66,7 @@ def test_reconcile__same_inputs_again_with_a_work_folder__are_not_compared_again
     nodes = [node_of(tmp_path, A), write_node(tmp_path / "node-b", envelopes, key_of(B))]
     work = str(tmp_path / "work")
     first = reconcile(chain, nodes, tmp_path / "first", "--work", work)
-    monkeypatch.setattr("chainkit_jobs.reconcile.audit.run_audit", None)
+    monkeypatch.setattr("chainkit_jobs.cli.reconcile.run_audit", None)
 
     again = reconcile(chain, nodes[::-1], tmp_path / "again", "--work", work)
     with pytest.raises(TypeError):

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
-from chainkit.terminal.command import CompleteGroup, require_packages
-from chainkit_jobs.cli.bundle import bundle_command
-from chainkit_jobs.cli.cost import cost_command
-from chainkit_jobs.cli.export_chain import export_chain_command
-from chainkit_jobs.cli.import_chain import import_chain_command
-from chainkit_jobs.cli.pack_environment import pack_environment_command
-from chainkit_jobs.cli.reconcile import reconcile_command
-from chainkit_jobs.cli.report_misbehavior import report_misbehavior_command
-from chainkit_jobs.cli.verify_chain import verify_chain_command
+from chainkit.terminal.command import LazyCommand, LazyGroup, require_packages
 
 require_packages("pyspark", "pyarrow", "matplotlib", "jinja2")
 
 
-@click.group(cls=CompleteGroup)
+def _command(name: str, sentence: str) -> LazyCommand:
+    return LazyCommand(f"chainkit_jobs.cli.{name}", f"{name}_command", sentence)
+
+
+_COMMANDS: Final = {
+    "export-chain": _command(
+        "export_chain",
+        "Write headers, transactions, receipts and logs to Parquet, pinned to the last block.",
+    ),
+    "import-chain": _command(
+        "import_chain",
+        "Make a chain export of files that another tool wrote, if nothing is wrong with them.",
+    ),
+    "verify-chain": _command(
+        "verify_chain", "Prove a chain export, to the byte, from the hash of its last block."
+    ),
+    "reconcile": _command(
+        "reconcile", "Compare the exports of two or more nodes with a chain export."
+    ),
+    "report-misbehavior": _command(
+        "report_misbehavior",
+        "Sign a report of type BLOCKCHAIN_INCONSISTENCY that carries a finding's evidence.",
+    ),
+    "bundle": _command(
+        "bundle",
+        "Write the evidence about each accused node so that it can be checked without the auditor.",
+    ),
+    "cost": _command(
+        "cost", "Say what a chain cost, by contract, function, payer, hour, day and payload size."
+    ),
+    "pack-environment": _command(
+        "pack_environment",
+        "Pack this Python and the audit's packages for the workers of a Spark cluster.",
+    ),
+}
+
+
+@click.group(cls=LazyGroup, lazy_commands=_COMMANDS)
 def audit() -> None:
     """Compare what nodes serve with what the chain holds.
 
@@ -25,16 +56,3 @@ def audit() -> None:
     Example:
       chainkit audit reconcile --chain chain/ --node node-a/ --node node-b/ --out audit/
     """
-
-
-for _command in (
-    export_chain_command,
-    import_chain_command,
-    verify_chain_command,
-    reconcile_command,
-    report_misbehavior_command,
-    bundle_command,
-    cost_command,
-    pack_environment_command,
-):
-    audit.add_command(_command)

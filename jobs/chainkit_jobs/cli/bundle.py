@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from chainkit.protocol.envelope import MAXIMUM_BLOCK_TIMESTAMP
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.facts import echo_fact
+from chainkit.terminal.keystore import load_signing_key
 from chainkit.terminal.options import echo_json, json_option, password_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.cli.options import out_option
-
-if TYPE_CHECKING:
-    from chainkit_jobs.evidence.bundle import WrittenBundle
+from chainkit_jobs.evidence.bundle import (
+    Reporter,
+    WrittenBundle,
+    accused_nodes,
+    work_of,
+    write_bundles,
+)
+from chainkit_jobs.evidence.bundle_inputs import read_bundle_inputs
 
 _MOST_FINDINGS: Final = 20
 _NANOSECONDS: Final = 10**9
@@ -78,10 +85,6 @@ def bundle_command(
     """
     if keystore_path is not None and reported_at is None:
         raise click.UsageError("--keystore needs --reported-at TIME, which is signed too")
-    from chainkit.terminal.keystore import load_signing_key
-    from chainkit_jobs.evidence.bundle import Reporter, accused_nodes, work_of, write_bundles
-    from chainkit_jobs.evidence.bundle_inputs import read_bundle_inputs
-
     inputs = read_bundle_inputs(audit, chain_path)
     nodes = accused_nodes(inputs, node_id)
     key = None if keystore_path is None else load_signing_key(keystore_path, password_path)
@@ -106,8 +109,6 @@ def _nanoseconds(moment: datetime | None) -> int:
 
 
 def _echo(written: WrittenBundle) -> None:
-    from chainkit.terminal.facts import echo_fact
-
     bundle = written.bundle
     signed = "unsigned" if bundle.reporter_public_key is None else "signed"
     proving = f"proving themselves: {bundle.proving_themselves} (reports {signed})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -9,6 +10,12 @@ import click
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit_jobs.cli.options import master_option, out_option
+from chainkit_jobs.cost.job import cost_tables, read_chain
+from chainkit_jobs.cost.outputs import write_costs
+from chainkit_jobs.cost.terminal import cost_lines
+from chainkit_jobs.cost.writing import json_text
+from chainkit_jobs.output_folder import check_free
+from chainkit_jobs.spark.session import spark_session
 
 
 @click.command("cost", cls=CompleteCommand)
@@ -32,15 +39,6 @@ def cost_command(chain_path: Path, out: Path, master: str, as_json: bool) -> Non
     Example:
       chainkit audit cost --chain chain/ --out cost/
     """
-    import json
-
-    from chainkit_jobs.cost.job import cost_tables, read_chain
-    from chainkit_jobs.cost.outputs import write_costs
-    from chainkit_jobs.cost.terminal import cost_lines
-    from chainkit_jobs.cost.writing import json_text
-    from chainkit_jobs.output_folder import check_free
-    from chainkit_jobs.spark.session import spark_session
-
     check_free(out)
     chain = read_chain(chain_path)
     with spark_session(master) as spark, cost_tables(spark, chain) as costs:

@@ -6,22 +6,22 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from chainkit.exports import Manifest, table_of
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.connection import open_chain
 from chainkit.terminal.options import deployment_option, echo_json, json_option, rpc_option
+from chainkit_jobs.chain_export.export import Exported, export_chain, resolve_range
 from chainkit_jobs.chain_export.limits import (
     DEFAULT_PARALLEL,
     DEFAULT_RANGE_BLOCKS,
     HIGHEST_PARALLEL,
 )
-
-if TYPE_CHECKING:
-    from chainkit.exports import Manifest
-    from chainkit_jobs.chain_export.export import Exported
 
 _height = click.IntRange(min=0)
 
@@ -75,9 +75,6 @@ def export_chain_command(
     Example:
       chainkit audit export-chain --rpc http://127.0.0.1:8545 --deployment record.json --out chain/
     """
-    from chainkit.terminal.connection import open_chain
-    from chainkit_jobs.chain_export.export import export_chain, resolve_range
-
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     first, end = resolve_range(endpoint, record, head, from_block, to_block)
     with ExitStack() as stack:
@@ -109,9 +106,6 @@ def export_chain_command(
 
 
 def _rows(manifest: Manifest) -> dict[str, int]:
-    from chainkit.exports import table_of
-    from chainkit.exports.tables import CHAIN_TABLES
-
     rows: Counter[str] = Counter()
     for name, about in manifest.files.items():
         rows[table_of(name)] += about["rows"]

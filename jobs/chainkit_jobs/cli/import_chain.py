@@ -5,19 +5,21 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from chainkit.contracts.deployment import read_deployment_record
+from chainkit.exports import Manifest, table_of
+from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import deployment_option, echo_json, json_option
+from chainkit_jobs.adapters.faults import Fault
+from chainkit_jobs.adapters.importing import Imported, import_chain
+from chainkit_jobs.adapters.registry import ADAPTERS
 from chainkit_jobs.chain_export.limits import DEFAULT_RANGE_BLOCKS
 from chainkit_jobs.cli.options import EXIT_FINDINGS, master_option
-
-if TYPE_CHECKING:
-    from chainkit.exports import Manifest
-    from chainkit_jobs.adapters.faults import Fault
-    from chainkit_jobs.adapters.importing import Imported
+from chainkit_jobs.spark.session import spark_session
 
 FORMATS: Final = ("aws", "bigquery", "cryo", "ethereum-etl")
 
@@ -84,11 +86,6 @@ def import_chain_command(
       chainkit audit import-chain --format cryo --source cryo/ --deployment record.json \\
         --out chain/
     """
-    from chainkit.contracts.deployment import read_deployment_record
-    from chainkit_jobs.adapters.importing import import_chain
-    from chainkit_jobs.adapters.registry import ADAPTERS
-    from chainkit_jobs.spark.session import spark_session
-
     record = read_deployment_record(deployment_path)
     with spark_session(master) as spark:
         imported = import_chain(
@@ -138,9 +135,6 @@ def _as_json(imported: Imported) -> dict[str, Any]:
 
 
 def _rows(manifest: Manifest) -> dict[str, int]:
-    from chainkit.exports import table_of
-    from chainkit.exports.tables import CHAIN_TABLES
-
     rows: Counter[str] = Counter()
     for name, about in manifest.files.items():
         rows[table_of(name)] += about["rows"]

@@ -8,6 +8,7 @@ import click
 
 from chainkit.terminal.command import CompleteCommand
 from chainkit_jobs.cli.options import out_option
+from chainkit_jobs.spark.environment import pack_environment
 
 
 @click.command("pack-environment", cls=CompleteCommand)
@@ -21,7 +22,5 @@ def pack_environment_command(out: Path) -> None:
     Example:
       chainkit audit pack-environment --out environment.tar.gz
     """
-    from chainkit_jobs.spark.environment import pack_environment
-
     size = pack_environment(out)
     click.echo(f"{out}: {size / 2**20:.0f} MiB")

@@ -23,6 +23,13 @@ from chainkit_jobs.cli.options import (
     trust_option,
 )
 from chainkit_jobs.findings import Severity
+from chainkit_jobs.output_folder import check_free
+from chainkit_jobs.proof import check_trusted_hash
+from chainkit_jobs.reconcile.audit import run_audit
+from chainkit_jobs.reconcile.inputs import open_inputs, proving
+from chainkit_jobs.reconcile.kept import KeptAudits, audit_name
+from chainkit_jobs.reconcile.scope import Options
+from chainkit_jobs.spark.session import spark_context
 
 
 @click.command("reconcile", cls=CompleteCommand)
@@ -128,15 +135,6 @@ def _reconcile(
     master: str,
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    # Spark takes long to import, and is not needed to say that an argument is wrong.
-    from chainkit_jobs.output_folder import check_free
-    from chainkit_jobs.proof import check_trusted_hash
-    from chainkit_jobs.reconcile.audit import run_audit
-    from chainkit_jobs.reconcile.inputs import open_inputs, proving
-    from chainkit_jobs.reconcile.kept import KeptAudits, audit_name
-    from chainkit_jobs.reconcile.scope import Options
-    from chainkit_jobs.spark.session import spark_context
-
     check_free(out)
     inputs = open_inputs(chain_path, nodes)
     if trusted_hash is not None:

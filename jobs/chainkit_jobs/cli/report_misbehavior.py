@@ -8,8 +8,10 @@ from pathlib import Path
 import click
 
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.keystore import load_signing_key
 from chainkit.terminal.options import keystore_option, password_option
 from chainkit_jobs.cli.options import out_option
+from chainkit_jobs.evidence.misbehavior import read_finding, report_finding, write_report
 
 
 @click.command("report-misbehavior", cls=CompleteCommand)
@@ -39,9 +41,6 @@ def report_misbehavior_command(
       chainkit audit report-misbehavior --findings audit/ --finding 1f0c2a9be51d3c77 \\
         --keystore auditor.json --out report.pb
     """
-    from chainkit.terminal.keystore import load_signing_key
-    from chainkit_jobs.evidence.misbehavior import read_finding, report_finding, write_report
-
     finding = read_finding(findings_path, finding_id)
     key = load_signing_key(keystore_path, password_path)
     report = report_finding(finding, time.time_ns(), key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -12,9 +12,10 @@ from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.cli.options import EXIT_FINDINGS, EXIT_NOT_COMPARED, master_option, trust_option
-
-if TYPE_CHECKING:
-    from chainkit_jobs.proof import ChainProof, Problem
+from chainkit_jobs.proof import ChainProof, Problem, check_trusted_hash, prove_chain
+from chainkit_jobs.proof.words import proof_as_json, unproved_words
+from chainkit_jobs.sources import read_export
+from chainkit_jobs.spark.session import spark_session
 
 _SHOWN_PROBLEMS: Final = 20
 _SHOWN_TEXT: Final = 24
@@ -43,11 +44,6 @@ def verify_chain_command(chain_path: Path, trusted_hash: bytes, master: str, as_
     Example:
       chainkit audit verify-chain --chain chain/ --trust 0x5f3e…
     """
-    from chainkit_jobs.proof import check_trusted_hash, prove_chain
-    from chainkit_jobs.proof.words import proof_as_json
-    from chainkit_jobs.sources import read_export
-    from chainkit_jobs.spark.session import spark_session
-
     chain = read_export(chain_path, "chain")
     check_trusted_hash(chain, trusted_hash)
     with spark_session(master) as spark:
@@ -63,8 +59,6 @@ def verify_chain_command(chain_path: Path, trusted_hash: bytes, master: str, as_
 
 
 def _echo_proof(proof: ChainProof) -> None:
-    from chainkit_jobs.proof.words import unproved_words
-
     last = f"{proof.to_block} {hex0x(proof.trusted_hash)}"
     click.echo(f"blocks {proof.from_block} to {last}\n")
     click.echo(f"{'':14}{'held':>12}{'proved':>12}")

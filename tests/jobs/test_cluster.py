@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -322,6 +323,15 @@ def test_environment__needed__is_the_audits_without_spark_and_ape() -> None:
 
     assert {"pyarrow", "pandas", "matplotlib", "jinja2", "coincurve", "protobuf"} <= names
     assert not {"pyspark", "py4j", "chainkit", "eth-ape", "sqlalchemy", "pytest"} & names
+
+
+def test_pack__checked_before_it_is_written__contains_nothing_of_the_check(
+    environment: Path,
+) -> None:
+    with tarfile.open(environment) as archive:
+        found = {Path(name).parts[0] for name in archive.getnames() if name != "."}
+
+    assert found == {"bin", "lib", "packages"}
 
 
 def test_pack__archive_exists__is_refused(tmp_path: Path) -> None:

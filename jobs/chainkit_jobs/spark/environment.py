@@ -12,6 +12,7 @@ PySpark is left out: Spark brings its own to each worker, in the version of the 
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import os
 import shutil
@@ -68,6 +69,7 @@ print(*sorted(f for f in files | mapped if f and f.startswith("/") and not f.sta
 def pack_environment(archive: Path) -> int:
     """Write this interpreter, chainkit and what chainkit[audit] needs; return the bytes written.
 
+    The same installation gives the same bytes.
     ``archive`` ends in .tar.gz, which Spark unpacks. It fits workers of the same system and
     processor whose C library is not older. Raises StoreError where it exists or cannot be
     written, ConfigurationError where this environment cannot be moved to another machine.
@@ -87,8 +89,7 @@ def pack_environment(archive: Path) -> int:
             _copy_interpreter(stage)
             _copy_packages(stage / "packages")
             _check_moved(stage)
-            with tarfile.open(partial, "w:gz", compresslevel=_COMPRESSION) as tar:
-                tar.add(stage, arcname=".", filter=_without_owner)
+            write_archive(stage, partial)
     except OSError as error:
         subject = f"output {archive}"
         raise StoreError(subject, "a file that can be written", error.strerror) from error
@@ -102,6 +103,7 @@ def _copy_interpreter(stage: Path) -> None:
     launcher = stage / "bin" / "python"
     launcher.write_text(_LAUNCHER.format(program=program.name))
     launcher.chmod(0o755)
+    os.utime(launcher, (0, 0))
     library = Path(sysconfig.get_path("stdlib"))
     ignored = shutil.ignore_patterns(*_UNUSED_LIBRARY, "__pycache__", "config-*", "*.a")
     shutil.copytree(library, stage / "lib" / library.name, ignore=ignored)
@@ -166,9 +168,12 @@ def _check_moved(stage: Path) -> None:
     """Prove that the copy imports every job, and nothing from where it was copied."""
     zips = sorted(str(path) for path in Path(_find_spark_home(), "python", "lib").glob("*.zip"))
     command = [str(stage / "bin" / "python"), "-c", _CHECK, *zips]
-    environment = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(zips), "HOME": str(stage)}
+    environment = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(zips)}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=stage)
+    # A home of its own: matplotlib leaves a cache there, which is no part of the archive.
+    with tempfile.TemporaryDirectory(prefix="chainkit-environment-") as home:
+        environment["HOME"] = home
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=home)
     expected = "an interpreter and packages that run from another place"
     if done.returncode:
         reason = done.stderr.strip().rpartition("\n")[2]
@@ -177,7 +182,23 @@ def _check_moved(stage: Path) -> None:
         raise ConfigurationError("environment", expected, f"one that needs {outside[0]}")
 
 
-def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def write_archive(folder: Path, archive: Path) -> None:
+    """Write a folder as .tar.gz: files of the same content and time give the same bytes.
+
+    Raises OSError where it cannot.
+    """
+    with (
+        archive.open("wb") as file,
+        gzip.GzipFile("", "wb", _COMPRESSION, file, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w") as tar,
+    ):
+        tar.add(folder, arcname=".", filter=_reproducible)
+
+
+def _reproducible(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uid = member.gid = 0
     member.uname = member.gname = ""
+    if member.isdir():
+        # A folder's time is that of the copy. A file's stays: by it Python finds stale bytecode.
+        member.mtime = 0
     return member

@@ -12,7 +12,9 @@ from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.json_values import reference_as_json
-from chainkit_indexer.cli.options import database_option, existing
+from chainkit_indexer.cli.opening import existing
+from chainkit_indexer.cli.options import database_option
+from chainkit_indexer.storage.backup import copy_database, file_to_copy
 
 
 @click.command("backup", cls=CompleteCommand)
@@ -35,8 +37,6 @@ def backup_command(database: str, out: Path, as_json: bool) -> None:
     Example:
       chainkit index backup --database node.db --out node.db.before
     """
-    from chainkit_indexer.storage.backup import file_to_copy
-
     source = file_to_copy(database)
     _copy(source, out, "copying")
     _echo(out, as_json)
@@ -55,8 +55,6 @@ def restore_command(backup: Path, database: str, as_json: bool) -> None:
     Example:
       chainkit index restore node.db.before --database node.db
     """
-    from chainkit_indexer.storage.backup import file_to_copy
-
     target = file_to_copy(database)
     with existing(str(backup)):
         # A file of something else is refused before anything is written.
@@ -66,8 +64,6 @@ def restore_command(backup: Path, database: str, as_json: bool) -> None:
 
 
 def _copy(source: Path, target: Path, label: str) -> None:
-    from chainkit_indexer.storage.backup import copy_database
-
     with ExitStack() as stack:
         advance: list[Callable[[int], None]] = []
         copied = 0

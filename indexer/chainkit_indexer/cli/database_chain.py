@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from chainkit_indexer.cli.options import connect_endpoints
-
-if TYPE_CHECKING:
-    from chainkit.chain import EndpointPool
-    from chainkit_indexer.storage.identity import Identity
+from chainkit.chain import EndpointPool
+from chainkit.contracts.followed import FollowedDeployment
+from chainkit_indexer.cli.opening import connect_endpoints
+from chainkit_indexer.storage.identity import Identity
 
 
 def connect_to_chain_of(identity: Identity, rpc_urls: Sequence[str]) -> EndpointPool:
     """Connect to endpoints that each serve the chain of a database."""
-    from chainkit.contracts.followed import FollowedDeployment
-
     chain = FollowedDeployment(identity.chain_id, identity.genesis_hash, identity.contracts, {})
     return connect_endpoints(rpc_urls, chain)

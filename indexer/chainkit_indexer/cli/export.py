@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from chainkit.exports import table_of
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
-from chainkit_indexer.cli.options import database_option, existing
+from chainkit_indexer.cli.opening import existing
+from chainkit_indexer.cli.options import database_option
 from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
-
-if TYPE_CHECKING:
-    from chainkit_indexer.export import Exported
+from chainkit_indexer.export import Exported, write_export
 
 
 @click.command("export", cls=CompleteCommand)
@@ -56,8 +56,6 @@ def export_command(
     Example:
       chainkit index export --database node.db --out exports/node-100
     """
-    from chainkit_indexer.export import write_export
-
     with existing(database) as store, ExitStack() as stack:
         advance: list[Callable[[int], None]] = []
 
@@ -79,8 +77,6 @@ def export_command(
 
 
 def _rows_of_tables(exported: Exported) -> Counter[str]:
-    from chainkit.exports import table_of
-
     rows: Counter[str] = Counter()
     for name, about in exported.manifest.files.items():
         rows[table_of(name)] += about["rows"]

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from chainkit.chain import Endpoint, HeadWatcher
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, gathered, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockHeader, BlockReference
-from chainkit_indexer.cli.options import FollowerOptions, Following, follower_options, following
+from chainkit_indexer.cli.opening import Following, following
+from chainkit_indexer.cli.options import FollowerOptions, follower_options
 from chainkit_indexer.config import DEFAULT_POLL_SECONDS
+from chainkit_indexer.follow.idle import IdleCheck
+from chainkit_indexer.follow.loop import Goal, StopRequest, collect_garbage_seldom, run
+from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.step import step
 from chainkit_indexer.monitoring.limits import (
     DEFAULT_READY_LAG_BLOCKS,
     DEFAULT_STALE_SECONDS,
     ReadyLimits,
 )
-
-if TYPE_CHECKING:
-    from chainkit.chain import Endpoint, HeadWatcher
-    from chainkit_indexer.registry.watch import RegistryWatch
-    from chainkit_indexer.types import StepResult
+from chainkit_indexer.monitoring.monitor import Monitor
+from chainkit_indexer.monitoring.narration import describe, narrate_start
+from chainkit_indexer.monitoring.registration import RegistrationNarrator
+from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
+from chainkit_indexer.registry.watch import RegistryWatch, is_behind, watch_registry
+from chainkit_indexer.replay.keeper import RawTransactionKeeper
+from chainkit_indexer.types import Idle, StepResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +117,6 @@ def run_command(follower: FollowerOptions, options: _RunOptions) -> None:
       chainkit index run --rpc http://127.0.0.1:8545 --deployment deployment.json \\
         --keystore node.json --password-file password.txt --database node.db
     """
-    from chainkit.chain import HeadWatcher
-    from chainkit_indexer.follow.idle import IdleCheck
-    from chainkit_indexer.follow.loop import Goal, StopRequest, collect_garbage_seldom, run
-    from chainkit_indexer.monitoring.monitor import Monitor
-    from chainkit_indexer.monitoring.narration import narrate_start
-    from chainkit_indexer.registry.watch import watch_registry
-
     stop = StopRequest()
     limits = ReadyLimits(
         options.stale_seconds, options.ready_lag_blocks, follower.serves_final_only
@@ -149,9 +150,6 @@ def run_command(follower: FollowerOptions, options: _RunOptions) -> None:
 
 
 def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
-    from chainkit_indexer.follow.pages import PageReader
-    from chainkit_indexer.follow.step import step
-
     store, settings = follows.store, follows.settings
     reader = PageReader(settings, follows.signer, prefetches=True)
     return lambda endpoint: step(endpoint, store, settings, reader)
@@ -161,12 +159,6 @@ def _chores(
     follows: Following, watch: RegistryWatch | None, heads: HeadWatcher
 ) -> Callable[[Endpoint, StepResult], bool]:
     """Return the work between two steps, which delays no step."""
-    from chainkit_indexer.monitoring.registration import RegistrationNarrator
-    from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
-    from chainkit_indexer.registry.watch import is_behind
-    from chainkit_indexer.replay.keeper import RawTransactionKeeper
-    from chainkit_indexer.types import Idle
-
     web_socket, registration = WebSocketNarrator(heads), RegistrationNarrator(follows.store)
     keeper = RawTransactionKeeper(follows.store, follows.pool.failed)
 
@@ -192,10 +184,6 @@ def step_command(follower: FollowerOptions, as_json: bool) -> None:
       chainkit index step --rpc http://127.0.0.1:8545 --deployment deployment.json \\
         --keystore node.json --password-file password.txt --database node.db --json
     """
-    from chainkit_indexer.follow.pages import PageReader
-    from chainkit_indexer.follow.step import step
-    from chainkit_indexer.monitoring.narration import describe
-
     with following(follower) as follows:
         endpoint = follows.pool.choose()
         reader = PageReader(follows.settings, follows.signer)

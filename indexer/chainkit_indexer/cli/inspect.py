@@ -6,24 +6,28 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from chainkit.chain import Endpoint
+from chainkit.contracts.registry import Registry
+from chainkit.errors import ChainkitError, RetryableChainError, StoreUnavailable, WrongChain
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
 from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_indexer.cli.lines import fit, short, shortened
-from chainkit_indexer.cli.options import database_option, existing
-
-if TYPE_CHECKING:
-    from chainkit_indexer.inspection.history import History, Payload, Retraction
-    from chainkit_indexer.inspection.status import RegistryState, Status
-    from chainkit_indexer.storage.store import Store
+from chainkit_indexer.cli.opening import existing
+from chainkit_indexer.cli.options import database_option
+from chainkit_indexer.inspection.history import History, Payload, Retraction, read_history
+from chainkit_indexer.inspection.status import RegistryState, Status, as_json, as_text, read_status
+from chainkit_indexer.log_lines import one_line
+from chainkit_indexer.storage.store import Store
 
 originator_option = click.option(
     "--originator",
@@ -95,9 +99,6 @@ def _watch(
     seconds: float,
     rounds: Iterable[object],
 ) -> None:
-    from chainkit.errors import ChainkitError, RetryableChainError, StoreUnavailable
-    from chainkit_indexer.log_lines import one_line
-
     failure: ChainkitError | None = None
     for number, _ in enumerate(rounds):
         if number:
@@ -131,10 +132,6 @@ def _tell_round(number: int, found: Status, behind: int | None, as_json: bool) -
 def _ask(
     store: Store, rpc_url: str | None, deployment_path: Path | None
 ) -> tuple[Status, int | None]:
-    from dataclasses import replace
-
-    from chainkit_indexer.inspection.status import read_status
-
     found = read_status(store)
     if rpc_url and deployment_path:
         found = replace(found, registry=_registry(rpc_url, deployment_path, found))
@@ -142,14 +139,10 @@ def _ask(
 
 
 def _as_json(found: Status, behind: int | None) -> dict[str, Any]:
-    from chainkit_indexer.inspection.status import as_json
-
     return as_json(found) | ({} if behind is None else {"blocks_behind": behind})
 
 
 def _tell(found: Status, behind: int | None, as_json: bool) -> None:
-    from chainkit_indexer.inspection.status import as_text
-
     if as_json:
         echo_json(_as_json(found, behind))
         return
@@ -159,9 +152,6 @@ def _tell(found: Status, behind: int | None, as_json: bool) -> None:
 
 
 def _blocks_behind(rpc_url: str, found: Status) -> int:
-    from chainkit.chain import Endpoint
-    from chainkit.errors import WrongChain
-
     endpoint = Endpoint.connect(rpc_url)
     genesis = endpoint.header(0)
     if genesis.hash != found.identity.genesis_hash:
@@ -173,9 +163,6 @@ def _blocks_behind(rpc_url: str, found: Status) -> int:
 
 def _registry(rpc_url: str, deployment_path: Path, found: Status) -> RegistryState:
     """Say which node this database is, and which nodes it is to follow, by the chain itself."""
-    from chainkit.contracts.registry import Registry
-    from chainkit_indexer.inspection.status import RegistryState
-
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     nodes = Registry(endpoint, record.node_registry.address).nodes(head.reference)
     return RegistryState.of(nodes, found.identity.node_public_key, head.reference)
@@ -195,8 +182,6 @@ def history_command(sequence_id: int, originator_id: int, database: str, as_json
     Example:
       chainkit index history 42 --database node.db
     """
-    from chainkit_indexer.inspection.history import read_history
-
     with existing(database) as store:
         found = read_history(store, originator_id, sequence_id)
     if as_json:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from chainkit.contracts.registry import status_word
+from chainkit.errors import StoreError
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.hexadecimal import hex0x
+from chainkit.text.printable import printable
+from chainkit.types import BlockReference, Node
 from chainkit_indexer.cli.lines import short
-from chainkit_indexer.cli.options import database_option, existing
-
-if TYPE_CHECKING:
-    from chainkit.types import BlockReference, Node
-    from chainkit_indexer.registry.history import FollowedHistory, RegistryUpdate
+from chainkit_indexer.cli.opening import existing
+from chainkit_indexer.cli.options import database_option
+from chainkit_indexer.registry.history import (
+    FollowedHistory,
+    RegistryUpdate,
+    fold_updates,
+    read_followed_history,
+    read_updates,
+)
 
 
 @click.command("nodes", cls=CompleteCommand)
@@ -37,12 +45,6 @@ def nodes_command(database: str, block_number: int | None, history: bool, as_jso
     Example:
       chainkit index nodes --database node.db --history
     """
-    from chainkit_indexer.registry.history import (
-        fold_updates,
-        read_followed_history,
-        read_updates,
-    )
-
     with existing(database) as store, store.reading() as connection:
         followed, last = _followed(store.name, read_followed_history(connection), block_number)
         updates = read_updates(connection, block_number)
@@ -66,8 +68,6 @@ def _followed(
     name: str, followed: FollowedHistory | None, block_number: int | None
 ) -> tuple[FollowedHistory, BlockReference]:
     """Return what is followed, and up to where. Raises StoreError where that is not far enough."""
-    from chainkit.errors import StoreError
-
     if followed is None or followed.last is None:
         raise StoreError(f"database {name}", "a registry's history", "none")
     if block_number is not None and block_number > followed.last.number:
@@ -77,9 +77,6 @@ def _followed(
 
 
 def _node_text(node: Node) -> str:
-    from chainkit.contracts.registry import status_word
-    from chainkit.text.printable import printable
-
     shown = printable(node.http_address)
     return f"{node.node_id:>6}  {status_word(node):<8}  {short(node.signing_key)}  {shown}"
 
@@ -100,8 +97,6 @@ def _place_json(
 
 
 def _node_json(node: Node) -> dict[str, Any]:
-    from chainkit.contracts.registry import status_word
-
     return {
         "node_id": node.node_id,
         "status": status_word(node),

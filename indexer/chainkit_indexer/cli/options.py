@@ -1,12 +1,9 @@
-"""Options that several of the operator's commands share, and what they open."""
+"""Options that several of the operator's commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,15 +14,8 @@ from chainkit.terminal.options import (
     password_option,
     several,
 )
-from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS, IndexerSettings
+from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS
 from chainkit_indexer.finality import DEFAULT_BLOCKS, FinalityPolicy
-
-if TYPE_CHECKING:
-    # SQLAlchemy takes longer to import than `--help` to answer.
-    from chainkit.chain import EndpointPool
-    from chainkit.contracts.followed import FollowedDeployment
-    from chainkit_indexer.follow.signing import Signer
-    from chainkit_indexer.storage.store import Store
 
 database_option = click.option(
     "--database",
@@ -102,60 +92,3 @@ follower_options = several(
     gathered(FollowerOptions, "follower"),
 )
 """Decorator: everything that a step needs to know; the command takes a FollowerOptions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Following:
-    """Everything that a step needs, proved to fit together."""
-
-    pool: EndpointPool
-    store: Store
-    signer: Signer
-    settings: IndexerSettings
-
-
-@contextmanager
-def following(options: FollowerOptions, signs_beside: bool = False) -> Iterator[Following]:
-    """Open what a step needs; ``signs_beside`` starts a process that signs."""
-    from chainkit.contracts.followed import read_followed_deployment
-    from chainkit.terminal.keystore import load_signing_key
-    from chainkit_indexer.follow.first_start import check_first_block
-    from chainkit_indexer.follow.signing import Signer, SignerProcess
-    from chainkit_indexer.storage.identity import Identity
-    from chainkit_indexer.storage.store import Store
-
-    key = load_signing_key(options.keystore_path, options.password_path)
-    deployment = read_followed_deployment(options.deployment_path)
-    pool = connect_endpoints(options.rpc_urls, deployment)
-    settings = IndexerSettings(
-        deployment, options.page_blocks, options.finality, options.serves_final_only
-    )
-    with ExitStack() as stack:
-        # Last, because it makes the database where there is none.
-        store = Store.open(options.database, Identity.of(deployment, key.public_key))
-        stack.callback(store.close)
-        if store.position() is None:
-            pool.first_answer(lambda endpoint: check_first_block(endpoint, deployment))
-        signer = SignerProcess(key) if signs_beside else Signer(key)
-        stack.callback(signer.close)
-        yield Following(pool, store, signer, settings)
-
-
-def connect_endpoints(urls: Sequence[str], deployment: FollowedDeployment) -> EndpointPool:
-    """Connect to endpoints that each serve the deployment's chain."""
-    from chainkit.chain import EndpointPool
-    from chainkit.contracts.right_chain import check_deployment
-
-    return EndpointPool.connect(urls, lambda endpoint: check_deployment(endpoint, deployment))
-
-
-@contextmanager
-def existing(database: str) -> Iterator[Store]:
-    """Give a database of any identity that is only read."""
-    from chainkit_indexer.storage.store import Store
-
-    store = Store.open_existing(database)
-    try:
-        yield store
-    finally:
-        store.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -12,10 +12,14 @@ from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit_indexer.cli.inspect import originator_option
 from chainkit_indexer.cli.lines import cut
-from chainkit_indexer.cli.options import database_option, existing
-
-if TYPE_CHECKING:
-    from chainkit_indexer.inspection.quarantine import Quarantined
+from chainkit_indexer.cli.opening import existing
+from chainkit_indexer.cli.options import database_option
+from chainkit_indexer.inspection.quarantine import (
+    Quarantined,
+    find_quarantined,
+    list_quarantine,
+    preview,
+)
 
 _LISTED_BYTES: Final = 24
 _SHOWN_BYTES: Final = 1024
@@ -50,8 +54,6 @@ def list_command(
     Example:
       chainkit index quarantine list --database node.db --reason "not a ClientEnvelope"
     """
-    from chainkit_indexer.inspection.quarantine import list_quarantine, preview
-
     with existing(database) as store:
         # One more than is shown, to say that there are more.
         found = list_quarantine(store, reason, from_block, limit + 1)
@@ -94,8 +96,6 @@ def show_command(
     Example:
       chainkit index quarantine show 42 --database node.db --out payload.bin
     """
-    from chainkit_indexer.inspection.quarantine import find_quarantined, preview
-
     with existing(database) as store:
         found = find_quarantined(store, originator_id, sequence_id)
     if path is not None and found is not None:

@@ -5,28 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from chainkit.contracts.followed import read_followed_deployment
+from chainkit.errors import StoreError
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import deployment_option, echo_json, json_option
 from chainkit.text.json_values import reference_as_json
 from chainkit_indexer.cli.database_chain import connect_to_chain_of
 from chainkit_indexer.cli.lines import fit, shortened
-from chainkit_indexer.cli.options import (
-    connect_endpoints,
-    database_option,
-    endpoints_option,
-    existing,
-    page_option,
-)
-
-if TYPE_CHECKING:
-    from chainkit_indexer.rewind import Rewind
-    from chainkit_indexer.storage.store import Store
-    from chainkit_indexer.verification.page_comparison import Difference
+from chainkit_indexer.cli.opening import connect_endpoints, existing
+from chainkit_indexer.cli.options import database_option, endpoints_option, page_option
+from chainkit_indexer.rewind import Rewind, plan_rewind, rewind
+from chainkit_indexer.storage.database import Database
+from chainkit_indexer.storage.migrate import REVISION, revision, upgrade
+from chainkit_indexer.storage.store import Store
+from chainkit_indexer.verification.page_comparison import Difference
+from chainkit_indexer.verification.verify import stored_range, verify_range
 
 _MOST_IN_TEXT: Final = 20
 _MOST_IN_JSON: Final = 1000
@@ -69,9 +67,6 @@ def verify_command(
       chainkit index verify --database node.db --rpc http://127.0.0.1:8545 \\
         --deployment deployment.json
     """
-    from chainkit.contracts.followed import read_followed_deployment
-    from chainkit_indexer.verification.verify import stored_range, verify_range
-
     deployment = read_followed_deployment(deployment_path)
     with existing(database) as store:
         pool = connect_endpoints(rpc_urls, deployment)
@@ -150,9 +145,6 @@ def rewind_command(
     Example:
       chainkit index rewind --database node.db --to-block 1204331
     """
-    from chainkit_indexer.rewind import rewind
-    from chainkit_indexer.storage.store import Store
-
     store = (Store.open_to_repair if is_applied else Store.open_existing)(database)
     try:
         plan = _plan(store, to_block, below_final, rpc_urls)
@@ -167,8 +159,6 @@ def rewind_command(
 
 
 def _plan(store: Store, to_block: int, below_final: bool, rpc_urls: Sequence[str]) -> Rewind:
-    from chainkit_indexer.rewind import plan_rewind
-
     if not (below_final and rpc_urls):
         return plan_rewind(store, to_block, below_final)
     pool = connect_to_chain_of(store.identity, rpc_urls)
@@ -217,10 +207,6 @@ def migrate_command(database: str, is_applied: bool, as_json: bool) -> None:
     Example:
       chainkit index migrate --database node.db --apply
     """
-    from chainkit.errors import StoreError
-    from chainkit_indexer.storage.database import Database
-    from chainkit_indexer.storage.migrate import REVISION, revision, upgrade
-
     opened = Database(database, read_only=not is_applied)
     try:
         opened.check_file(create=False)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from chainkit.chain import Endpoint, EndpointPool
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit_indexer.cli.database_chain import connect_to_chain_of
 from chainkit_indexer.cli.lines import fit, short
-from chainkit_indexer.cli.options import database_option, endpoints_option, existing
-
-if TYPE_CHECKING:
-    from chainkit.chain import Endpoint, EndpointPool
-    from chainkit_indexer.replay.replay import Replayed
+from chainkit_indexer.cli.opening import existing
+from chainkit_indexer.cli.options import database_option, endpoints_option
+from chainkit_indexer.replay.replay import Fate, Replayed, replay
 
 
 @click.command("replay", cls=CompleteCommand)
@@ -51,8 +50,6 @@ def replay_command(
     Example:
       chainkit index replay --database node.db --rpc http://127.0.0.1:8545
     """
-    from chainkit_indexer.replay.replay import Fate, replay
-
     found: list[Replayed] = []
     with existing(database) as store:
         endpoint = _answering(connect_to_chain_of(store.identity, rpc_urls))
@@ -73,8 +70,6 @@ def replay_command(
 def _echo_end(
     found: Sequence[Replayed], counts: Counter[str], broadcast: bool, as_json: bool
 ) -> None:
-    from chainkit_indexer.replay.replay import Fate
-
     if as_json:
         transactions = [_as_json(replayed) for replayed in found]
         echo_json({"broadcast": broadcast, "counts": counts, "transactions": transactions})

@@ -12,7 +12,7 @@ from chainkit.contracts.right_chain import check_deployment
 from chainkit.terminal.keystore import load_signing_key
 from chainkit_indexer.cli.options import FollowerOptions
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.follow.first_start import check_first_block
+from chainkit_indexer.follow.first_start import check_record
 from chainkit_indexer.follow.signing import Signer, SignerProcess
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
@@ -42,7 +42,7 @@ def following(options: FollowerOptions, signs_beside: bool = False) -> Iterator[
         store = Store.open(options.database, Identity.of(deployment, key.public_key))
         stack.callback(store.close)
         if store.position() is None:
-            pool.first_answer(lambda endpoint: check_first_block(endpoint, deployment))
+            check_record(pool, deployment)
         signer = SignerProcess(key) if signs_beside else Signer(key)
         stack.callback(signer.close)
         yield Following(pool, store, signer, settings)

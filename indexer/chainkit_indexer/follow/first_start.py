@@ -5,10 +5,31 @@ A wrong height in it would look like an endpoint that hides logs, for ever.
 
 from __future__ import annotations
 
-from chainkit.chain import Endpoint
+from chainkit.chain import Endpoint, EndpointPool
 from chainkit.contracts.counter import read_counter
 from chainkit.contracts.followed import FollowedDeployment
 from chainkit.errors import ChainError, ConfigurationError
+
+
+def check_record(pool: EndpointPool, deployment: FollowedDeployment) -> None:
+    """Check the record by the endpoints in their order, until one of them confirms it.
+
+    One endpoint may lie about a record that is right. Raises the first one's ConfigurationError
+    where none confirms the record, and ChainError where none answers.
+    """
+    refusal: ConfigurationError | None = None
+    for endpoint in pool.available():
+        try:
+            check_first_block(endpoint, deployment)
+        except ConfigurationError as error:
+            refusal = refusal or error
+        except ChainError as error:
+            pool.failed(endpoint, error)
+        else:
+            return
+    if refusal is not None:
+        raise refusal
+    pool.first_answer(lambda endpoint: check_first_block(endpoint, deployment))
 
 
 def check_first_block(endpoint: Endpoint, deployment: FollowedDeployment) -> None:

@@ -214,7 +214,7 @@ def record(tmp_path: Path) -> Path:
 
 @stateless
 def test_contracts() -> Mapping[str, ContractContainer]:
-    """The contracts of contracts/test by name."""
+    """The contracts of tests/solidity by name."""
     return {
         name: ContractContainer(
             ContractType(
@@ -225,7 +225,7 @@ def test_contracts() -> Mapping[str, ContractContainer]:
                 runtimeBytecode={"bytecode": hex0x(each.runtime_code)},
             )
         )
-        for name, each in compiled_contracts("contracts/test").items()
+        for name, each in compiled_contracts("tests/solidity").items()
     }
 
 

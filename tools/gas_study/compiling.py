@@ -10,6 +10,9 @@ from tools.solidity import compile_standard, compiled_contracts, read_sources, s
 
 Bytecodes = Mapping[str, bytes]
 
+STUDY: Final = "tools/gas_study/solidity"
+"""The contracts that only the study deploys."""
+
 PUBLISHED_SETTINGS: Final[dict[str, Any]] = {
     "evmVersion": "paris",
     "optimizer": {"enabled": True, "runs": 10_000},
@@ -19,13 +22,14 @@ foundry's default target in 2024; ours is Cancun, with solc's default of 200 run
 
 
 def deployed_bytecodes() -> Bytecodes:
-    """Return the bytecode of every contract by name, compiled as for deployment."""
-    return {name: each.creation_code for name, each in compiled_contracts("contracts").items()}
+    """Return every contract's bytecode by name, the study's too, compiled as for deployment."""
+    compiled = compiled_contracts("contracts", STUDY)
+    return {name: contract.creation_code for name, contract in compiled.items()}
 
 
 def published_bytecodes() -> Bytecodes:
     """Compile the four published variants as XIP-49's authors seem to have compiled theirs."""
-    sources = read_sources(PROJECT / "contracts/study/published", ".")
+    sources = read_sources(PROJECT / STUDY / "published", ".")
     selection = {"*": {"*": ["evm.bytecode.object"]}}
     output = compile_standard(standard_input(sources, PUBLISHED_SETTINGS, selection))
     return {

@@ -47,8 +47,8 @@ UPDATES = "CountingIdentityUpdates"
 
 
 def compiled_codes() -> Mapping[str, bytes]:
-    """Creation code of the contracts of contracts/test, by name."""
-    compiled = compiled_contracts("contracts/test")
+    """Creation code of the contracts of tests/solidity, by name."""
+    compiled = compiled_contracts("tests/solidity")
     return {name: contract.creation_code for name, contract in compiled.items()}
 
 

@@ -24,6 +24,9 @@ export PYTHONDONTWRITEBYTECODE :=
 export SPARK_LOCAL_IP := 127.0.0.1
 
 CONTRACTS := $(shell find contracts -name '*.sol')
+# Contracts that only the tests and the gas study deploy, which keep the same rules.
+OTHER_CONTRACTS := tests/solidity tools/gas_study/solidity
+FORGE_FORMAT := forge fmt contracts tests/forge $(OTHER_CONTRACTS)
 PYTEST := python -m pytest
 # A file's tests share chains and servers, so they stay together; files begin in the given order.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
@@ -88,8 +91,8 @@ check-python:
 	python -m tools.write_safe_releases --check
 
 check-contracts:
-	forge fmt --check
-	solhint --max-warnings 0 --noPoster 'contracts/**/*.sol'
+	$(FORGE_FORMAT) --check
+	solhint --max-warnings 0 --noPoster $(patsubst %,'%/**/*.sol',contracts $(OTHER_CONTRACTS))
 	solhint --max-warnings 0 --noPoster -c tests/forge/.solhint.json 'tests/forge/**/*.sol'
 	FOUNDRY_OUT=.cache/slither/out FOUNDRY_CACHE_PATH=.cache/slither/cache slither .
 	node tools/upgrades/main.mjs check
@@ -99,7 +102,7 @@ check-contracts:
 format: setup  ## rewrite the sources in the one format
 	ruff format .
 	ruff check --fix .
-	forge fmt
+	$(FORGE_FORMAT)
 
 ## ---------------------------------------------------------------- tests
 

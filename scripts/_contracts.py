@@ -8,8 +8,7 @@ from ape.logging import LogLevel, logger
 def compile_contracts() -> dict[str, ContractContainer]:
     """Compile the contracts that can be deployed and return them by name.
 
-    Those are the files directly in `contracts/`: below are interfaces, bases, and what only the
-    tests and the gas study deploy.
+    Those are the files directly in `contracts/`: below are interfaces and bases.
 
     Ape's own cache is neither read nor written: it does not notice when a file that a contract
     imports has changed, and would have the old code deployed.

@@ -3,7 +3,8 @@
 A test is named if it changed, if it imports a changed module, however many imports lie between, or
 if its text, or that of a module which it imports, contains the name of another changed file, such
 as ``findings.md``. Imports are read and not run. A contract's change may break every test that
-runs on a chain, so it names them all.
+runs on a chain, so it names them all; one that only tests or a study deploy also breaks what
+contains its name.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCES: Final = ("src", "indexer", "jobs", "tests", ".")
 """Folders that modules are imported from, in the order in which Python looks."""
 
+CONTRACTS: Final = ("contracts/", "tests/solidity/")
 CONTRACT_TESTS: Final = ("tests/contracts", "tests/verification", "tests/council", "tests/e2e")
 
 
@@ -72,8 +74,8 @@ def tests_of_change(texts: Mapping[str, str], changed: Iterable[str]) -> list[st
         for conftest in (folder, *folder.parents):
             importers[str(conftest / "conftest.py")].add(file)
     for other in [file for file in broken if not file.endswith(".py")]:
-        broken.update(file for file, text in texts.items() if Path(other).name in text)
-        if other.startswith("contracts/"):
+        broken.update(file for file, text in texts.items() if _named(other) in text)
+        if other.startswith(CONTRACTS):
             broken.update(file for file in texts if file.startswith(CONTRACT_TESTS))
     waiting = list(broken)
     while waiting:
@@ -81,6 +83,13 @@ def tests_of_change(texts: Mapping[str, str], changed: Iterable[str]) -> list[st
             broken.add(importer)
             waiting.append(importer)
     return sorted(file for file in broken & texts.keys() if Path(file).name.startswith("test_"))
+
+
+def _named(file: str) -> str:
+    """Return how texts name a file: a contract beside contracts/ by its own name."""
+    path = Path(file)
+    is_other_contract = path.suffix == ".sol" and path.parts[0] != "contracts"
+    return path.stem if is_other_contract else path.name
 
 
 def _git(*arguments: str) -> list[str]:

@@ -5,7 +5,7 @@ deletes. So anvil is started here, on a port that the system gives, and Ape is p
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,16 @@ import ape
 import eth_abi
 import pytest
 from ape.api import AccountAPI, ReceiptAPI
-from ape.contracts import ContractInstance
+from ape.contracts import ContractContainer, ContractInstance
 from coincurve import PrivateKey
 from eth_utils import keccak, to_checksum_address
+from ethpm_types import ContractType
 
 from chainkit.chain import Endpoint
+from chainkit.text.hexadecimal import hex0x
 from localnet.anvil import Anvil
 from scripts import deploy as script
+from tools.solidity import compiled_contracts
 
 PAYLOAD_BOUNDS = (2, 60_000)
 """The least and the greatest payload of the contracts under test, in bytes: both cheap to reach."""
@@ -207,6 +210,23 @@ def endpoint(networks: Any) -> Endpoint:
 def record(tmp_path: Path) -> Path:
     """Where a deployment record is to be."""
     return tmp_path / "record.json"
+
+
+@stateless
+def test_contracts() -> Mapping[str, ContractContainer]:
+    """The contracts of tests/solidity by name."""
+    return {
+        name: ContractContainer(
+            ContractType(
+                contractName=name,
+                sourceId=each.source,
+                abi=each.abi,
+                deploymentBytecode={"bytecode": hex0x(each.creation_code)},
+                runtimeBytecode={"bytecode": hex0x(each.runtime_code)},
+            )
+        )
+        for name, each in compiled_contracts("tests/solidity").items()
+    }
 
 
 @stateless

@@ -5,7 +5,9 @@ import ape
 import click
 import pytest
 
+from chainkit.text.hexadecimal import hex0x
 from tools import write_abis
+from tools.solidity import compiled_contracts
 
 SPEC_EVENTS = {
     "GroupMessages": [
@@ -67,6 +69,12 @@ def test_build__that_these_tests_deploy__is_what_the_sources_compile_to(compilat
         code = contract["evm"]["deployedBytecode"]["object"]
         built = project.get_contract(name).contract_type.runtime_bytecode
         assert (str(built.bytecode) if built else "0x").removeprefix("0x") == code, name
+
+
+def test_compiled_contracts__of_contracts__have_the_code_that_ape_deploys(project):
+    for name, contract in compiled_contracts("contracts").items():
+        built = project.get_contract(name).contract_type.deployment_bytecode
+        assert str(built.bytecode) == hex0x(contract.creation_code), name
 
 
 def test_drifting_files__one_changed_and_one_missing__names_both(tmp_path: Path):

@@ -48,13 +48,15 @@ def test_unpause__after_a_pause__continues_the_sequence(contract, deployment, ad
     assert deployment.sequence.last() == 2
 
 
-def test_administration__while_paused__goes_on(project, contract, deployment, admin, admin_role):
+def test_administration__while_paused__goes_on(
+    test_contracts, contract, deployment, admin, admin_role
+):
     proxy, successor = contract.proxy, ape.accounts.test_accounts[6]
     proxy.pause(sender=admin)
     proxy.setPayloadBounds(0, 9, sender=admin)
     proxy.grantRole(admin_role, successor, sender=admin)
     proxy.revokeRole(admin_role, admin, sender=successor)
-    container = project.get_contract(f"{contract.name}Successor")
+    container = test_contracts[f"{contract.name}Successor"]
     implementation = successor.deploy(container, deployment.sequence)
     proxy.upgradeToAndCall(implementation, b"", sender=successor)
     assert proxy.paused()

@@ -62,9 +62,9 @@ def test_transfer__of_no_node__reverts(transfer, three_nodes, owner, operator, s
 
 
 def test_safe_transfer__to_a_contract__tells_it_who_and_what(
-    project, three_nodes, owner, operator, deployer
+    test_contracts, three_nodes, owner, operator, deployer
 ):
-    holder = deployer.deploy(project.NodeHolder)
+    holder = deployer.deploy(test_contracts["NodeHolder"])
     three_nodes.safeTransferFrom(operator, holder, 200, b"data", sender=owner)
     assert holder.lastOperator() == owner
     assert holder.lastData() == b"data"

@@ -81,7 +81,9 @@ def calldata(signature, values):
 
 
 @pytest.fixture(scope="module")
-def party(project, accounts, deployment, three_nodes, deployer, admin, owner, operator, stranger):
+def party(
+    test_contracts, accounts, deployment, three_nodes, deployer, admin, owner, operator, stranger
+):
     """All addresses of the story by name: a second administrator, an offer of the registry."""
     pending, second_admin, newcomer = accounts[6:9]
     three_nodes.setHttpAddressUpdatesOpen(True, sender=owner)
@@ -100,7 +102,7 @@ def party(project, accounts, deployment, three_nodes, deployer, admin, owner, op
     }
     for contract in (deployment.group_messages, deployment.identity_updates):
         contract.proxy.grantRole(ADMIN_ROLE, second_admin, sender=admin)
-        successor = project.get_contract(f"{contract.name}Successor")
+        successor = test_contracts[f"{contract.name}Successor"]
         found[contract.name] = contract.proxy
         found[f"{contract.name}Successor"] = deployer.deploy(successor, deployment.sequence)
     return {name: entity.address for name, entity in found.items()}

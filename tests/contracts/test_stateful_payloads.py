@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -194,23 +194,23 @@ def chain() -> Iterator[MinedChain]:
 
 
 @pytest.fixture(scope="module")
-def model(project: Any, chain: MinedChain) -> PayloadModel:
+def model(project: Any, test_contracts: Mapping[str, Any], chain: MinedChain) -> PayloadModel:
     """Deploys both; Ape gives the bytecode only, the chain is another one than its own."""
-    deploy = partial(deploy_compiled, chain, project)
+    deploy = partial(deploy_compiled, chain)
     proxies = dict(zip(PROXIES, map(chain.next_address, (8, 9)), strict=True))
     sequence, elsewhere = (
-        deploy("OriginatorSequence", "(address,address)", *proxies.values()) for _ in range(2)
+        deploy(project.OriginatorSequence, "(address,address)", *proxies.values()) for _ in range(2)
     )
     names = {name: chain.accounts[number] for number, name in enumerate(ACCOUNTS, 1)}
     names |= {"zero": ZERO, "sequence": sequence, **proxies}
     contracts = []
     for name, contract, interface, its_sequence in (
-        ("group messages 1", "GroupMessages", GROUP_MESSAGES, sequence),
-        ("group messages 2", "GroupMessagesSuccessor", GROUP_MESSAGES, sequence),
-        ("identity updates 1", "IdentityUpdates", IDENTITY_UPDATES, sequence),
-        ("identity updates 2", "IdentityUpdates", IDENTITY_UPDATES, sequence),
-        ("group messages elsewhere", "GroupMessages", GROUP_MESSAGES, elsewhere),
-        ("identity updates elsewhere", "IdentityUpdates", IDENTITY_UPDATES, elsewhere),
+        ("group messages 1", project.GroupMessages, GROUP_MESSAGES, sequence),
+        ("group messages 2", test_contracts["GroupMessagesSuccessor"], GROUP_MESSAGES, sequence),
+        ("identity updates 1", project.IdentityUpdates, IDENTITY_UPDATES, sequence),
+        ("identity updates 2", project.IdentityUpdates, IDENTITY_UPDATES, sequence),
+        ("group messages elsewhere", project.GroupMessages, GROUP_MESSAGES, elsewhere),
+        ("identity updates elsewhere", project.IdentityUpdates, IDENTITY_UPDATES, elsewhere),
     ):
         names[name] = deploy(contract, "(address)", its_sequence)
         contracts.append(PayloadContract(names[name], interface, its_sequence))
@@ -218,7 +218,7 @@ def model(project: Any, chain: MinedChain) -> PayloadModel:
         first = names[f"{proxy} 1"]
         admin = names["account 1"]
         call = encode_call("initialize(address,uint32,uint32)", admin, *FIRST_BOUNDS)
-        assert deploy("SequencedLogProxy", "(address,bytes)", first, call) == proxies[proxy]
+        assert deploy(project.SequencedLogProxy, "(address,bytes)", first, call) == proxies[proxy]
         contracts.append(PayloadContract(proxies[proxy], interface, sequence, first, *FIRST_BOUNDS))
         contracts[-1].members[ADMIN_ROLE].append(admin)
     return PayloadModel(sequence, contracts, names)

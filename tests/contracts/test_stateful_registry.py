@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -246,12 +246,12 @@ def chain() -> Iterator[MinedChain]:
 
 
 @pytest.fixture(scope="module")
-def model(project: Any, chain: MinedChain) -> RegistryModel:
+def model(project: Any, test_contracts: Mapping[str, Any], chain: MinedChain) -> RegistryModel:
     """Deploys it; Ape gives the bytecode only, the chain is another one than its own."""
-    deploy = partial(deploy_compiled, chain, project)
+    deploy = partial(deploy_compiled, chain)
     names = {name: chain.accounts[number] for number, name in enumerate(ACCOUNTS, 1)}
-    names |= {"zero": ZERO, "receiver": deploy("NodeHolder")}
-    registry = deploy("NodeRegistry", "(address)", names["account 1"])
+    names |= {"zero": ZERO, "receiver": deploy(test_contracts["NodeHolder"])}
+    registry = deploy(project.NodeRegistry, "(address)", names["account 1"])
     return RegistryModel(registry, names, [*VALID_KEYS, *INVALID_KEYS])
 
 

@@ -128,8 +128,7 @@ def run(*arguments):
 
 
 def changed_contracts(folder, change):
-    left_out = shutil.ignore_patterns("study", "test")
-    shutil.copytree(ROOT / "contracts", folder / "contracts", ignore=left_out)
+    shutil.copytree(ROOT / "contracts", folder / "contracts")
     for name, text, replacement in change.edits:
         path = folder / name
         source = path.read_text(encoding="utf-8")
@@ -164,7 +163,8 @@ def test_check__of_this_project__accepts_contracts_and_successors():
     assert result.returncode == 0, result.stdout + result.stderr
     for contract in ("GroupMessages", "IdentityUpdates"):
         assert f"contracts/{contract}.sol:{contract}: safe" in result.stdout
-        assert f"contracts/test/{contract}Successor.sol:{contract}Successor: safe" in result.stdout
+        successor = f"{contract}Successor"
+        assert f"tests/solidity/{successor}.sol:{successor}: safe" in result.stdout
 
 
 def test_check__of_sources_that_do_not_compile__exits_with_2(tmp_path):

@@ -17,14 +17,14 @@ def proxy(contract):
 
 
 @pytest.fixture
-def successor(project, contract, deployment, deployer):
-    return deployer.deploy(project.get_contract(f"{contract.name}Successor"), deployment.sequence)
+def successor(test_contracts, contract, deployment, deployer):
+    return deployer.deploy(test_contracts[f"{contract.name}Successor"], deployment.sequence)
 
 
 @pytest.fixture
-def imitation(project, contract, deployment, deployer):
+def imitation(test_contracts, contract, deployment, deployer):
     """No implementation at all, but it answers everything that an upgrade asks."""
-    answering = deployer.deploy(project.AnsweringContract)
+    answering = deployer.deploy(test_contracts["AnsweringContract"])
     for signature, word in (
         ("originatorSequence()", int(deployment.sequence.address, 16)),
         ("topicKind()", contract.topic_kind),

@@ -1,14 +1,9 @@
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 
 from chainkit.errors import RefusedRequest
 from localnet.anvil import Anvil
-from localnet.deployment import PROJECT
-from tools.gas_study import compiling
 from tools.gas_study.__main__ import SNAPSHOT
 from tools.gas_study.cases import PUBLISHED_CASES, TRANSACTION_GAS_CAP
 from tools.gas_study.compiling import Bytecodes, published_bytecodes
@@ -20,15 +15,6 @@ from tools.gas_study.rows import read_rows
 @pytest.fixture(scope="module")
 def codes() -> Bytecodes:
     return published_bytecodes()
-
-
-def test_compile__project_below_the_temporary_folder__same_bytecode(
-    codes: Bytecodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(PROJECT / "contracts", tmp_path / "contracts")
-    shutil.copy(PROJECT / "ape-config.yaml", tmp_path)
-    monkeypatch.setattr(compiling, "PROJECT", tmp_path)
-    assert compiling.published_bytecodes() == codes
 
 
 @pytest.mark.parametrize("hardfork", ["london", "paris", "shanghai", "cancun"])

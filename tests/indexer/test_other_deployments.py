@@ -27,7 +27,7 @@ from support.chains.other_chain import (
     UPDATES,
     OtherNode,
     commit,
-    compiled_contracts,
+    compiled_codes,
     other_chain,
     publish_some,
     update,
@@ -38,7 +38,7 @@ from .conftest import PASSWORD, chainkit
 
 @pytest.fixture(scope="module")
 def creation_codes() -> Mapping[str, bytes]:
-    return compiled_contracts()
+    return compiled_codes()
 
 
 FORMS = pytest.mark.parametrize(

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from localnet.deployment import PROJECT, ape_environment
-
-SOLC = PROJECT / ".cache" / "solcx" / "solc-v0.8.28"
+from tools.solidity import compile_standard, standard_input
 
 
 def compile_contract(sources: Mapping[str, str], path: str, name: str) -> dict[str, Any]:
     """Return layout and code of one contract; ``sources`` are texts by path."""
-    content = {
-        "language": "Solidity",
-        "sources": {path: {"content": text} for path, text in sources.items()},
-        "settings": {
-            "evmVersion": "cancun",
-            "outputSelection": {path: {name: ["storageLayout", "evm.bytecode.object"]}},
-        },
-    }
-    done = subprocess.run(
-        [SOLC, "--standard-json"],
-        input=json.dumps(content),
-        capture_output=True,
-        text=True,
-        check=True,
-        env=ape_environment(),
-    )
-    output = json.loads(done.stdout)
-    errors = [each for each in output.get("errors", []) if each["severity"] == "error"]
-    assert not errors, errors
+    selection = {path: {name: ["storageLayout", "evm.bytecode.object"]}}
+    output = compile_standard(standard_input(sources, {"evmVersion": "cancun"}, selection))
     found: dict[str, Any] = output["contracts"][path][name]
     return found
 

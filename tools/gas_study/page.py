@@ -92,8 +92,8 @@ def _reproduction(figures: Figures) -> str:
 
 "Measured" is the construction with which the published figures come out:
 
-- `addMessage(bytes32,bytes)` on a contract without proxy, roles or bounds (`contracts/study/`),
-  which adds 1 to a `uint256` and emits, or does not emit;
+- `addMessage(bytes32,bytes)` on a contract without proxy, roles or bounds, which adds 1 to a
+  `uint256` and emits, or does not emit (`tools/gas_study/solidity/`);
 - the counter's first write, as in a test that deploys the contract anew;
 - 2kb and 50kb are {_SMALL:,} and {_LARGE:,} bytes, counting 0, 1, … 255, 0, …: one in 256 is zero;
 - a hash is passed as the message: 32 such bytes, whatever the size of what was hashed;

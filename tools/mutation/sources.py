@@ -1,15 +1,13 @@
 """The contracts under mutation and their syntax trees."""
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
-from chainkit.errors import ConfigurationError
+from tools.solidity import compile_standard, standard_input
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("contracts", "contracts/base")
-"""What the scripts deploy; interfaces hold no code, and tests and studies are never deployed."""
+"""What the scripts deploy; interfaces hold no code."""
 
 
 def contract_files(root: Path = ROOT) -> list[str]:
@@ -20,24 +18,10 @@ def contract_files(root: Path = ROOT) -> list[str]:
 
 
 def syntax_trees(sources: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """Return solc's syntax tree of each source by path; imports are read in this project."""
-    request = {
-        "language": "Solidity",
-        "sources": {path: {"content": source} for path, source in sources.items()},
-        "settings": {"outputSelection": {path: {"": ["ast"]} for path in sources}},
-    }
-    answer = json.loads(
-        subprocess.run(
-            ["node", str(ROOT / "tools" / "solc.js"), "--standard-json"],
-            input=json.dumps(request),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-    )
-    errors = [error for error in answer.get("errors", []) if error["severity"] == "error"]
-    if errors:
-        raise ConfigurationError(
-            "contracts under mutation", "sources that compile", errors[0]["formattedMessage"]
-        )
-    return {path: answer["sources"][path]["ast"] for path in sources}
+    """Return solc's syntax tree of each source by path; imports are read in this project.
+
+    Raises ConfigurationError if they do not compile.
+    """
+    selection = {path: {"": ["ast"]} for path in sources}
+    output = compile_standard(standard_input(sources, {}, selection))
+    return {path: output["sources"][path]["ast"] for path in sources}

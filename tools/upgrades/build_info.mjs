@@ -43,7 +43,7 @@ export class CompilationError extends Error {}
  * Compile the named sources and all that they import.
  *
  * @param names paths such as "contracts/GroupMessages.sol".
- * @param folder where names below "contracts/" are read; all others are read in the project.
+ * @param folder where all sources but the packages' are read; those are read in the project.
  * @param optimized false saves most of the time, and changes nothing that an upgrade depends on.
  * @returns the build info, in upgrades-core's form.
  */
@@ -78,7 +78,7 @@ function importsFrom(folder, contents) {
 }
 
 function readSource(name, folder, contents) {
-  const path = join(name.startsWith("contracts/") ? folder : PROJECT, name);
+  const path = join(name.startsWith("node_modules/") ? PROJECT : folder, name);
   if (!existsSync(path)) throw new CompilationError(`expected a file ${name}, found none`);
   contents.set(name, readFileSync(path, "utf8"));
   return contents.get(name);

@@ -20,10 +20,12 @@ const {
 } = require("@openzeppelin/upgrades-core");
 const { LayoutCompatibilityReport } = require("@openzeppelin/upgrades-core/dist/storage/report");
 
+// Where the successors that the tests upgrade to are, among other contracts.
+const SUCCESSORS = "tests/solidity";
 const OPTIONS = withValidationDefaults({ kind: "uups" });
 
 /**
- * Compare the contracts below `folder`, and the successors in contracts/test, with a release.
+ * Compare the contracts below `folder`, and the successors in tests/solidity, with a release.
  *
  * @returns one entry per contract that could stand behind a proxy: its name, the released contract
  * that it would replace, and its faults (kind, place, text).
@@ -50,12 +52,11 @@ function missing(upgrades) {
 }
 
 function sourcesToCompare(folder) {
-  const successors = join("contracts", "test");
-  const names = existsSync(join(folder, successors)) ? readdirSync(join(folder, successors)) : [];
+  const names = existsSync(join(folder, SUCCESSORS)) ? readdirSync(join(folder, SUCCESSORS)) : [];
   const sources = names.filter((name) => name.endsWith(".sol")).sort();
   return [
     ...UPGRADEABLE.map((contract) => contract.split(":")[0]),
-    ...sources.map((name) => `contracts/test/${name}`),
+    ...sources.map((name) => `${SUCCESSORS}/${name}`),
   ];
 }
 

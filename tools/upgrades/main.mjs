@@ -12,7 +12,7 @@ const USAGE = `Checks every upgrade against the last release, or writes a releas
 usage: node tools/upgrades/main.mjs check [--root FOLDER] [--releases FOLDER] [--json]
        node tools/upgrades/main.mjs write VERSION [--releases FOLDER] [--replace]
 
-  --root FOLDER      read contracts/ below this folder instead of the project
+  --root FOLDER      read contracts/ and tests/solidity/ below this folder instead
   --releases FOLDER  keep releases here instead of in releases/
   --json             print the answer as JSON
   --replace          overwrite a version that was never deployed

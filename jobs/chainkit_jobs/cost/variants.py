@@ -1,9 +1,9 @@
 """Costs of a message in each of XIP-49 §2.1.3's variants, to the gas.
 
 The formulas are the EVM's own prices (Yellow Paper, EIP-2028, 2929, 3529, 3860) and, per contract,
-one number for what its code does beside them. They are of the contracts of ``contracts/study`` as
-they are compiled for deployment, called straight from an account: ``docs/gas.json`` measures them,
-and every cell of it comes out. ``docs/cost.md`` derives them.
+one number for what its code does beside them. They are of the contracts of
+``tools/gas_study/solidity`` as they are compiled for deployment, called straight from an account:
+``docs/gas.json`` measures them, and every cell of it comes out. ``docs/cost.md`` derives them.
 """
 
 from __future__ import annotations

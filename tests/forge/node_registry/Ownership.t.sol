@@ -7,7 +7,7 @@ import {IERC721Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.s
 import {IERC721} from "@openzeppelin/contracts/token/ERC721/IERC721.sol";
 import {NodeRegistry} from "../../../contracts/NodeRegistry.sol";
 import {INodeRegistry} from "../../../contracts/interfaces/INodeRegistry.sol";
-import {NodeHolder} from "../../../contracts/test/NodeHolder.sol";
+import {NodeHolder} from "../../solidity/NodeHolder.sol";
 import {NodeRegistrySuite} from "../support/NodeRegistrySuite.sol";
 
 contract NodeRegistryOwnershipTest is NodeRegistrySuite {

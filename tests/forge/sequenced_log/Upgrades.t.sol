@@ -8,8 +8,8 @@ import {UUPSUpgradeable} from "@openzeppelin/contracts/proxy/utils/UUPSUpgradeab
 import {OriginatorSequence} from "../../../contracts/OriginatorSequence.sol";
 import {SequencedLog} from "../../../contracts/base/SequencedLog.sol";
 import {ISequencedLog} from "../../../contracts/interfaces/ISequencedLog.sol";
-import {AnsweringContract} from "../../../contracts/test/AnsweringContract.sol";
-import {GroupMessagesSuccessor} from "../../../contracts/test/GroupMessagesSuccessor.sol";
+import {AnsweringContract} from "../../solidity/AnsweringContract.sol";
+import {GroupMessagesSuccessor} from "../../solidity/GroupMessagesSuccessor.sol";
 import {SequencedLogSuite} from "../support/SequencedLogSuite.sol";
 
 abstract contract UpgradesTest is SequencedLogSuite {

@@ -10,8 +10,8 @@ import {IGroupMessages} from "../../../contracts/interfaces/IGroupMessages.sol";
 import {IIdentityUpdates} from "../../../contracts/interfaces/IIdentityUpdates.sol";
 import {IOriginatorSequence} from "../../../contracts/interfaces/IOriginatorSequence.sol";
 import {ISequencedLog} from "../../../contracts/interfaces/ISequencedLog.sol";
-import {GroupMessagesSuccessor} from "../../../contracts/test/GroupMessagesSuccessor.sol";
-import {IdentityUpdatesSuccessor} from "../../../contracts/test/IdentityUpdatesSuccessor.sol";
+import {GroupMessagesSuccessor} from "../../solidity/GroupMessagesSuccessor.sol";
+import {IdentityUpdatesSuccessor} from "../../solidity/IdentityUpdatesSuccessor.sol";
 import {TestBase} from "./TestBase.sol";
 
 /// @title SequencedLogs

@@ -140,9 +140,7 @@ def mined_chain() -> Iterator[MinedChain]:
         yield MinedChain(anvil)
 
 
-def deploy_compiled(
-    chain: MinedChain, project: Any, contract: str, types: str = "()", *arguments: Any
-) -> str:
-    """Deploy what Ape compiled; ``types`` are the constructor's."""
-    bytecode = getattr(project, contract).contract_type.deployment_bytecode.bytecode
+def deploy_compiled(chain: MinedChain, contract: Any, types: str = "()", *arguments: Any) -> str:
+    """Deploy one of Ape's containers; ``types`` are the constructor's."""
+    bytecode = contract.contract_type.deployment_bytecode.bytecode
     return chain.deploy(parse_bytes(bytecode) + encode(types_of(types), arguments))

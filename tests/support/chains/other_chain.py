@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-import solcx
 from sqlalchemy import select
 
 from chainkit.chain import Endpoint
@@ -27,10 +25,10 @@ from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Idle, StepResult
 from localnet.anvil import Anvil
-from localnet.deployment import PROJECT, ape_environment
 from support import payloads
 from support.chains.mined import GAS_LIMIT, MinedChain
 from support.solidity import Transaction
+from tools.solidity import compiled_contracts
 
 GROUP = b"\x11" * 16
 INBOX = b"\x22" * 32
@@ -48,25 +46,10 @@ MESSAGES = {
 UPDATES = "CountingIdentityUpdates"
 
 
-def compiled_contracts() -> Mapping[str, bytes]:
-    """Creation code of the test contracts, by name; nothing is left in any build folder."""
-    sources = {name: f"contracts/test/{name}.sol" for name in (*MESSAGES, UPDATES)}
-    request = {
-        "language": "Solidity",
-        "sources": {path: {"content": (PROJECT / path).read_text()} for path in sources.values()},
-        "settings": {
-            "evmVersion": "cancun",
-            "outputSelection": {"*": {"*": ["evm.bytecode.object"]}},
-        },
-    }
-    with pytest.MonkeyPatch.context() as environment:
-        for name, value in ape_environment().items():
-            environment.setenv(name, value)
-        compiled = solcx.compile_standard(request, solc_version="0.8.28")["contracts"]
-    return {
-        name: bytes.fromhex(compiled[path][name]["evm"]["bytecode"]["object"])
-        for name, path in sources.items()
-    }
+def compiled_codes() -> Mapping[str, bytes]:
+    """Creation code of the contracts of tests/solidity, by name."""
+    compiled = compiled_contracts("tests/solidity")
+    return {name: contract.creation_code for name, contract in compiled.items()}
 
 
 @dataclass(frozen=True)

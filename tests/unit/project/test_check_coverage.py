@@ -114,8 +114,8 @@ def test_print_table__two_files__shows_shares_and_what_is_missing(measured: Meas
     assert lines[2].split() == ["contracts/New.sol", "missing"]
 
 
-def test_list_contracts__every_folder__leaves_interfaces_study_and_test_out(tmp_path: Path) -> None:
-    for name in ("A.sol", "base/B.sol", "interfaces/I.sol", "study/S.sol", "test/T.sol"):
+def test_list_contracts__every_folder__leaves_interfaces_out(tmp_path: Path) -> None:
+    for name in ("A.sol", "base/B.sol", "interfaces/I.sol"):
         path = tmp_path / "contracts" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()

@@ -9,7 +9,7 @@ TEXTS = {
     "tests/support/chain.py": "import lib.b",
     "tests/unit/test_a.py": "from lib import a",
     "tests/unit/test_b.py": "def test() -> None:\n    from lib.b import value",
-    "tests/unit/test_page.py": 'PAGE = "findings.md"',
+    "tests/unit/test_page.py": 'PAGE, CONTRACT = "findings.md", "Holder"',
     "tests/other/conftest.py": 'pytest_plugins = ["support.chain"]',
     "tests/other/test_other.py": "import lib",
     "tests/contracts/test_contract.py": "",
@@ -24,6 +24,8 @@ TEXTS = {
         ("tests/unit/test_a.py", ["unit/test_a"]),
         ("docs/findings.md", ["unit/test_page"]),
         ("contracts/Registry.sol", ["contracts/test_contract"]),
+        ("tests/solidity/Holder.sol", ["contracts/test_contract", "unit/test_page"]),
+        ("tools/study/solidity/Holder.sol", ["unit/test_page"]),
         ("README.md", []),
     ],
 )

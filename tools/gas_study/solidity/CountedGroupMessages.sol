@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.28;
 
-import {SequencedLog} from "../base/SequencedLog.sol";
-import {IOriginatorSequence} from "../interfaces/IOriginatorSequence.sol";
+import {SequencedLog} from "../../../contracts/base/SequencedLog.sol";
+import {IOriginatorSequence} from "../../../contracts/interfaces/IOriginatorSequence.sol";
 
 /// @title CountedGroupMessages
 /// @notice GroupMessages with a counter of its own instead of the shared sequence, for the gas

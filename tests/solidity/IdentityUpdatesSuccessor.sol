@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.28;
 
-import {GroupMessages} from "../GroupMessages.sol";
-import {IOriginatorSequence} from "../interfaces/IOriginatorSequence.sol";
+import {IdentityUpdates} from "../../contracts/IdentityUpdates.sol";
+import {IOriginatorSequence} from "../../contracts/interfaces/IOriginatorSequence.sol";
 
-/// @title GroupMessagesSuccessor
+/// @title IdentityUpdatesSuccessor
 /// @notice What the tests upgrade to: the same contract with one function more. Never deployed by
 /// the scripts.
-contract GroupMessagesSuccessor is GroupMessages {
+contract IdentityUpdatesSuccessor is IdentityUpdates {
     /* CONSTRUCTOR */
 
     /// @notice Constructs an implementation for use behind a proxy.
     /// @param sequence The shared sequence; it must be deployed.
     /// @custom:oz-upgrades-unsafe-allow constructor
-    constructor(IOriginatorSequence sequence) GroupMessages(sequence) {}
+    constructor(IOriginatorSequence sequence) IdentityUpdates(sequence) {}
 
     /* VERSION */
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.28;
 
-import {IdentityUpdates} from "../IdentityUpdates.sol";
-import {IOriginatorSequence} from "../interfaces/IOriginatorSequence.sol";
+import {GroupMessages} from "../../contracts/GroupMessages.sol";
+import {IOriginatorSequence} from "../../contracts/interfaces/IOriginatorSequence.sol";
 
-/// @title IdentityUpdatesSuccessor
+/// @title GroupMessagesSuccessor
 /// @notice What the tests upgrade to: the same contract with one function more. Never deployed by
 /// the scripts.
-contract IdentityUpdatesSuccessor is IdentityUpdates {
+contract GroupMessagesSuccessor is GroupMessages {
     /* CONSTRUCTOR */
 
     /// @notice Constructs an implementation for use behind a proxy.
     /// @param sequence The shared sequence; it must be deployed.
     /// @custom:oz-upgrades-unsafe-allow constructor
-    constructor(IOriginatorSequence sequence) IdentityUpdates(sequence) {}
+    constructor(IOriginatorSequence sequence) GroupMessages(sequence) {}
 
     /* VERSION */
 

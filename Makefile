@@ -74,6 +74,15 @@ $(STAMPS)/contracts: $(STAMPS)/programs ape-config.yaml $(CONTRACTS)
 	@ape compile --force --verbosity ERROR
 	@touch $@
 
+# For the tests alone, which start Java some twenty times: what is measured starts as it is shipped.
+$(STAMPS)/spark: $(STAMPS)/python tools/write_spark_archive.py
+	@echo "set-up: an archive of the Java classes that Spark loads"
+	@python -m tools.write_spark_archive .cache/spark.jsa
+	@touch $@
+
+test-changed integration: export SPARK_SUBMIT_OPTS := -XX:SharedArchiveFile=$(CACHE)/spark.jsa \
+  -Xlog:cds=off -Xlog:cds+dynamic=off
+
 ## ---------------------------------------------------------------- checks
 
 check: setup  ## format, lint, types, import layers, generated files
@@ -108,7 +117,7 @@ format: setup  ## rewrite the sources in the one format
 
 test: check unit forge coverage contracts integration  ## everything that must hold (what CI runs)
 
-test-changed: setup  ## the tests that the change since BASE (HEAD) can break
+test-changed: setup $(STAMPS)/spark  ## the tests that the change since BASE (HEAD) can break
 	@tests=$$(python -m tools.tests_of_change --base "$${BASE:-HEAD}"); \
 	  own=$$(grep '^tests/contracts/' <<<"$$tests" || true); \
 	  others=$$(grep -v '^tests/contracts/' <<<"$$tests" || true); \
@@ -127,7 +136,7 @@ coverage: setup  ## fail unless these suites reach every branch of the contracts
 contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q $(PARALLEL)
 
-integration: setup  ## real anvil, databases and Spark
+integration: setup $(STAMPS)/spark  ## real anvil, databases and Spark
 	@# The demos take longest: begun first, they end long before the rest does.
 	$(PYTEST) tests/e2e tests/jobs tests/indexer tests/council tests/verification -q -rs $(PARALLEL)
 	python -m tools.gas_study --check

@@ -200,7 +200,7 @@ def at(block: int, value: Column, name: str, height: str = "block_number") -> Co
 
 def with_faults_of_other_formats(source: SourceTables) -> SourceTables:
     number, height, index = sf.col("number"), sf.col("block_number"), sf.col("transaction_index")
-    removed = fault(FaultCode.REMOVED_LOG, "removed: false", sf.lit("true"))
+    removed = sf.expr(fault(FaultCode.REMOVED_LOG, "removed: false", "'true'"))
     other_hash = sf.when(height == 9, sf.lit(b"\x01" * 32)).otherwise(sf.col("transaction_hash"))
     return replace(
         source,
@@ -348,7 +348,7 @@ def test_cells__any_values__are_converted_exactly_or_named(spark: SparkSession) 
     columns = [
         part.alias(f"{name} {kind}")
         for name, (cell, _, _) in cells.items()
-        for kind, part in (("value", cell.value), ("fault", cell.fault["code"]))
+        for kind, part in (("value", sf.expr(cell.value)), ("fault", sf.expr(cell.fault)["code"]))
     ]
 
     # Each example is a job of Spark's: few of them, with many values each.

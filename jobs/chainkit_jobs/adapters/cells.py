@@ -1,8 +1,11 @@
-"""From the cells of other tools to canonical ones, as Spark columns: a value, or what is wrong.
+"""From the cells of other tools to canonical ones, as Spark's SQL: a value, or what is wrong.
 
 Each function takes the name of a source's column and returns a Cell; a ``required`` one may not be
 null. Nothing is guessed: hex without 0x, upper-case hex, hex digits stored as bytes, a number with
 a fraction or one that does not fit are faults.
+
+Expressions are text: a Column takes a call to Java for each of its parts, of which an import has
+ten thousand; text goes there at once.
 """
 
 from __future__ import annotations
@@ -36,39 +39,53 @@ _ANY_WHOLE: Final = "decimal(38,0)"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A canonical cell."""
+    """A canonical cell, as two expressions."""
 
-    value: Column
+    value: str
     """Null where the source has none, or a wrong one."""
-    fault: Column
+    fault: str
     """Of FAULT_TYPE, null where it is fine."""
 
 
-def fault(code: FaultCode, expected: str, got: Column) -> Column:
+NO_FAULT: Final = f"cast(null as {FAULT_TYPE})"
+
+
+def quoted(name: str) -> str:
+    """Return a column, whatever its name."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def literal(text: str) -> str:
+    """Return text, or a regular expression, as it stands."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def fault(code: FaultCode, expected: str, got: str) -> str:
     """Return what is wrong with a cell; ``got`` is anything that can become a string."""
-    shown = sf.substring(got.cast("string"), 1, _SHOWN)
-    return sf.struct(
-        sf.lit(str(code)).alias("code"),
-        sf.lit(expected).alias("expected"),
-        sf.coalesce(shown, sf.lit("nothing")).alias("got"),
-    ).cast(FAULT_TYPE)
+    shown = f"coalesce(substring(cast({got} as string), 1, {_SHOWN}), 'nothing')"
+    return f"named_struct('code', {literal(code)}, 'expected', {literal(expected)}, 'got', {shown})"
+
+
+def missing(expected: str) -> str:
+    """Return that a cell is empty."""
+    return fault(FaultCode.MISSING_VALUE, expected, "'nothing'")
 
 
 def unknown(type_: pa.DataType) -> Cell:
     """Return the cell of what a source never tells, or a type has not."""
-    return Cell(sf.lit(None).cast(from_arrow_type(type_)), sf.lit(None).cast(FAULT_TYPE))
+    return Cell(f"cast(null as {_sql_type(type_)})", NO_FAULT)
 
 
 def hex_text(name: str, length: int | None = None, required: bool = True) -> Cell:
     """Convert text with 0x and lower-case digits to ``length`` bytes, or to any number of them."""
-    text = sf.col(name)
+    text, pattern = quoted(name), literal(r"\A0x([0-9a-f]{2})*\z")
     expected = f"{name}: {_bytes(length)} as 0x and lower-case hex digits"
-    code, wrong_length = FaultCode.WRONG_ENCODING, FaultCode.WRONG_LENGTH
-    problems = [(~text.rlike(r"\A0x([0-9a-f]{2})*\z"), fault(code, expected, text))]
+    problems = [(f"not {text} rlike {pattern}", fault(FaultCode.WRONG_ENCODING, expected, text))]
     if length is not None:
-        problems.append((sf.length(text) != 2 + 2 * length, fault(wrong_length, expected, text)))
-    value = sf.try_to_binary(sf.substring(text, 3, 2**31 - 1), sf.lit("hex"))
-    return _cell(name, value, problems, required)
+        wrong_length = fault(FaultCode.WRONG_LENGTH, expected, text)
+        problems.append((f"length({text}) != {2 + 2 * length}", wrong_length))
+    return _cell(name, f"try_to_binary(substring({text}, 3), 'hex')", problems, required)
 
 
 def raw_bytes(name: str, length: int | None = None, required: bool = True) -> Cell:
@@ -76,28 +93,20 @@ def raw_bytes(name: str, length: int | None = None, required: bool = True) -> Ce
 
     Only a value of fixed length can be told from its own hex digits.
     """
-    value = sf.col(name)
+    value = quoted(name)
     if length is None:
         return _cell(name, value, [], required)
     expected = f"{name}: {_bytes(length)}"
     # Not as UTF-8, which need not be what it is: one character for each byte.
-    text = sf.decode(value, "ISO-8859-1")
-    is_hex = sf.length(value).isin(2 * length, 2 * length + 2) & text.rlike(
-        r"\A(0x)?[0-9a-fA-F]*\z"
-    )
+    text, pattern = f"decode({value}, 'ISO-8859-1')", literal(r"\A(0x)?[0-9a-fA-F]*\z")
+    is_hex = f"length({value}) in ({2 * length}, {2 * length + 2}) and {text} rlike {pattern}"
+    got = f"format_string('%d bytes', length({value}))"
     return _cell(
         name,
         value,
         [
             (is_hex, fault(FaultCode.WRONG_ENCODING, expected, text)),
-            (
-                sf.length(value) != length,
-                fault(
-                    FaultCode.WRONG_LENGTH,
-                    expected,
-                    sf.format_string("%d bytes", sf.length(value)),
-                ),
-            ),
+            (f"length({value}) != {length}", fault(FaultCode.WRONG_LENGTH, expected, got)),
         ],
         required,
     )
@@ -105,15 +114,13 @@ def raw_bytes(name: str, length: int | None = None, required: bool = True) -> Ce
 
 def whole_number(name: str, type_: pa.DataType, required: bool = True) -> Cell:
     """Convert an integer or decimal column to int64, UINT64 or WEI."""
-    value = sf.col(name)
-    expected = f"{name}: {_numbers(type_)}"
-    whole = sf.floor(value)
-    is_outside = (value < 0) | (whole > _largest(type_))
+    value, expected = quoted(name), f"{name}: {_numbers(type_)}"
+    is_outside = f"{value} < 0 or floor({value}) > {_largest(type_)}"
     return _cell(
         name,
-        value.try_cast(from_arrow_type(type_)),
+        f"try_cast({value} as {_sql_type(type_)})",
         [
-            (whole != value, fault(FaultCode.WRONG_ENCODING, expected, value)),
+            (f"floor({value}) != {value}", fault(FaultCode.WRONG_ENCODING, expected, value)),
             (is_outside, fault(FaultCode.OUT_OF_RANGE, expected, value)),
         ],
         required,
@@ -122,19 +129,16 @@ def whole_number(name: str, type_: pa.DataType, required: bool = True) -> Cell:
 
 def number_text(name: str, type_: pa.DataType, required: bool = True) -> Cell:
     """Convert decimal digits in a text column to int64, UINT64 or WEI."""
-    text = sf.col(name)
+    text, pattern = quoted(name), literal(r"\A-?[0-9]+\z")
     expected = f"{name}: {_numbers(type_)} as decimal digits"
-    number = text.try_cast(_ANY_WHOLE)
-    largest = _largest(type_)
+    number = f"try_cast({text} as {_ANY_WHOLE})"
+    is_outside = f"startswith({text}, '-') or {number} is null or {number} > {_largest(type_)}"
     return _cell(
         name,
-        number.try_cast(from_arrow_type(type_)),
+        f"try_cast({number} as {_sql_type(type_)})",
         [
-            (~text.rlike(r"\A-?[0-9]+\z"), fault(FaultCode.WRONG_ENCODING, expected, text)),
-            (
-                text.startswith("-") | number.isNull() | (number > largest),
-                fault(FaultCode.OUT_OF_RANGE, expected, text),
-            ),
+            (f"not {text} rlike {pattern}", fault(FaultCode.WRONG_ENCODING, expected, text)),
+            (is_outside, fault(FaultCode.OUT_OF_RANGE, expected, text)),
         ],
         required,
     )
@@ -144,9 +148,9 @@ def canonical_rows(
     frame: DataFrame,
     table: str,
     cells: Mapping[str, Cell],
-    source_file: Column,
-    *row_faults: Column,
-    row_chain_id: Column | None = None,
+    source_file: str,
+    *row_faults: str,
+    row_chain_id: str = "null",
 ) -> DataFrame:
     """Return the rows of a SourceTables frame.
 
@@ -156,18 +160,18 @@ def canonical_rows(
     schema = CHAIN_TABLES[table]
     if strangers := cells.keys() - set(schema.names):
         raise ValueError(f"{table} has no {', '.join(sorted(strangers))}")
+    known = [cells[name].fault for name in schema.names if name in cells]
+    faults = ", ".join([*row_faults, *known, NO_FAULT])
     cells = {field.name: unknown(field.type) for field in schema} | dict(cells)
     columns = [
-        cells[field.name].value.cast(from_arrow_type(field.type)).alias(field.name)
+        f"cast({cells[field.name].value} as {_sql_type(field.type)}) as {field.name}"
         for field in schema
     ]
-    faults = [*row_faults, *(cell.fault for cell in cells.values())]
-    chain_id = sf.lit(None) if row_chain_id is None else row_chain_id
-    return frame.select(
+    return frame.selectExpr(
         *columns,
-        source_file.alias("source_file"),
-        chain_id.cast(_ANY_WHOLE).alias("row_chain_id"),
-        sf.coalesce(*faults).alias("fault"),
+        f"{source_file} as source_file",
+        f"cast({row_chain_id} as {_ANY_WHOLE}) as row_chain_id",
+        f"cast(coalesce({faults}) as {FAULT_TYPE}) as fault",
     )
 
 
@@ -182,21 +186,20 @@ def relative_path(directory: Path) -> Column:
     return sf.substring(path, len(str(directory.resolve())) + 2, 2**31 - 1)
 
 
-def _cell(name: str, value: Column, problems: list[tuple[Column, Column]], required: bool) -> Cell:
-    source = sf.col(name)
-    wrong = sf.lit(None).cast(FAULT_TYPE)
-    for condition, problem in reversed(problems):
-        wrong = sf.when(condition, problem).otherwise(wrong)
-    missing = fault(FaultCode.MISSING_VALUE, f"{name}: a value", sf.lit("nothing"))
+def _cell(name: str, value: str, problems: list[tuple[str, str]], required: bool) -> Cell:
     # A null is none of the other problems, whichever of their conditions it may meet.
-    of_null = missing if required else sf.lit(None).cast(FAULT_TYPE)
-    wrong = sf.when(source.isNull(), of_null).otherwise(wrong)
-    return Cell(sf.when(wrong.isNull(), value), wrong)
+    of_null = missing(f"{name}: a value") if required else NO_FAULT
+    cases = "".join(f" when {condition} then {problem}" for condition, problem in problems)
+    wrong = f"case when {quoted(name)} is null then {of_null}{cases} end"
+    return Cell(f"case when {wrong} is null then {value} end", wrong)
 
 
-def _largest(type_: pa.DataType) -> Column:
-    # As text: the way to Java takes no integer above 64 bits.
-    return sf.lit(str(_LARGEST[type_])).cast(_ANY_WHOLE)
+def _sql_type(type_: pa.DataType) -> str:
+    return from_arrow_type(type_).simpleString()
+
+
+def _largest(type_: pa.DataType) -> str:
+    return f"cast('{_LARGEST[type_]}' as {_ANY_WHOLE})"
 
 
 def _bytes(length: int | None) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.adapter import KEYS, SourceTables
-from chainkit_jobs.adapters.cells import fault
+from chainkit_jobs.adapters.cells import NO_FAULT, missing, quoted
 from chainkit_jobs.adapters.completeness import incomplete_blocks
 from chainkit_jobs.adapters.faults import Fault, FaultCode
 from chainkit_jobs.adapters.places import count_faults, hex0x, places
@@ -36,7 +36,7 @@ def in_range(source: SourceTables, blocks: Bounds) -> SourceTables:
 
     def cut(table: str, frame: DataFrame) -> DataFrame:
         height = sf.col(KEYS[table][0])
-        marked = frame.withColumn("fault", sf.coalesce("fault", _missing_value(table)))
+        marked = frame.withColumn("fault", sf.expr(_first_fault(table)))
         return marked.where(height.isNull() | height.between(blocks.first, blocks.last))
 
     return replace(
@@ -48,20 +48,17 @@ def in_range(source: SourceTables, blocks: Bounds) -> SourceTables:
     )
 
 
-def _missing_value(table: str) -> Column:
+def _first_fault(table: str) -> str:
     required = [
         field.name
         for field in CHAIN_TABLES[table]
         if not field.nullable and field.name not in _FILLED_IN
     ]
-    missing = [
-        sf.when(
-            sf.col(name).isNull(),
-            fault(FaultCode.MISSING_VALUE, f"{name}: a value", sf.lit("nothing")),
-        )
+    faults = "".join(
+        f"case when {quoted(name)} is null then {missing(f'{name}: a value')} end, "
         for name in required
-    ]
-    return sf.coalesce(*missing)
+    )
+    return f"coalesce(fault, {faults}{NO_FAULT})"
 
 
 def row_faults(source: SourceTables, blocks: Bounds, record: DeploymentRecord) -> list[Fault]:

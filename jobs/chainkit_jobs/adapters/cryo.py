@@ -27,13 +27,13 @@ from chainkit.ethereum import create_address
 from chainkit.exports import tables
 from chainkit_jobs.adapters.adapter import SourceFile, SourceTables
 from chainkit_jobs.adapters.cells import (
+    NO_FAULT,
     Cell,
     canonical_rows,
     hex_text,
     number_text,
     raw_bytes,
     relative_path,
-    unknown,
     whole_number,
 )
 from chainkit_jobs.adapters.cryo_files import COLUMNS, common_types, list_files, spark_schema
@@ -97,13 +97,13 @@ def _blocks(frame: DataFrame, is_hex: bool) -> DataFrame:
         "extra_data": as_bytes("extra_data"),
         "base_fee_per_gas": whole_number("base_fee_per_gas", tables.WEI, required=False),
     }
-    return canonical_rows(frame, "blocks", cells, sf.col("file"), row_chain_id=sf.col("chain_id"))
+    return canonical_rows(frame, "blocks", cells, "file", row_chain_id="chain_id")
 
 
 def _transactions(frame: DataFrame, is_hex: bool) -> DataFrame:
     as_bytes = partial(_bytes, is_hex)
     wei = partial(whole_number, type_=tables.WEI)
-    is_typed, has_own_fees = sf.col("transaction_type") > 0, sf.col("transaction_type") > 1
+    is_typed, has_own_fees = "transaction_type > 0", "coalesce(transaction_type > 1, false)"
     price = wei("gas_price")
     cells = {
         "block_number": whole_number("block_number", pa.int64()),
@@ -120,13 +120,11 @@ def _transactions(frame: DataFrame, is_hex: bool) -> DataFrame:
         "input": as_bytes("input"),
         "gas_limit": whole_number("gas_limit", pa.int64()),
         # For a type with fees of its own, cryo's price is the price paid.
-        "gas_price": _where(~sf.coalesce(has_own_fees, sf.lit(False)), price),
+        "gas_price": _where(f"not {has_own_fees}", price),
         "max_fee_per_gas": wei("max_fee_per_gas", required=False),
         "max_priority_fee_per_gas": wei("max_priority_fee_per_gas", required=False),
     }
-    return canonical_rows(
-        frame, "transactions", cells, sf.col("file"), row_chain_id=sf.col("chain_id")
-    )
+    return canonical_rows(frame, "transactions", cells, "file", row_chain_id="chain_id")
 
 
 def _receipts(frame: DataFrame, is_hex: bool) -> DataFrame:
@@ -140,20 +138,22 @@ def _receipts(frame: DataFrame, is_hex: bool) -> DataFrame:
         "transaction_hash": as_bytes("transaction_hash", 32),
         "transaction_index": whole_number("transaction_index", pa.int64()),
         "type": _type(),
-        "status": Cell(sf.col("success").cast("long"), unknown(pa.int64()).fault),
+        "status": Cell("cast(success as long)", NO_FAULT),
         "from_address": sender,
         "to_address": recipient,
-        "contract_address": Cell(created, unknown(pa.binary()).fault),
+        "contract_address": Cell("created", NO_FAULT),
         "gas_used": whole_number("gas_used", pa.int64()),
         "effective_gas_price": whole_number("gas_price", tables.WEI),
     }
-    return canonical_rows(frame, "receipts", cells, sf.col("file"), row_chain_id=sf.col("chain_id"))
+    with_created = frame.withColumn("created", created)
+    return canonical_rows(with_created, "receipts", cells, "file", row_chain_id="chain_id")
 
 
 def _logs(frame: DataFrame, is_hex: bool) -> DataFrame:
     as_bytes = partial(_bytes, is_hex)
     topics = [as_bytes(f"topic{index}", 32, required=False) for index in range(4)]
-    present = sf.array_compact(sf.array(*(topic.value for topic in topics)))
+    present = f"array_compact(array({', '.join(topic.value for topic in topics)}))"
+    fault = f"coalesce({', '.join(topic.fault for topic in topics)})"
     cells = {
         "block_number": whole_number("block_number", pa.int64()),
         "block_hash": as_bytes("block_hash", 32),
@@ -161,28 +161,32 @@ def _logs(frame: DataFrame, is_hex: bool) -> DataFrame:
         "transaction_index": whole_number("transaction_index", pa.int64()),
         "log_index": whole_number("log_index", pa.int64()),
         "address": as_bytes("address", 20),
-        "topics": Cell(present, sf.coalesce(*(topic.fault for topic in topics))),
+        "topics": Cell(present, fault),
         "data": as_bytes("data"),
     }
-    return canonical_rows(frame, "logs", cells, sf.col("file"), row_chain_id=sf.col("chain_id"))
+    return canonical_rows(frame, "logs", cells, "file", row_chain_id="chain_id")
 
 
 def _type() -> Cell:
     """Endpoints that know no types say none: then it is a legacy transaction."""
     cell = whole_number("transaction_type", pa.int64(), required=False)
-    is_legacy = sf.col("transaction_type").isNull()
-    return Cell(sf.when(is_legacy, sf.lit(0)).otherwise(cell.value), cell.fault)
+    value = f"case when transaction_type is null then 0 else {cell.value} end"
+    return Cell(value, cell.fault)
 
 
-def _where(condition: Column, cell: Cell) -> Cell:
-    return Cell(sf.when(condition, cell.value), sf.when(condition, cell.fault))
+def _where(condition: str, cell: Cell) -> Cell:
+    return Cell(
+        f"case when {condition} then {cell.value} end",
+        f"case when {condition} then {cell.fault} end",
+    )
 
 
-def _created_address(sender: Column, nonce: Column) -> Column:
+def _created_address(sender: str, nonce: str) -> Column:
     """Return the address of the contract that a transaction creates, null for any other."""
     create = sf.udf(_create_address, BinaryType(), useArrow=False)
     # Rows that a condition leaves out are computed all the same, unless they have no sender.
-    return create(sf.when(sf.col("to_address").isNull(), sender), nonce)
+    of_creation = f"case when to_address is null then {sender} end"
+    return create(sf.expr(of_creation), sf.expr(nonce))
 
 
 def _create_address(sender: bytearray | None, nonce: Decimal | None) -> bytes | None:

@@ -195,7 +195,7 @@ def _receipts(receipts: DataFrame, transactions: DataFrame) -> DataFrame:
         *receipts.columns, sf.col("told").isNull().alias("is_orphan"), "told.*"
     )
     expected = "transaction_hash: of a row in transactions"
-    orphan = fault(FaultCode.MISSING_VALUE, expected, sf.col("transaction_hash"))
+    orphan = fault(FaultCode.MISSING_VALUE, expected, "transaction_hash")
     cells = receipt_cells(joined, "transaction_hash", "")
-    is_orphan = sf.col("is_orphan") & sf.col("transaction_hash").isNotNull()
-    return receipt_rows(joined, cells, sf.when(is_orphan, orphan))
+    is_orphan = "is_orphan and transaction_hash is not null"
+    return receipt_rows(joined, cells, f"case when {is_orphan} then {orphan} end")

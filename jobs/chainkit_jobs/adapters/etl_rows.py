@@ -6,22 +6,24 @@ text, an integer or a decimal, a time is seconds, text or a timestamp.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from chainkit.exports import tables
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
 from chainkit_jobs.adapters.cells import (
+    NO_FAULT,
     Cell,
     canonical_rows,
     fault,
     hex_text,
+    literal,
+    missing,
     number_text,
+    quoted,
     unknown,
     whole_number,
 )
@@ -62,10 +64,10 @@ def block_rows(frame: DataFrame) -> DataFrame:
         "excess_blob_gas": number(frame, "excess_blob_gas", pa.int64(), required=False),
         "transaction_count": number(frame, "transaction_count", pa.int64()),
     }
-    return canonical_rows(frame, "blocks", cells, sf.col(FILE), _corrupt())
+    return canonical_rows(frame, "blocks", cells, quoted(FILE), _corrupt())
 
 
-def transaction_rows(frame: DataFrame, *receipt_faults: Column) -> DataFrame:
+def transaction_rows(frame: DataFrame, *receipt_faults: str) -> DataFrame:
     """Return canonical transactions; a fault of the row's receipt is one of the row."""
     cells = _place(frame, "hash") | {
         "type": _type(frame),
@@ -85,7 +87,7 @@ def transaction_rows(frame: DataFrame, *receipt_faults: Column) -> DataFrame:
             _has_type(*_BLOB_TYPES), hashes("blob_versioned_hashes", required=False)
         ),
     }
-    return canonical_rows(frame, "transactions", cells, sf.col(FILE), _corrupt(), *receipt_faults)
+    return canonical_rows(frame, "transactions", cells, quoted(FILE), _corrupt(), *receipt_faults)
 
 
 def receipt_cells(frame: DataFrame, transaction_hash: str, prefix: str) -> dict[str, Cell]:
@@ -94,7 +96,7 @@ def receipt_cells(frame: DataFrame, transaction_hash: str, prefix: str) -> dict[
     ``transaction_hash`` is the name of that column, ``prefix`` stands before RECEIPT_PARTS.
     """
     price, paid = _fee(frame, "gas_price", *_PRICED_TYPES), f"{prefix}effective_gas_price"
-    is_offer = sf.col(paid).isNull() & price.value.isNotNull()
+    is_offer = f"({quoted(paid)} is null and {price.value} is not null)"
     told = number(frame, paid, tables.WEI)
     cells = {
         "type": _type(frame),
@@ -106,8 +108,8 @@ def receipt_cells(frame: DataFrame, transaction_hash: str, prefix: str) -> dict[
         "cumulative_gas_used": number(frame, f"{prefix}cumulative_gas_used", pa.int64()),
         # Before London nodes did not tell it: who offers a price pays it.
         "effective_gas_price": Cell(
-            sf.when(is_offer, price.value).otherwise(told.value),
-            sf.when(~is_offer, told.fault),
+            f"case when {is_offer} then {price.value} else {told.value} end",
+            f"case when not {is_offer} then {told.fault} end",
         ),
     }
     for name in ("l1_fee", "l1_gas_used", "l1_gas_price"):
@@ -115,9 +117,9 @@ def receipt_cells(frame: DataFrame, transaction_hash: str, prefix: str) -> dict[
     return _place(frame, transaction_hash) | cells
 
 
-def receipt_rows(frame: DataFrame, cells: Mapping[str, Cell], *row_faults: Column) -> DataFrame:
+def receipt_rows(frame: DataFrame, cells: Mapping[str, Cell], *row_faults: str) -> DataFrame:
     """Return canonical receipts."""
-    return canonical_rows(frame, "receipts", cells, sf.col(FILE), _corrupt(), *row_faults)
+    return canonical_rows(frame, "receipts", cells, quoted(FILE), _corrupt(), *row_faults)
 
 
 def rows_with_receipts(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -138,12 +140,10 @@ def log_rows(frame: DataFrame) -> DataFrame:
         "topics": hashes("topics"),
         "data": hex_text("data"),
     }
-    removed = sf.lower(sf.col("removed").cast("string"))
-    is_removed = removed.isNotNull() & (removed != "false")
+    removed = f"lower(cast({quoted('removed')} as string))"
     removal = fault(FaultCode.REMOVED_LOG, "removed: false", removed)
-    return canonical_rows(
-        frame, "logs", cells, sf.col(FILE), _corrupt(), sf.when(is_removed, removal)
-    )
+    is_removed = f"case when {removed} != 'false' then {removal} end"
+    return canonical_rows(frame, "logs", cells, quoted(FILE), _corrupt(), is_removed)
 
 
 def number(frame: DataFrame, name: str, type_: pa.DataType, required: bool = True) -> Cell:
@@ -156,53 +156,50 @@ def number(frame: DataFrame, name: str, type_: pa.DataType, required: bool = Tru
 
 def seconds(frame: DataFrame, name: str) -> Cell:
     """Convert digits, ``YYYY-MM-DD HH:MM:SS UTC`` or a timestamp to whole seconds."""
-    type_, source = dict(frame.dtypes)[name], sf.col(name)
+    type_, source = dict(frame.dtypes)[name], quoted(name)
     is_text = type_ == "string"
     if not is_text and not type_.startswith("timestamp"):
         return number(frame, name, pa.int64())
     # A text that says no time zone would be read in anyone's.
     pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.0+)?( UTC|Z|\+00:00)$"
-    in_utc = sf.concat(sf.substring(source, 1, 19), sf.lit("Z")).try_cast("timestamp")
-    moment = sf.when(source.rlike(pattern), in_utc) if is_text else source
-    is_whole = sf.coalesce(sf.unix_micros(moment) % 1_000_000 == 0, sf.lit(False))
+    in_utc = f"try_cast(concat(substring({source}, 1, 19), 'Z') as timestamp)"
+    moment = f"case when {source} rlike {literal(pattern)} then {in_utc} end" if is_text else source
+    is_whole = f"coalesce(unix_micros({moment}) % 1000000 = 0, false)"
     expected = f"{name}: whole seconds from 1970 on, UTC"
-    missing = fault(FaultCode.MISSING_VALUE, f"{name}: a value", sf.lit("nothing"))
     problem = (
-        sf.when(source.isNull(), missing)
-        .when(~is_whole, fault(FaultCode.WRONG_ENCODING, expected, source))
-        .when(sf.unix_seconds(moment) < 0, fault(FaultCode.OUT_OF_RANGE, expected, source))
+        f"case when {source} is null then {missing(f'{name}: a value')}"
+        f" when not {is_whole} then {fault(FaultCode.WRONG_ENCODING, expected, source)}"
+        f" when unix_seconds({moment}) < 0 then {fault(FaultCode.OUT_OF_RANGE, expected, source)}"
+        " end"
     )
-    time = Cell(sf.when(problem.isNull(), sf.unix_seconds(moment)), problem)
+    time = Cell(f"case when {problem} is null then unix_seconds({moment}) end", problem)
     if not is_text:
         return time
-    digits, is_digits = number(frame, name, pa.int64()), source.rlike("^-?[0-9]+$")
+    digits, is_digits = number(frame, name, pa.int64()), f"{source} rlike '^-?[0-9]+$'"
     return Cell(
-        sf.when(is_digits, digits.value).otherwise(time.value),
-        sf.when(is_digits, digits.fault).otherwise(time.fault),
+        f"case when {is_digits} then {digits.value} else {time.value} end",
+        f"case when {is_digits} then {digits.fault} else {time.fault} end",
     )
 
 
 def hashes(name: str, required: bool = True) -> Cell:
     """Convert a list of hashes as text."""
-    each, expected = sf.col(name), f"{name}: each 32 bytes as 0x and lower-case hex digits"
-    is_hex = partial(sf.rlike, regexp=sf.lit("^0x([0-9a-f]{2})*$"))
-    wrong_hex = sf.filter(each, lambda text: ~sf.coalesce(is_hex(text), sf.lit(False)))
-    wrong_length = sf.filter(each, lambda text: sf.length(text) != 2 + 2 * HASH_LENGTH)
-    problem = sf.when(
-        sf.size(wrong_hex) > 0,
-        fault(FaultCode.WRONG_ENCODING, expected, sf.get(wrong_hex, sf.lit(0))),
-    ).when(
-        sf.size(wrong_length) > 0,
-        fault(FaultCode.WRONG_LENGTH, expected, sf.get(wrong_length, sf.lit(0))),
+    each, expected = quoted(name), f"{name}: each 32 bytes as 0x and lower-case hex digits"
+    pattern = literal("^0x([0-9a-f]{2})*$")
+    wrong_hex = f"filter({each}, text -> not coalesce(text rlike {pattern}, false))"
+    wrong_length = f"filter({each}, text -> length(text) != {2 + 2 * HASH_LENGTH})"
+    of_null = missing(f"{name}: a list") if required else NO_FAULT
+    cases = "".join(
+        f" when size({wrong}) > 0 then {fault(code, expected, f'get({wrong}, 0)')}"
+        for code, wrong in (
+            (FaultCode.WRONG_ENCODING, wrong_hex),
+            (FaultCode.WRONG_LENGTH, wrong_length),
+        )
     )
-    if required:
-        missing = fault(FaultCode.MISSING_VALUE, f"{name}: a list", sf.lit("nothing"))
-        problem = sf.when(each.isNull(), missing).otherwise(problem)
-    value = sf.transform(
-        each, lambda text: sf.try_to_binary(sf.substring(text, 3, 2**31 - 1), sf.lit("hex"))
-    )
+    problem = f"case when {each} is null then {of_null}{cases} end"
+    value = f"transform({each}, text -> try_to_binary(substring(text, 3), 'hex'))"
     # There is no null among fine ones: this tells Spark.
-    return Cell(sf.when(problem.isNull(), sf.array_compact(value)), problem)
+    return Cell(f"case when {problem} is null then array_compact({value}) end", problem)
 
 
 def _place(frame: DataFrame, transaction_hash: str) -> dict[str, Cell]:
@@ -217,25 +214,33 @@ def _place(frame: DataFrame, transaction_hash: str) -> dict[str, Cell]:
 def _type(frame: DataFrame) -> Cell:
     """Endpoints that know no types say none: then it is a legacy transaction."""
     cell = number(frame, "transaction_type", pa.int64(), required=False)
-    is_legacy = sf.col("transaction_type").isNull()
-    return Cell(sf.when(is_legacy, sf.lit(0)).otherwise(cell.value), cell.fault)
+    is_legacy = f"{quoted('transaction_type')} is null"
+    return Cell(f"case when {is_legacy} then 0 else {cell.value} end", cell.fault)
 
 
-def _has_type(*types: int) -> Column:
+def _has_type(*types: int) -> str:
     """Return whether a transaction is of one of the types, or of one that is not known here."""
     # A value that is no number is a fault of the type's own cell.
-    type_ = sf.coalesce(sf.col("transaction_type").try_cast("long"), sf.lit(0))
-    return type_.isin(*types) | ~type_.isin(*_KNOWN_TYPES)
+    type_ = f"coalesce(try_cast({quoted('transaction_type')} as long), 0)"
+    return f"({type_} in ({_listed(types)}) or {type_} not in ({_listed(_KNOWN_TYPES)}))"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _fee(frame: DataFrame, name: str, *types: int) -> Cell:
     return _where(_has_type(*types), number(frame, name, tables.WEI, required=False))
 
 
-def _where(condition: Column, cell: Cell) -> Cell:
-    return Cell(sf.when(condition, cell.value), sf.when(condition, cell.fault))
+def _where(condition: str, cell: Cell) -> Cell:
+    return Cell(
+        f"case when {condition} then {cell.value} end",
+        f"case when {condition} then {cell.fault} end",
+    )
 
 
-def _corrupt() -> Column:
-    expected, line = "a whole row in each line", sf.col(CORRUPT)
-    return sf.when(line.isNotNull(), fault(FaultCode.WRONG_ENCODING, expected, line))
+def _corrupt() -> str:
+    line = quoted(CORRUPT)
+    problem = fault(FaultCode.WRONG_ENCODING, "a whole row in each line", line)
+    return f"case when {line} is not null then {problem} end"

@@ -30,6 +30,8 @@ LOOPBACK: Final = "127.0.0.1"
 _DEADLINE_SECONDS: Final = 120.0
 _PROGRAMS: Final = ("bash", "sh", "cat", "chmod", "dirname", "gzip", "java", "ls", "tar", "uname")
 """All that Spark's scripts and the unpacking of an archive call."""
+_JAVA_OPTIONS: Final = f"-XX:TieredStopAtLevel=1 {os.environ.get('SPARK_SUBMIT_OPTS', '')}"
+"""Of every Java here, also of executors: one compiler, and the classes that ``make`` archived."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def _java(
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_DAEMON_MEMORY": "256m",
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
+        "JAVA_TOOL_OPTIONS": _JAVA_OPTIONS,
     }
     if home := os.environ.get("JAVA_HOME"):
         environment["JAVA_HOME"] = home
@@ -137,7 +139,7 @@ class Driver:
             "SPARK_LOCAL_IP": LOOPBACK,
             "SPARK_LOCAL_DIRS": str(self.scratch),
             "TMPDIR": str(self.scratch),
-            "JAVA_TOOL_OPTIONS": f"-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={self.scratch}",
+            "JAVA_TOOL_OPTIONS": f"{_JAVA_OPTIONS} -Djava.io.tmpdir={self.scratch}",
         }
 
     def plain(self, *arguments: object) -> subprocess.Popen[str]:

@@ -134,7 +134,7 @@ contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q $(PARALLEL)
 
 integration: setup $(STAMPS)/spark  ## real anvil, databases and Spark
-	@# The demos take longest: begun first, they end long before the rest does.
+	@# The demo takes longest: begun first, it ends long before the rest does.
 	$(PYTEST) tests/e2e tests/jobs tests/indexer tests/council tests/verification -q -rs $(PARALLEL)
 	python -m tools.gas_study --check
 
@@ -144,8 +144,8 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 	  FOUNDRY_PROFILE=fuzz forge test --fuzz-seed "$$FUZZ_SEED"; \
 	  $(PYTEST) -p ape.pytest.plugin -s tests/contracts/test_stateful_*.py
 
-soak: setup  ## the indexer's faults, kills and state machines for long
-	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer -q -rs --timeout 7200
+soak: setup  ## the indexer's faults, kills and state machines for long; two demos side by side
+	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/e2e/test_demo.py -q -rs --timeout 7200
 
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index

@@ -31,8 +31,8 @@ PYTEST := python -m pytest
 # A file's tests share chains and servers, so they stay together; files begin in the given order.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: all help setup check check-python check-contracts format test test-changed unit forge coverage contracts integration fuzz soak \
-  bench-index bench-audit mutation gas demo localnet lock generate clean
+.PHONY: all help setup check check-python check-contracts format test test-changed unit forge coverage contracts integration \
+  gas-check fuzz soak bench-index bench-audit mutation gas demo localnet lock generate clean
 
 all: check unit  ## check and run the fast tests
 
@@ -115,7 +115,10 @@ format: setup  ## rewrite the sources in the one format
 
 ## ---------------------------------------------------------------- tests
 
-test: check unit forge coverage contracts integration  ## everything that must hold (what CI runs)
+test: check unit forge  ## everything that must hold (what CI runs)
+	@# Each of these two keeps one core busy.
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target coverage gas-check
+	@$(MAKE) --no-print-directory contracts integration
 
 test-changed: setup $(STAMPS)/spark  ## the tests that the change since BASE (HEAD) can break
 	@tests=$$(python -m tools.tests_of_change --base "$${BASE:-HEAD}"); \
@@ -137,8 +140,10 @@ contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q $(PARALLEL)
 
 integration: setup $(STAMPS)/spark  ## real anvil, databases and Spark
-	@# The demos take longest: begun first, they end long before the rest does.
+	@# The demo takes longest: begun first, it ends long before the rest does.
 	$(PYTEST) tests/e2e tests/jobs tests/indexer tests/council tests/verification -q -rs $(PARALLEL)
+
+gas-check: setup  ## measure what messages and the registry cost; fail unless it is as in docs/gas.json
 	python -m tools.gas_study --check
 
 fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its seed
@@ -147,8 +152,8 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 	  FOUNDRY_PROFILE=fuzz forge test --fuzz-seed "$$FUZZ_SEED"; \
 	  $(PYTEST) -p ape.pytest.plugin -s tests/contracts/test_stateful_*.py
 
-soak: setup  ## the indexer's faults, kills and state machines for long
-	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer -q -rs --timeout 7200
+soak: setup  ## the indexer's faults, kills and state machines for long; two demos side by side
+	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/e2e/test_demo.py -q -rs --timeout 7200
 
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index

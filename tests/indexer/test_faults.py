@@ -79,7 +79,9 @@ def test_pool__fault_of_a_kind__is_counted_against_the_liar_alone(
 
     follow_both_branches(trial, pool, honest_proxy)
 
-    assert pool.errors_of(0)[kind] == trial.proxy.delivered[fault.name] > 0
+    # One step may meet a lie in several answers.
+    assert 0 < pool.errors_of(0)[kind] <= trial.proxy.delivered[fault.name]
+    assert set(pool.errors_of(0)) == {kind}
     assert not pool.errors_of(1)
 
 

@@ -7,7 +7,7 @@ from tools.solidity import compile_standard, standard_input
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("contracts", "contracts/base")
-"""What the scripts deploy; interfaces hold no code."""
+"""The contracts that the scripts deploy; interfaces have no code."""
 
 
 def contract_files(root: Path = ROOT) -> list[str]:

@@ -36,7 +36,7 @@ from chainkit_indexer.types import Idle, StepResult
 
 @dataclass(frozen=True, slots=True)
 class _RunOptions:
-    """What only ``index run`` is told."""
+    """The options of ``index run`` alone."""
 
     websocket_url: str | None
     registry_urls: tuple[str, ...]

@@ -63,7 +63,7 @@ serve_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class FollowerOptions:
-    """What a command that follows the chain is told."""
+    """The options of a command that follows the chain."""
 
     rpc_urls: tuple[str, ...]
     deployment_path: Path

@@ -23,7 +23,7 @@ class IdleCheck:
     is_registry_done: Callable[[], bool]
     """Whether the registry's history is known up to the head of its chain."""
     _highest: int = field(default=-1, init=False)
-    """Of all heads that were seen."""
+    """The highest head that was seen."""
 
     def is_done(self, result: StepResult) -> bool:
         """Tell whether contracts, registry and head are done: asks the other endpoints."""

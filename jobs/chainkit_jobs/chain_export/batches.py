@@ -18,7 +18,7 @@ from chainkit.errors import (
 )
 
 Key = TypeVar("Key")
-"""What one answer is asked for by: a height, or a hash."""
+"""The key of one answer: a height, or a hash."""
 
 _GROWS_AFTER: Final = 20
 """Answers in a row, until as many calls again are tried at once."""

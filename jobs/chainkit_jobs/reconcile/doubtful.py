@@ -130,7 +130,7 @@ class InSpark:
 def judge_by_spark(expected: DataFrame, raw: DataFrame, served: DataFrame, terms: Terms) -> Judged:
     """Judge by one shuffle; what is shown as evidence is read again, for few rows.
 
-    What travels through the shuffle has a fixed width: digests, places and flags.
+    The shuffle moves columns of a fixed width only: digests, places and flags.
     """
     lanes = expected.select(*_CHAIN_LANES).unionByName(
         served.select(*_SERVED_LANES), allowMissingColumns=True

@@ -145,7 +145,7 @@ class ExportFolder:
     def publish(self, manifest: Manifest) -> None:
         """Make a manifest's files the export, and delete those that it lists no longer.
 
-        What is written after that goes into the next one. Raises StoreError where the disk is full.
+        Rows that come after that go into the next one. Raises StoreError where the disk is full.
         """
         with writing_to(self._directory):
             if self._would_overwrite(manifest):

@@ -31,7 +31,7 @@ _DEADLINE_SECONDS: Final = 120.0
 _PROGRAMS: Final = ("bash", "sh", "cat", "chmod", "dirname", "gzip", "java", "ls", "tar", "uname")
 """All that Spark's scripts and the unpacking of an archive call."""
 _JAVA_OPTIONS: Final = f"-XX:TieredStopAtLevel=1 {os.environ.get('SPARK_SUBMIT_OPTS', '')}"
-"""Of every Java here, also of executors: one compiler, and the classes that ``make`` archived."""
+"""Options of every Java here, also of executors: one compiler, and the archived classes."""
 
 
 @dataclass(frozen=True)

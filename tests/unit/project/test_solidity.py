@@ -32,7 +32,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def compilations(project: Path, monkeypatch: pytest.MonkeyPatch) -> list[solidity.Json]:
-    """What the compiler was asked for, in order."""
+    """The requests to the compiler, in order."""
     asked: list[solidity.Json] = []
     compile_standard = solidity.compile_standard
 

@@ -62,7 +62,7 @@ ONE_BY_ONE: Final = "an account with a key makes one call at a time: draft or se
 
 @dataclass(frozen=True, slots=True)
 class ChangeOptions:
-    """What every command that changes something on the chain is told."""
+    """The options of every command that changes something on the chain."""
 
     rpc_url: str
     deployment_path: Path

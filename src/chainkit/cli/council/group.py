@@ -1,6 +1,6 @@
 """``chainkit council``: evidence is checked, and proposals are drafted, signed and executed.
 
-What signs has no network: ``proposals`` and all that it imports open none.
+A command that signs has no network: ``proposals`` and all that it imports open none.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class AccountState:
 
     council: Council
     contracts: ContractState
-    """What is read beside it, at the same block."""
+    """The other reads, at the same block."""
     owners: tuple[str, ...]
     """Checksummed addresses."""
     threshold: int

@@ -288,7 +288,7 @@ def test_start__another_protobuf_runtime__is_refused_in_a_sentence() -> None:
     environment = os.environ | {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
 
     done = subprocess.run(
-        [program, "council", "--help"],
+        [program, "council", "verify", "--help"],
         env=environment,
         capture_output=True,
         text=True,

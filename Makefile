@@ -77,7 +77,8 @@ $(STAMPS)/contracts: $(STAMPS)/programs ape-config.yaml $(CONTRACTS)
 # For the tests alone, which start Java some twenty times: what is measured starts as it is shipped.
 $(STAMPS)/spark: $(STAMPS)/python tools/write_spark_archive.py
 	@echo "set-up: an archive of the Java classes that Spark loads"
-	@python -m tools.write_spark_archive .cache/spark.jsa
+	@# Not with the options of the tests, which name the archive that is written here.
+	@SPARK_SUBMIT_OPTS= python -m tools.write_spark_archive .cache/spark.jsa
 	@touch $@
 
 test-changed integration: export SPARK_SUBMIT_OPTS := -XX:SharedArchiveFile=$(CACHE)/spark.jsa \

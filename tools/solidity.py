@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import Any, Final
 
 import yaml
 
+from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError
 from localnet.deployment import PROJECT, ape_environment
 
@@ -119,10 +119,8 @@ def _compiled_once(request: Json) -> Json:
     with _alone(CACHE):
         if not path.exists():
             output = compile_standard(request)
-            # A process that is killed while it writes leaves no file that looks whole.
-            unfinished = path.with_suffix(".unfinished")
-            unfinished.write_text(json.dumps(output), "utf-8")
-            os.replace(unfinished, path)
+            with moved_into_place(path) as partial:
+                partial.write_text(json.dumps(output), "utf-8")
     found: Json = json.loads(path.read_text("utf-8"))
     return found
 

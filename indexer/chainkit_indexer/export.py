@@ -55,7 +55,7 @@ _SAME_FOREVER: Final = (
 class FileProgress(Protocol):
     """Reports how many of an export's files are written."""
 
-    def __call__(self, done: int, files: int) -> None:
+    def __call__(self, done: int, files: int, /) -> None:
         """Report that ``done`` of ``files`` files are written."""
 
 

@@ -38,7 +38,7 @@ def test_backup__after_a_kill__has_what_a_copy_of_the_file_lacks(
 ) -> None:
     follow_and_kill(node, 3)
     shutil.copy(node.database, tmp_path / "copied.db")
-    backup = tmp_path / "node.db.before"
+    backup = tmp_path / "before-upgrade.db"
 
     made = run_here("index", "backup", "--database", node.database, "--out", backup, "--json")
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
-from chainkit.terminal.bar import progress_bar
+from chainkit.terminal.bar import late_progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.json_values import reference_as_json
@@ -30,15 +28,16 @@ from chainkit_indexer.storage.backup import copy_database, file_to_copy
 def backup_command(database: str, out: Path, as_json: bool) -> None:
     """Copy the database to a new file, with all that was committed; the indexer may run.
 
-    A copy by `cp` lacks what stands in the log beside the file, after `kill -9` as well. For
-    PostgreSQL, use pg_dump.
+    A copy by `cp` lacks the newest transactions, which are in the log beside the file while the
+    indexer runs, and after `kill -9`. For PostgreSQL, use pg_dump.
 
     \b
     Example:
-      chainkit index backup --database node.db --out node.db.before
+      chainkit index backup --database node.db --out before-upgrade.db
     """
     source = file_to_copy(database)
-    _copy(source, out, "copying")
+    with late_progress_bar("copying") as progress:
+        copy_database(source, out, progress)
     _echo(out, as_json)
 
 
@@ -53,29 +52,13 @@ def restore_command(backup: Path, database: str, as_json: bool) -> None:
 
     \b
     Example:
-      chainkit index restore node.db.before --database node.db
+      chainkit index restore before-upgrade.db --database node.db
     """
     target = file_to_copy(database)
-    with existing(str(backup)):
-        # A file of something else is refused before anything is written.
-        pass
-    _copy(backup, target, "restoring")
+    # A file of something else is refused before anything is written.
+    with existing(str(backup)), late_progress_bar("restoring") as progress:
+        copy_database(backup, target, progress)
     _echo(target, as_json)
-
-
-def _copy(source: Path, target: Path, label: str) -> None:
-    with ExitStack() as stack:
-        advance: list[Callable[[int], None]] = []
-        copied = 0
-
-        def report(done: int, pages: int) -> None:
-            nonlocal copied
-            if not advance:
-                advance.append(stack.enter_context(progress_bar(label, pages)))
-            advance[0](done - copied)
-            copied = done
-
-        copy_database(source, target, report)
 
 
 def _echo(target: Path, as_json: bool) -> None:

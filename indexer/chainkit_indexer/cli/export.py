@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
 from chainkit.exports import table_of
-from chainkit.terminal.bar import progress_bar
+from chainkit.terminal.bar import late_progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit_indexer.cli.opening import existing
@@ -56,14 +54,7 @@ def export_command(
     Example:
       chainkit index export --database node.db --out exports/node-100
     """
-    with existing(database) as store, ExitStack() as stack:
-        advance: list[Callable[[int], None]] = []
-
-        def progress(done: int, files: int) -> None:
-            if not advance:
-                advance.append(stack.enter_context(progress_bar("exporting", files)))
-            advance[0](1)
-
+    with existing(database) as store, late_progress_bar("exporting") as progress:
         exported = write_export(store, directory, range_blocks, check_digests, progress)
     if as_json:
         echo_json(_as_json(exported))

@@ -192,6 +192,8 @@ def run(
         pool.saw_head(endpoint, result.head.number)
         heads.saw_head(result.head.hash)
         observer.succeeded(result, clock() - began)
+        if isinstance(result, RolledBack):
+            pool.saw_reorg(result.head.number)
         if isinstance(result, RolledBack) and reorg_frequency.exceeds_limit():
             subject, got = f"chain at {endpoint.name}", f"{ReorgFrequency.MOST} reorgs in a minute"
             pool.failed(endpoint, InconsistentAnswer(subject, "one branch", got))

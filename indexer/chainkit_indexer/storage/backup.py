@@ -17,6 +17,7 @@ from sqlalchemy import URL
 
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError, StoreError
+from chainkit.exports import flush
 from chainkit_indexer.storage.location import parse_location
 
 _PAGES_AT_ONCE: Final = 1024
@@ -52,9 +53,8 @@ def copy_database(source: Path, target: Path, report: Report = lambda done, page
     try:
         with moved_into_place(target) as partial:
             _copy(source, partial, report)
-            with partial.open("rb") as file:
-                os.fsync(file.fileno())
-        _sync_folder(target.parent)
+            flush(partial)
+        flush(target.parent)
     except sqlite3.Error as error:
         expected = "a database that can be read"
         raise StoreError(f"database {source}", expected, error) from error
@@ -81,11 +81,3 @@ def _copy(source: Path, target: Path, report: Report) -> None:
             raise StoreError(f"database {source}", "a sound database", verdict)
         # A copy is one file: with nobody beside it, the log is emptied and taken away.
         copy.execute("PRAGMA journal_mode = DELETE").fetchone()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -129,6 +129,10 @@ class Member:
         is_closed = isinstance(self.error, WrongChain | AccessRefused)
         return is_closed and self.failures >= FAILURES_UNTIL_HOPELESS
 
+    def is_ready(self, now: float) -> bool:
+        """Tell whether it may be asked now, without a check."""
+        return self.until <= now and not self.must_be_checked
+
     def succeed(self) -> None:
         """Make it available after it did what was asked; its quarantines are not forgotten."""
         self._release()

@@ -201,7 +201,7 @@ class EndpointPool:
         now = self._clock()
         free = [member for member in self._members if not member.is_being_checked]
         due = [member for member in free if member.until <= now]
-        ready = [member for member in due if not member.must_be_checked]
+        ready = [member for member in due if member.is_ready(now)]
         if ready:
             if self._current not in ready:
                 self._current = _likeliest(ready, asked)
@@ -269,18 +269,25 @@ class EndpointPool:
                 self._head_moved = now
                 place = self._members.index(self._member(endpoint))
                 others = (*self._members[place + 1 :], *self._members[:place])
-                ready = [each for each in others if each.until <= now and not each.must_be_checked]
+                ready = [each for each in others if each.is_ready(now)]
                 self._current = _likeliest(ready) if ready else self._current
+
+    @property
+    def highest_head(self) -> int:
+        """The highest block that an endpoint showed since the last reorg; -1 before the first."""
+        with self._lock:
+            return self._highest_head
+
+    def saw_reorg(self, number: int) -> None:
+        """Take note that blocks were taken back: the chain may be shorter now than it was."""
+        with self._lock:
+            self._highest_head, self._head_moved = number, self._clock()
 
     def available(self) -> tuple[Endpoint, ...]:
         """Return the endpoints that do not rest, in the operator's order."""
         with self._lock:
             now = self._clock()
-            return tuple(
-                each.endpoint
-                for each in self._members
-                if each.until <= now and not each.must_be_checked
-            )
+            return tuple(each.endpoint for each in self._members if each.is_ready(now))
 
     def seconds_until_available(self) -> float:
         """Return how long all of them rest; 0 if one may be asked now."""

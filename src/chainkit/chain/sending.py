@@ -1,6 +1,6 @@
 """Transactions on their way to the chain: nonce, fees, sending, and the wait for a receipt.
 
-Whatever this package sends goes this way: direct changes, proposals, upgrades, and deployments.
+This package sends all its transactions here: direct changes, proposals, upgrades, deployments.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SignedTransaction:
 
 
 Announce = Callable[[SignedTransaction], None]
-"""Is told of a transaction right before it is sent: it shows it to a person, or keeps its hash."""
+"""Takes a transaction right before it is sent, to show it to a person or to keep its hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class TransactionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How transactions are sent: to whom, what each may cost, and how long it is waited for."""
+    """How transactions are sent: by which endpoint, at which cost, and how long is waited."""
 
     endpoint: Endpoint
     max_cost: int = MAX_COST
@@ -126,7 +126,7 @@ def draft_transaction(
 def check_cost(cost: int, max_cost: int) -> None:
     """Raise ConfigurationError where what a transaction could cost is above a limit, in wei.
 
-    Gas and fees are the endpoint's word, and one that builds blocks earns what it asks for.
+    The endpoint names gas and fees, and an endpoint that builds blocks earns them.
     """
     if cost > max_cost:
         expected = f"at most {ether_words(max_cost)}"
@@ -143,8 +143,8 @@ def send_transaction(endpoint: Endpoint, signed: SignedTransaction) -> None:
     try:
         endpoint.send_raw(signed.raw)
     except ChainError as error:
-        # A lost answer is asked for again by sending again, and then "already known" or "nonce
-        # too low" says that the first attempt arrived.
+        # After a lost answer the transaction is sent again. Then "already known" or "nonce too low"
+        # means that the first attempt arrived.
         if not _is_known(endpoint, signed.hash):
             if isinstance(error, RefusedRequest):
                 raise

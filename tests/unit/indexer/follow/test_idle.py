@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from chainkit.chain import Endpoint, EndpointPool, RetryPolicy
 from chainkit.chain.member import EndpointState
 from chainkit_indexer.follow.idle import IdleCheck
@@ -51,14 +53,25 @@ def test_is_done__our_endpoint_falls_back__is_not() -> None:
     assert not scene.is_done()
 
 
+def test_is_done__a_reorg_made_the_chain_shorter__is_so() -> None:
+    scene = Scene(chain_of(5))
+    assert scene.is_done()
+    scene.chains[0].fork(3, [])
+
+    scene.pool.saw_reorg(scene.chains[0].head.number)
+
+    assert scene.is_done()
+
+
 def test_is_done__the_other_one_does_not_answer__does_not_wait_for_it() -> None:
     scene = Scene(chain_of(5))
     refusal = {"eth_chainId": RpcError(-32000), "eth_getBlockByNumber": RpcError(-32000)}
     dead = Endpoint(FakeProvider(refusal), "dead", RetryPolicy(attempts=1))
-    scene.check.pool = EndpointPool([*scene.pool.endpoints, dead])
+    scene.pool = EndpointPool([*scene.pool.endpoints, dead])
+    scene.check = replace(scene.check, pool=scene.pool)
 
     assert scene.is_done()
-    assert scene.check.pool.statistics()[1].state is not EndpointState.AVAILABLE
+    assert scene.pool.statistics()[1].state is not EndpointState.AVAILABLE
 
 
 def test_is_done__registry_was_not_read__is_not() -> None:

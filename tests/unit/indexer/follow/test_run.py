@@ -116,6 +116,14 @@ def test_run__until_idle__ends_at_the_first_idle_step() -> None:
     assert world.seen == [advanced(1), idle(1)]
 
 
+def test_run__reorg_that_shortens_the_chain__its_head_is_the_highest_one() -> None:
+    shorter = RolledBack(1, 8, header(0).reference, header(4), -1, 2)
+    world = World(advanced(1), shorter, idle(4))
+    world.run(Goal(until_idle=lambda result: world.pool.highest_head == 4))
+
+    assert world.seen == [advanced(1), shorter, idle(4)]
+
+
 def test_run__until_idle_and_another_endpoint_is_ahead__waits_and_goes_on() -> None:
     world = World(idle(1), advanced(2), idle(2))
     world.run(Goal(until_idle=lambda result: result.head.number == 2))

@@ -71,12 +71,12 @@ _COMMANDS: Final = {
     "backup": LazyCommand(
         _BACKUP,
         "backup_command",
-        "Copy the database to a new file, with all that was committed; the indexer may run.",
+        "Copy the database to a new file; the indexer may run.",
     ),
     "restore": LazyCommand(
         _BACKUP,
         "restore_command",
-        "Make a node's database of a backup; move the present one away first, if there is one.",
+        "Make a node's database of a backup.",
     ),
 }
 

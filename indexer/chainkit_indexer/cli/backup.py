@@ -26,10 +26,10 @@ from chainkit_indexer.storage.backup import copy_database, file_to_copy
 )
 @json_option
 def backup_command(database: str, out: Path, as_json: bool) -> None:
-    """Copy the database to a new file, with all that was committed; the indexer may run.
+    """Copy the database to a new file; the indexer may run.
 
-    A copy by `cp` lacks the newest transactions, which are in the log beside the file while the
-    indexer runs, and after `kill -9`. For PostgreSQL, use pg_dump.
+    The copy has all committed transactions. A copy by `cp` lacks the newest ones, which are in the
+    log beside the file while the indexer runs, and after `kill -9`. For PostgreSQL, use pg_dump.
 
     \b
     Example:
@@ -46,9 +46,10 @@ def backup_command(database: str, out: Path, as_json: bool) -> None:
 @database_option
 @json_option
 def restore_command(backup: Path, database: str, as_json: bool) -> None:
-    """Make a node's database of a backup; move the present one away first, if there is one.
+    """Make a node's database of a backup.
 
-    The backup is checked, and is left as it is. The indexer continues at the backup's cursor.
+    If there is a database, move it away first. The backup is checked, and is left as it is. The
+    indexer continues at the backup's cursor.
 
     \b
     Example:

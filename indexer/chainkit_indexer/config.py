@@ -29,3 +29,5 @@ class IndexerSettings:
     """Above the final block, the blocks are kept to compare, and reorgs are repaired."""
     serves_final_only: bool = False
     """Follow the chain only up to its final block, so that nothing served is ever taken back."""
+    trusts_one_endpoint: bool = False
+    """Sign what one endpoint alone says, where its answers cannot be proved."""

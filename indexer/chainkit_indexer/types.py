@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from chainkit.types import BlockHeader, BlockReference, Log, PayloadEvent
@@ -50,6 +51,17 @@ class PlacedEvent(NamedTuple):
     """Seconds since 1970, from the header of the log's block."""
 
 
+class Provenance(StrEnum):
+    """How it was established that a block contains these payloads and no others."""
+
+    RECEIPTS = "receipts"
+    """Proved: by the header's hash, its bloom filter, and the receipts under its root."""
+    SECOND_ENDPOINT = "second endpoint"
+    """Two endpoints of different hosts said the same."""
+    ONE_ENDPOINT = "one endpoint"
+    """One endpoint said so, in answers that fit each other."""
+
+
 @dataclass(frozen=True, slots=True)
 class VerifiedPage:
     """Consecutive blocks with all their payloads, proved as far as an endpoint lets us."""
@@ -60,6 +72,8 @@ class VerifiedPage:
     """At least one."""
     events: tuple[PlacedEvent, ...]
     """In chain order, with sequence ids that continue those of ``start``."""
+    provenance: Provenance = Provenance.ONE_ENDPOINT
+    """The weakest of the blocks'."""
 
     @property
     def last(self) -> IndexedBlock:

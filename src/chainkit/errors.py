@@ -18,8 +18,10 @@
     │   │   │       └── MethodFault
     │   │   ├── RateLimited
     │   │   ├── RangeRefused
+    │   │   ├── Unconfirmed
     │   │   └── InconsistentAnswer
-    │   │       └── OversizedAnswer
+    │   │       ├── OversizedAnswer
+    │   │       └── Disproved        a hash shows that it is wrong
     │   ├── StateUnavailable     StateFault or StateRefused: the block's state is not kept
     │   ├── MethodUnavailable    MethodFault or MethodRefused: the method is not offered
     │   └── FatalChainError      asking again changes nothing
@@ -137,12 +139,20 @@ class RangeRefused(RetryableChainError):
     suggested_blocks: int | None = None
 
 
+class Unconfirmed(RetryableChainError):
+    """An answer can neither be proved nor compared with another endpoint's."""
+
+
 class InconsistentAnswer(RetryableChainError):
     """An answer contradicts itself or what was proved before (forks mixed, logs cut)."""
 
 
 class OversizedAnswer(InconsistentAnswer):
     """An answer of more bytes than the limit: a smaller request may be answered."""
+
+
+class Disproved(InconsistentAnswer):
+    """An answer contradicts a hash that it belongs to: no replica that lags explains that."""
 
 
 class FatalChainError(ChainError):

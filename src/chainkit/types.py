@@ -53,6 +53,16 @@ class BlockReference:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockRoots:
+    """What a header commits to beside its own fields (yellow paper, section 4.3), 32 bytes each."""
+
+    transactions: bytes
+    """Root of the trie over the block's transactions."""
+    receipts: bytes
+    """Root of the trie over the receipts, and with them the logs."""
+
+
+@dataclass(frozen=True, slots=True)
 class BlockHeader:
     """The part of a block header that following a chain needs."""
 
@@ -66,6 +76,11 @@ class BlockHeader:
     """Seconds since 1970."""
     logs_bloom: bytes | None = field(default=None, compare=False, repr=False)
     """256 bytes: filter over the addresses and topics of the block's logs. None if not read."""
+    roots: BlockRoots | None = field(default=None, compare=False, repr=False)
+    """None unless the hash was computed from the header's fields: only then is anything else here
+    proved by it."""
+    transaction_count: int = field(default=0, compare=False, repr=False)
+    """How many transactions the endpoint listed; nothing proves that."""
 
     @property
     def reference(self) -> BlockReference:

@@ -151,7 +151,8 @@ def run_command(follower: FollowerOptions, options: _RunOptions) -> None:
 
 def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
     store, settings = follows.store, follows.settings
-    reader = PageReader(settings, follows.signer, prefetches=True)
+    others = follows.pool.others
+    reader = PageReader(settings, follows.signer, prefetches=True, others=others)
     return lambda endpoint: step(endpoint, store, settings, reader)
 
 
@@ -186,7 +187,7 @@ def step_command(follower: FollowerOptions, as_json: bool) -> None:
     """
     with following(follower) as follows:
         endpoint = follows.pool.choose()
-        reader = PageReader(follows.settings, follows.signer)
+        reader = PageReader(follows.settings, follows.signer, others=follows.pool.others)
         result = step(endpoint, follows.store, follows.settings, reader)
     click.echo(describe(result)) if not as_json else echo_json(_result_as_json(result))
 

@@ -35,7 +35,11 @@ def following(options: FollowerOptions, signs_beside: bool = False) -> Iterator[
     deployment = read_followed_deployment(options.deployment_path)
     pool = connect_endpoints(options.rpc_urls, deployment)
     settings = IndexerSettings(
-        deployment, options.page_blocks, options.finality, options.serves_final_only
+        deployment,
+        options.page_blocks,
+        options.finality,
+        options.serves_final_only,
+        options.trusts_one_endpoint,
     )
     with ExitStack() as stack:
         # Last, because it makes the database where there is none.

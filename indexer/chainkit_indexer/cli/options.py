@@ -60,6 +60,16 @@ serve_option = click.option(
     help="Up to where: the head, taking back what a reorg drops, or only what is final.",
 )
 
+trust_option = click.option(
+    "--trust-one-endpoint",
+    "trusts_one_endpoint",
+    envvar="CHAINKIT_TRUST_ONE_ENDPOINT",
+    show_envvar=True,
+    is_flag=True,
+    help="Sign what one endpoint alone says where its blocks cannot be proved; without it, such "
+    "blocks wait for an endpoint of another host that says the same.",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class FollowerOptions:
@@ -73,6 +83,7 @@ class FollowerOptions:
     finality: FinalityPolicy
     serve: str
     page_blocks: int
+    trusts_one_endpoint: bool
 
     @property
     def serves_final_only(self) -> bool:
@@ -89,6 +100,7 @@ follower_options = several(
     finality_option,
     serve_option,
     page_option,
+    trust_option,
     gathered(FollowerOptions, "follower"),
 )
 """Decorator: everything that a step needs to know; the command takes a FollowerOptions."""

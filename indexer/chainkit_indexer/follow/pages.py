@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -26,6 +26,7 @@ from chainkit_indexer.follow.fetch import (
     verified_page,
 )
 from chainkit_indexer.follow.prefetch import Prefetcher
+from chainkit_indexer.follow.provenance import OtherEndpoints, PageProver
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
 
@@ -63,11 +64,16 @@ class PageReader:
         prefetches: bool = False,
         recent_blocks: int = RECENT_BLOCKS,
         clock: Callable[[], float] = time.monotonic,
+        others: OtherEndpoints = lambda endpoint: (),
     ) -> None:
-        """Look ahead where pages are taken one after the other, by a loop."""
+        """Look ahead where pages are taken one after the other, by a loop.
+
+        ``others`` may be asked for what an endpoint does not prove.
+        """
         self._recent_blocks = recent_blocks
         self._clock = clock
         self._payload_logs = PayloadLogs(settings.deployment)
+        self._prover = PageProver(self._payload_logs, others, settings.trusts_one_endpoint)
         self._chain_id = settings.deployment.chain_id
         self._heads: WeakKeyDictionary[Endpoint, _Head] = WeakKeyDictionary()
         self._most = settings.page_blocks
@@ -161,7 +167,8 @@ class PageReader:
         headers = check_links(endpoint, first, answered)
         if headers[0].parent_hash != start.header.hash:
             return None
-        return verified_page(endpoint, self._payload_logs, start, headers, logs)
+        page = verified_page(endpoint, self._payload_logs, start, headers, logs)
+        return self._established(endpoint, page, deep=True)
 
     def _by_hash(
         self, endpoint: Endpoint, start: IndexedBlock, last: int, head: BlockHeader
@@ -174,7 +181,13 @@ class PageReader:
             headers = linked_headers(endpoint, first, last)
         if headers[0].parent_hash != start.header.hash:
             return None
-        return fetch_page(endpoint, self._payload_logs, start, headers)
+        page = fetch_page(endpoint, self._payload_logs, start, headers)
+        return self._established(endpoint, page, deep=False)
+
+    def _established(self, endpoint: Endpoint, page: VerifiedPage, deep: bool) -> VerifiedPage:
+        headers = [block.header for block in page.blocks]
+        logs = [placed.log for placed in page.events]
+        return replace(page, provenance=self._prover.establish(endpoint, headers, logs, deep))
 
 
 def _answered_bytes(events: Sequence[PlacedEvent]) -> int:

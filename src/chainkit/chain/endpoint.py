@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from chainkit.chain.block_proof import prove_header
 from chainkit.chain.client import BATCH_SIZE, RpcClient
 from chainkit.chain.logs import LogFilter, parse_wanted_logs
 from chainkit.chain.parsing import parse_header, parse_integer, parse_next_base_fee
@@ -60,7 +61,7 @@ class Endpoint(RpcClient):
         header = self.parsed(f"block {block}", parse_header, answer)
         if isinstance(block, int) and header.number != block:
             raise self.inconsistent(f"block {block}", f"height {block}", header.number)
-        return header
+        return prove_header(self, header, answer)
 
     def logs(
         self,
@@ -226,7 +227,7 @@ class Endpoint(RpcClient):
         served = self.parsed("eth_chainId", parse_integer, found)
         if served != chain_id:
             raise WrongChain(f"chain id at {self.name}", chain_id, served)
-        return self.parsed("block latest", parse_header, head)
+        return prove_header(self, self.parsed("block latest", parse_header, head), head)
 
     def tagged_header(self, tag: Literal["safe", "finalized"]) -> BlockHeader | None:
         """Return the newest block that the chain calls so, or None where it calls none so."""

@@ -16,6 +16,7 @@ from chainkit.errors import (
     AccessRefused,
     ChainError,
     ChainkitError,
+    Disproved,
     EndpointFault,
     EndpointTimedOut,
     InconsistentAnswer,
@@ -167,6 +168,9 @@ class Member:
             # "At once" is not taken at its word: the next request may be refused as well.
             seconds = max(min(error.retry_after, LONGEST_RETRY_AFTER_SECONDS), self._pause())
             self._rest(EndpointState.COOLING, now, seconds, seconds)
+        elif isinstance(error, Disproved):
+            # No replica that lags says what a hash contradicts.
+            self._quarantine(now, LAST_RESORT_SECONDS)
         elif isinstance(error, InconsistentAnswer):
             self._doubt(now)
         else:

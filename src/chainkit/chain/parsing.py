@@ -23,6 +23,7 @@ def parse_header(value: Any) -> BlockHeader:
         parent_hash=parse_bytes(value["parentHash"], 32),
         timestamp=parse_integer(value["timestamp"]),
         logs_bloom=None if bloom is None else parse_bytes(bloom, 256),
+        transaction_count=len(value.get("transactions") or ()),
     )
 
 

@@ -34,6 +34,9 @@ PATIENCE_SECONDS: Final = 20.0
 STANDSTILL_SECONDS: Final = 10.0
 """Without a new head, before another endpoint is asked whether there is one."""
 
+_NUMBER: Final = " #"
+"""Between the host and the number of one of several endpoints there."""
+
 _ONE_ATTEMPT: Final = RetryPolicy(attempts=1)
 
 
@@ -289,6 +292,14 @@ class EndpointPool:
             now = self._clock()
             return tuple(each.endpoint for each in self._members if each.is_ready(now))
 
+    def others(self, endpoint: Endpoint) -> tuple[Endpoint, ...]:
+        """Return the available endpoints of other hosts than this one's, in the operator's order.
+
+        Two endpoints of one host, which differ in their keys, may be the same machine.
+        """
+        host = _host(endpoint)
+        return tuple(each for each in self.available() if _host(each) != host)
+
     def seconds_until_available(self) -> float:
         """Return how long all of them rest; 0 if one may be asked now."""
         with self._lock:
@@ -320,4 +331,8 @@ def _name_apart(endpoints: Sequence[Endpoint]) -> None:
     for endpoint in endpoints:
         seen[endpoint.name] += 1
         if (count := seen[endpoint.name]) > 1:
-            endpoint.name = f"{endpoint.name} #{count}"
+            endpoint.name = f"{endpoint.name}{_NUMBER}{count}"
+
+
+def _host(endpoint: Endpoint) -> str:
+    return endpoint.name.partition(_NUMBER)[0]

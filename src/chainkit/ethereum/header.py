@@ -7,18 +7,28 @@ from itertools import dropwhile
 from typing import Final
 
 from chainkit.ethereum.decoded import bytes_of, decoded_items, integer_of
-from chainkit.ethereum.row import ADDRESS, BYTES, HASH, INTEGER, Column, Row, encoded, fixed
+from chainkit.ethereum.row import (
+    ADDRESS,
+    BLOOM,
+    BYTES,
+    HASH,
+    INTEGER,
+    POW_NONCE,
+    Column,
+    Row,
+    encoded,
+)
 from chainkit.signatures import keccak256
 from chainkit.types import HASH_LENGTH, BlockHeader
 
-_ALWAYS: Final = (
+FIRST_HEADER_COLUMNS: Final = (
     Column("parent_hash", HASH),
     Column("sha3_uncles", HASH),
     Column("miner", ADDRESS),
     Column("state_root", HASH),
     Column("transactions_root", HASH),
     Column("receipts_root", HASH),
-    Column("logs_bloom", fixed(256)),
+    Column("logs_bloom", BLOOM),
     Column("difficulty", INTEGER),
     Column("number", INTEGER),
     Column("gas_limit", INTEGER),
@@ -26,11 +36,11 @@ _ALWAYS: Final = (
     Column("timestamp", INTEGER),
     Column("extra_data", BYTES),
     Column("mix_hash", HASH),
-    Column("nonce", fixed(8)),
+    Column("nonce", POW_NONCE),
 )
+"""Fields that every header has, in their order."""
 
-# Each hardfork only ever appended, so that a header has the first few of them and no others.
-_SINCE_A_HARDFORK: Final = (
+LATER_HEADER_COLUMNS: Final = (
     Column("base_fee_per_gas", INTEGER),  # London, EIP-1559
     Column("withdrawals_root", HASH),  # Shanghai, EIP-4895
     Column("blob_gas_used", INTEGER),  # Cancun, EIP-4844
@@ -38,8 +48,9 @@ _SINCE_A_HARDFORK: Final = (
     Column("parent_beacon_block_root", HASH),  # Cancun, EIP-4788
     Column("requests_hash", HASH),  # Prague, EIP-7685
 )
+"""Fields that follow since a hardfork: each one appended, so a header has the first few only."""
 
-_NAMES: Final = tuple(column.name for column in (*_ALWAYS, *_SINCE_A_HARDFORK))
+_NAMES: Final = tuple(column.name for column in (*FIRST_HEADER_COLUMNS, *LATER_HEADER_COLUMNS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +73,10 @@ def header_bytes(block: Row) -> bytes:
     every header has, or that a header with a later one has; MalformedData where a value is none
     of its column.
     """
-    last_first = dropwhile(lambda column: block[column.name] is None, reversed(_SINCE_A_HARDFORK))
-    columns = (*_ALWAYS, *reversed(list(last_first)))
+    last_first = dropwhile(
+        lambda column: block[column.name] is None, reversed(LATER_HEADER_COLUMNS)
+    )
+    columns = (*FIRST_HEADER_COLUMNS, *reversed(list(last_first)))
     return encoded([column.item(block, _subject) for column in columns])
 
 

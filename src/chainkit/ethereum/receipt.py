@@ -35,7 +35,8 @@ _LOG: Final = (Column("address", ADDRESS), Column("topics", HASHES), Column("dat
 
 _ETHEREUM: Final = range(5)
 _ARBITRUM: Final = (0x64, 0x65, 0x66, 0x68, 0x69, 0x6A)
-_TYPES: Final = frozenset({*_ETHEREUM, OPTIMISM_DEPOSIT, *_ARBITRUM})
+RECEIPT_TYPES: Final = frozenset({*_ETHEREUM, OPTIMISM_DEPOSIT, *_ARBITRUM})
+"""Types of receipts that this version can encode."""
 
 _LOWEST_LIST: Final = 0xC0
 _ITEMS: Final = ("status", "cumulative_gas_used", "logs_bloom", "logs")
@@ -69,7 +70,7 @@ def receipt_bytes(receipt: Row, logs: Sequence[Row]) -> bytes:
     receipt has; MalformedData where a value is none of its column.
     """
     type_ = receipt["type"]
-    if type_ not in _TYPES:
+    if type_ not in RECEIPT_TYPES:
         expected = "a type of receipt that this version knows"
         raise Unprovable(transaction_subject(receipt), expected, f"{type_:#x}", "column type")
     log_items: list[Item] = [[column.item(log, _log_subject) for column in _LOG] for log in logs]
@@ -90,7 +91,7 @@ def decode_receipt(data: bytes) -> DecodedReceipt:
     """
     subject = "receipt"
     is_legacy = data[:1] >= bytes([_LOWEST_LIST])
-    if not is_legacy and data[:1] not in {bytes([type_]) for type_ in _TYPES - {0}}:
+    if not is_legacy and data[:1] not in {bytes([type_]) for type_ in RECEIPT_TYPES - {0}}:
         expected = "a type of receipt that this version knows"
         raise Unprovable(subject, expected, f"0x{data[:1].hex()}")
     is_deposit = data[:1] == bytes([OPTIMISM_DEPOSIT])

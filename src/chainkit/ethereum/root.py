@@ -8,19 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Final
 
 from trie.constants import BLANK_NODE_HASH
 
 from chainkit.errors import MalformedData
+from chainkit.ethereum.rlp_bytes import EMPTY, encoded_bytes, encoded_list
 from chainkit.signatures import keccak256
 from chainkit.types import HASH_LENGTH
-
-_EMPTY: Final = b"\x80"
-"""RLP of no bytes."""
-_SHORTEST_LONG: Final = 56
-"""From this length on RLP tells the length of the length."""
-_STRING, _LIST = 0x80, 0xC0
 
 _Item = tuple[tuple[int, ...], bytes]
 """A key in nibbles, and the RLP of its value."""
@@ -37,7 +31,9 @@ def trie_root(values: Sequence[bytes]) -> bytes:
             raise MalformedData(f"value {index} of a trie", "bytes", "none")
     if not values:
         return bytes(BLANK_NODE_HASH)
-    items = sorted((_nibbles(_key(index)), _string(value)) for index, value in enumerate(values))
+    items = sorted(
+        (_nibbles(_key(index)), encoded_bytes(value)) for index, value in enumerate(values)
+    )
     return keccak256(_node(items, 0))
 
 
@@ -45,7 +41,7 @@ def _node(items: Sequence[_Item], depth: int) -> bytes:
     """Encode the node under which some items stand that share the first ``depth`` nibbles."""
     first, value = items[0]
     if len(items) == 1:
-        return _list([_string(_path(first[depth:], is_leaf=True)), value])
+        return encoded_list([encoded_bytes(_path(first[depth:], is_leaf=True)), value])
     # The items are sorted: what first and last share, all share.
     last, _ = items[-1]
     shared = depth
@@ -53,17 +49,17 @@ def _node(items: Sequence[_Item], depth: int) -> bytes:
         shared += 1
     if shared > depth:
         below = _reference(_node(items, shared))
-        return _list([_string(_path(first[depth:shared], is_leaf=False)), below])
+        return encoded_list([encoded_bytes(_path(first[depth:shared], is_leaf=False)), below])
     # No RLP begins with another one, so that no value stands in the branch itself.
-    branch = [_EMPTY] * 17
+    branch = [EMPTY] * 17
     for nibble, group in groupby(items, lambda item: item[0][depth]):
         branch[nibble] = _reference(_node(list(group), depth + 1))
-    return _list(branch)
+    return encoded_list(branch)
 
 
 def _reference(node: bytes) -> bytes:
     """Return what stands for a node in the one above it: its hash, or itself if it is shorter."""
-    return node if len(node) < HASH_LENGTH else _string(keccak256(node))
+    return node if len(node) < HASH_LENGTH else encoded_bytes(keccak256(node))
 
 
 def _path(nibbles: tuple[int, ...], *, is_leaf: bool) -> bytes:
@@ -78,22 +74,4 @@ def _nibbles(key: bytes) -> tuple[int, ...]:
 
 
 def _key(index: int) -> bytes:
-    return _string(index.to_bytes((index.bit_length() + 7) // 8, "big"))
-
-
-def _string(value: bytes) -> bytes:
-    if len(value) == 1 and value[0] < _STRING:
-        return value
-    return _head(_STRING, len(value)) + value
-
-
-def _list(items: Sequence[bytes]) -> bytes:
-    content = b"".join(items)
-    return _head(_LIST, len(content)) + content
-
-
-def _head(kind: int, length: int) -> bytes:
-    if length < _SHORTEST_LONG:
-        return bytes([kind + length])
-    size = length.to_bytes((length.bit_length() + 7) // 8, "big")
-    return bytes([kind + _SHORTEST_LONG - 1 + len(size)]) + size
+    return encoded_bytes(index.to_bytes((index.bit_length() + 7) // 8, "big"))

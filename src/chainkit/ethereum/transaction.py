@@ -78,12 +78,15 @@ UNSIGNED_COLUMNS: Final[Mapping[int, tuple[Column, ...]]] = {
 }
 """Fields of a transaction that nobody signs, by type."""
 
-_COLUMNS: Final = {
+COLUMNS_BY_TYPE: Final[Mapping[int, tuple[Column, ...]]] = {
     **{type_: (*columns, *SIGNATURE_COLUMNS) for type_, columns in SIGNED_COLUMNS.items()},
     **UNSIGNED_COLUMNS,
 }
+"""Fields of a transaction that its hash commits to, in their order, by type."""
+
 COMMITTED_COLUMNS: Final[Mapping[int, frozenset[str]]] = {
-    type_: frozenset(column.name for column in columns) for type_, columns in _COLUMNS.items()
+    type_: frozenset(column.name for column in columns)
+    for type_, columns in COLUMNS_BY_TYPE.items()
 }
 """The names of the columns that a transaction's hash commits to, by type."""
 
@@ -120,7 +123,7 @@ def transaction_bytes(transaction: Row) -> bytes:
     this version does not know; MalformedData where a value is none of its column, where a column
     of other types says something, or where the chain id is not the one that was signed.
     """
-    columns = _columns(transaction, _COLUMNS)
+    columns = _columns(transaction, COLUMNS_BY_TYPE)
     for name in FOREIGN_COLUMNS[transaction["type"]]:
         if _says_something(transaction[name]):
             expected = f"null for type {transaction['type']:#x}"
@@ -139,10 +142,10 @@ def decode_call(data: bytes) -> MessageCall:
     """
     subject = "transaction"
     type_ = data[0] if data and data[0] < _LOWEST_LIST else LEGACY
-    if type_ not in _COLUMNS:
+    if type_ not in COLUMNS_BY_TYPE:
         expected = "a type of transaction that this version knows"
         raise Unprovable(subject, expected, f"{type_:#x}")
-    names = [column.name for column in _COLUMNS[type_]]
+    names = [column.name for column in COLUMNS_BY_TYPE[type_]]
     items = decoded_items(data if type_ == LEGACY else data[1:], subject, names)
     to = bytes_of(items, "to_address", subject) if "to_address" in names else b""
     if len(to) not in (0, ADDRESS_LENGTH):

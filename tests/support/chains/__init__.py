@@ -12,7 +12,8 @@ module               what it is                  pick it when
 ``restless_chain``   an anvil under one seed     faults and reorgs must meet each other at random
 ===================  ==========================  ==================================================
 
-``mined``, ``branches``, ``other_chain``, ``exported_chain``, ``every_type`` and ``tampering`` use
-an anvil; ``model_databases``, ``model_machine``, ``model_node`` and ``chain_machine`` drive models;
+``sealed`` makes the blocks in memory, with their true hashes. ``mined``, ``branches``,
+``other_chain``, ``exported_chain``, ``every_type`` and ``tampering`` use an anvil;
+``model_databases``, ``model_machine``, ``model_node`` and ``chain_machine`` drive models;
 ``payload_model`` and ``registry_model`` are the contracts as Python models.
 """

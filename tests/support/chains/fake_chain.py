@@ -7,8 +7,9 @@ chain.fork(2, [b], [c, d])      # two blocks back, then two others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import eth_abi
@@ -16,11 +17,11 @@ import eth_abi
 from chainkit.chain import Endpoint, RetryPolicy
 from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
 from chainkit.contracts.followed import FollowedDeployment
-from chainkit.ethereum.bloom import bloom_mask
 from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.signatures import keccak256
 from chainkit.types import TopicKind
 from support import payloads
+from support.chains.sealed import BareLog, BareTransaction, SealedBlock, seal, transaction_hash
 
 FIRST_BLOCK = 3
 _BLOCKS_BEFORE = 3
@@ -39,7 +40,7 @@ class Post:
 
     @property
     def transaction_hash(self) -> bytes:
-        return keccak256(b"transaction " + self.name.encode())
+        return transaction_hash(self.name)
 
     @property
     def identifier(self) -> bytes:
@@ -68,17 +69,30 @@ def malformed(name: str) -> Post:
 class Block:
     number: int
     parent_hash: bytes
-    posts: tuple[Post, ...]
+    posts: tuple[Any, ...]
     salt: int
+    sealed: SealedBlock = field(compare=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        number: int,
+        parent_hash: bytes,
+        posts: Sequence[Any],
+        salt: int,
+        transactions: Iterable[BareTransaction],
+    ) -> Block:
+        time = _TIME_OF_GENESIS + 2 * number + salt
+        sealed = seal(number, parent_hash, time, list(transactions))
+        return cls(number, parent_hash, tuple(posts), salt, sealed)
 
     @property
     def hash(self) -> bytes:
-        names = ",".join(post.name for post in self.posts)
-        return keccak256(f"{self.number} {self.salt} {names} ".encode() + self.parent_hash)
+        return self.sealed.hash
 
     @property
     def timestamp(self) -> int:
-        return _TIME_OF_GENESIS + 2 * self.number + self.salt
+        return int(self.sealed.header["timestamp"], 16)
 
 
 def _contract(number: int) -> DeployedContract:
@@ -89,7 +103,7 @@ class FakeChain:
     """Answers like an honest endpoint, until ``tamper`` changes the answers."""
 
     def __init__(self) -> None:
-        self.blocks = [Block(0, bytes(32), (), 0)]
+        self.blocks = [Block.of(0, bytes(32), (), 0, ())]
         self.salt = 0
         self.tags: dict[str, int] = {}
         """Heights of the tags ``safe`` and ``finalized``."""
@@ -107,7 +121,10 @@ class FakeChain:
     def mine(self, *blocks: list[Post]) -> None:
         for posts in blocks:
             parent = self.head
-            self.blocks.append(Block(parent.number + 1, parent.hash, tuple(posts), self.salt))
+            transactions = self._transactions(posts, self.counter(parent))
+            self.blocks.append(
+                Block.of(parent.number + 1, parent.hash, posts, self.salt, transactions)
+            )
 
     def rewind(self, depth: int) -> None:
         del self.blocks[len(self.blocks) - depth :]
@@ -121,37 +138,24 @@ class FakeChain:
         return sum(post.times for b in self.blocks[: block.number + 1] for post in b.posts)
 
     def logs(self) -> Iterator[dict[str, Any]]:
-        sequence_id = 0
         for block in self.blocks:
-            log_index = 0
-            hashes = [post.transaction_hash for post in block.posts]
-            for post in block.posts:
-                # Posts of one name are one transaction.
-                index = hashes.index(post.transaction_hash)
-                for _ in range(post.times):
-                    sequence_id += 1
-                    yield self._log(block, index, log_index, post, sequence_id)
-                    log_index += 1
+            yield from block.sealed.logs
 
-    def _log(
-        self, block: Block, index: int, log_index: int, post: Post, sequence_id: int
-    ) -> dict[str, Any]:
+    def _transactions(self, posts: Sequence[Post], count: int) -> Iterator[BareTransaction]:
+        # Posts of one name are one transaction.
+        for name, same in groupby(posts, lambda post: post.name):
+            repeated = [post for post in same for _ in range(post.times)]
+            logs = [self._log(post, count + number) for number, post in enumerate(repeated, 1)]
+            count += len(logs)
+            yield BareTransaction(name, tuple(logs))
+
+    def _log(self, post: Post, sequence_id: int) -> BareLog:
         is_message = post.kind is TopicKind.GROUP_MESSAGE
         contract = self.record.group_messages if is_message else self.record.identity_updates
         topic = MESSAGE_SENT_TOPIC if is_message else IDENTITY_UPDATE_CREATED_TOPIC
         types = ("bytes32", "bytes", "uint64")
         data = eth_abi.encode(types, (post.identifier, post.payload, sequence_id))
-        return {
-            "address": "0x" + contract.address.hex(),
-            "topics": ["0x" + topic.hex()],
-            "data": "0x" + data.hex(),
-            "blockNumber": hex(block.number),
-            "blockHash": "0x" + block.hash.hex(),
-            "transactionHash": "0x" + post.transaction_hash.hex(),
-            "transactionIndex": hex(index),
-            "logIndex": hex(log_index),
-            "removed": False,
-        }
+        return BareLog(contract.address, (topic,), data)
 
     # ------------------------------------------------------------------ JSON-RPC
 
@@ -169,28 +173,18 @@ class FakeChain:
             for number, (method, params) in enumerate(requests)
         ]
 
-    def _eth_getBlockByNumber(self, block: str, _: bool) -> Any:  # noqa: N802
+    def _eth_getBlockByNumber(self, block: str, is_whole: bool) -> Any:  # noqa: N802
         tags = self.tags | {"latest": self.head.number}
         if block in ("safe", "finalized") and block not in tags:
             return None
         number = tags[block] if block in tags else int(block, 16)
         if number > self.head.number:
             return None
-        found = self.blocks[number]
-        return {
-            "number": hex(found.number),
-            "hash": "0x" + found.hash.hex(),
-            "parentHash": "0x" + found.parent_hash.hex(),
-            "timestamp": hex(found.timestamp),
-            "logsBloom": self._bloom(found),
-        }
+        return self.blocks[number].sealed.answer(is_whole)
 
-    def _bloom(self, block: Block) -> str:
-        logs = [log for log in self.logs() if log["blockHash"] == "0x" + block.hash.hex()]
-        mask = 0
-        for log in logs:
-            mask |= bloom_mask([bytes.fromhex(v[2:]) for v in (log["address"], *log["topics"])])
-        return "0x" + mask.to_bytes(256, "big").hex()
+    def _eth_getBlockReceipts(self, block: str) -> Any:  # noqa: N802
+        number = int(block, 16)
+        return list(self.blocks[number].sealed.receipts) if number <= self.head.number else None
 
     def _eth_chainId(self) -> Any:  # noqa: N802
         return hex(self.record.chain_id)

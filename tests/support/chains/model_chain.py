@@ -7,7 +7,7 @@ cut, or a replica that stands elsewhere answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,12 +17,12 @@ import eth_abi
 import requests
 
 from chainkit.contracts.followed import FollowedDeployment, SequenceCounter
-from chainkit.ethereum.bloom import bloom_mask
 from chainkit.protocol.payload_contract import PayloadContract
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import keccak256
 from chainkit.types import TopicKind
 from support.chains.fake_chain import FIRST_BLOCK, Block, FakeChain
+from support.chains.sealed import BareLog, BareTransaction, transaction_hash
 
 CHAIN_ID = 31337
 KINDS = (TopicKind.GROUP_MESSAGE, TopicKind.IDENTITY_UPDATE)
@@ -77,15 +77,7 @@ class Transaction:
 
     @cached_property
     def hash(self) -> bytes:
-        return keccak256(b"transaction " + self.name.encode())
-
-
-class ModelBlock(Block):
-    """A block of transactions that hashes itself once."""
-
-    @cached_property
-    def hash(self) -> bytes:
-        return super().hash
+        return transaction_hash(self.name)
 
 
 @dataclass(frozen=True)
@@ -128,10 +120,8 @@ class ModelChain(FakeChain):
         self.every: dict[bytes, Block] = {}
         self._counts: dict[bytes, dict[int, int]] = {}
         self._emissions: dict[bytes, tuple[Emission, ...]] = {}
-        self._logs: dict[bytes, list[dict[str, Any]]] = {}
         self.calm()
         super().__init__()
-        self.every[self.blocks[0].hash] = self.blocks[0]
         self.deployment = self._deployment()
 
     def _deployment(self) -> FollowedDeployment:
@@ -150,7 +140,9 @@ class ModelChain(FakeChain):
     def mine(self, *blocks: Any) -> None:
         for transactions in blocks:
             parent = self.head
-            block = ModelBlock(parent.number + 1, parent.hash, tuple(transactions), self.salt)
+            self.every.setdefault(parent.hash, parent)
+            mined = self._mined(transactions, self.counts(parent))
+            block = Block.of(parent.number + 1, parent.hash, transactions, self.salt, mined)
             self.blocks.append(block)
             self.every[block.hash] = block
 
@@ -193,39 +185,24 @@ class ModelChain(FakeChain):
                 yield Emission(block, transaction, index, log_index, payload, sequence_id)
                 log_index += 1
 
-    # ------------------------------------------------------------------ answers
+    def _mined(
+        self, transactions: Sequence[Transaction], counts: Mapping[int, int]
+    ) -> Iterator[BareTransaction]:
+        last = dict(counts)
+        for transaction in transactions:
+            logs = []
+            for payload in transaction.payloads:
+                last[payload.originator_id] += 1
+                logs.append(self._log_of(payload, last[payload.originator_id]))
+            yield BareTransaction(transaction.name, tuple(logs))
 
-    def logs(self) -> Iterator[dict[str, Any]]:
-        for block in self.blocks:
-            yield from self._logs_of(block)
-
-    def _logs_of(self, block: Block) -> list[dict[str, Any]]:
-        if block.hash not in self._logs:
-            self._logs[block.hash] = [self._log_of(each) for each in self.emissions(block)]
-        return self._logs[block.hash]
-
-    def _log_of(self, each: Emission) -> dict[str, Any]:
-        payload = each.payload
+    def _log_of(self, payload: Payload, sequence_id: int) -> BareLog:
         types = ("bytes32", "bytes", "uint64")
-        data = eth_abi.encode(types, (payload.identifier, payload.data, each.sequence_id))
+        data = eth_abi.encode(types, (payload.identifier, payload.data, sequence_id))
         [topic] = [c.topic for c in self.deployment.contracts if c.address == payload.contract]
-        return {
-            "address": "0x" + payload.contract.hex(),
-            "topics": ["0x" + topic.hex()],
-            "data": "0x" + data.hex(),
-            "blockNumber": hex(each.block.number),
-            "blockHash": "0x" + each.block.hash.hex(),
-            "transactionHash": "0x" + each.transaction.hash.hex(),
-            "transactionIndex": hex(each.transaction_index),
-            "logIndex": hex(each.log_index),
-            "removed": False,
-        }
+        return BareLog(payload.contract, (topic,), data)
 
-    def _bloom(self, block: Block) -> str:
-        mask = 0
-        for log in self._logs_of(block):
-            mask |= bloom_mask([bytes.fromhex(v[2:]) for v in (log["address"], *log["topics"])])
-        return "0x" + mask.to_bytes(256, "big").hex()
+    # ------------------------------------------------------------------ answers
 
     def _eth_getBlockByNumber(self, block: str, full: bool) -> Any:  # noqa: N802
         tagged = hex(self.finalized) if block in ("safe", "finalized") else block

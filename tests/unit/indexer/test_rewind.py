@@ -1,5 +1,4 @@
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from chainkit_indexer.inspection.quarantine import find_quarantined, list_quaran
 from chainkit_indexer.rewind import plan_rewind, rewind
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced
-from support.chains.fake_chain import FakeChain, Post, malformed, update
+from support.chains.fake_chain import Block, FakeChain, Post, malformed, update
 from support.indexer.fake_node import FakeNode
 
 A, B, C, D = Post("a"), update("b"), malformed("c"), Post("d")
@@ -143,7 +142,7 @@ def test_rewind__chain_holds_payloads_where_none_are_stored__goes_below_them(
 
 def test_rewind__endpoint_of_another_chain__is_refused(node: FakeNode) -> None:
     other = FakeChain()
-    other.blocks[0] = replace(other.blocks[0], salt=9)
+    other.blocks[0] = Block.of(0, bytes(32), (), 9, ())
 
     with pytest.raises(WrongChain, match="block 0 at fake chain"):
         plan_rewind(node.store, 5, True, other.endpoint)

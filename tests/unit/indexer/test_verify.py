@@ -18,7 +18,7 @@ from chainkit.signatures import SigningKey
 from chainkit_indexer.storage import schema
 from chainkit_indexer.verification.page_comparison import Difference
 from chainkit_indexer.verification.verify import Verified, stored_range, verify_range
-from support.chains.fake_chain import FakeChain, Post, malformed
+from support.chains.fake_chain import Block, FakeChain, Post, malformed
 from support.chains.fake_chain import update as identity_update
 from support.indexer.fake_node import FakeNode
 
@@ -320,7 +320,7 @@ def test_verify__nothing_indexed__says_so(tmp_path: Path) -> None:
 
 def test_verify__database_of_another_deployment__is_refused(node: FakeNode) -> None:
     chain = FakeChain()
-    chain.blocks[0] = chain.blocks[0].__class__(0, b"\x01" * 32, (), 0)
+    chain.blocks[0] = Block.of(0, b"\x01" * 32, (), 0, ())
     record = chain.record.__class__(
         31337, chain.blocks[0].hash, *chain.record.contracts, deployer=bytes(20)
     )

@@ -13,6 +13,7 @@ from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced, RolledBack
 from support.chains.fake_chain import FIRST_BLOCK, FakeChain, Post, update
+from support.chains.sealed import resealed
 from support.indexer.fake_node import FakeNode
 
 A, B, D = Post("a"), update("b"), Post("d")
@@ -101,7 +102,8 @@ def test_step__header_that_does_not_hold__never_commits(
 
     def tamper(method: str, params: Any, result: Any) -> Any:
         is_target = method == "eth_getBlockByNumber" and params[0] == hex(FIRST_BLOCK + 1)
-        return result | change if is_target else result
+        # Its hash is that of its fields: such a header is a liar's, but not disproved.
+        return resealed(result, **change) if is_target else result
 
     node.chain.tamper = tamper
     with pytest.raises(InconsistentAnswer, match=message):
@@ -127,7 +129,7 @@ def test_step__fork_seen_by_one_replica_only__is_asked_again(node: FakeNode) -> 
     node.catch_up()
     before = node.content()
     node.chain.tamper = lambda method, params, result: (
-        result | {"hash": "0x" + "ee" * 32} if params[:1] == ["latest"] else result
+        resealed(result, extraData="0xee") if params[:1] == ["latest"] else result
     )
 
     with pytest.raises(InconsistentAnswer, match="the same block twice"):
@@ -230,7 +232,7 @@ def test_step__first_page_read_from_two_replicas__never_commits(node: FakeNode) 
     def tamper(method: str, params: Any, result: Any) -> Any:
         if method != "eth_getBlockByNumber" or params[0] != hex(FIRST_BLOCK - 1):
             return result
-        return result | {"hash": "0x" + "ee" * 32} if next(reads) == 0 else result
+        return resealed(result, extraData="0xee") if next(reads) == 0 else result
 
     node.chain.tamper = tamper
     with pytest.raises(InconsistentAnswer, match="the same block twice"):
@@ -243,9 +245,8 @@ def test_step__shorter_fork_seen_by_one_replica_only__takes_nothing_back(node: F
     node.chain.mine([A], [B])
     node.catch_up()
     before = node.content()
-    other_head = {"number": hex(FIRST_BLOCK), "hash": "0x" + "ee" * 32}
     node.chain.tamper = lambda method, params, result: (
-        result | other_head if params[:1] == ["latest"] else result
+        resealed(result, number=hex(FIRST_BLOCK)) if params[:1] == ["latest"] else result
     )
 
     with pytest.raises(InconsistentAnswer, match="the same block twice"):
@@ -257,7 +258,7 @@ def test_step__shorter_fork_seen_by_one_replica_only__takes_nothing_back(node: F
 def test_step__first_start_at_a_head_of_another_replica__is_asked_again(tmp_path: Path) -> None:
     node = FakeNode(FakeChain(), tmp_path / "node.db")
     node.chain.tamper = lambda method, params, result: (
-        result | {"hash": "0x" + "ee" * 32} if params[:1] == ["latest"] else result
+        resealed(result, extraData="0xee") if params[:1] == ["latest"] else result
     )
 
     with pytest.raises(InconsistentAnswer, match="the same block twice"):
@@ -306,7 +307,7 @@ def test_step__tag_of_another_branch__makes_nothing_final(tmp_path: Path) -> Non
     node.chain.mine([A], [B], [D])
     node.chain.tags = {"finalized": 4}
     node.chain.tamper = lambda method, params, result: (
-        result | {"hash": "0x" + "ee" * 32} if params[:1] == ["finalized"] else result
+        resealed(result, extraData="0xee") if params[:1] == ["finalized"] else result
     )
 
     with pytest.raises(InconsistentAnswer, match="finalized block"):

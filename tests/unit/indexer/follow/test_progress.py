@@ -70,7 +70,7 @@ def test_progress__retracted_as_a_whole__is_that_of_the_database(node: FakeNode)
     assert node.store.cursor_state().position is None
 
 
-def test_step__new_block__neither_reads_the_cursor_nor_asks_more_than_twice(
+def test_step__new_block__neither_reads_the_cursor_nor_asks_more_than_three_times(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node.chain.mine([A])
@@ -87,7 +87,11 @@ def test_step__new_block__neither_reads_the_cursor_nor_asks_more_than_twice(
     monkeypatch.setattr(node.store, "reading", _unavailable)
 
     assert isinstance(node.step(), Advanced)
-    assert asked == [["eth_chainId", "eth_getBlockByNumber"], ["eth_getLogs", "eth_call"]]
+    assert asked == [
+        ["eth_chainId", "eth_getBlockByNumber"],
+        ["eth_getLogs", "eth_call"],
+        ["eth_getBlockByNumber", "eth_getBlockReceipts"],
+    ]
 
 
 @pytest.mark.parametrize("serves_final_only", [False, True])

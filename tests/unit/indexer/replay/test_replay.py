@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from chainkit.chain import Endpoint
 from chainkit.errors import ChainError, InconsistentAnswer, MalformedData, RateLimited
 from chainkit.signatures import keccak256
+from chainkit.text.hexadecimal import hex0x
 from chainkit_indexer.finality import NOTHING_FINAL
 from chainkit_indexer.replay import keeper
 from chainkit_indexer.replay.keeper import (
@@ -25,6 +26,7 @@ from chainkit_indexer.replay.keeper import (
 from chainkit_indexer.replay.rebuild import read_transaction, rebuild_transaction
 from chainkit_indexer.storage import schema
 from support.chains.fake_chain import FakeChain, Post
+from support.chains.sealed import raw_transaction
 from support.indexer.fake_node import FakeNode
 
 SECRET = b"\x42" * 32
@@ -181,7 +183,7 @@ class RawChain(FakeChain):
             raise LookupError("the method does not exist")
         for post in (post for block in self.blocks for post in block.posts):
             if "0x" + post.transaction_hash.hex() == wanted and post.name not in self.missing:
-                return "0x" + b"transaction ".hex() + post.name.encode().hex()
+                return hex0x(raw_transaction(post.name))
         return None
 
     def _eth_getTransactionByHash(self, wanted: str) -> Any:  # noqa: N802

@@ -63,6 +63,15 @@ class Provenance(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ProvenanceRun:
+    """Consecutive blocks that were established in the same way, both ends included."""
+
+    first_block: int
+    last_block: int
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
 class VerifiedPage:
     """Consecutive blocks with all their payloads, proved as far as an endpoint lets us."""
 
@@ -106,6 +115,8 @@ class Advanced:
     quarantined: int
     sequence_ids: Mapping[int, int]
     """Originator id to the last sequence id that the page holds or continues from."""
+    established: Provenance
+    """How the page was."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,7 @@ def _commit(store: Store, pending: PendingPage, head: BlockHeader, final: int) -
         envelopes=len(rows.envelopes),
         quarantined=len(rows.quarantine),
         sequence_ids=page.last.sequence_ids,
+        established=page.provenance,
     )
 
 

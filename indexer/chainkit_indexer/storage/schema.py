@@ -1,9 +1,9 @@
 """The operator's database. Portable SQL: nothing here names SQLite or PostgreSQL.
 
-Except for the reorgs' journal and what is kept to replay, every table is a function of the chain
-and the node's key: no local clock, no order of arrival. Hashes, keys and payloads are binary;
-sequence ids fit 63 bits. ``migrations/`` makes the same tables of older ones; a test compares the
-two.
+Except for the reorgs' journal, ``provenance`` and what is kept to replay, every table is a function
+of the chain and the node's key: no local clock, no order of arrival. Hashes, keys and payloads are
+binary; sequence ids fit 63 bits. ``migrations/`` makes the same tables of older ones; a test
+compares the two.
 """
 
 from __future__ import annotations
@@ -123,10 +123,22 @@ CREATE VIEW served_envelopes AS SELECT
     transaction_hash, transaction_index, log_index, originator_ns, topic, envelope,
     cursor.block_number - envelopes.block_number + 1 AS confirmations,
     CASE WHEN envelopes.block_number <= cursor.final_block_number
-        THEN 'final' ELSE 'soft' END AS finality
+        THEN 'final' ELSE 'soft' END AS finality,
+    (SELECT established FROM provenance WHERE first_block <= envelopes.block_number
+        ORDER BY first_block DESC LIMIT 1) AS established
 FROM envelopes CROSS JOIN cursor
 """
-"""A view that adds how final each envelope is."""
+"""A view that adds how final each envelope is, and how its block was established."""
+
+provenance = Table(
+    "provenance",
+    metadata,
+    _key("first_block", BigInteger),
+    _column("last_block", BigInteger),
+    _column("established", Text),
+)
+"""How blocks were established, as runs of consecutive blocks: ``receipts``, ``second endpoint`` or
+``one endpoint`` (``types.Provenance``). All blocks that were followed are in one of the runs."""
 
 quarantine = Table(
     "quarantine",

@@ -28,12 +28,14 @@ from chainkit_indexer.storage.journal import (
     retract_after,
 )
 from chainkit_indexer.storage.migrate import check_revision, create
+from chainkit_indexer.storage.provenance import cut_runs, extend_runs
 from chainkit_indexer.types import (
     ENVELOPE_COLUMNS,
     QUARANTINE_COLUMNS,
     CursorState,
     IndexedBlock,
     PageRows,
+    ProvenanceRun,
     VerifiedPage,
 )
 
@@ -186,6 +188,8 @@ class Store:
             kept = [_block_values(block) for block in new if block.header.number >= lowest]
             insert_many(connection, schema.blocks, _BLOCK_COLUMNS, kept)
             _move_cursor(connection, page.last, is_first, final_block)
+            first, last = page.blocks[0].header.number, page.last.header.number
+            extend_runs(connection, ProvenanceRun(first, last, page.provenance))
             connection.execute(delete(schema.blocks).where(schema.blocks.c.number < lowest))
         self._cursor_state = CursorState(page.last, lowest)
 
@@ -214,6 +218,7 @@ class Store:
                 self._database.insert_many(connection, schema.blocks, _BLOCK_COLUMNS, [row])
             _move_cursor(connection, ancestor, is_first=False, final_block=final_block)
             connection.execute(delete(schema.blocks).where(schema.blocks.c.number > number))
+            cut_runs(connection, number)
         return reorg_id, retracted
 
     def retract_all(self, position: IndexedBlock) -> tuple[int, int]:
@@ -240,6 +245,7 @@ class Store:
             reorg_id = insert_reorg_between(connection, position.header.reference, parent)
             retracted = _retract_rows(connection, before, reorg_id)
             connection.execute(delete(schema.cursor))
+            connection.execute(delete(schema.provenance))
             connection.execute(delete(schema.blocks))
         return reorg_id, retracted
 

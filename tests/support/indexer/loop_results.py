@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from chainkit.types import BlockHeader, BlockReference
-from chainkit_indexer.types import Advanced, Idle, RolledBack
+from chainkit_indexer.types import Advanced, Idle, Provenance, RolledBack
 
 FIRST_TIMESTAMP = 1_700_000_000
 
@@ -28,6 +28,7 @@ def advanced(
     quarantined: int = 0,
     from_block: int | None = None,
     final_block: int = -1,
+    established: Provenance = Provenance.RECEIPTS,
 ) -> Advanced:
     return Advanced(
         from_block=number if from_block is None else from_block,
@@ -37,6 +38,7 @@ def advanced(
         envelopes=envelopes,
         quarantined=quarantined,
         sequence_ids={0: number},
+        established=established,
     )
 
 

@@ -16,7 +16,7 @@ from chainkit.errors import (
 )
 from chainkit.types import BlockHeader
 from chainkit_indexer.follow.loop import Goal, StopRequest, run
-from chainkit_indexer.types import Advanced, Idle, RolledBack, StepResult
+from chainkit_indexer.types import Advanced, Idle, Provenance, RolledBack, StepResult
 from support.chains.fake_chain import FakeChain
 
 DEAD = EndpointUnavailable("http://node", "an answer", "connection refused")
@@ -30,7 +30,9 @@ def header(number: int) -> BlockHeader:
 
 
 def advanced(number: int) -> Advanced:
-    return Advanced(number, header(number).reference, header(9), -1, 1, 0, {0: number})
+    return Advanced(
+        number, header(number).reference, header(9), -1, 1, 0, {0: number}, Provenance.RECEIPTS
+    )
 
 
 def idle(number: int) -> Idle:

@@ -21,6 +21,7 @@ from chainkit.exports.tables import ENVELOPES, JOURNAL, QUARANTINE, REGISTRY_UPD
 from chainkit.text.hexadecimal import hex0x
 from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.provenance import read_runs
 from chainkit_indexer.storage.store import (
     Store,
     first_sequence_id_from,
@@ -125,6 +126,10 @@ def _about(store: Store, connection: Connection) -> dict[str, Any]:
         "final_block": final_block if final_block >= 0 else None,
         "last_reorg": connection.scalar(select(func.max(schema.reorgs.c.id))) or 0,
         "registry": _registry(connection),
+        "established": [
+            {"from_block": run.first_block, "to_block": run.last_block, "how": str(run.provenance)}
+            for run in read_runs(connection)
+        ],
     }
 
 

@@ -70,6 +70,11 @@ class ProvenanceRun:
     last_block: int
     provenance: Provenance
 
+    @property
+    def blocks(self) -> int:
+        """How many they are."""
+        return self.last_block - self.first_block + 1
+
 
 @dataclass(frozen=True, slots=True)
 class VerifiedPage:

@@ -230,11 +230,15 @@ def test_served_envelopes__some_final__say_how_final_each_is(database: Database)
         ).mappings()
         rows = [dict(row) for row in served]
 
-    assert without(rows, "confirmations", "finality") == content(database)["envelopes"]
+    assert (
+        without(rows, "confirmations", "finality", "established") == content(database)["envelopes"]
+    )
     for row in rows:
         number = row["block_number"]
         assert row["confirmations"] == last - number + 1
         assert row["finality"] == ("final" if number <= final else "soft")
+        # An older program read what one endpoint said, and proved nothing of it.
+        assert row["established"] == "one endpoint"
 
 
 def test_upgrade__killed_anywhere__leaves_the_old_state(

@@ -16,8 +16,10 @@ from chainkit_indexer.finality import NOTHING_FINAL
 from chainkit_indexer.registry.history import nodes_at, read_followed_history
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.provenance import read_runs
 from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
 from chainkit_indexer.storage.store import Store, read_final_block, read_position
+from chainkit_indexer.types import Provenance, ProvenanceRun
 
 SHOWN_REORGS: Final = 10
 
@@ -59,6 +61,8 @@ class Status:
     """The newest SHOWN_REORGS, oldest first."""
     registry: RegistryState | None
     """None where no registry was followed so far."""
+    established: Mapping[Provenance, int]
+    """How many blocks were established how, the strongest first; without those that are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,15 @@ def read_status(store: Store) -> Status:
             reorg_count=connection.scalar(select(func.count()).select_from(schema.reorgs)) or 0,
             reorgs=_reorgs(connection),
             registry=_registry(connection, store.identity.node_public_key),
+            established=_established(read_runs(connection)),
         )
+
+
+def _established(runs: Sequence[ProvenanceRun]) -> dict[Provenance, int]:
+    counts = {
+        each: sum(run.blocks for run in runs if run.provenance is each) for each in Provenance
+    }
+    return {each: count for each, count in counts.items() if count}
 
 
 def _by_reason(connection: Connection) -> dict[str, int]:
@@ -187,6 +199,7 @@ def as_json(status: Status) -> dict[str, Any]:
             for reorg in status.reorgs
         ],
         "registry": registry_as_json(status.registry) if status.registry else None,
+        "blocks_established": {str(each): count for each, count in status.established.items()},
     }
 
 
@@ -210,6 +223,7 @@ def as_text(status: Status) -> str:
         f"node         {hex0x(status.identity.node_public_key)}",
         f"cursor       {f'block {status.cursor}' if status.cursor else 'before the first block'}",
         f"final        {'nothing yet' if status.final_block is None else _up_to(status)}",
+        *_listed("established", [_by(*each) for each in status.established.items()]),
         *_listed("sequence", sequences or ["none yet"]),
         f"envelopes    {status.envelopes}: {final} final, {status.soft_envelopes} soft",
         f"quarantined  {sum(status.quarantined.values())}",
@@ -232,6 +246,12 @@ def registry_as_text(registry: RegistryState) -> str:
     enabled = ", ".join(map(str, registry.enabled_nodes)) or "none"
     block = f"at block {registry.block.number}"
     return f"registry     {own}{registry.status}; enabled nodes: {enabled} ({block})"
+
+
+def _by(provenance: Provenance, blocks: int) -> str:
+    if provenance is Provenance.RECEIPTS:
+        return f"{blocks} blocks proved by their receipts"
+    return f"{blocks} blocks by {provenance}, not proved"
 
 
 def _up_to(status: Status) -> str:

@@ -25,7 +25,7 @@ from chainkit import __version__
 from chainkit.chain.member import error_kind
 from chainkit.errors import ChainkitError
 from chainkit_indexer.monitoring.health import Health
-from chainkit_indexer.types import Advanced, RolledBack, StepResult
+from chainkit_indexer.types import Advanced, Provenance, RolledBack, StepResult
 
 if TYPE_CHECKING:
     from chainkit.chain import EndpointPool, EndpointStatus
@@ -53,6 +53,11 @@ class Metrics:
         self._wall_clock = wall_clock
         self._registry = registry = CollectorRegistry()
         self._envelopes = self._counter("envelopes", "Envelopes signed and stored.")
+        self._established = self._counter(
+            "established_blocks", "Blocks followed, by how they were established.", "how"
+        )
+        for each in Provenance:
+            self._established.labels(str(each))
         self._quarantined = self._counter("quarantined", "Payloads that are kept, never served.")
         self._reorgs = self._counter("reorgs", "Reorgs that reached below the cursor.")
         self._retracted = self._counter("retracted", "Payloads that reorgs took back.")
@@ -110,6 +115,8 @@ class Metrics:
         self._seconds.labels(_word(result)).observe(seconds)
         if isinstance(result, Advanced):
             self._envelopes.inc(result.envelopes)
+            blocks = result.cursor.number - result.from_block + 1
+            self._established.labels(str(result.established)).inc(blocks)
             self._quarantined.inc(result.quarantined)
             self.knows(result.sequence_ids)
         elif isinstance(result, RolledBack):

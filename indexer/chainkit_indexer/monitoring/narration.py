@@ -16,7 +16,7 @@ from chainkit.errors import ChainkitError
 from chainkit.types import BlockReference
 from chainkit_indexer.log_lines import LogEvent, log_event
 from chainkit_indexer.monitoring.progress import Pace, RateMeter, blocks_to_go, duration
-from chainkit_indexer.types import Advanced, RolledBack, StepResult
+from chainkit_indexer.types import Advanced, Provenance, RolledBack, StepResult
 
 CATCHING_UP_BLOCKS: Final = 64
 """With more blocks than these to go, single pages are no news: the pace is."""
@@ -55,12 +55,15 @@ def event_of_result(result: StepResult) -> LogEvent:
 def _advanced(result: Advanced) -> LogEvent:
     several = "" if result.from_block == result.cursor.number else f"s {result.from_block} to"
     counts = f"{result.envelopes} envelopes, {result.quarantined} quarantined"
+    if result.established is not Provenance.RECEIPTS:
+        counts += f", by {result.established}"
     fields = _block(result.cursor) | {
         "from_block": result.from_block,
         "head": result.head.number,
         "final_block": result.final_block,
         "envelopes": result.envelopes,
         "quarantined": result.quarantined,
+        "established": str(result.established),
     }
     return LogEvent("advanced", f"block{several} {result.cursor}: {counts}", fields)
 

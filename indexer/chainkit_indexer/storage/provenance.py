@@ -36,7 +36,7 @@ def cut_runs(connection: Connection, last_block: int) -> None:
 
 
 def raise_run(connection: Connection, proved: ProvenanceRun) -> None:
-    """Change how some blocks within one run were established."""
+    """Change how some of the blocks were established."""
     runs = read_runs(connection)
     connection.execute(delete(provenance))
     parts = [part for run in runs for part in _split(run, proved)]

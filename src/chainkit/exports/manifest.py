@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -17,10 +17,11 @@ from chainkit.documents.fields import read_json
 from chainkit.errors import ConfigurationError, StoreError
 
 MANIFEST_NAME: Final = "manifest.json"
-MANIFEST_FORMAT: Final = 3
-_READ_FORMATS: Final = (1, 2, 3)
+MANIFEST_FORMAT: Final = 4
+_READ_FORMATS: Final = (1, 2, 3, 4)
 """The first had one file per table, and said neither sizes nor ranges; the second had no
-transactions and no whole headers in an export of kind ``chain``."""
+transactions and no whole headers in an export of kind ``chain``; the third did not say how a node
+established its blocks."""
 
 FILE_NAME: Final = r"[A-Za-z0-9_]+(/[0-9]+-[0-9]+)?(\.[0-9a-f]{16})?\.parquet"
 """A table in one file, or in ranges of blocks. A file that may still change has the beginning of
@@ -74,6 +75,9 @@ class Manifest:
     registry: Mapping[str, Any] | None = None
     """The registry whose history is exported, and how far: ``chain_id``, ``address``,
     ``block_number``, ``block_hash``."""
+    established: Sequence[Mapping[str, Any]] | None = None
+    """How the node that exports established its blocks: runs with ``from_block``, ``to_block`` and
+    ``how``, which is ``receipts``, ``second endpoint`` or ``one endpoint``."""
 
 
 def manifest_text(manifest: Manifest) -> str:
@@ -163,6 +167,13 @@ _IS_FILE: Final = _is_record(
     },
     optional=frozenset({"bytes", "from_block", "to_block", "finished"}),
 )
+_IS_RUN: Final = _is_record(
+    {
+        "from_block": _is_integer(63),
+        "to_block": _is_integer(63),
+        "how": _is_text("receipts|second endpoint|one endpoint"),
+    }
+)
 _BLOCK: Final = ("a height from 0 below 2**63", _is_integer(63))
 _HASH: Final = ("0x and 64 hex digits", _is_text("0x[0-9a-fA-F]{64}"))
 _COUNTER: Final = ("an integer from 0 below 2**64", _is_integer(64))
@@ -192,6 +203,10 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "final_block": _BLOCK,
     "last_reorg": ("an integer from 0 below 2**63", _is_integer(63)),
     "source": ("printable text", _is_text("[ -~]{1,80}")),
+    "established": (
+        "runs of blocks, each with how they were established",
+        lambda value: isinstance(value, list) and all(map(_IS_RUN, value)),
+    ),
     "registry": (
         "chain id, address, and the block that its history ends in",
         _is_record(

@@ -1,0 +1,301 @@
+"""Blocks as endpoints answer them: a hash proves each field, or it is said not to be proved."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from chainkit.chain import ANY_LOG, Endpoint, LogFilter, RetryPolicy
+from chainkit.chain.block_proof import read_proved_logs
+from chainkit.errors import (
+    Disproved,
+    InconsistentAnswer,
+    MethodRefused,
+    OversizedAnswer,
+    Unprovable,
+)
+from chainkit.ethereum.bloom import bloom_of
+from chainkit.types import BlockHeader
+from support.chains.sealed import BareLog, BareTransaction, SealedBlock, resealed, seal
+from support.endpoints.fake_endpoint import FakeProvider, RpcError
+from support.vectors import case_name, from_hex, load
+
+CASES: list[dict[str, Any]] = load("blocks")["cases"] + load("anvil_blocks")["cases"]
+HEADERS = [case for case in CASES if "hash" in case.get("block", {})]
+WHOLE = [case for case in HEADERS if {"transactions", "receipts"} <= case.keys()]
+
+A, B = b"\xaa" * 20, b"\xbb" * 20
+TOPIC, OTHER = b"\x01" * 32, b"\x02" * 32
+BLOCK = seal(
+    7,
+    b"\x06" * 32,
+    1_700_000_000,
+    [
+        BareTransaction("one", (BareLog(A, (TOPIC,), b"first"), BareLog(B, (), b""))),
+        BareTransaction("two"),
+        BareTransaction("three", (BareLog(A, (OTHER,), b"x" * 60), BareLog(A, (TOPIC,), b"2"))),
+    ],
+)
+"""Three transactions, four logs."""
+
+
+def answering(block: Any, transactions: Any, receipts: Any) -> Endpoint:
+    """An endpoint that has one block, whole or not."""
+
+    def block_at(height: str, is_whole: bool) -> Any:
+        return copy.deepcopy(block | {"transactions": transactions} if is_whole else block)
+
+    answers = {"eth_getBlockByNumber": block_at, "eth_getBlockReceipts": lambda height: receipts}
+    return FakeProvider(answers).endpoint()
+
+
+def endpoint_of(block: SealedBlock) -> Endpoint:
+    return answering(block.header, list(block.transactions), list(block.receipts))
+
+
+def header_of(endpoint: Endpoint, number: int = 7) -> BlockHeader:
+    [header] = endpoint.headers([number])
+    assert header is not None
+    return header
+
+
+def number_of(case: dict[str, Any]) -> int:
+    return int(case["block"]["number"], 16)
+
+
+@pytest.mark.parametrize("case", HEADERS, ids=case_name)
+def test_header__of_a_real_block__is_proved(case: dict[str, Any]) -> None:
+    header = header_of(answering(case["block"], [], []), number_of(case))
+
+    assert header.hash == from_hex(case["block"]["hash"])
+    assert header.roots is not None
+    assert header.roots.receipts == from_hex(case["block"]["receiptsRoot"])
+    assert header.roots.transactions == from_hex(case["block"]["transactionsRoot"])
+
+
+def bloom(logs: list[dict[str, Any]]) -> str:
+    values = [from_hex(text) for log in logs for text in (log["address"], *log["topics"])]
+    return "0x" + bloom_of(values).hex()
+
+
+@pytest.mark.parametrize("case", WHOLE, ids=case_name)
+def test_logs__of_a_real_block__are_proved_with_their_places(case: dict[str, Any]) -> None:
+    block_hash = case["block"]["hash"]
+    receipts = [
+        receipt | {"blockHash": block_hash, "logsBloom": bloom(receipt["logs"])}
+        for receipt in case["receipts"]
+    ]
+    endpoint = answering(case["block"], case["transactions"], receipts)
+    header = header_of(endpoint, number_of(case))
+
+    logs = read_proved_logs(endpoint, [header], ANY_LOG)
+
+    expected = [
+        (index, from_hex(transaction["hash"]), from_hex(log["address"]), from_hex(log["data"]))
+        for index, (transaction, receipt) in enumerate(
+            zip(case["transactions"], receipts, strict=True)
+        )
+        for log in receipt["logs"]
+    ]
+    found = [(log.transaction_index, log.transaction_hash, log.address, log.data) for log in logs]
+    assert found == expected
+    assert [log.log_index for log in logs] == list(range(len(expected)))
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Paths to each text of a JSON value that a bit of can be changed."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from leaves(inner, (*path, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from leaves(inner, (*path, index))
+    elif isinstance(value, str) and value.startswith("0x") and len(value) > 2:
+        yield path
+
+
+def flipped(value: Any, path: tuple[Any, ...]) -> Any:
+    """The same JSON with another last digit at a path."""
+    changed = copy.deepcopy(value)
+    place = changed
+    for key in path[:-1]:
+        place = place[key]
+    text = place[path[-1]]
+    place[path[-1]] = text[:-1] + format(int(text[-1], 16) ^ 1, "x")
+    return changed
+
+
+@pytest.mark.parametrize("path", leaves(BLOCK.header), ids=str)
+def test_header__one_bit_changed__is_disproved(path: tuple[Any, ...]) -> None:
+    changed = flipped(BLOCK.header, path)
+
+    with pytest.raises(InconsistentAnswer) as caught:
+        header_of(answering(changed, [], []))
+
+    # Another height is no answer to what was asked.
+    assert isinstance(caught.value, Disproved) != (path == ("number",))
+
+
+@pytest.mark.parametrize("path", leaves(list(BLOCK.transactions)), ids=str)
+def test_transactions__one_bit_changed__are_disproved_or_not_read(path: tuple[Any, ...]) -> None:
+    honest = endpoint_of(BLOCK)
+    header = header_of(honest)
+    changed = flipped(list(BLOCK.transactions), path)
+    lying = answering(BLOCK.header, changed, list(BLOCK.receipts))
+
+    if path[1] in ("hash", "blockHash", "blockNumber", "transactionIndex", "from"):
+        # The transaction itself says these: its place, its bytes, its signature.
+        assert read_proved_logs(lying, [header], ANY_LOG) == read_proved_logs(
+            honest, [header], ANY_LOG
+        )
+        return
+    # As another type, it lacks fields of that one.
+    expected = InconsistentAnswer if path[1] == "type" else Disproved
+    with pytest.raises(expected):
+        read_proved_logs(lying, [header], ANY_LOG)
+
+
+_NO_PART = ("blockNumber", "transactionHash", "transactionIndex", "logIndex", "from", "to")
+_GAS = ("gasUsed", "effectiveGasPrice")
+
+
+@pytest.mark.parametrize("path", leaves(list(BLOCK.receipts)), ids=str)
+def test_receipts__one_bit_changed__are_disproved_or_not_read(path: tuple[Any, ...]) -> None:
+    honest = endpoint_of(BLOCK)
+    header = header_of(honest)
+    changed = flipped(list(BLOCK.receipts), path)
+    lying = answering(BLOCK.header, list(BLOCK.transactions), changed)
+
+    if path[-1] in (*_NO_PART, *_GAS) or (path[1:2] == ("logs",) and path[-1] == "blockHash"):
+        assert read_proved_logs(lying, [header], ANY_LOG) == read_proved_logs(
+            honest, [header], ANY_LOG
+        )
+        return
+    with pytest.raises((InconsistentAnswer, Unprovable)):
+        read_proved_logs(lying, [header], ANY_LOG)
+
+
+@pytest.mark.parametrize("name", ["transactions", "receipts"])
+@pytest.mark.parametrize(
+    "change",
+    [lambda all_: all_[:-1], lambda all_: [*all_, all_[0]], lambda all_: all_[::-1]],
+    ids=["fewer", "more", "reversed"],
+)
+def test_block__parts_missing_added_or_moved__is_disproved(
+    name: str, change: Callable[[list[Any]], list[Any]]
+) -> None:
+    parts = {"transactions": list(BLOCK.transactions), "receipts": list(BLOCK.receipts)}
+    header = header_of(endpoint_of(BLOCK))
+    lying = answering(BLOCK.header, **(parts | {name: change(parts[name])}))
+
+    with pytest.raises(Disproved, match=f"{name} of block 7"):
+        read_proved_logs(lying, [header], ANY_LOG)
+
+
+def test_logs__some_wanted__keep_their_places_among_all() -> None:
+    endpoint = endpoint_of(BLOCK)
+
+    logs = read_proved_logs(endpoint, [header_of(endpoint)], LogFilter((A,), (TOPIC,)))
+
+    places = [(log.transaction_index, log.log_index, log.data) for log in logs]
+    assert places == [(0, 0, b"first"), (2, 3, b"2")]
+
+
+def test_header__field_that_is_not_known_here__is_not_proved() -> None:
+    later = resealed(BLOCK.header) | {"blockAccessListHash": "0x" + "07" * 32}
+    unknown = later | {"hash": "0x" + "77" * 32}
+
+    assert header_of(answering(unknown, [], [])).roots is None
+    # A name alone changes nothing: the hash decides.
+    assert header_of(answering(later, [], [])).roots is not None
+
+
+@pytest.mark.parametrize("name", ["stateRoot", "extraData", "logsBloom", "receiptsRoot"])
+def test_header__field_left_out__is_not_proved(name: str) -> None:
+    answer = {key: value for key, value in BLOCK.header.items() if key != name}
+
+    assert header_of(answering(answer, [], [])).roots is None
+
+
+@pytest.mark.parametrize("receipts", [None, [], [{}], "0x", [None]])
+def test_receipts__not_there_or_no_receipts__are_asked_again(receipts: Any) -> None:
+    header = header_of(endpoint_of(BLOCK))
+
+    with pytest.raises(InconsistentAnswer):
+        read_proved_logs(
+            answering(BLOCK.header, list(BLOCK.transactions), receipts), [header], ANY_LOG
+        )
+
+
+def test_receipts__of_another_block_at_the_height__are_asked_again_and_not_disproved() -> None:
+    header = header_of(endpoint_of(BLOCK))
+    other = seal(7, b"\x06" * 32, 1_700_000_001, [BareTransaction("one")])
+
+    with pytest.raises(InconsistentAnswer, match="the same block twice") as caught:
+        read_proved_logs(endpoint_of(other), [header], ANY_LOG)
+
+    assert not isinstance(caught.value, Disproved)
+
+
+@pytest.mark.parametrize("part", ["transactions", "receipts"])
+def test_block__type_that_is_not_known_here__is_not_proved(part: str) -> None:
+    parts = {"transactions": list(BLOCK.transactions), "receipts": list(BLOCK.receipts)}
+    header = header_of(endpoint_of(BLOCK))
+    parts[part] = [parts[part][0] | {"type": "0x50"}, *parts[part][1:]]
+
+    with pytest.raises(Unprovable, match="a type that this version knows, got 0x50"):
+        read_proved_logs(answering(BLOCK.header, **parts), [header], ANY_LOG)
+
+
+def test_receipts__not_offered__says_so() -> None:
+    header = header_of(endpoint_of(BLOCK))
+    refused = RpcError(-32601, "the method eth_getBlockReceipts does not exist")
+    provider = FakeProvider(
+        {"eth_getBlockByNumber": lambda *_: BLOCK.answer(True), "eth_getBlockReceipts": refused}
+    )
+
+    with pytest.raises(MethodRefused):
+        read_proved_logs(provider.endpoint(), [header], ANY_LOG)
+
+
+class Narrow(FakeProvider):
+    """Answers batches of few calls only."""
+
+    def __init__(self, blocks: list[SealedBlock], most: int) -> None:
+        by_height = {block.header["number"]: block for block in blocks}
+        super().__init__(
+            {
+                "eth_getBlockByNumber": lambda height, whole: by_height[height].answer(whole),
+                "eth_getBlockReceipts": lambda height: list(by_height[height].receipts),
+            }
+        )
+        self.most = most
+        self.sizes: list[int] = []
+
+    def make_batch_request(self, batch_requests: Any) -> Any:
+        self.sizes.append(len(batch_requests))
+        if len(batch_requests) > self.most:
+            raise OversizedAnswer("answer", "one of bounded size", "more")
+        return super().make_batch_request(batch_requests)
+
+
+def test_blocks__answer_too_large__are_asked_for_in_halves() -> None:
+    blocks = [
+        seal(number, bytes(32), number, [BareTransaction(f"{number}", (BareLog(A, (), b"x"),))])
+        for number in range(5)
+    ]
+    provider = Narrow(blocks, most=100)
+    endpoint = Endpoint(provider, "narrow", RetryPolicy(attempts=1))
+    headers = [header_of(endpoint, number) for number in range(5)]
+    provider.most, provider.sizes = 4, []
+
+    logs = read_proved_logs(endpoint, headers, ANY_LOG)
+
+    assert [log.block_number for log in logs] == [0, 1, 2, 3, 4]
+    assert provider.sizes == [10, 4, 6, 2, 4]
+    provider.most = 1
+    with pytest.raises(OversizedAnswer):
+        read_proved_logs(endpoint, headers, ANY_LOG)

@@ -1,0 +1,259 @@
+"""How a page is established before it is signed: by receipts, by a second endpoint, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from chainkit.chain import Endpoint, RetryPolicy
+from chainkit.errors import AccessRefused, Disproved, InconsistentAnswer, Unconfirmed
+from chainkit_indexer.follow.fetch import PayloadLogs, linked_headers
+from chainkit_indexer.follow.provenance import PageProver
+from chainkit_indexer.types import Provenance
+from support.chains.fake_chain import FIRST_BLOCK, FakeChain, Post, update
+from support.chains.sealed import resealed
+
+Tamper = Callable[[str, Any, Any], Any]
+
+POSTS = [[Post("a"), update("b")], [], [Post("c", times=2)]]
+LAST = FIRST_BLOCK + len(POSTS) - 1
+
+
+def honest(method: str, params: Any, result: Any) -> Any:
+    return result
+
+
+@dataclass
+class Trial:
+    """One chain behind several endpoints, each with its own way to answer."""
+
+    chain: FakeChain = field(default_factory=FakeChain)
+    others: list[Endpoint] = field(default_factory=list)
+    now: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.chain.mine(*POSTS)
+
+    def endpoint(self, name: str, tamper: Tamper = honest, refused: tuple[str, ...] = ()) -> Front:
+        return Front(self.chain, name, tamper, refused)
+
+    def prover(self, trusts_one_endpoint: bool = False) -> PageProver:
+        logs = PayloadLogs(self.chain.deployment)
+        return PageProver(logs, lambda endpoint: self.others, trusts_one_endpoint, lambda: self.now)
+
+    def establish(self, asked: Front, prover: PageProver | None = None, deep: bool = False) -> Any:
+        endpoint = asked.endpoint
+        headers = linked_headers(endpoint, FIRST_BLOCK, LAST)
+        logs = endpoint.logs_of(headers, PayloadLogs(self.chain.deployment).wanted)
+        return (prover or self.prover()).establish(endpoint, headers, logs, deep)
+
+
+class Front:
+    """An endpoint before the chain; ``asked`` are the methods of its batches."""
+
+    def __init__(
+        self, chain: FakeChain, name: str, tamper: Tamper, refused: tuple[str, ...]
+    ) -> None:
+        self.chain = chain
+        self.tamper = tamper
+        self.refused = refused
+        self.asked: list[str] = []
+        self.endpoint = Endpoint(self, name, RetryPolicy(attempts=1))
+
+    def make_request(self, method: Any, params: Any) -> Any:
+        self.asked.append(method)
+        if method in self.refused:
+            return {"id": 1, "error": {"code": -32601, "message": f"{method} is not available"}}
+        answer = self.chain.make_request(method, params)
+        if "result" in answer:
+            answer["result"] = self.tamper(method, params, answer["result"])
+        return answer
+
+    def make_batch_request(self, calls: Any) -> Any:
+        return [
+            self.make_request(method, params) | {"id": number}
+            for number, (method, params) in enumerate(calls)
+        ]
+
+
+@pytest.fixture
+def trial() -> Trial:
+    return Trial()
+
+
+RECEIPTS = "eth_getBlockReceipts"
+WITHOUT = (RECEIPTS,)
+
+
+def cut_logs(method: str, params: Any, result: Any) -> Any:
+    return result[:-1] if method == "eth_getLogs" else result
+
+
+def other_data(method: str, params: Any, result: Any) -> Any:
+    if method != "eth_getLogs":
+        return result
+    return [log | {"data": log["data"][:-1] + "1"} for log in result]
+
+
+def more_fields(method: str, params: Any, result: Any) -> Any:
+    """A chain whose headers have a field that nobody knows here."""
+    if method != "eth_getBlockByNumber" or result is None:
+        return result
+    return result | {"newRoot": "0x07", "stateRoot": "0x" + "07" * 32}
+
+
+def test_establish__receipts_offered__proves_blocks_that_may_have_payloads(trial: Trial) -> None:
+    asked = trial.endpoint("first")
+
+    assert trial.establish(asked) is Provenance.RECEIPTS
+
+    # The block between has no payload by its filter, which its hash proves.
+    assert asked.asked.count(RECEIPTS) == 2
+
+
+@pytest.mark.parametrize("tamper", [cut_logs, other_data])
+def test_establish__logs_that_receipts_contradict__are_disproved(
+    trial: Trial, tamper: Tamper
+) -> None:
+    # Neither a second endpoint nor the operator's trust makes up for that.
+    trial.others = [trial.endpoint("second", tamper).endpoint]
+    asked, prover = trial.endpoint("first", tamper), trial.prover(trusts_one_endpoint=True)
+
+    with pytest.raises(Disproved, match=r"logs of blocks 3 to 5 at first: expected .*\(block"):
+        trial.establish(asked, prover)
+
+
+def test_establish__invented_log__is_disproved(trial: Trial) -> None:
+    def invent(method: str, params: Any, result: Any) -> Any:
+        if method != "eth_getLogs" or not result or result[0]["blockNumber"] != hex(LAST):
+            return result
+        return [*result, result[-1] | {"logIndex": "0x9"}]
+
+    with pytest.raises(Disproved, match="expected no log there, got another log"):
+        trial.establish(trial.endpoint("first", invent))
+
+
+@pytest.mark.parametrize("tamper", [honest, more_fields])
+def test_establish__nothing_to_prove_with__takes_a_second_endpoint(
+    trial: Trial, tamper: Tamper
+) -> None:
+    trial.others = [trial.endpoint("second", tamper, WITHOUT).endpoint]
+
+    assert trial.establish(trial.endpoint("first", tamper, WITHOUT)) is Provenance.SECOND_ENDPOINT
+
+
+@pytest.mark.parametrize("tamper", [cut_logs, other_data])
+def test_establish__second_endpoint_says_otherwise__is_not_chosen_between(
+    trial: Trial, tamper: Tamper
+) -> None:
+    trial.others = [trial.endpoint("second", honest, WITHOUT).endpoint]
+    prover = trial.prover(trusts_one_endpoint=True)
+
+    with pytest.raises(InconsistentAnswer, match="at second: expected the logs of first"):
+        trial.establish(trial.endpoint("first", tamper, WITHOUT), prover)
+
+
+def test_establish__second_endpoint_on_another_branch__names_both(trial: Trial) -> None:
+    def elsewhere(method: str, params: Any, result: Any) -> Any:
+        return resealed(result, extraData="0x01") if method == "eth_getBlockByNumber" else result
+
+    trial.others = [trial.endpoint("second", elsewhere, WITHOUT).endpoint]
+
+    with pytest.raises(InconsistentAnswer, match=r"at second: expected block 3 0x.* as at first"):
+        trial.establish(trial.endpoint("first", refused=WITHOUT))
+
+
+def test_establish__one_of_two_others_agrees__is_enough(trial: Trial) -> None:
+    trial.others = [
+        trial.endpoint("second", cut_logs, WITHOUT).endpoint,
+        trial.endpoint("third", honest, WITHOUT).endpoint,
+    ]
+
+    assert trial.establish(trial.endpoint("first", refused=WITHOUT)) is Provenance.SECOND_ENDPOINT
+
+
+def test_establish__second_endpoint_lags__waits(trial: Trial) -> None:
+    def lag(method: str, params: Any, result: Any) -> Any:
+        is_newest = method == "eth_getBlockByNumber" and params[0] == hex(LAST)
+        return None if is_newest else result
+
+    trial.others = [trial.endpoint("second", lag).endpoint]
+
+    with pytest.raises(Unconfirmed, match="blocks 3 to 5 at second: expected all blocks of first"):
+        trial.establish(trial.endpoint("first", refused=WITHOUT))
+
+
+@pytest.mark.parametrize(
+    ("tamper", "refused", "why"),
+    [
+        (honest, WITHOUT, "no receipts of blocks"),
+        (more_fields, (), "the header of block 3 with fields that are not known here"),
+    ],
+)
+def test_establish__one_endpoint_that_proves_nothing__needs_the_operators_word(
+    trial: Trial, tamper: Tamper, refused: tuple[str, ...], why: str
+) -> None:
+    asked = trial.endpoint("first", tamper, refused)
+
+    with pytest.raises(Unconfirmed, match=f"{why}.*--trust-one-endpoint"):
+        trial.establish(asked)
+
+    assert trial.establish(asked, trial.prover(True)) is Provenance.ONE_ENDPOINT
+
+
+def test_establish__no_receipts_once__are_asked_for_again_later(trial: Trial) -> None:
+    asked, prover = trial.endpoint("first", refused=WITHOUT), trial.prover(True)
+    for _ in range(3):
+        assert trial.establish(asked, prover) is Provenance.ONE_ENDPOINT
+    assert asked.asked.count(RECEIPTS) == 2
+
+    asked.refused = ()
+    trial.now = 600.0
+
+    assert trial.establish(asked, prover) is Provenance.RECEIPTS
+
+
+def test_establish__access_refused__is_no_missing_method(trial: Trial) -> None:
+    def shut(method: str, params: Any, result: Any) -> Any:
+        if method == RECEIPTS:
+            raise AccessRefused("first", "HTTP 200", "HTTP 403")
+        return result
+
+    with pytest.raises(AccessRefused):
+        trial.establish(trial.endpoint("first", shut), trial.prover(True))
+
+
+@pytest.mark.parametrize("deep", [True, False])
+def test_establish__mostly_receipts_of_others__takes_a_second_endpoint_below_the_head(
+    trial: Trial, deep: bool
+) -> None:
+    def crowded(method: str, params: Any, result: Any) -> Any:
+        if method == "eth_getBlockByNumber" and not params[1]:
+            return result | {"transactions": ["0x" + "00" * 32] * 40}
+        return result
+
+    asked = trial.endpoint("first", crowded)
+    assert trial.establish(asked, deep=deep) is Provenance.RECEIPTS
+    trial.others = [trial.endpoint("second").endpoint]
+
+    found = trial.establish(asked, deep=deep)
+
+    assert found is (Provenance.SECOND_ENDPOINT if deep else Provenance.RECEIPTS)
+
+
+def test_establish__second_endpoint_gives_narrow_ranges__is_asked_for_parts(trial: Trial) -> None:
+    narrow = trial.endpoint("second")
+    answer = narrow.make_request
+
+    def refuse(method: Any, params: Any) -> Any:
+        if method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]:
+            return {"id": 1, "error": {"code": -32005, "message": "query exceeds 1 block range"}}
+        return answer(method, params)
+
+    narrow.make_request = refuse  # type: ignore[method-assign]
+    trial.others = [narrow.endpoint]
+
+    assert trial.establish(trial.endpoint("first", refused=WITHOUT)) is Provenance.SECOND_ENDPOINT

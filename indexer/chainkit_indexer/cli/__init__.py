@@ -53,6 +53,11 @@ _COMMANDS: Final = {
         "verify_command",
         "Compare the stored rows with the chain again; ends with 1 where anything differs.",
     ),
+    "prove": LazyCommand(
+        "chainkit_indexer.cli.prove",
+        "prove_command",
+        "Prove stored blocks that rest on an endpoint's word; ends with 1 where anything differs.",
+    ),
     "rewind": LazyCommand(
         _REPAIR,
         "rewind_command",

@@ -27,6 +27,7 @@ from chainkit_indexer.monitoring.limits import (
 )
 from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_indexer.monitoring.narration import describe, narrate_start
+from chainkit_indexer.monitoring.other_chains import OtherChains
 from chainkit_indexer.monitoring.registration import RegistrationNarrator
 from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
 from chainkit_indexer.registry.watch import RegistryWatch, is_behind, watch_registry
@@ -130,7 +131,9 @@ def run_command(follower: FollowerOptions, options: _RunOptions) -> None:
         narrate_start(follows.pool.statistics())
         collect_garbage_seldom()
         position = follows.store.position()
-        monitor.watch(follows.pool, heads, position.sequence_ids if position else {})
+        others = OtherChains(follows.pool)
+        sequence_ids = position.sequence_ids if position else {}
+        monitor.watch(follows.pool, heads, sequence_ids, others.differing)
         settings = follows.settings
         registry = watch_registry(
             follows.store, settings.deployment, follows.pool, options.registry_urls
@@ -145,7 +148,7 @@ def run_command(follower: FollowerOptions, options: _RunOptions) -> None:
             Goal(options.until_block, idle.is_done if options.until_idle else None),
             stop,
             monitor,
-            _chores(follows, registry, heads),
+            _chores(follows, registry, heads, others),
         )
 
 
@@ -157,7 +160,7 @@ def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
 
 
 def _chores(
-    follows: Following, watch: RegistryWatch | None, heads: HeadWatcher
+    follows: Following, watch: RegistryWatch | None, heads: HeadWatcher, others: OtherChains
 ) -> Callable[[Endpoint, StepResult], bool]:
     """Return the work between two steps, which delays no step."""
     web_socket, registration = WebSocketNarrator(heads), RegistrationNarrator(follows.store)
@@ -165,6 +168,7 @@ def _chores(
 
     def work(endpoint: Endpoint, result: StepResult) -> bool:
         web_socket.look()
+        others.look(endpoint, result.cursor)
         if isinstance(result, Idle):
             keeper.keep(endpoint, result.final_block)
         registry = watch() if watch else None

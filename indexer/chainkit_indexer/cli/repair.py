@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -16,18 +16,14 @@ from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import deployment_option, echo_json, json_option
 from chainkit.text.json_values import reference_as_json
 from chainkit_indexer.cli.database_chain import connect_to_chain_of
-from chainkit_indexer.cli.lines import fit, shortened
+from chainkit_indexer.cli.differences import Differences
 from chainkit_indexer.cli.opening import connect_endpoints, existing
 from chainkit_indexer.cli.options import database_option, endpoints_option, page_option
 from chainkit_indexer.rewind import Rewind, plan_rewind, rewind
 from chainkit_indexer.storage.database import Database
 from chainkit_indexer.storage.migrate import REVISION, revision, upgrade
 from chainkit_indexer.storage.store import Store
-from chainkit_indexer.verification.page_comparison import Difference
 from chainkit_indexer.verification.verify import stored_range, verify_range
-
-_MOST_IN_TEXT: Final = 20
-_MOST_IN_JSON: Final = 1000
 
 apply_option = click.option(
     "--apply", "is_applied", is_flag=True, help="Do it; without it, nothing is changed."
@@ -72,39 +68,16 @@ def verify_command(
         pool = connect_endpoints(rpc_urls, deployment)
         first, last = stored_range(store, from_block, to_block)
         with progress_bar("verifying", last - first + 1) as advance:
-            observer = _Verifying(advance, as_json)
+            observer = Differences(advance, as_json)
             found = verify_range(pool, store, deployment, (first, last), observer, page_blocks)
     if as_json:
-        shown = [asdict(each) for each in observer.differences]
-        echo_json(asdict(found) | {"difference_count": found.differences, "differences": shown})
+        echo_json(asdict(found) | observer.as_json(found.differences))
     else:
         compared = f"{found.envelopes} envelopes, {found.quarantined} quarantined"
-        if (more := found.differences - _MOST_IN_TEXT) > 0:
-            click.echo(f"… and {more} more (--json lists {_listed_in_json(found.differences)})")
+        observer.say_how_many_more(found.differences)
         verdict = f"{found.differences} differences" if found.differences else "all as on the chain"
         click.echo(f"blocks {first} to {last}: {compared}: {verdict}")
     return 1 if found.differences else 0
-
-
-def _listed_in_json(differences: int) -> str:
-    return "all" if differences <= _MOST_IN_JSON else f"the first {_MOST_IN_JSON}"
-
-
-class _Verifying:
-    """Prints the first differences as they are found, or keeps more of them for JSON."""
-
-    def __init__(self, advance: Callable[[int], None], as_json: bool) -> None:
-        self.differences: list[Difference] = []
-        self.compared = advance
-        self._as_json = as_json
-
-    def differs(self, difference: Difference) -> None:
-        if len(self.differences) == (_MOST_IN_JSON if self._as_json else _MOST_IN_TEXT):
-            return
-        self.differences.append(difference)
-        if not self._as_json:
-            line = str(difference).replace("bytes with keccak256 0x", "bytes 0x")
-            click.echo(fit(shortened(line)))
 
 
 @click.command("rewind", cls=CompleteCommand)

@@ -10,36 +10,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
-from typing import Final
-from weakref import WeakKeyDictionary
 
 from chainkit.chain import Endpoint
-from chainkit.chain.block_proof import read_proved_logs
-from chainkit.errors import (
-    AccessRefused,
-    ChainError,
-    Disproved,
-    EndpointFault,
-    InconsistentAnswer,
-    RangeRefused,
-    RefusedRequest,
-    Unconfirmed,
-    Unprovable,
-)
-from chainkit.ethereum.bloom import may_hold
+from chainkit.errors import ChainError, InconsistentAnswer, RangeRefused, Unconfirmed
 from chainkit.types import BlockHeader, Log
 from chainkit_indexer.follow.fetch import PayloadLogs
+from chainkit_indexer.follow.receipt_proof import ReceiptProof
 from chainkit_indexer.types import Provenance
 
 OtherEndpoints = Callable[[Endpoint], Sequence[Endpoint]]
 """Returns the endpoints of other hosts that may be asked now, in the operator's order."""
-
-_ASK_AGAIN_SECONDS: Final = 600.0
-"""How long an endpoint that offered no receipts is not asked for them."""
-
-_FOREIGN_TRANSACTIONS: Final = 16
-"""So many transactions for each payload make a second endpoint cheaper than the receipts."""
 
 
 class PageProver:
@@ -53,12 +33,10 @@ class PageProver:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take one endpoint's word only with ``trusts_one_endpoint``."""
-        self._payload_logs = payload_logs
+        self._wanted = payload_logs.wanted
+        self._receipts = ReceiptProof(self._wanted, payload_logs.masks.values(), clock)
         self._others = others
         self._trusts_one_endpoint = trusts_one_endpoint
-        self._clock = clock
-        self._offers_again: WeakKeyDictionary[Endpoint, float] = WeakKeyDictionary()
-        """When an endpoint that offers no receipts is asked again."""
 
     def establish(
         self, endpoint: Endpoint, headers: Sequence[BlockHeader], logs: Sequence[Log], deep: bool
@@ -71,7 +49,10 @@ class PageProver:
         Unconfirmed where none can be asked.
         """
         others = self._others(endpoint)
-        doubt = self._proof(endpoint, headers, logs, spares_receipts=deep and bool(others))
+        if deep and others and self._receipts.are_of_others(headers, logs):
+            doubt: str | None = "receipts of other contracts for the most part"
+        else:
+            doubt = self._receipts.prove(endpoint, headers, logs)
         if doubt is None:
             return Provenance.RECEIPTS
         if others:
@@ -85,51 +66,6 @@ class PageProver:
             doubt,
             "give another --rpc, or take this endpoint's word with --trust-one-endpoint",
         )
-
-    # ------------------------------------------------------------------ receipts
-
-    def _proof(
-        self,
-        endpoint: Endpoint,
-        headers: Sequence[BlockHeader],
-        logs: Sequence[Log],
-        spares_receipts: bool,
-    ) -> str | None:
-        """Prove the logs; return None, or why that cannot be done."""
-        unknown = next((header for header in headers if header.roots is None), None)
-        if unknown is not None:
-            return f"the header of block {unknown.number} with fields that are not known here"
-        if self._clock() < self._offers_again.get(endpoint, 0.0):
-            return "no receipts of blocks"
-        affirmed = [header for header in headers if self._may_hold_payloads(header)]
-        transactions = sum(header.transaction_count for header in affirmed)
-        if spares_receipts and transactions > _FOREIGN_TRANSACTIONS * max(len(logs), 1):
-            return "receipts of other contracts for the most part"
-        try:
-            proved = read_proved_logs(endpoint, affirmed, self._payload_logs.wanted)
-        except AccessRefused:
-            raise
-        except Unprovable as error:
-            return str(error)
-        except (RefusedRequest, EndpointFault) as error:
-            self._offers_again[endpoint] = self._clock() + _ASK_AGAIN_SECONDS
-            return f"no receipts of blocks ({error})"
-        for given, own in zip_longest(logs, proved):
-            if given != own:
-                place = (own or given).place
-                subject = f"logs of blocks {headers[0].number} to {headers[-1].number}"
-                got = "no log there" if given is None else "another log"
-                expected = "no log there" if own is None else "the log of the receipts"
-                raise Disproved(f"{subject} at {endpoint.name}", expected, got, place)
-        return None
-
-    def _may_hold_payloads(self, header: BlockHeader) -> bool:
-        bloom = header.logs_bloom
-        return bloom is None or any(
-            may_hold(bloom, mask) for mask in self._payload_logs.masks.values()
-        )
-
-    # ------------------------------------------------------------------ a second endpoint
 
     def _confirm(
         self,
@@ -159,7 +95,7 @@ class PageProver:
     ) -> None:
         first, last = headers[0].number, headers[-1].number
         try:
-            theirs, found = other.blocks_with_logs(first, last, self._payload_logs.wanted)
+            theirs, found = other.blocks_with_logs(first, last, self._wanted)
         except RangeRefused:
             if first == last:
                 raise

@@ -40,6 +40,9 @@ _TRAFFIC: Final = (
     ("endpoint_request_seconds", "Time spent on requests.", "seconds_spent"),
 )
 
+Differing = Callable[[], Mapping[str, bool]]
+"""Returns by endpoint whether it shows another chain than the one that is followed."""
+
 _Sample = tuple[Sequence[str], float]
 _Family = TypeVar("_Family", GaugeMetricFamily, CounterMetricFamily)
 
@@ -100,9 +103,10 @@ class Metrics:
         """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
-    def watch(self, pool: EndpointPool, heads: HeadWatcher) -> None:
-        """Ask these two at each scrape from now on."""
+    def watch(self, pool: EndpointPool, heads: HeadWatcher, differing: Differing) -> None:
+        """Ask these at each scrape from now on."""
         self._sources.pool, self._sources.heads = pool, heads
+        self._sources.differing = differing
 
     def knows(self, sequence_ids: Mapping[int, int]) -> None:
         """Take note of the last sequence ids by originator id."""
@@ -149,6 +153,7 @@ class _Sources:
     def __init__(self, health: Health) -> None:
         self.pool: EndpointPool | None = None
         self.heads: HeadWatcher | None = None
+        self.differing: Differing = dict
         self._health = health
 
     def collect(self) -> Iterable[Metric]:
@@ -159,6 +164,9 @@ class _Sources:
         yield from self._checks()
         if self.pool is not None:
             yield from _endpoints(self.pool.statistics())
+        text = "1 where it shows another chain than the one that is followed."
+        found = [((name,), int(differs)) for name, differs in self.differing().items()]
+        yield _gauge("endpoint_differs", text, found, ("endpoint",))
         if self.heads is not None:
             yield from _subscription(self.heads.statistics())
 

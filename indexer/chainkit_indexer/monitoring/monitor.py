@@ -14,7 +14,7 @@ from chainkit.errors import ChainkitError, FatalChainError, StoreError
 from chainkit_indexer.log_lines import LogEvent, configure_logging, log_event, without_secrets
 from chainkit_indexer.monitoring.health import Check, Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
-from chainkit_indexer.monitoring.metrics import Metrics
+from chainkit_indexer.monitoring.metrics import Differing, Metrics
 from chainkit_indexer.monitoring.narration import Narrator
 from chainkit_indexer.monitoring.server import Answer, MonitorServer, parse_listen
 from chainkit_indexer.types import StepResult
@@ -61,10 +61,14 @@ class Monitor:
         self._server = None if listen is None else self._serve(listen)
 
     def watch(
-        self, pool: EndpointPool, heads: HeadWatcher, sequence_ids: Mapping[int, int]
+        self,
+        pool: EndpointPool,
+        heads: HeadWatcher,
+        sequence_ids: Mapping[int, int],
+        differing: Differing = dict,
     ) -> None:
         """Take whom to ask at each scrape, and the last sequence ids by originator id."""
-        self._metrics.watch(pool, heads)
+        self._metrics.watch(pool, heads, differing)
         self._metrics.knows(sequence_ids)
 
     def succeeded(self, result: StepResult, seconds: float) -> None:

@@ -14,6 +14,7 @@ from chainkit.ethereum.bloom import bloom_mask, may_hold
 from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
 from chainkit.types import BlockHeader, Log
 from chainkit_indexer.follow.fetch import check_headers, linked_headers
+from chainkit_indexer.follow.receipt_proof import ReceiptProof
 from chainkit_indexer.registry.history import RegistryUpdate
 
 _PATIENCE_SECONDS: Final = 3.0
@@ -54,6 +55,7 @@ class RegistryReader:
         self._window_blocks = window_blocks
         self._wanted = LogFilter((address,), (NODE_UPDATED_TOPIC,))
         self._mask = bloom_mask((address, NODE_UPDATED_TOPIC))
+        self._receipts = ReceiptProof(self._wanted, (self._mask,), clock)
         self._width = RangeWidth()
 
     def read(
@@ -76,6 +78,8 @@ class RegistryReader:
             headers = check_headers(endpoint, heights, endpoint.headers(heights))
         if headers[0].hash != start.hash:
             return None
+        # Without receipts, the registry's own listing has to do: it names the nodes, not the logs.
+        self._receipts.prove(endpoint, headers[1:], logs)
         of_number = {header.number: header for header in headers}
         updates = tuple(_update(log, of_number[log.block_number]) for log in logs)
         return RegistryRange(start, tuple(headers[1:]), updates)

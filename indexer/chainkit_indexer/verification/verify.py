@@ -96,7 +96,7 @@ def verify_range(
     # Nothing is signed here: what cannot be proved is still worth comparing.
     settings = IndexerSettings(deployment, page_blocks, trusts_one_endpoint=True)
     envelopes = quarantined = differences = 0
-    for pending in _pages(pool, store, settings, blocks):
+    for pending in stored_pages(pool, store, settings, blocks):
         page, rows = pending.page, pending.rows()
         envelopes += len(rows.envelopes)
         quarantined += len(rows.quarantine)
@@ -111,9 +111,13 @@ def verify_range(
     return Verified(*blocks, envelopes, quarantined, differences)
 
 
-def _pages(
+def stored_pages(
     pool: EndpointPool, store: Store, settings: IndexerSettings, blocks: tuple[int, int]
 ) -> Iterator[PendingPage]:
+    """Read stored blocks from the chain again, both ends included, and build their rows.
+
+    Raises the last error where no endpoint gives a page that holds even after some time.
+    """
     first, last = blocks
     reader = PageReader(settings, NoKey(), prefetches=True, recent_blocks=0, others=pool.others)
     before = partial(_before, store, settings.deployment, first)

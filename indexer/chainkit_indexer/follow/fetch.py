@@ -175,9 +175,11 @@ def verified_page(
     """
     of_number = {header.number: header for header in headers}
     _check_filters(endpoint, payload_logs, of_number, logs)
-    events = [_placed_event(log, of_number[log.block_number], payload_logs) for log in logs]
+    events = [
+        _placed_event(endpoint, log, of_number[log.block_number], payload_logs) for log in logs
+    ]
     _check_transactions(endpoint, logs)
-    blocks = _count_through(start, headers, events)
+    blocks = _count_through(endpoint, start, headers, events)
     if numbers is None:
         numbers = _numbers(endpoint, payload_logs.deployment, blocks[-1].header.reference)
     uncounted = _check_counters(endpoint, blocks[-1], numbers)
@@ -214,25 +216,31 @@ def _check_transactions(endpoint: Endpoint, logs: Sequence[Log]) -> None:
             raise InconsistentAnswer(subject, "one transaction at a place", got, log.place)
 
 
-def _placed_event(log: Log, header: BlockHeader, payload_logs: PayloadLogs) -> PlacedEvent:
+def _placed_event(
+    endpoint: Endpoint, log: Log, header: BlockHeader, payload_logs: PayloadLogs
+) -> PlacedEvent:
+    subject = f"log at {endpoint.name}"
     if log.block_hash != header.hash:
         expected, got = f"block hash 0x{header.hash.hex()}", f"0x{log.block_hash.hex()}"
-        raise InconsistentAnswer("log", expected, got, log.place)
+        raise InconsistentAnswer(subject, expected, got, log.place)
     if not (0 <= log.transaction_index <= _MAXIMUM_INDEX and 0 <= log.log_index <= _MAXIMUM_INDEX):
-        raise InconsistentAnswer("log", "indices of 31 bits", log.transaction_index, log.place)
+        raise InconsistentAnswer(subject, "indices of 31 bits", log.transaction_index, log.place)
     # Each contract has one payload event, so the other's topic is no log that it emitted.
     if log.topics[:1] != (expected_topic := payload_logs.topics[log.address],):
         got = f"0x{log.topics[0].hex()}" if log.topics else "none"
-        raise InconsistentAnswer("log", f"topic 0x{expected_topic.hex()}", got, log.place)
+        raise InconsistentAnswer(subject, f"topic 0x{expected_topic.hex()}", got, log.place)
     try:
         event = decode_payload_event(log, payload_logs.contracts[log.address])
     except MalformedData as error:
-        raise InconsistentAnswer(error.subject, error.expected, error.got, error.place) from error
+        raise InconsistentAnswer(subject, error.expected, error.got, error.place) from error
     return PlacedEvent(event, log, header.timestamp)
 
 
 def _count_through(
-    start: IndexedBlock, headers: Sequence[BlockHeader], events: Sequence[PlacedEvent]
+    endpoint: Endpoint,
+    start: IndexedBlock,
+    headers: Sequence[BlockHeader],
+    events: Sequence[PlacedEvent],
 ) -> tuple[IndexedBlock, ...]:
     last = dict(start.sequence_ids)
     after_block: dict[int, Mapping[int, int]] = {}
@@ -241,7 +249,7 @@ def _count_through(
         event, log = placed.event, placed.log
         expected = last[event.originator_id] + 1
         if event.sequence_id != expected or expected > _MAXIMUM_SEQUENCE_ID:
-            subject = f"envelope {event.sequence_id} of originator {event.originator_id}"
+            subject = f"logs of originator {event.originator_id} at {endpoint.name}"
             got = event.sequence_id
             raise InconsistentAnswer(subject, f"sequence {expected}", got, log.place)
         if log.block_number != number and number is not None:

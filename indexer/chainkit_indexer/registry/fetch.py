@@ -81,7 +81,7 @@ class RegistryReader:
         # Without receipts, the registry's own listing has to do: it names the nodes, not the logs.
         self._receipts.prove(endpoint, headers[1:], logs)
         of_number = {header.number: header for header in headers}
-        updates = tuple(_update(log, of_number[log.block_number]) for log in logs)
+        updates = tuple(_update(endpoint, log, of_number[log.block_number]) for log in logs)
         return RegistryRange(start, tuple(headers[1:]), updates)
 
     def _logs_of(self, endpoint: Endpoint, headers: Sequence[BlockHeader]) -> list[Log]:
@@ -118,18 +118,19 @@ class RegistryReader:
             return logs, end
 
 
-def _update(log: Log, header: BlockHeader) -> RegistryUpdate:
+def _update(endpoint: Endpoint, log: Log, header: BlockHeader) -> RegistryUpdate:
+    subject = f"log at {endpoint.name}"
     if log.block_hash != header.hash:
         expected, got = f"block hash 0x{header.hash.hex()}", f"0x{log.block_hash.hex()}"
-        raise InconsistentAnswer("log", expected, got, log.place)
+        raise InconsistentAnswer(subject, expected, got, log.place)
     if not 0 <= log.log_index <= _HIGHEST_INDEX:
-        raise InconsistentAnswer("log", "an index of 31 bits", log.log_index, log.place)
+        raise InconsistentAnswer(subject, "an index of 31 bits", log.log_index, log.place)
     try:
         node = decode_node_updated(log)
     except MalformedLog as error:
-        raise InconsistentAnswer(error.subject, error.expected, error.got, error.place) from error
+        raise InconsistentAnswer(subject, error.expected, error.got, error.place) from error
     if node.node_id > _HIGHEST_NODE_ID:
-        raise InconsistentAnswer("node id", "32 bits", node.node_id, log.place)
+        raise InconsistentAnswer(subject, "a node id of 32 bits", node.node_id, log.place)
     return RegistryUpdate(
         node, header.reference, header.timestamp, log.log_index, log.transaction_hash
     )

@@ -64,7 +64,7 @@ def scrape() -> dict[str, Metric]:
         metrics.failed(error)
     metrics.stopped(ReorgTooDeep("chain", "a", "b"))
     with HeadWatcher(None, poll_seconds=1) as heads:
-        metrics.watch(pool, heads)
+        metrics.watch(pool, heads, lambda: {"http://node": False})
         text = metrics.text().decode()
     return {
         sample.name: family

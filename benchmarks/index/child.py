@@ -41,10 +41,12 @@ def _measured(job: Job) -> Measured:
         from benchmarks.index.tutorial import index
 
         return index(job)
-    from benchmarks.index.ours import catch_up, node_signer
+    from benchmarks.index.ours import NoProof, catch_up, node_signer
+    from chainkit_indexer.follow.provenance import PageProver
     from chainkit_indexer.follow.signing import NoKey
 
-    return catch_up(job, NoKey if job.row == "unsigned" else node_signer)
+    make_signer = NoKey if job.row == "unsigned" else node_signer
+    return catch_up(job, make_signer, PageProver if job.row.startswith("proved") else NoProof)
 
 
 def _follow(job: Job) -> None:

@@ -11,11 +11,15 @@ from benchmarks.index.bench import Result
 from benchmarks.index.following import Followed
 from benchmarks.index.job import Cost, Measured
 
-ROWS: Final = ("floor", "unsigned", "signed_sqlite", "signed_postgres", "tutorial")
+ROWS: Final = (
+    *("floor", "unsigned", "signed_sqlite", "signed_postgres"),
+    *("proved_sqlite", "proved_postgres", "tutorial"),
+)
 """In the order in which a round measures them."""
 
 DATABASES: Final = ("sqlite", "postgres")
 SIGNED: Final = tuple(f"signed_{database}" for database in DATABASES)
+PROVED: Final = tuple(f"proved_{database}" for database in DATABASES)
 WAYS: Final = ("websocket", "poll")
 
 TITLES: Final = {
@@ -23,6 +27,8 @@ TITLES: Final = {
     "unsigned": "ours, unsigned, SQLite",
     "signed_sqlite": "ours, signed, SQLite",
     "signed_postgres": "ours, signed, PostgreSQL",
+    "proved_sqlite": "ours, proved, SQLite",
+    "proved_postgres": "ours, proved, PostgreSQL",
     "tutorial": "the tutorial's way, SQLite",
 }
 DATABASE_TITLES: Final = dict(zip(DATABASES, ("SQLite", "PostgreSQL"), strict=True))
@@ -74,13 +80,17 @@ def index_figures(
     by_websocket = [following[database]["websocket"] for database in DATABASES]
     return {
         **{f"{row}_events_per_s": speed for row, speed in speeds.items()},
-        "peak_memory_mib": max(rows[row]["peak_memory_mib"] for row in SIGNED),
+        "peak_memory_mib": max(rows[row]["peak_memory_mib"] for row in (*SIGNED, *PROVED)),
         "follow_p99_ms": max(each["p99_ms"] for each in by_websocket),
         "reorg64_s": max(each["reorg64_s"] for each in by_websocket),
         "ratios": {
             f"{row}_to_{base}": rounded(speeds[row] / speeds[base])
             for base in ("floor", "tutorial")
-            for row in ("unsigned", *SIGNED)
+            for row in ("unsigned", *SIGNED, *PROVED)
+        }
+        | {
+            f"{proved}_to_{signed}": rounded(speeds[proved] / speeds[signed])
+            for proved, signed in zip(PROVED, SIGNED, strict=True)
         },
         "rows": dict(rows),
         "following": dict(following),

@@ -18,13 +18,14 @@ from chainkit.types import Log, message_sent
 from chainkit_indexer.config import DEFAULT_POLL_SECONDS, IndexerSettings
 from chainkit_indexer.follow.loop import Goal, Observer, StopRequest, collect_garbage_seldom, run
 from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.follow.signing import Signer, SignerProcess
 from chainkit_indexer.follow.step import step
 from chainkit_indexer.registry.watch import is_behind, watch_registry
 from chainkit_indexer.replay.keeper import RawTransactionKeeper
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import Advanced, Idle, PlacedEvent, StepResult
+from chainkit_indexer.types import Advanced, Idle, PlacedEvent, Provenance, StepResult
 
 KEY: Final = SigningKey(bytes([7]) * 32)
 _NO_LOG: Final = Log(bytes(20), (), b"", 0, bytes(32), bytes(32), 0, 0)
@@ -42,14 +43,18 @@ class Indexer:
 
 
 @contextmanager
-def indexer(job: Job, make_signer: Callable[[], Signer]) -> Iterator[Indexer]:
+def indexer(
+    job: Job,
+    make_signer: Callable[[], Signer],
+    make_prover: Callable[[IndexerSettings], PageProver] = PageProver,
+) -> Iterator[Indexer]:
     """Open everything, with a signer that is warm."""
     deployment = read_followed_deployment(job.record_path)
     pool = EndpointPool.connect([job.url], lambda each: check_deployment(each, deployment))
     settings = IndexerSettings(deployment)
     store = Store.open(job.database, Identity.of(deployment, KEY.public_key))
     signer = make_signer()
-    reader = PageReader(settings, signer, prefetches=True)
+    reader = PageReader(settings, signer, prefetches=True, prover=make_prover(settings))
     try:
         signer.sign(_WARM_UP)()
         collect_garbage_seldom()
@@ -69,6 +74,14 @@ def node_signer() -> SignerProcess:
     return SignerProcess(KEY)
 
 
+class NoProof(PageProver):
+    """Takes each page as one endpoint gave it: what the proof costs is the difference."""
+
+    def establish(self, *_: object, **__: object) -> Provenance:
+        """Return how little is known."""
+        return Provenance.ONE_ENDPOINT
+
+
 class _Counter:
     """Tells the meter of each page."""
 
@@ -83,9 +96,13 @@ class _Counter:
         raise error
 
 
-def catch_up(job: Job, make_signer: Callable[[], Signer]) -> Measured:
+def catch_up(
+    job: Job,
+    make_signer: Callable[[], Signer],
+    make_prover: Callable[[IndexerSettings], PageProver] = PageProver,
+) -> Measured:
     """Index a stretch of history into an empty database."""
-    with indexer(job, make_signer) as opened, HeadWatcher(None, 0.25) as heads:
+    with indexer(job, make_signer, make_prover) as opened, HeadWatcher(None, 0.25) as heads:
         meter = Meter(job.stretch.events)
         goal = Goal(until_block=job.stretch.last_block)
         run(opened.take_step, opened.pool, heads, goal, StopRequest(), _Counter(meter))

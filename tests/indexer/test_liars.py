@@ -22,6 +22,7 @@ from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.follow.loop import Goal, StopRequest, run
 from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.follow.step import step
 from chainkit_indexer.registry.follower import RegistryFollower, RegistryIdle
@@ -161,8 +162,9 @@ def follow(scene: Scene, liars: list[Liar]) -> tuple[Rows, list[ChainkitError]]:
         in_background=lambda job: job(),
     )
     settings = IndexerSettings(deployment, PAGE_BLOCKS, FinalityPolicy(blocks=4))
+    prover = PageProver(settings, pool.others, clock)
     reader = PageReader(
-        settings, Signer(KEY), recent_blocks=RECENT_BLOCKS, clock=clock, others=pool.others
+        settings, Signer(KEY), recent_blocks=RECENT_BLOCKS, clock=clock, prover=prover
     )
     stop = Stop(clock)
     watch = Watch(stop)

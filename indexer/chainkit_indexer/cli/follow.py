@@ -19,6 +19,7 @@ from chainkit_indexer.config import DEFAULT_POLL_SECONDS
 from chainkit_indexer.follow.idle import IdleCheck
 from chainkit_indexer.follow.loop import Goal, StopRequest, collect_garbage_seldom, run
 from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.follow.step import step
 from chainkit_indexer.monitoring.limits import (
     DEFAULT_READY_LAG_BLOCKS,
@@ -154,8 +155,8 @@ def run_command(follower: FollowerOptions, options: _RunOptions) -> None:
 
 def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
     store, settings = follows.store, follows.settings
-    others = follows.pool.others
-    reader = PageReader(settings, follows.signer, prefetches=True, others=others)
+    prover = PageProver(settings, follows.pool.others)
+    reader = PageReader(settings, follows.signer, prefetches=True, prover=prover)
     return lambda endpoint: step(endpoint, store, settings, reader)
 
 
@@ -191,7 +192,8 @@ def step_command(follower: FollowerOptions, as_json: bool) -> None:
     """
     with following(follower) as follows:
         endpoint = follows.pool.choose()
-        reader = PageReader(follows.settings, follows.signer, others=follows.pool.others)
+        prover = PageProver(follows.settings, follows.pool.others)
+        reader = PageReader(follows.settings, follows.signer, prover=prover)
         result = step(endpoint, follows.store, follows.settings, reader)
     click.echo(describe(result)) if not as_json else echo_json(_result_as_json(result))
 

@@ -26,7 +26,7 @@ from chainkit_indexer.follow.fetch import (
     verified_page,
 )
 from chainkit_indexer.follow.prefetch import Prefetcher
-from chainkit_indexer.follow.provenance import OtherEndpoints, PageProver
+from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
 
@@ -64,16 +64,16 @@ class PageReader:
         prefetches: bool = False,
         recent_blocks: int = RECENT_BLOCKS,
         clock: Callable[[], float] = time.monotonic,
-        others: OtherEndpoints = lambda endpoint: (),
+        prover: PageProver | None = None,
     ) -> None:
         """Look ahead where pages are taken one after the other, by a loop.
 
-        ``others`` may be asked for what an endpoint does not prove.
+        Without a ``prover``, an endpoint has to prove each page by itself.
         """
         self._recent_blocks = recent_blocks
         self._clock = clock
         self._payload_logs = PayloadLogs(settings.deployment)
-        self._prover = PageProver(self._payload_logs, others, settings.trusts_one_endpoint)
+        self._prover = prover or PageProver(settings)
         self._chain_id = settings.deployment.chain_id
         self._heads: WeakKeyDictionary[Endpoint, _Head] = WeakKeyDictionary()
         self._most = settings.page_blocks

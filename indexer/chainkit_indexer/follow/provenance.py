@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from chainkit.chain import Endpoint
 from chainkit.errors import ChainError, InconsistentAnswer, RangeRefused, Unconfirmed
 from chainkit.types import BlockHeader, Log
+from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow.fetch import PayloadLogs
 from chainkit_indexer.follow.receipt_proof import ReceiptProof
 from chainkit_indexer.types import Provenance
@@ -27,16 +28,16 @@ class PageProver:
 
     def __init__(
         self,
-        payload_logs: PayloadLogs,
+        settings: IndexerSettings,
         others: OtherEndpoints = lambda endpoint: (),
-        trusts_one_endpoint: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take one endpoint's word only with ``trusts_one_endpoint``."""
+        """Ask ``others`` for what an endpoint does not prove itself."""
+        payload_logs = PayloadLogs(settings.deployment)
         self._wanted = payload_logs.wanted
         self._receipts = ReceiptProof(self._wanted, payload_logs.masks.values(), clock)
         self._others = others
-        self._trusts_one_endpoint = trusts_one_endpoint
+        self._trusts_one_endpoint = settings.trusts_one_endpoint
 
     def establish(
         self, endpoint: Endpoint, headers: Sequence[BlockHeader], logs: Sequence[Log], deep: bool

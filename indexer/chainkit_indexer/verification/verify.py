@@ -19,6 +19,7 @@ from chainkit.errors import InconsistentAnswer, StoreError
 from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS, IndexerSettings
 from chainkit_indexer.follow.build import PendingPage
 from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.follow.signing import NoKey
 from chainkit_indexer.storage.identity import Identity, check_identity
 from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
@@ -119,7 +120,8 @@ def stored_pages(
     Raises the last error where no endpoint gives a page that holds even after some time.
     """
     first, last = blocks
-    reader = PageReader(settings, NoKey(), prefetches=True, recent_blocks=0, others=pool.others)
+    prover = PageProver(settings, pool.others)
+    reader = PageReader(settings, NoKey(), prefetches=True, recent_blocks=0, prover=prover)
     before = partial(_before, store, settings.deployment, first)
     start = pool.first_answer(before, _PATIENCE_SECONDS)
     while start.header.number < last:

@@ -10,6 +10,7 @@ import pytest
 
 from chainkit.chain import Endpoint, RetryPolicy
 from chainkit.errors import AccessRefused, Disproved, InconsistentAnswer, Unconfirmed
+from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow.fetch import PayloadLogs, linked_headers
 from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.types import Provenance
@@ -41,8 +42,8 @@ class Trial:
         return Front(self.chain, name, tamper, refused)
 
     def prover(self, trusts_one_endpoint: bool = False) -> PageProver:
-        logs = PayloadLogs(self.chain.deployment)
-        return PageProver(logs, lambda endpoint: self.others, trusts_one_endpoint, lambda: self.now)
+        settings = IndexerSettings(self.chain.deployment, trusts_one_endpoint=trusts_one_endpoint)
+        return PageProver(settings, lambda endpoint: self.others, lambda: self.now)
 
     def establish(self, asked: Front, prover: PageProver | None = None, deep: bool = False) -> Any:
         endpoint = asked.endpoint

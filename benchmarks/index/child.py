@@ -37,6 +37,10 @@ def _measured(job: Job) -> Measured:
         from benchmarks.index.floor import fetch_and_parse
 
         return fetch_and_parse(job)
+    if job.row == "proof_floor":
+        from benchmarks.index.floor import fetch_what_proves
+
+        return fetch_what_proves(job)
     if job.row == "tutorial":
         from benchmarks.index.tutorial import index
 

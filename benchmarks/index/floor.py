@@ -14,6 +14,24 @@ from chainkit_indexer.follow.loop import collect_garbage_seldom
 _BLOCKS_PER_REQUEST: Final = 100
 
 
+def fetch_what_proves(job: Job) -> Measured:
+    """Read also all transactions and receipts, and forget them: most of it is the server's time."""
+    wanted = PayloadLogs(read_followed_deployment(job.record_path)).wanted
+    endpoint = Endpoint.connect(job.url)
+    endpoint.head()
+    collect_garbage_seldom()
+    meter = Meter(job.stretch.events)
+    last = job.stretch.last_block
+    for start in range(job.stretch.first_block, last + 1, _BLOCKS_PER_REQUEST):
+        end = min(start + _BLOCKS_PER_REQUEST - 1, last)
+        heights = range(start, end + 1)
+        _, logs = endpoint.blocks_with_logs(start, end, wanted)
+        endpoint.full_blocks(heights)
+        endpoint.block_receipts(heights)
+        meter.count(len(logs))
+    return meter.finish()
+
+
 def fetch_and_parse(job: Job) -> Measured:
     """Read headers and logs as typed values with the indexer's own client, and forget them."""
     wanted = PayloadLogs(read_followed_deployment(job.record_path)).wanted

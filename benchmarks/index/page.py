@@ -92,6 +92,11 @@ What the rows do:
   contracts' counter, build the envelopes, sign them, commit them with the cursor, and wait for the
   disk. Without the command's log, its metrics, and what it does between two pages. *Unsigned*
   leaves out the signature and the process that makes it.
+- *proved*: the same, and each block's receipts and transactions are read and proved under the roots
+  of its header, which is what the command does. The rows above it take the endpoint's word.
+- *{TITLES["proof_floor"]}*: the first row, and all receipts and transactions, which are not looked
+  at. Most of that is anvil's time: for each transaction that it shows, it takes ten times as long
+  as for a log.
 - *{TITLES["tutorial"]}*: web3.py's `get_logs` of the decoded event over 100 blocks at a time, an
   object of SQLAlchemy's ORM for each, an index over the blocks, a commit for each block. All
   settings are defaults, so each commit waits for the disk. Nothing is verified or signed, and the

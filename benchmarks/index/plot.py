@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.figures import Figures
-from benchmarks.index.figures import ROWS, SIGNED, TITLES
+from benchmarks.index.figures import PROVED, ROWS, SIGNED, TITLES
 
 _INK: Final = "#475569"
 _GRID: Final = "#e2e8f0"
@@ -47,7 +47,7 @@ def plot(figures: Figures) -> str:
 
 
 def _draw(axes: Axes, title: str, values: list[float], form: str) -> None:
-    colors = [_OURS if row in ("unsigned", *SIGNED) else _OTHERS for row in ROWS]
+    colors = [_OURS if row in ("unsigned", *SIGNED, *PROVED) else _OTHERS for row in ROWS]
     bars = axes.barh([TITLES[row] for row in ROWS], values, color=colors, height=0.62)
     axes.bar_label(bars, [form.format(value) for value in values], padding=4, color=_INK)
     axes.set_title(title, fontsize=9)

@@ -39,6 +39,9 @@ def targets(figures: Figures) -> Iterator[Target]:
     for proved, signed in zip(PROVED, SIGNED, strict=True):
         percent = 100 * figures["ratios"][f"{proved}_to_{signed}"]
         yield at_least(f"{TITLES[proved]}: of not proved", PROVED_PERCENT, percent, "%", is_usual)
+    for row in PROVED:
+        percent = 100 * figures["ratios"][f"{row}_to_proof_floor"]
+        yield at_least(f"{TITLES[row]}: of its fetch", PROVED_PERCENT, percent, "%", is_usual)
     yield at_most(
         "ours, proved: peak memory", MEMORY_MEGABYTES, _megabytes(figures), " MB", is_usual
     )

@@ -33,7 +33,7 @@ from chainkit.protocol.envelope import quarantine_reason
 from chainkit.types import message_sent
 
 EVENTS = 50_000
-SECONDS = dict(zip(ROWS, (0.5, 1.0, 1.25, 1.5, 20.0), strict=True))
+SECONDS = dict(zip(ROWS, (0.5, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 20.0), strict=True))
 MACHINE = {"cpu": "A CPU", "cores": 2, "memory_gib": 23, "system": "Linux 6", "python": "3.11.7"}
 
 

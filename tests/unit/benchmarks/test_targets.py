@@ -7,7 +7,7 @@ from benchmarks.index.targets import targets
 from benchmarks.target import Target
 
 ROW = "ours, signed, SQLite: "
-MEMORY, P99 = "ours, signed: peak memory", "following by WebSocket: p99"
+MEMORY, P99 = "ours, proved: peak memory", "following by WebSocket: p99"
 REORG = "following by WebSocket: reorg of 64 blocks"
 FLAT = "long chain: CPU of the last events over the first's"
 
@@ -21,6 +21,10 @@ def figures(**changes: Any) -> dict[str, Any]:
             "signed_postgres_to_floor": 0.4,
             "signed_sqlite_to_tutorial": 12.0,
             "signed_postgres_to_tutorial": 13.0,
+            "proved_sqlite_to_signed_sqlite": 0.6,
+            "proved_postgres_to_signed_postgres": 0.7,
+            "proved_sqlite_to_proof_floor": 0.6,
+            "proved_postgres_to_proof_floor": 0.7,
         },
         "peak_memory_mib": 143.0,
         "follow_p99_ms": 49.99,
@@ -48,7 +52,7 @@ def judged(**changes: Any) -> dict[str, Target]:
 
 def test_judge__everything_just_so__is_reached() -> None:
     assert {target.verdict for target in judged().values()} == {"reached"}
-    assert len(judged()) == 8
+    assert len(judged()) == 12
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,10 @@ def test_reconcile__export_of_a_real_chain__honest_node_clean_and_other_found(
     shared = ("chain_id", "genesis_hash", "contracts", "from_block", "to_block", "to_block_hash")
     about = {name: manifest[name] for name in shared}
     honest, lacking = (envelopes_of(chain, key) for key in keys)
+    runs = ((1, 2, "receipts"), (3, 5, "one endpoint"), (6, 6, "receipts"))
+    established = [{"from_block": first, "to_block": last, "how": how} for first, last, how in runs]
     nodes = [
-        write_node(tmp_path / "honest", honest, keys[0], **about),
+        write_node(tmp_path / "honest", honest, keys[0], established=established, **about),
         write_node(tmp_path / "lacking", lacking[:-1], keys[1], **about),
     ]
 
@@ -75,3 +77,5 @@ def test_reconcile__export_of_a_real_chain__honest_node_clean_and_other_found(
         (200, 4, {"ENVELOPE_MISSING": 1}),
     ]
     assert (summary["chain"]["payloads"], summary["chain"]["quarantined"]) == (5, 1)
+    said = [node["established"] for node in summary["nodes"]]
+    assert said == [{"one endpoint": 3, "receipts": 3}, None]

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit import __version__
+from chainkit.exports import Manifest
 from chainkit.text.printable import printable
 from chainkit_jobs.findings import FINDINGS, Severity
 from chainkit_jobs.output_folder import new_folder
@@ -126,12 +127,23 @@ def _summarize_node(audit: Audit, node: NodeExport) -> dict[str, Any]:
         "from_block": manifest.from_block,
         "to_block": manifest.to_block,
         "to_block_hash": manifest.to_block_hash,
+        "established": _established(manifest),
         "compared": counts is not None,
         "expected": counts["expected"] if counts else None,
         "served": counts["served"] if counts else None,
         "matched": counts["matched"] if counts else None,
         "findings": _count(own, "code"),
     }
+
+
+def _established(manifest: Manifest) -> dict[str, int] | None:
+    """Return how many blocks the node says it established how; None where it does not say."""
+    if manifest.established is None:
+        return None
+    blocks: Counter[str] = Counter()
+    for run in manifest.established:
+        blocks[run["how"]] += run["to_block"] - run["from_block"] + 1
+    return dict(sorted(blocks.items()))
 
 
 def _count(findings: Iterable[Row], column: str) -> dict[str, int]:

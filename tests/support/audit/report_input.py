@@ -49,6 +49,7 @@ def node(node_id: int, **changes: Any) -> Row:
         "public_key": "0x04" + "aa" * 64,
         "http_address": "https://node.example",
         "is_enabled": True,
+        "established": {"one endpoint": 2, "receipts": 8},
         "manifest_sha256": "d0" * 32,
         "from_block": 1,
         "to_block": 18,

@@ -51,11 +51,16 @@ class FakeNode:
         self.finality = FinalityPolicy(blocks=window_blocks)
         self.recent_blocks = recent_blocks
         self.serves_final_only = False
+        self.trusts_one_endpoint = False
         self.store = open_store(path, Identity.of(chain.deployment, KEY.public_key))
 
     def step(self, page_blocks: int = 200) -> StepResult:
         settings = IndexerSettings(
-            self.chain.deployment, page_blocks, self.finality, self.serves_final_only
+            self.chain.deployment,
+            page_blocks,
+            self.finality,
+            self.serves_final_only,
+            self.trusts_one_endpoint,
         )
         reader = PageReader(settings, Signer(KEY), recent_blocks=self.recent_blocks)
         return step(self.chain.endpoint, self.store, settings, reader)

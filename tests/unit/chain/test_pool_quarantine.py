@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from chainkit.chain import NoEndpointAvailable
+from chainkit.chain import EndpointPool, NoEndpointAvailable
 from chainkit.chain.member import (
     FAILURES_UNTIL_HOPELESS,
     LAST_RESORT_SECONDS,
@@ -11,7 +11,7 @@ from chainkit.chain.member import (
     REFUSAL_SECONDS,
     EndpointState,
 )
-from chainkit.errors import AccessRefused, ChainError, RefusedRequest, WrongChain
+from chainkit.errors import AccessRefused, ChainError, Disproved, RefusedRequest, WrongChain
 from support.endpoints.clocked_pool import NO_ACCESS, WRONG_CHAIN, ClockedPool, contradiction, down
 
 # ------------------------------------------------------------------ contradictions
@@ -39,6 +39,28 @@ def test_fail__contradictions_between_successes__are_a_short_pause() -> None:
 
     assert pool.status().state is EndpointState.AVAILABLE
     assert pool.status().errors == {"inconsistent_answer:log": 9}
+
+
+def test_fail__one_answer_that_a_hash_disproves__is_a_quarantine_at_once() -> None:
+    pool = ClockedPool("a", "b")
+
+    pool.fail(Disproved("block 7 at a", "fields that hash to 0x01", "0x02"))
+
+    assert (pool.status().state, pool.rest()) == (EndpointState.QUARANTINED, 30)
+    assert pool.status().errors == {"disproved:block": 1}
+    assert pool.choose() == "b"
+
+
+def test_others__endpoints_of_one_host__are_one() -> None:
+    urls = ["http://a.test/key-one", "http://a.test/key-two", "http://b.test", "http://c.test"]
+    pool = EndpointPool.connect(urls, lambda endpoint: None)
+    first, second, third, fourth = pool.endpoints
+    assert second.name == "http://a.test #2"
+
+    assert pool.others(first) == pool.others(second) == (third, fourth)
+    assert pool.others(third) == (first, second, fourth)
+    pool.failed(third, Disproved("block 7 at b", "a hash", "another"))
+    assert pool.others(first) == (fourth,)
 
 
 def test_fail__third_contradiction_in_a_minute__is_a_quarantine_that_ends_with_a_check() -> None:

@@ -111,6 +111,13 @@ def test_render__hostile_text__is_text_everywhere(whole: str) -> None:
     assert whole.count("&lt;script&gt;") >= 8
 
 
+def test_render__blocks_that_a_node_did_not_prove__says_how_many() -> None:
+    text = render_report(report_input())
+
+    assert "2 by one endpoint, not proved" in text
+    assert "by receipts" not in text
+
+
 def test_render__same_input__same_bytes(whole: str) -> None:
     assert whole == render_report(report_input(summary=summary(trust=TRUST), costs=costs()))
 

@@ -14,7 +14,15 @@ from weakref import WeakKeyDictionary
 
 from chainkit.chain import Endpoint, LogFilter
 from chainkit.chain.block_proof import read_proved_logs
-from chainkit.errors import AccessRefused, Disproved, EndpointFault, RefusedRequest, Unprovable
+from chainkit.errors import (
+    AccessRefused,
+    Disproved,
+    EndpointFault,
+    EndpointTimedOut,
+    OversizedAnswer,
+    RefusedRequest,
+    Unprovable,
+)
 from chainkit.ethereum.bloom import may_hold
 from chainkit.types import BlockHeader, Log
 
@@ -57,7 +65,7 @@ class ReceiptProof:
             proved = read_proved_logs(endpoint, self._affirmed(headers), self._wanted)
         except AccessRefused:
             raise
-        except Unprovable as error:
+        except (Unprovable, EndpointTimedOut, OversizedAnswer) as error:
             return str(error)
         except (RefusedRequest, EndpointFault) as error:
             self._offers_again[endpoint] = self._clock() + _ASK_AGAIN_SECONDS

@@ -284,7 +284,4 @@ STAYS_BEHIND = (
 )
 """Consistent with a chain that is merely shorter: no answer by itself contradicts another."""
 
-BEARABLE = ("header: full bloom without logs",)
-"""What an indexer can do without: it need not doubt the endpoint for it."""
-
 UNTRUE = (*LOG_FAULTS, *HEADER_FAULTS, *COUNTER_FAULTS, *LAGGING)

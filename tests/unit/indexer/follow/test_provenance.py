@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from chainkit.chain import Endpoint, RetryPolicy
-from chainkit.errors import AccessRefused, Disproved, InconsistentAnswer, Unconfirmed
+from chainkit.errors import (
+    AccessRefused,
+    ChainError,
+    Disproved,
+    EndpointTimedOut,
+    InconsistentAnswer,
+    OversizedAnswer,
+    Unconfirmed,
+)
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow.fetch import PayloadLogs, linked_headers
 from chainkit_indexer.follow.provenance import PageProver
@@ -225,6 +233,25 @@ def test_establish__access_refused__is_no_missing_method(trial: Trial) -> None:
 
     with pytest.raises(AccessRefused):
         trial.establish(trial.endpoint("first", shut), trial.prover(True))
+
+
+@pytest.mark.parametrize(
+    "error", [EndpointTimedOut("first", "an answer", "a time-out"), OversizedAnswer("a", "b", "c")]
+)
+def test_establish__receipts_too_many_for_the_endpoint__takes_a_second_one(
+    trial: Trial, error: ChainError
+) -> None:
+    def fail(method: str, params: Any, result: Any) -> Any:
+        if method == RECEIPTS:
+            raise error
+        return result
+
+    asked = trial.endpoint("first", fail)
+    with pytest.raises(Unconfirmed):
+        trial.establish(asked)
+    trial.others = [trial.endpoint("second").endpoint]
+
+    assert trial.establish(asked) is Provenance.SECOND_ENDPOINT
 
 
 @pytest.mark.parametrize("deep", [True, False])

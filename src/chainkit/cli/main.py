@@ -18,6 +18,7 @@ import click
 
 from chainkit import __version__
 from chainkit.errors import ChainkitError
+from chainkit.terminal.command import SuggestingGroup
 from chainkit.terminal.facts import echo_error, folded
 
 SECTIONS: Final = {
@@ -55,7 +56,7 @@ BROKEN_PIPE: Final = 141
 _EXTRAS: Final = {"index": "indexer", "audit": "audit"}
 
 
-class RootGroup(click.Group):
+class RootGroup(SuggestingGroup):
     """Imports a command's module only when it is called: an operator installs no PySpark."""
 
     def list_commands(self, context: click.Context) -> list[str]:

@@ -180,6 +180,30 @@ def test_run__unknown_command_or_missing_option__exits_2(arguments: list[str]) -
     assert "Error: " in result.output
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["idnex"], "No such command 'idnex'. Did you mean 'index'?"),
+        (["index", "rnu"], "No such command 'rnu'. Did you mean 'run'?"),
+        (["key", "nwe"], "No such command 'nwe'. Did you mean 'new'?"),
+        (
+            ["registry", "pen-updates"],
+            "No such command 'pen-updates'. (Possible commands: close-updates, open-updates)",
+        ),
+        (["index", "zzz"], "No such command 'zzz'."),
+        (["index", "--nonsense"], "No such option: --nonsense"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_run__mistyped_command__names_those_it_may_have_been_meant_for(
+    arguments: list[str], told: str
+) -> None:
+    result = CliRunner().invoke(chainkit, arguments)
+
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1] == f"Error: {told}"
+
+
 @pytest.mark.parametrize(("command", "extra"), [("index", "indexer"), ("audit", "audit")])
 def test_run__command_whose_packages_are_missing__names_the_extra(
     command: str, extra: str, monkeypatch: pytest.MonkeyPatch

@@ -21,11 +21,19 @@ import chainkit.errors
 from chainkit.chain import Endpoint, EndpointPool, EndpointState
 from chainkit.chain.heads import HeadWatcher
 from chainkit.cli.main import chainkit as root_command
-from chainkit.errors import ChainkitError, InconsistentAnswer, RateLimited, ReorgTooDeep
+from chainkit.errors import (
+    AccessRefused,
+    ChainkitError,
+    InconsistentAnswer,
+    RateLimited,
+    ReorgTooDeep,
+)
+from chainkit_indexer.log_lines import configure_logging, log_event
 from chainkit_indexer.monitoring.health import Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_indexer.monitoring.metrics import Metrics
-from support.indexer.loop_results import advanced, idle, rolled_back
+from chainkit_indexer.monitoring.narration import event_of_error, narrate_start
+from support.indexer.loop_results import advanced, idle, logging_restored, rolled_back
 from support.project import DOCS, ROOT
 
 OPERATIONS = ROOT / "operations"
@@ -155,6 +163,35 @@ def test_alarm__each__has_severity_summary_and_its_page(alarm: dict[str, Any]) -
     assert page.startswith(f"# {alarm['alert']}\n\nSeverity: {alarm['labels']['severity']}.\n")
     assert re.findall(r"^## (.*)$", page, re.MULTILINE) == SECTIONS
     assert len(page.splitlines()) <= 60, "one page"
+
+
+@pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm["alert"])
+def test_alarm__that_looks_back_at_a_process_that_ended__says_how_long_it_rings(
+    alarm: dict[str, Any],
+) -> None:
+    windows = re.findall(r"max_over_time\(.*\[(\d+)m\]\)", alarm["expr"])
+
+    page = (RUNBOOK / page_of(alarm["alert"])).read_text()
+    assert all(f"{minutes} minutes" in page for minutes in windows)
+
+
+@pytest.mark.parametrize("moment", ["while it runs", "at the start", "at the start, by all"])
+def test_runbook__look_for_a_refusal_in_the_log__finds_it(
+    moment: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    endpoint = Endpoint.connect("http://node")
+    pool = EndpointPool([endpoint])
+    pool.failed(endpoint, refused := AccessRefused("node", "HTTP 200", "HTTP 403"))
+    with logging_restored():
+        configure_logging("json")
+        if moment == "at the start":
+            narrate_start(pool.statistics())
+        else:
+            log_event(event_of_error(refused, is_fatal=moment == "at the start, by all"))
+
+    page = (RUNBOOK / "endpoint-refused.md").read_text()
+    (pattern,) = re.findall("grep -iE '(.*?)'", page)
+    assert re.search(pattern, capsys.readouterr().err, re.IGNORECASE)
 
 
 def test_runbook__each_page__has_its_alarm() -> None:

@@ -181,6 +181,16 @@ def test_connect__url_without_its_scheme__says_what_to_write(url: str, place: st
     assert str(caught.value) == f"{expected}, got {place} (write http://{place})"
 
 
+def test_connect_pool__second_url_without_its_scheme__says_which_and_what_to_write() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        EndpointPool.connect([URL, "localhost:8545"], lambda endpoint: None)
+
+    assert str(caught.value) == (
+        "RPC endpoint 2 of 2: expected an http:// or https:// URL, got localhost:8545 "
+        "(write http://localhost:8545)"
+    )
+
+
 def test_connect__place_with_a_password__is_not_repeated() -> None:
     with pytest.raises(ConfigurationError) as caught:
         Endpoint.connect("alice:1234@rpc.example:8443")

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from chainkit import __version__
-from chainkit.cli.main import SECTIONS, chainkit
+from chainkit.cli.main import SECTIONS, chainkit, main
 from chainkit.terminal.command import LazyGroup
 
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
@@ -292,6 +292,20 @@ def test_run__output_that_nobody_reads__ends_quietly() -> None:
 
     assert done.stderr == ""
     assert done.returncode in (0, 1, 141)
+
+
+def test_run__file_that_a_command_forgot_to_look_for__is_one_sentence_and_exits_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_: object) -> None:
+        Path("/nowhere/record.json").read_bytes()
+
+    monkeypatch.setattr("chainkit.cli.main.chainkit", fail)
+
+    with pytest.raises(SystemExit, match="2"):
+        main()
+
+    assert capsys.readouterr().err == "error: /nowhere/record.json does not exist\n"
 
 
 def test_run__output_that_is_full__is_one_sentence_and_exits_2() -> None:

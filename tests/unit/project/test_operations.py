@@ -243,6 +243,21 @@ def test_guides__each_command__is_one_that_the_parser_takes() -> None:
         parse(words)
 
 
+def test_guides__packages_that_they_install__come_from_a_clone() -> None:
+    installed = [
+        word
+        for guide in GUIDES
+        for block in re.findall(r"^```\n(.*?)^```", guide.read_text(), re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+        if (command := line.partition("pip install ")[2])
+        for word in shlex.split(command, comments=True)
+        if not word.startswith("-")
+    ]
+
+    assert installed
+    assert [word for word in installed if not word.startswith(".[")] == []
+
+
 def test_image__default_command_and_composes__are_what_run_takes() -> None:
     default = json.loads(re.findall(r"^CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)[0])
 

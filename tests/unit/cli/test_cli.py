@@ -260,7 +260,12 @@ def test_run__only_missing_option_is_in_the_environment__is_not_named() -> None:
 
 @pytest.mark.parametrize(
     ("command", "package", "extra"),
-    [("index", "sqlalchemy", "indexer"), ("audit", "pyspark", "audit")],
+    [
+        ("index", "sqlalchemy", "indexer"),
+        ("audit", "pyspark", "audit"),
+        ("audit", "pandas", "audit"),
+        ("audit export-chain", "pyspark", "audit"),
+    ],
 )
 def test_run__extra_not_installed__names_the_extra_at_once(
     command: str, package: str, extra: str
@@ -270,7 +275,7 @@ import importlib.util, sys
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *more: None if name == {package!r} else found(name, *more)
 from chainkit.cli.main import main
-sys.argv = ["chainkit", {command!r}, "--help"]
+sys.argv = ["chainkit", *{command.split()!r}, "--help"]
 main()
 """
     done = subprocess.run(

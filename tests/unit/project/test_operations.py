@@ -14,6 +14,7 @@ import click
 import promql_parser
 import pytest
 import yaml
+from eth_keyfile import keyfile
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -256,6 +257,16 @@ def test_guides__packages_that_they_install__come_from_a_clone() -> None:
 
     assert installed
     assert [word for word in installed if not word.startswith(".[")] == []
+
+
+def test_guide__memory_of_the_start__has_room_for_what_scrypt_takes() -> None:
+    guide = (DOCS / "operator.md").read_text()
+    told = re.findall(r"scrypt decrypts the keystore \| (\d+) MB|takes (\d+) MB of it", guide)
+    (start, _), (_, scrypt) = told
+
+    # What `chainkit key new` writes: RFC 7914 has the 128 bytes.
+    taken = 128 * keyfile.SCRYPT_R * keyfile.get_default_work_factor_for_kdf("scrypt")
+    assert int(scrypt) == round(taken / 1e6) < int(start)
 
 
 def test_image__default_command_and_composes__are_what_run_takes() -> None:

@@ -7,8 +7,9 @@ like a chain on which nobody posts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from chainkit.chain import Endpoint, EndpointPool
@@ -117,46 +118,85 @@ def _not_deployed_at(name: str, got: str) -> ConfigurationError:
 
 
 def _warn_of_silence(endpoint: Endpoint, deployment: FollowedDeployment) -> None:
-    """Warn of contracts in whose oldest and newest blocks nothing fits the record's event."""
+    """Warn of contracts that emit nothing that fits, though sequence ids were given out."""
     head = endpoint.head()
-    silent = _without_payloads(endpoint, deployment.contracts, head.number, is_newest=True)
-    for contract in silent:
-        counter = deployment.counters[contract.originator_id]
-        if _given(endpoint, counter, head.reference) == 0:
-            continue
-        if _without_payloads(endpoint, [contract], head.number, is_newest=False):
-            log_event(_silence(contract, head.number))
+    for originator_id, counter in deployment.counters.items():
+        given = _given(endpoint, counter, head.reference)
+        contracts = [c for c in deployment.contracts if c.originator_id == originator_id]
+        if given != 0:
+            for contract in _silent(endpoint, contracts, given, head.number):
+                log_event(_silence(contract, head.number))
 
 
-def _without_payloads(
-    endpoint: Endpoint, contracts: Sequence[PayloadContract], head: int, is_newest: bool
+def _silent(
+    endpoint: Endpoint, contracts: Sequence[PayloadContract], given: int | None, head: int
 ) -> list[PayloadContract]:
-    """Return the contracts without a payload in the newest blocks, or in their own oldest ones."""
+    """Return those of one originator's contracts that can be expected to have emitted something.
+
+    One that has no payloads yet is none: its siblings' account for all sequence ids then.
+    """
     first = min(contract.block for contract in contracts)
-    addresses = [contract.address for contract in contracts]
+    newest = _find(endpoint, contracts, first, head, is_newest=True)
+    silent = [contract for contract in contracts if contract.address not in newest.addresses]
+    if not silent or newest.has_all_up_to(given):
+        return []
+    oldest = _find(endpoint, contracts, first, head, is_newest=False)
+    if not newest.addresses and oldest.has_all_up_to(None):
+        return []
+    return [contract for contract in silent if contract.address not in oldest.addresses]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The payloads of one originator's contracts in a range of blocks."""
+
+    addresses: frozenset[bytes]
+    sequence_ids: Sequence[int]
+    """In chain order."""
+    is_from_start: bool
+    """Whether nothing can have been posted before the range."""
+
+    def has_all_up_to(self, given: int | None) -> bool:
+        """Tell whether no sequence id is missing among them, nor up to a last one, if known."""
+        ids = self.sequence_ids
+        if not ids or (self.is_from_start and ids[0] != 1):
+            return False
+        return list(ids) == [*range(ids[0], ids[-1] + 1)] and given in (None, ids[-1])
+
+
+def _find(
+    endpoint: Endpoint,
+    contracts: Sequence[PayloadContract],
+    first: int,
+    head: int,
+    is_newest: bool,
+) -> _Found:
+    """Search the newest or the oldest blocks. Raises RangeRefused where even few are refused."""
+    of_address = {contract.address: contract for contract in contracts}
     topics = sorted({contract.topic for contract in contracts})
     for blocks in _LOOKED_AT:
         low = max(first, head - blocks + 1) if is_newest else first
-        with suppress(RangeRefused, OversizedAnswer):
-            logs = endpoint.logs(low, min(low + blocks - 1, head), addresses, topics)
-            return [contract for contract in contracts if not _any_fits(logs, contract)]
-    # What cannot be looked at is not doubted.
-    return []
+        try:
+            logs = endpoint.logs(low, min(low + blocks - 1, head), list(of_address), topics)
+        except (RangeRefused, OversizedAnswer):
+            if blocks == _LOOKED_AT[-1]:
+                raise
+            continue
+        break
+    found = [(log.address, id_) for log in logs for id_ in _fitting(log, of_address[log.address])]
+    addresses, sequence_ids = frozenset(each[0] for each in found), [each[1] for each in found]
+    return _Found(addresses, sequence_ids, low == first)
 
 
-def _any_fits(logs: Iterable[Log], contract: PayloadContract) -> bool:
-    for log in logs:
-        if log.address == contract.address:
-            with suppress(MalformedLog):
-                decode_payload_event(log, contract)
-                return True
-    return False
+def _fitting(log: Log, contract: PayloadContract) -> Iterator[int]:
+    with suppress(MalformedLog):
+        yield decode_payload_event(log, contract).sequence_id
 
 
 def _silence(contract: PayloadContract, head: int) -> LogEvent:
     address, event = f"0x{contract.address.hex()}", f"{EVENT_NAMES[contract.kind]}{contract.layout}"
     text = (
-        f"deployment record, {contract.name}: {address} emitted no {event} in its first and newest "
+        f"deployment record, {contract.name}: {address} emitted no {event} in the first and newest "
         f"blocks up to {head}; if it has payloads, the record has another event, or the address "
         "of an implementation instead of its proxy"
     )

@@ -137,7 +137,7 @@ def with_messages(deployment: FollowedDeployment, **changed: Any) -> FollowedDep
     return replace(deployment, contracts=(replace(messages, **changed), *others))
 
 
-@pytest.mark.parametrize("blocks_after", [0, 2500])
+@pytest.mark.parametrize("blocks_after", [0, 1100])
 def test_check_record__both_contracts_have_payloads__warns_of_none(
     blocks_after: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -174,6 +174,29 @@ def test_check_record__nothing_was_posted_yet__warns_of_none(
     chain = Contracts(HONEST)
 
     assert warned(chain, chain.deployment, caplog) == []
+
+
+@pytest.mark.parametrize("blocks_after", [0, 1100])
+@pytest.mark.parametrize("blocks_before", [0, 1100])
+def test_check_record__only_the_other_contract_has_payloads__warns_of_none(
+    blocks_before: int, blocks_after: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    chain = Contracts(HONEST)
+    chain.mine([Post("a")], *[[]] * blocks_before, [Post("b")], *[[]] * blocks_after)
+
+    assert warned(chain, chain.deployment, caplog) == []
+
+
+@pytest.mark.parametrize("blocks_after", [0, 1100])
+def test_check_record__sequence_ids_are_missing_in_old_or_new_blocks__names_the_contract(
+    blocks_after: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    chain = Contracts(HONEST)
+    posts = [update("a"), Post("b"), update("c"), Post("d"), update("e")]
+    chain.mine(posts, *[[]] * 1100, posts, *[[]] * blocks_after)
+    deployment = with_messages(chain.deployment, layout=EventLayout(identifier_length=16))
+
+    assert warned(chain, deployment, caplog) == ["contract 1"]
 
 
 def test_check_record__nobody_counts__warns_of_what_emits_nothing(

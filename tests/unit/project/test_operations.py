@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -193,6 +194,29 @@ def test_runbook__look_for_a_refusal_in_the_log__finds_it(
     page = (RUNBOOK / "endpoint-refused.md").read_text()
     (pattern,) = re.findall("grep -iE '(.*?)'", page)
     assert re.search(pattern, capsys.readouterr().err, re.IGNORECASE)
+
+
+def test_rules__their_own_test__has_each_alarm_silent_and_ringing() -> None:
+    tests = load(OPERATIONS / "prometheus" / "rules_test.yml")["tests"]
+    moments = [moment for test in tests for moment in test["alert_rule_test"]]
+
+    for rings in (False, True):
+        tested = {each["alertname"] for each in moments if bool(each.get("exp_alerts")) is rings}
+        assert tested == {alarm["alert"] for alarm in ALARMS}
+    names = {selector.name for alarm in ALARMS for selector in selectors(alarm["expr"])}
+    given = {each["series"].partition("{")[0] for test in tests for each in test["input_series"]}
+    assert given == names
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool, of Debian's prometheus")
+def test_rules__their_own_test__holds_for_promtool() -> None:
+    rules = OPERATIONS / "prometheus" / "rules_test.yml"
+
+    done = subprocess.run(
+        ["promtool", "test", "rules", rules], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_runbook__each_page__has_its_alarm() -> None:

@@ -17,6 +17,11 @@ export VIRTUAL_ENV := $(CURDIR)/.venv
 # Ape and py-solc-x keep their files in the project, not in the home folder.
 export APE_DATA_FOLDER := $(CACHE)/ape
 export SOLCX_BINARY_PATH := $(CACHE)/solcx
+# So do uv, pip, npm and matplotlib, unless you share their caches between clones.
+export UV_CACHE_DIR ?= $(CACHE)/downloads/uv
+export PIP_CACHE_DIR ?= $(CACHE)/downloads/pip
+export npm_config_cache ?= $(CACHE)/downloads/npm
+export MPLCONFIGDIR ?= $(CACHE)/matplotlib
 export UV_PYTHON_DOWNLOADS := never
 # The tests start Python hundreds of times: it must not compile its packages each time.
 export PYTHONDONTWRITEBYTECODE :=

@@ -22,6 +22,7 @@ from demo.progress import say, stage
 from demo.summary import Summary, count_codes
 from localnet.anvil import Anvil
 from localnet.deployment import deploy, run_ape_script
+from localnet.private_file import write_private
 
 MESSAGES_BEFORE: Final = 240
 MESSAGES_AFTER: Final = 60
@@ -55,7 +56,7 @@ class Story:
         self._stack = stack
         self._anvil = stack.enter_context(Anvil())
         password_path = folder / "password"
-        password_path.write_text(PASSWORD)
+        write_private(password_path, PASSWORD)
         self._settings = Settings(self._anvil.url, folder / "deployment.json", password_path)
         self._operators = [
             Operator(name, folder / name, self._settings) for name in ("alice", "bob", "mallory")

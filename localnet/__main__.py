@@ -12,6 +12,7 @@ import click
 from localnet.anvil import Anvil
 from localnet.council import DEPLOYER, PAYER, create_council, keystore
 from localnet.deployment import PROJECT, deploy
+from localnet.private_file import write_private
 from localnet.process import interrupt
 
 FOLDER: Final = PROJECT / "build" / "localnet"
@@ -48,7 +49,7 @@ def main(folder: Path) -> None:
         with Anvil() as anvil:
             deploy(anvil.url, folder / _RECORD)
             safe = create_council(anvil, folder, PASSWORD)
-            (folder / _PASSWORD).write_text(PASSWORD + "\n")
+            write_private(folder / _PASSWORD, PASSWORD + "\n")
             _explain(anvil.url, folder, safe)
             while True:
                 time.sleep(3600)

@@ -9,6 +9,8 @@ from typing import Final
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
+from localnet.private_file import write_private
+
 MNEMONIC: Final = "test test test test test test test test test test test junk"
 
 COUNCIL: Final = 1
@@ -29,4 +31,4 @@ def write_keystore(path: Path, password: str, number: int) -> None:
     account = development_account(number)
     # Everybody knows the key: a password that is slow to guess would only cost time.
     keystore = Account.encrypt(bytes(account.key), password, iterations=_ITERATIONS)
-    path.write_text(json.dumps(keystore) + "\n")
+    write_private(path, json.dumps(keystore) + "\n")

@@ -23,6 +23,7 @@ import psycopg
 from sqlalchemy import make_url
 
 from chainkit.errors import ConfigurationError
+from localnet.private_file import write_private
 from localnet.process import end_with_parent, interruptions_deferred
 
 _INSTALLED: Final = Path("/usr/lib/postgresql")
@@ -165,7 +166,7 @@ class Postgres:
 
     def _make_data_folder(self) -> None:
         password_file = self.folder / "password"
-        password_file.write_text(self._password)
+        write_private(password_file, self._password)
         if self._account:
             for path in (password_file, self.folder):
                 os.chown(path, self._account["user"], self._account["group"])

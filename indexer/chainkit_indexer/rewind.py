@@ -35,6 +35,8 @@ class Rewind:
     """Where the cursor is."""
     target: IndexedBlock
     """Where it goes."""
+    to_block: int
+    """The block that was asked for: the target is this one, or below it."""
     final_block: int
     """The final block before; -1 where there was none."""
     envelopes: int
@@ -42,6 +44,14 @@ class Rewind:
     quarantined: int
     below_final: bool
     """Whether the operator allows to take back final blocks."""
+
+    @property
+    def reason(self) -> str | None:
+        """The reason why it goes further back than was asked; None where it does not."""
+        if (first := self.target.header.number + 1) > self.to_block:
+            return None
+        blocks = f"blocks {first} to {self.to_block}" if first < self.to_block else f"block {first}"
+        return f"nothing is stored of {blocks}, where the chain may hold payloads"
 
     @property
     def depth(self) -> int:
@@ -77,7 +87,7 @@ def plan_rewind(
             )
             for table in PAYLOAD_TABLES
         )
-    return Rewind(position, target, final_block, envelopes, quarantined, below_final)
+    return Rewind(position, target, to_block, final_block, envelopes, quarantined, below_final)
 
 
 def rewind(store: Store, plan: Rewind) -> int:

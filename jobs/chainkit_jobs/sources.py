@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from chainkit.documents.files import unreadable
 from chainkit.errors import StoreError
 from chainkit.exports import MANIFEST_NAME, Manifest, check_files, files_of, load_manifest, tables
 from chainkit.terminal.bar import progress_bar
@@ -118,7 +119,8 @@ def block_hashes(chain: Export, numbers: Set[int]) -> dict[int, bytes]:
             filters=pc.field("number").isin(sorted(numbers)),
         )
     except (OSError, pa.ArrowException) as error:
-        raise StoreError(f"export {chain.directory}", "blocks in Parquet", error) from error
+        subject = f"export {chain.directory}"
+        raise unreadable(StoreError, subject, error, "blocks in Parquet") from error
     return {row["number"]: row["hash"] for row in rows.to_pylist()}
 
 
@@ -230,7 +232,7 @@ def _check_schema(path: Path, expected: pa.Schema) -> None:
     try:
         schema = pq.read_schema(path)
     except (OSError, pa.ArrowException) as error:
-        raise StoreError(f"export file {path}", "Parquet", error) from error
+        raise unreadable(StoreError, f"export file {path}", error, "Parquet") from error
     for field in expected:
         # Spark tells names apart without regard to case.
         types = [str(other.type) for other in schema if other.name.lower() == field.name]

@@ -42,6 +42,8 @@ def test_rehearsal__as_the_guide_has_it__hands_the_registry_over(
 ) -> None:
     settings.pop("PATH")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    secrets = [*Path(settings["KEYS"]).glob("*.keystore"), Path(settings["CHAINKIT_PASSWORD_FILE"])]
+    assert {secret.stat().st_mode & 0o777 for secret in secrets} == {0o600}
     environment = {"HOME": str(tmp_path), "PATH": path, "CHAINKIT_COUNCIL": "council.json"}
     first, *commands = rehearsal()
     assert first == "export CHAINKIT_COUNCIL=council.json"

@@ -189,9 +189,9 @@ def files_of(folder: Path) -> dict[str, bytes]:
     ("option", "expected"),
     [
         ("rpc", "connection refused"),
-        ("deployment", "a readable file"),
-        ("keystore", "a readable file"),
-        ("password_file", "a readable file"),
+        ("deployment", "does not exist"),
+        ("keystore", "does not exist"),
+        ("password_file", "does not exist"),
         ("database", "no folder"),
     ],
 )

@@ -14,10 +14,18 @@ from typing import Any
 import click
 
 from chainkit.chain import Endpoint
+from chainkit.contracts.deployment import record_subject
+from chainkit.contracts.followed import read_followed_deployment
 from chainkit.contracts.registry import Registry
-from chainkit.errors import ChainkitError, RetryableChainError, StoreUnavailable, WrongChain
+from chainkit.contracts.right_chain import check_deployment
+from chainkit.errors import (
+    ChainkitError,
+    ConfigurationError,
+    RetryableChainError,
+    StoreUnavailable,
+    WrongChain,
+)
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.connection import open_chain
 from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
@@ -163,8 +171,16 @@ def _blocks_behind(rpc_url: str, found: Status) -> int:
 
 def _registry(rpc_url: str, deployment_path: Path, found: Status) -> RegistryState:
     """Say which node this database is, and which nodes it is to follow, by the chain itself."""
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
-    nodes = Registry(endpoint, record.node_registry.address).nodes(head.reference)
+    deployment = read_followed_deployment(deployment_path)
+    registry, subject = deployment.registry, record_subject(deployment_path)
+    if registry is None:
+        raise ConfigurationError(subject, "a registry to ask", "none", "node_registry")
+    if registry.genesis_hash != deployment.genesis_hash:
+        expected, got = "a registry on the chain of --rpc", f"one on chain {registry.chain_id}"
+        raise ConfigurationError(subject, expected, got, "node_registry")
+    endpoint = Endpoint.connect(rpc_url)
+    head = check_deployment(endpoint, deployment)
+    nodes = Registry(endpoint, registry.address).nodes(head.reference)
     return RegistryState.of(nodes, found.identity.node_public_key, head.reference)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from chainkit.errors import ConfigurationError
 from chainkit.terminal.options import (
     deployment_option,
     gathered,
@@ -17,12 +18,22 @@ from chainkit.terminal.options import (
 from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS
 from chainkit_indexer.finality import DEFAULT_BLOCKS, FinalityPolicy
 
+
+def _database(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value.startswith("postgres://"):
+        # As libpq and hosters write it; nothing else of it is shown, as it may be a password.
+        expected, written = "postgresql+psycopg://…", "postgres://…"
+        raise ConfigurationError("database", expected, written, "the rest of the URL stays")
+    return value
+
+
 database_option = click.option(
     "--database",
     envvar="CHAINKIT_DATABASE",
     show_envvar=True,
     required=True,
     metavar="FILE|URL",
+    callback=_database,
     help="The node's database: a path for SQLite, or postgresql+psycopg://…",
 )
 endpoints_option = click.option(

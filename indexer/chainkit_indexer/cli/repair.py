@@ -143,6 +143,7 @@ def _rewind_as_text(plan: Rewind, reorg_id: int | None) -> list[str]:
     lines = [
         f"cursor       block {plan.position.header.reference}",
         f"back to      block {target}",
+        *([] if plan.reason is None else [f"because      {plan.reason}"]),
         f"to journal   {plan.depth} blocks: {plan.envelopes} envelopes, "
         f"{plan.quarantined} quarantined",
     ]
@@ -156,7 +157,9 @@ def _rewind_as_text(plan: Rewind, reorg_id: int | None) -> list[str]:
 def _rewind_as_json(plan: Rewind, reorg_id: int | None) -> dict[str, Any]:
     return {
         "cursor": reference_as_json(plan.position.header.reference),
+        "to_block": plan.to_block,
         "target": reference_as_json(plan.target.header.reference),
+        "reason": plan.reason,
         "final_block": plan.final_block if plan.final_block >= 0 else None,
         "blocks": plan.depth,
         "envelopes": plan.envelopes,

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from chainkit.documents.files import unreadable
 from chainkit.errors import StoreError
 from chainkit.exports import tables
 from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
@@ -51,7 +52,7 @@ def _read(path: Path, addresses: frozenset[bytes]) -> list[Log]:
             log_from_row(row) for rows in _read_file(path, addresses) for row in rows.to_pylist()
         ]
     except (OSError, pa.ArrowException) as error:
-        raise StoreError(f"export file {path}", "logs in Parquet", error) from error
+        raise unreadable(StoreError, f"export file {path}", error, "logs in Parquet") from error
 
 
 def _read_file(path: Path, addresses: frozenset[bytes]) -> Iterator[pa.RecordBatch]:

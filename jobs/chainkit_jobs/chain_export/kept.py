@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit.chain import Endpoint
+from chainkit.documents.files import unreadable
 from chainkit.errors import StoreError
 from chainkit.exports import Manifest, check_digest
 from chainkit.exports.tables import CHAIN_TABLES
@@ -144,4 +145,5 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise StoreError(f"export file {path}", "a readable Parquet file", error) from error
+        subject = f"export file {path}"
+        raise unreadable(StoreError, subject, error, "a readable Parquet file") from error

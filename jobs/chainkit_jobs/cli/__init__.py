@@ -8,7 +8,7 @@ import click
 
 from chainkit.terminal.command import LazyCommand, LazyGroup, require_packages
 
-require_packages("pyspark", "pyarrow", "matplotlib", "jinja2")
+require_packages("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2", "packaging")
 
 
 def _command(name: str, sentence: str) -> LazyCommand:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from chainkit.errors import ConfigurationError
 
 _KNOWN_SCHEMES: Final = ("http", "https", "ws", "wss", "ftp", "file")
+_WITHOUT_SCHEME: Final = re.compile(
+    r"(?P<place>([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5})([/?#].*)?"
+)
+"""As in `127.0.0.1:8545`; with a user and password it is none, so `place` holds no secret."""
 _SHORTEST_KEY: Final = 8
 """Shorter parts of a path are words: v2, mainnet."""
 _LONGEST_TEXT: Final = 300
@@ -16,7 +21,8 @@ _LONGEST_TEXT: Final = 300
 def location_of(url: str, subject: str = "RPC endpoint", scheme: str = "http") -> str:
     """Return scheme, host and port of a URL of a scheme or its encrypted form.
 
-    Raises ConfigurationError, which shows no part of the rest.
+    Raises ConfigurationError, which shows no part of the rest, and says what to write where only
+    the scheme is missing.
     """
     try:
         parts = urlsplit(url)
@@ -28,6 +34,9 @@ def location_of(url: str, subject: str = "RPC endpoint", scheme: str = "http") -
         known = "a malformed"
     article = "an" if scheme == "http" else "a"
     expected = f"{article} {scheme}:// or {scheme}s:// URL"
+    if found := _WITHOUT_SCHEME.fullmatch(url):
+        place = found["place"]
+        raise ConfigurationError(subject, expected, place, f"write {scheme}://{place}")
     raise ConfigurationError(subject, expected, f"{known} URL")
 
 

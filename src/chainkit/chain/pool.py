@@ -105,7 +105,7 @@ class EndpointPool:
                 )
             except ConfigurationError as error:
                 subject = f"RPC endpoint {number} of {len(urls)}"
-                raise ConfigurationError(subject, error.expected, error.got) from None
+                raise ConfigurationError(subject, error.expected, error.got, error.place) from None
             endpoints.append(endpoint)
         _name_apart(endpoints)
         pool = cls(endpoints, check)

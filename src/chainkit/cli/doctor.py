@@ -13,7 +13,8 @@ import click
 from chainkit.terminal.java import JAVA_HINT, MINIMUM_JAVA, java_version, output_of
 from chainkit.terminal.options import echo_json, json_option
 
-_AUDIT_PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2")
+_INDEXER_PACKAGES: Final = ("sqlalchemy", "pyarrow", "psycopg", "alembic", "prometheus_client")
+_AUDIT_PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2", "packaging")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def inspect_machine() -> list[Finding]:
     in_a_clone = "`make setup` in a clone, then .cache/bin on the PATH (CONTRIBUTING.md)"
     return [
         _python(),
-        *(_package("operator", name, "indexer") for name in ("sqlalchemy", "pyarrow")),
+        *(_package("operator", name, "indexer") for name in _INDEXER_PACKAGES),
         *(_package("auditor", name, "audit") for name in _AUDIT_PACKAGES),
         _java(),
         _package("council", "eth_account", ""),
@@ -93,6 +94,6 @@ def doctor(role: str | None, as_json: bool) -> None:
     else:
         for finding in findings:
             mark = "ok     " if finding.present else "missing"
-            click.echo(f"{mark}  {finding.role:<10} {finding.name:<11} {finding.detail}")
+            click.echo(f"{mark}  {finding.role:<10} {finding.name:<17} {finding.detail}")
     if not all(finding.present for finding in findings):
         sys.exit(1)

@@ -78,6 +78,9 @@ def _write_keystore(path: Path, content: str) -> None:
         except OSError:
             path.unlink()  # half a key is none
             raise
+    except FileNotFoundError as error:
+        subject, got = f"keystore {path}", f"no folder {path.parent}"
+        raise ConfigurationError(subject, "a folder that exists", got) from error
     except OSError as error:
         subject = f"keystore {path}"
         raise ConfigurationError(subject, "a file that can be written", error.strerror) from error

@@ -18,6 +18,7 @@ import click
 
 from chainkit import __version__
 from chainkit.errors import ChainkitError
+from chainkit.terminal.command import SuggestingGroup
 from chainkit.terminal.facts import echo_error, folded
 
 SECTIONS: Final = {
@@ -55,7 +56,7 @@ BROKEN_PIPE: Final = 141
 _EXTRAS: Final = {"index": "indexer", "audit": "audit"}
 
 
-class RootGroup(click.Group):
+class RootGroup(SuggestingGroup):
     """Imports a command's module only when it is called: an operator installs no PySpark."""
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -121,11 +122,17 @@ def main() -> NoReturn:
     except OSError as error:
         if error.filename is None:
             _drop_output()
-        _end(COULD_NOT, f"{error.filename or 'output'}: {error.strerror or error}")
+        _end(COULD_NOT, _told(error))
     except Exception:
         traceback.print_exc()
         _end(COULD_NOT)
     _end(code if isinstance(code, int) else 0)
+
+
+def _told(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        return f"{error.filename} does not exist"
+    return f"{error.filename or 'output'}: {error.strerror or error}"
 
 
 def _show(error: click.ClickException) -> None:

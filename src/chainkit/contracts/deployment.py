@@ -146,8 +146,16 @@ def implementation_content(implementation: DeployedContract) -> dict[str, Any]:
 
 
 def parse_deployment_record(content: Any, subject: str) -> DeploymentRecord:
-    """Build the record from parsed JSON. Raises ConfigurationError that names the field."""
+    """Build the record from parsed JSON. Raises ConfigurationError that names the field.
+
+    A record with ``payload_contracts``, which is written by hand, names too little for what is
+    built here: see ``followed``.
+    """
     fields = Fields(content, subject)
+    if fields.has("payload_contracts") and not fields.has("contracts"):
+        expected = "a record that the deploy script wrote"
+        place = "only `chainkit index` uses payload_contracts"
+        raise ConfigurationError(subject, expected, "one written by hand", place)
     if (version := fields.integer("format")) != RECORD_FORMAT:
         raise ConfigurationError(subject, f"format {RECORD_FORMAT}", version)
     contracts = fields.inner("contracts")

@@ -6,7 +6,6 @@ another file of the writer.
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import shutil
@@ -14,9 +13,11 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
-from chainkit.errors import ConfigurationError
+from chainkit.errors import ChainkitError, ConfigurationError
+
+_Error = TypeVar("_Error", bound=ChainkitError)
 
 _NEW_FILE_MODE: Final = 0o666
 """Before the umask, as of any file."""
@@ -34,12 +35,12 @@ def open_regular(path: Path, subject: str, follows_link: bool = True) -> BinaryI
         flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follows_link else os.O_NOFOLLOW)
         descriptor = os.open(path, flags)
     except (OSError, ValueError) as error:
-        raise ConfigurationError(subject, expected, _reason(error)) from error
+        raise unreadable(ConfigurationError, subject, error, expected) from error
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    got = os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else "a pipe or a device"
+    got = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
     raise ConfigurationError(subject, expected, got)
 
 
@@ -52,7 +53,7 @@ def read_regular(path: Path, subject: str, most: int) -> bytes:
         try:
             data = file.read(most + 1)
         except OSError as error:
-            raise ConfigurationError(subject, "a readable file", _reason(error)) from error
+            raise unreadable(ConfigurationError, subject, error) from error
     if len(data) > most:
         raise ConfigurationError(subject, f"at most {most} bytes", "more")
     return data
@@ -136,6 +137,17 @@ def _write(path: Path, data: bytes, created: int, mode: int | None = None) -> No
         raise
 
 
-def _reason(error: OSError | ValueError) -> str:
+def unreadable(
+    kind: type[_Error], subject: str, error: Exception, expected: str = "a readable file"
+) -> _Error:
+    """Return the error of a kind that says why something could not be read."""
+    if isinstance(error, FileNotFoundError):
+        return kind(subject, None, "does not exist")
+    return kind(subject, expected, _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    # Not what a library wrote: it repeats the number, and the path that the subject has.
     # A path with a NUL is no OSError.
-    return error.strerror or type(error).__name__ if isinstance(error, OSError) else str(error)
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number else str(error) or type(error).__name__

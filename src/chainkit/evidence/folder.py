@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from chainkit.documents.files import unreadable
 from chainkit.documents.untrusted import check_file, lines_of, open_file, read_small
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.evidence.bundle import (
@@ -204,4 +205,5 @@ def report_names(directory: Path) -> frozenset[str]:
     try:
         return frozenset(os.listdir(path))
     except OSError as error:
-        raise ConfigurationError(f"bundle folder {path}", "a folder", error.strerror) from error
+        subject = f"bundle folder {path}"
+        raise unreadable(ConfigurationError, subject, error, "a folder") from error

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from chainkit.documents.files import unreadable
 from chainkit.errors import StoreError
 from chainkit.exports.manifest import Manifest, load_manifest
 
@@ -74,7 +75,7 @@ def check_digest(path: Path, expected: str) -> None:
     try:
         digest = _sha256(path)
     except OSError as error:
-        raise StoreError(f"export file {path}", "a readable file", error.strerror) from error
+        raise unreadable(StoreError, f"export file {path}", error) from error
     if digest != expected:
         raise StoreError(f"export file {path}", f"sha256 {expected}", digest)
 

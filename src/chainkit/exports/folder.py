@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
+from chainkit.documents.files import unreadable
 from chainkit.errors import StoreError
 from chainkit.exports.files import check_digest, describe_file, flush, writing_to
 from chainkit.exports.manifest import (
@@ -135,8 +136,7 @@ class ExportFolder:
             try:
                 size = path.stat().st_size
             except OSError as error:
-                reason = error.strerror
-                raise StoreError(f"export file {path}", "a readable file", reason) from error
+                raise unreadable(StoreError, f"export file {path}", error) from error
             if size != about.get("bytes"):
                 raise StoreError(f"export file {path}", f"{about.get('bytes')} bytes", size)
             if digests:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final
 
 import click
@@ -43,7 +44,25 @@ class CompleteCommand(click.Command):
             raise click.UsageError(f"missing {', '.join(missing)}", ctx) from error
 
 
-class CompleteGroup(click.Group):
+class SuggestingGroup(click.Group):
+    """A group that names the commands which a mistyped one may have been meant for.
+
+    click does so for options only.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command as click does. Raises UsageError that names those of a similar name."""
+        name = args[0]
+        known = self.list_commands(ctx)
+        # What begins otherwise is an option: click tells of it.
+        if name not in known and name[:1].isalnum() and not ctx.resilient_parsing:
+            ctx.fail(_no_such_command(name, get_close_matches(name, known)))
+        return super().resolve_command(ctx, args)
+
+
+class CompleteGroup(SuggestingGroup):
     """A group whose commands are CompleteCommands."""
 
     command_class = CompleteCommand
@@ -65,7 +84,7 @@ class LazyCommand:
         return command
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """Imports a command's module only when the command is called, and not for its own help.
 
     So each command's module imports at its top what the command needs, and no other command waits
@@ -98,6 +117,16 @@ class LazyGroup(click.Group):
         ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+def _no_such_command(name: str, similar: Sequence[str]) -> str:
+    """Say it in click's words for an option."""
+    sentence = f"No such command {name!r}."
+    if not similar:
+        return sentence
+    if len(similar) == 1:
+        return f"{sentence} Did you mean {similar[0]!r}?"
+    return f"{sentence} (Possible commands: {', '.join(sorted(similar))})"
 
 
 def _is_missing(parameter: click.Parameter, ctx: click.Context, options: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ import click
 from eth_account import Account
 
 from chainkit.documents.fields import read_json
+from chainkit.documents.files import unreadable
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import SigningKey
 
@@ -111,9 +112,7 @@ def read_password(path: Path | None, confirm: bool = False) -> str:
     try:
         password = path.read_text().rstrip("\r\n")
     except OSError as error:
-        raise ConfigurationError(
-            f"password file {path}", "a readable file", error.strerror
-        ) from error
+        raise unreadable(ConfigurationError, f"password file {path}", error) from error
     except UnicodeDecodeError:
         raise ConfigurationError(f"password file {path}", "UTF-8 text", "other bytes") from None
     if confirm and not password:

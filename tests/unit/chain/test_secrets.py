@@ -10,7 +10,7 @@ import requests
 
 from chainkit.chain import Endpoint, EndpointPool
 from chainkit.chain.location import secrets_of, shown
-from chainkit.errors import ChainError, ChainkitError, InconsistentAnswer
+from chainkit.errors import ChainError, ChainkitError, ConfigurationError, InconsistentAnswer
 from chainkit.types import BlockReference
 from support.endpoints.fake_endpoint import FakeServer
 
@@ -162,6 +162,40 @@ def test_connect__malformed_url__tells_no_secret_of_it(url: str) -> None:
         Endpoint.connect(url)
 
     assert secrets_in("".join(traceback.format_exception(caught.value))) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("127.0.0.1:8545", "127.0.0.1:8545"),
+        ("localhost:8545", "localhost:8545"),
+        ("[::1]:8545", "[::1]:8545"),
+        (f"rpc.example:8443{PATH}", "rpc.example:8443"),
+    ],
+)
+def test_connect__url_without_its_scheme__says_what_to_write(url: str, place: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Endpoint.connect(url)
+
+    expected = "RPC endpoint: expected an http:// or https:// URL"
+    assert str(caught.value) == f"{expected}, got {place} (write http://{place})"
+
+
+def test_connect_pool__second_url_without_its_scheme__says_which_and_what_to_write() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        EndpointPool.connect([URL, "localhost:8545"], lambda endpoint: None)
+
+    assert str(caught.value) == (
+        "RPC endpoint 2 of 2: expected an http:// or https:// URL, got localhost:8545 "
+        "(write http://localhost:8545)"
+    )
+
+
+def test_connect__place_with_a_password__is_not_repeated() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Endpoint.connect("alice:1234@rpc.example:8443")
+
+    assert "1234" not in str(caught.value)
 
 
 def test_log__every_request_at_debug_level__tells_no_secret_of_the_url(

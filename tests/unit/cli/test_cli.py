@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from chainkit import __version__
-from chainkit.cli.main import SECTIONS, chainkit
+from chainkit.cli.main import SECTIONS, chainkit, main
 from chainkit.terminal.command import LazyGroup
 
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
@@ -180,6 +180,30 @@ def test_run__unknown_command_or_missing_option__exits_2(arguments: list[str]) -
     assert "Error: " in result.output
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["idnex"], "No such command 'idnex'. Did you mean 'index'?"),
+        (["index", "rnu"], "No such command 'rnu'. Did you mean 'run'?"),
+        (["key", "nwe"], "No such command 'nwe'. Did you mean 'new'?"),
+        (
+            ["registry", "pen-updates"],
+            "No such command 'pen-updates'. (Possible commands: close-updates, open-updates)",
+        ),
+        (["index", "zzz"], "No such command 'zzz'."),
+        (["index", "--nonsense"], "No such option: --nonsense"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_run__mistyped_command__names_those_it_may_have_been_meant_for(
+    arguments: list[str], told: str
+) -> None:
+    result = CliRunner().invoke(chainkit, arguments)
+
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1] == f"Error: {told}"
+
+
 @pytest.mark.parametrize(("command", "extra"), [("index", "indexer"), ("audit", "audit")])
 def test_run__command_whose_packages_are_missing__names_the_extra(
     command: str, extra: str, monkeypatch: pytest.MonkeyPatch
@@ -236,7 +260,12 @@ def test_run__only_missing_option_is_in_the_environment__is_not_named() -> None:
 
 @pytest.mark.parametrize(
     ("command", "package", "extra"),
-    [("index", "sqlalchemy", "indexer"), ("audit", "pyspark", "audit")],
+    [
+        ("index", "sqlalchemy", "indexer"),
+        ("audit", "pyspark", "audit"),
+        ("audit", "pandas", "audit"),
+        ("audit export-chain", "pyspark", "audit"),
+    ],
 )
 def test_run__extra_not_installed__names_the_extra_at_once(
     command: str, package: str, extra: str
@@ -246,7 +275,7 @@ import importlib.util, sys
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *more: None if name == {package!r} else found(name, *more)
 from chainkit.cli.main import main
-sys.argv = ["chainkit", {command!r}, "--help"]
+sys.argv = ["chainkit", *{command.split()!r}, "--help"]
 main()
 """
     done = subprocess.run(
@@ -268,6 +297,20 @@ def test_run__output_that_nobody_reads__ends_quietly() -> None:
 
     assert done.stderr == ""
     assert done.returncode in (0, 1, 141)
+
+
+def test_run__file_that_a_command_forgot_to_look_for__is_one_sentence_and_exits_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_: object) -> None:
+        Path("/nowhere/record.json").read_bytes()
+
+    monkeypatch.setattr("chainkit.cli.main.chainkit", fail)
+
+    with pytest.raises(SystemExit, match="2"):
+        main()
+
+    assert capsys.readouterr().err == "error: /nowhere/record.json does not exist\n"
 
 
 def test_run__output_that_is_full__is_one_sentence_and_exits_2() -> None:

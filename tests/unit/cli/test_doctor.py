@@ -1,5 +1,7 @@
 import json
+import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from chainkit.cli.doctor import Finding, doctor, inspect_machine
 from chainkit.terminal.java import java_version
+from support.project import ROOT
 
 ROLES = {"operator", "auditor", "council", "developer"}
 JAVA_17 = 'openjdk version "17.0.15" 2025-04-15'
@@ -69,6 +72,18 @@ def test_choose_role__any__shows_it_and_what_everyone_needs(role: str) -> None:
         role,
         "everyone",
     }
+
+
+@pytest.mark.parametrize(("role", "extra"), [("operator", "indexer"), ("auditor", "audit")])
+def test_choose_role__with_an_extra__lists_each_package_of_it(role: str, extra: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    packages = {
+        re.split(r"[\[>=<]", each)[0].replace("-", "_")
+        for each in project["optional-dependencies"][extra]
+    }
+
+    others = {"python", "java"}
+    assert findings_of("--role", role).keys() - others == packages
 
 
 def test_choose_role__unknown__exits_2() -> None:

@@ -281,6 +281,15 @@ def test_load_secret__file_that_is_no_keystore__says_what_it_is(
         load_secret(keystore, password)
 
 
+def test_new__folder_that_is_missing__is_named(tmp_path: Path, password: Path) -> None:
+    keystore = tmp_path / "missing" / "node.json"
+    arguments = ["new", "--keystore", str(keystore), "--password-file", str(password)]
+
+    error = CliRunner().invoke(key, arguments).exception
+
+    assert f"expected a folder that exists, got no folder {keystore.parent}" in str(error)
+
+
 @pytest.mark.parametrize("missing", ["keystore", "password file"])
 def test_load_secret__file_missing__names_it(
     keystore: Path, password: Path, tmp_path: Path, missing: str
@@ -291,9 +300,7 @@ def test_load_secret__file_missing__names_it(
     with pytest.raises(ConfigurationError) as caught:
         load_secret(*paths)
 
-    assert str(caught.value) == (
-        f"{missing} {nowhere}: expected a readable file, got No such file or directory"
-    )
+    assert str(caught.value) == (f"{missing} {nowhere} does not exist")
 
 
 def test_load_secret__password_file_in_another_encoding__is_refused_without_showing_it(

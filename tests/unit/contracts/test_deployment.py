@@ -232,13 +232,11 @@ def test_read__no_file__says_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read_deployment_record(path)
 
-    assert str(caught.value) == (
-        f"deployment record {path}: expected a readable file, got No such file or directory"
-    )
+    assert str(caught.value) == (f"deployment record {path} does not exist")
 
 
 def test_read__folder__says_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="expected a readable file, got Is a directory"):
+    with pytest.raises(ConfigurationError, match="expected a readable file, got a folder"):
         read_deployment_record(tmp_path)
 
 

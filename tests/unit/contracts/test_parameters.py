@@ -112,5 +112,5 @@ def test_read__no_object__is_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_read__no_file__is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="a readable file"):
+    with pytest.raises(ConfigurationError, match="does not exist"):
         read_parameters(tmp_path / "missing.json")

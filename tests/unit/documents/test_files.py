@@ -10,9 +10,10 @@ from chainkit.documents.files import (
     open_regular,
     read_regular,
     replace_file,
+    unreadable,
     write_new,
 )
-from chainkit.errors import ConfigurationError
+from chainkit.errors import ConfigurationError, StoreError
 
 Write = Callable[[Path, bytes, str], None]
 
@@ -71,10 +72,28 @@ def test_open__device_without_end__is_refused() -> None:
         open_regular(Path("/dev/zero"), "file")
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (FileNotFoundError(2, "Failed to open 'x'. Detail: [errno 2] No such"), "file x does not"),
+        (PermissionError(13, "Failed to open 'x'. Detail: [errno 13]"), "got Permission denied"),
+        (OSError("the file is no Parquet"), "got the file is no Parquet"),
+        (ValueError(), "got ValueError"),
+    ],
+)
+def test_unreadable__error_of_a_library__has_no_number_of_an_error(
+    error: Exception, told: str
+) -> None:
+    said = str(unreadable(StoreError, "file x", error))
+
+    assert told in said
+    assert "rrno" not in said
+
+
 def test_open__folder_and_nothing__say_so(path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="got Is a directory"):
+    with pytest.raises(ConfigurationError, match="got a folder"):
         open_regular(path.parent, "file")
-    with pytest.raises(ConfigurationError, match="got No such file"):
+    with pytest.raises(ConfigurationError, match="does not exist"):
         open_regular(path, "file")
 
 

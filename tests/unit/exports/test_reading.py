@@ -64,9 +64,7 @@ def test_read__file_missing__names_it(export: Path, name: str) -> None:
     with pytest.raises(StoreError) as caught:
         read_manifest(export, "node")
 
-    assert str(caught.value) == (
-        f"export file {export / name}: expected a readable file, got No such file or directory"
-    )
+    assert str(caught.value) == (f"export file {export / name} does not exist")
 
 
 def test_read__no_manifest__says_so(export: Path) -> None:

@@ -2,10 +2,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import delete
 from sqlalchemy import update as update_rows
 
+from chainkit.chain import EndpointPool
 from chainkit.errors import ChainkitError, ReorgTooDeep, StoreError, WrongChain
+from chainkit_indexer.cli import index
 from chainkit_indexer.inspection.history import read_history
 from chainkit_indexer.inspection.quarantine import find_quarantined, list_quarantine, preview
 from chainkit_indexer.rewind import plan_rewind, rewind
@@ -90,6 +93,36 @@ def test_rewind__below_the_final_block__reads_the_rest_again_and_ends_as_before(
     node.catch_up()
     assert [node.rows(table) for table in SERVED] == before
     assert {outcome for _, _, outcome, _ in node.journal()} == {"kept"}
+
+
+@pytest.mark.parametrize(
+    ("to_block", "target", "blocks"),
+    [(6, 6, None), (5, 4, "block 5"), (4, 4, None), (2, 2, None)],
+)
+def test_plan_rewind__to_a_block_without_payloads__says_why_it_goes_further(
+    node: FakeNode, to_block: int, target: int, blocks: str | None
+) -> None:
+    plan = plan_rewind(node.store, to_block, below_final=True, endpoint=node.chain.endpoint)
+
+    reason = blocks and f"nothing is stored of {blocks}, where the chain may hold payloads"
+    assert (plan.target.header.number, plan.reason) == (target, reason)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_run_rewind__further_than_asked__prints_the_reason(
+    node: FakeNode, as_json: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = EndpointPool([node.chain.endpoint])
+    monkeypatch.setattr("chainkit_indexer.cli.repair.connect_to_chain_of", lambda *_: pool)
+    node.chain.mine(*[[]] * 5, [A])
+    node.catch_up()
+    arguments = ["rewind", "--below-final", "--to-block", "11", "--database", str(node.path)]
+    options = ["--rpc", "http://fake", *(["--json"] if as_json else [])]
+
+    result = CliRunner().invoke(index, [*arguments, *options])
+
+    assert "nothing is stored of blocks 9 to 11, where the chain may hold" in result.output
+    assert ('"to_block": 11' if as_json else "because      nothing") in result.output
 
 
 def test_rewind__after_a_reorg_of_what_was_final__lets_the_indexer_go_on(node: FakeNode) -> None:

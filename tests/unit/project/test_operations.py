@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import click
 import promql_parser
 import pytest
 import yaml
+from eth_keyfile import keyfile
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -21,11 +23,20 @@ import chainkit.errors
 from chainkit.chain import Endpoint, EndpointPool, EndpointState
 from chainkit.chain.heads import HeadWatcher
 from chainkit.cli.main import chainkit as root_command
-from chainkit.errors import ChainkitError, InconsistentAnswer, RateLimited, ReorgTooDeep
+from chainkit.errors import (
+    AccessRefused,
+    ChainkitError,
+    InconsistentAnswer,
+    RateLimited,
+    ReorgTooDeep,
+    Unconfirmed,
+)
+from chainkit_indexer.log_lines import configure_logging, log_event
 from chainkit_indexer.monitoring.health import Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_indexer.monitoring.metrics import Metrics
-from support.indexer.loop_results import advanced, idle, rolled_back
+from chainkit_indexer.monitoring.narration import event_of_error, narrate_start
+from support.indexer.loop_results import advanced, idle, logging_restored, rolled_back
 from support.project import DOCS, ROOT
 
 OPERATIONS = ROOT / "operations"
@@ -59,7 +70,11 @@ def scrape() -> dict[str, Metric]:
         health.succeeded(result, 0.1)
     endpoint = Endpoint.connect("http://node")
     pool = EndpointPool([endpoint])
-    for error in (RateLimited("node", "a", "b"), InconsistentAnswer("logs", "a", "b")):
+    for error in (
+        RateLimited("node", "a", "b"),
+        InconsistentAnswer("logs", "a", "b"),
+        Unconfirmed("blocks", "a", "b"),
+    ):
         pool.failed(endpoint, error)
         metrics.failed(error)
     metrics.stopped(ReorgTooDeep("chain", "a", "b"))
@@ -157,6 +172,58 @@ def test_alarm__each__has_severity_summary_and_its_page(alarm: dict[str, Any]) -
     assert len(page.splitlines()) <= 60, "one page"
 
 
+@pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm["alert"])
+def test_alarm__that_looks_back_at_a_process_that_ended__says_how_long_it_rings(
+    alarm: dict[str, Any],
+) -> None:
+    windows = re.findall(r"max_over_time\(.*\[(\d+)m\]\)", alarm["expr"])
+
+    page = (RUNBOOK / page_of(alarm["alert"])).read_text()
+    assert all(f"{minutes} minutes" in page for minutes in windows)
+
+
+@pytest.mark.parametrize("moment", ["while it runs", "at the start", "at the start, by all"])
+def test_runbook__look_for_a_refusal_in_the_log__finds_it(
+    moment: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    endpoint = Endpoint.connect("http://node")
+    pool = EndpointPool([endpoint])
+    pool.failed(endpoint, refused := AccessRefused("node", "HTTP 200", "HTTP 403"))
+    with logging_restored():
+        configure_logging("json")
+        if moment == "at the start":
+            narrate_start(pool.statistics())
+        else:
+            log_event(event_of_error(refused, is_fatal=moment == "at the start, by all"))
+
+    page = (RUNBOOK / "endpoint-refused.md").read_text()
+    (pattern,) = re.findall("grep -iE '(.*?)'", page)
+    assert re.search(pattern, capsys.readouterr().err, re.IGNORECASE)
+
+
+def test_rules__their_own_test__has_each_alarm_silent_and_ringing() -> None:
+    tests = load(OPERATIONS / "prometheus" / "rules_test.yml")["tests"]
+    moments = [moment for test in tests for moment in test["alert_rule_test"]]
+
+    for rings in (False, True):
+        tested = {each["alertname"] for each in moments if bool(each.get("exp_alerts")) is rings}
+        assert tested == {alarm["alert"] for alarm in ALARMS}
+    names = {selector.name for alarm in ALARMS for selector in selectors(alarm["expr"])}
+    given = {each["series"].partition("{")[0] for test in tests for each in test["input_series"]}
+    assert given == names
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool, of Debian's prometheus")
+def test_rules__their_own_test__holds_for_promtool() -> None:
+    rules = OPERATIONS / "prometheus" / "rules_test.yml"
+
+    done = subprocess.run(
+        ["promtool", "test", "rules", rules], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_runbook__each_page__has_its_alarm() -> None:
     pages = {path.name for path in RUNBOOK.iterdir()}
 
@@ -204,6 +271,31 @@ def test_guides__each_command__is_one_that_the_parser_takes() -> None:
     assert len(commands) >= 25
     for words in commands:
         parse(words)
+
+
+def test_guides__packages_that_they_install__come_from_a_clone() -> None:
+    installed = [
+        word
+        for guide in GUIDES
+        for block in re.findall(r"^```\n(.*?)^```", guide.read_text(), re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+        if (command := line.partition("pip install ")[2])
+        for word in shlex.split(command, comments=True)
+        if not word.startswith("-")
+    ]
+
+    assert installed
+    assert [word for word in installed if not word.startswith(".[")] == []
+
+
+def test_guide__memory_of_the_start__has_room_for_what_scrypt_takes() -> None:
+    guide = (DOCS / "operator.md").read_text()
+    told = re.findall(r"scrypt decrypts the keystore \| (\d+) MB|takes (\d+) MB of it", guide)
+    (start, _), (_, scrypt) = told
+
+    # What `chainkit key new` writes: RFC 7914 has the 128 bytes.
+    taken = 128 * keyfile.SCRYPT_R * keyfile.get_default_work_factor_for_kdf("scrypt")
+    assert int(scrypt) == round(taken / 1e6) < int(start)
 
 
 def test_image__default_command_and_composes__are_what_run_takes() -> None:

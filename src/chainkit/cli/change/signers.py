@@ -17,6 +17,7 @@ from chainkit.council.signing import (
     has_environment_key,
     take_environment_key,
 )
+from chainkit.documents.files import unreadable
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import SIGNATURE_LENGTH
 from chainkit.terminal.keystore import load_secret
@@ -148,7 +149,7 @@ def read_signature(text: str) -> bytes:
             with Path(text).open("rb") as file:
                 text = file.read(_LONGEST_SIGNATURE_FILE).decode("ascii", "replace").strip()
         except OSError as error:
-            raise ConfigurationError(subject, "a readable file", error.strerror) from error
+            raise unreadable(ConfigurationError, subject, error) from error
     digits = 2 * SIGNATURE_LENGTH
     if re.fullmatch(f"(0x)?[0-9a-fA-F]{{{digits}}}", text) is None:
         raise ConfigurationError(subject, f"0x and {digits} hex digits", "other text")

@@ -105,7 +105,7 @@ def test_read__escape_sequences__reach_no_terminal(tmp_path: Path) -> None:
 
 
 def test_read__no_file_and_one_too_large__say_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="a readable file"):
+    with pytest.raises(ConfigurationError, match="does not exist"):
         read_calls_file(tmp_path / "calls.yaml", RECORD)
     with pytest.raises(ConfigurationError, match="at most"):
         read(tmp_path, " " * (LARGEST_FILE_BYTES + 1))

@@ -185,7 +185,7 @@ def test_triage__more_evidence_than_a_proposal_holds__names_some_of_each_node(
 
 
 def test_evidence__report_that_is_not_there__is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="No such file"):
+    with pytest.raises(ConfigurationError, match="does not exist"):
         evidence_of(tmp_path / "report.pb")
 
 

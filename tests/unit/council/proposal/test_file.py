@@ -332,7 +332,7 @@ def test_write__new_one_over_a_file__leaves_it(tmp_path: Path) -> None:
 
 def test_read__no_file_and_one_too_large__say_so(tmp_path: Path) -> None:
     path = tmp_path / "proposal.json"
-    with pytest.raises(ConfigurationError, match="No such file"):
+    with pytest.raises(ConfigurationError, match="does not exist"):
         read_proposal(path, RECORD, SAFE)
 
     path.write_bytes(b" " * (2**22 + 1))

@@ -161,8 +161,8 @@ def test_read__tag_that_would_make_an_object__makes_none(path: Path) -> None:
 
 
 def test_read__file_that_cannot_be_read__is_told(tmp_path: Path) -> None:
-    for path in (tmp_path / "missing.yaml", tmp_path):
-        with pytest.raises(ConfigurationError, match="expected a readable file, got"):
+    for path, told in ((tmp_path / "missing.yaml", "does not exist"), (tmp_path, "got a folder")):
+        with pytest.raises(ConfigurationError, match=told):
             read_desired_nodes(path)
 
 

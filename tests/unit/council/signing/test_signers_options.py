@@ -252,5 +252,5 @@ def test_read_signature__file_with_other_content__is_refused(
 
 
 def test_read_signature__no_such_file__names_it(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="No such file or directory"):
+    with pytest.raises(ConfigurationError, match="does not exist"):
         read_signature(str(tmp_path / "nowhere"))

@@ -8,6 +8,7 @@ import pytest
 from chainkit.errors import ReorgTooDeep, StoreError
 from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
 from chainkit.types import TopicKind
+from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.follow import step as step_module
 from chainkit_indexer.follow.build import PendingPage
 from chainkit_indexer.storage import schema
@@ -217,6 +218,25 @@ def test_step__reorg_below_the_window__changes_nothing(node: FakeNode) -> None:
         node.step()
 
     assert node.content() == before
+
+
+@pytest.mark.parametrize("new_blocks", [0, 1])
+def test_step__shorter_finality_than_before__counts_from_the_next_block_on(
+    node: FakeNode, new_blocks: int
+) -> None:
+    node.chain.mine(*[[]] * 5, [A])
+    node.catch_up()
+    node.finality = FinalityPolicy(blocks=1)
+    node.catch_up()
+    node.chain.mine(*[[]] * new_blocks)
+    node.catch_up()
+    node.chain.fork(4, *[[]] * 4)
+
+    if new_blocks:
+        with pytest.raises(ReorgTooDeep, match="nothing was changed"):
+            node.step()
+    else:
+        assert isinstance(node.step(), RolledBack)
 
 
 def test_step__page_longer_than_window__keeps_the_window_only(node: FakeNode) -> None:

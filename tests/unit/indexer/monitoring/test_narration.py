@@ -20,10 +20,16 @@ from chainkit.chain import (
 )
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, ReorgTooDeep
 from chainkit_indexer.log_lines import LogEvent, configure_logging, log_event, without_secrets
-from chainkit_indexer.monitoring.narration import Narrator, describe, narrate_start
+from chainkit_indexer.monitoring.narration import (
+    Narrator,
+    describe,
+    event_of_result,
+    narrate_start,
+)
 from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
 from chainkit_indexer.types import StepResult
 from support.indexer.loop_results import Clock, advanced, idle, logging_restored, rolled_back
+from support.project import ROOT
 
 DEAD = EndpointUnavailable("http://node", "an answer", "connection refused")
 
@@ -324,3 +330,15 @@ def test_log__url_with_secrets__shows_the_host_alone(
 )
 def test_without_secrets__text__keeps_what_is_none(text: str, expected: str) -> None:
     assert without_secrets(text) == expected
+
+
+def test_readme__sample_of_the_log__has_the_levels_of_the_log() -> None:
+    levels = {
+        event_of_result(result).text.split()[0].rstrip("s"): event_of_result(result).level
+        for result in (advanced(5), idle(5), rolled_back(2))
+    }
+    sample = re.findall(r"^\d{4}-\S+Z (\w+) +(\w+)", (ROOT / "README.md").read_text(), re.MULTILINE)
+
+    assert {word.rstrip("s") for _, word in sample} == levels.keys()
+    for level, word in sample:
+        assert level == logging.getLevelName(levels[word.rstrip("s")]), word

@@ -12,7 +12,7 @@ from chainkit.contracts.right_chain import check_deployment
 from chainkit.terminal.keystore import load_signing_key
 from chainkit_indexer.cli.options import FollowerOptions
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.follow.first_start import check_record
+from chainkit_indexer.follow.first_start import check_can_prove, check_record
 from chainkit_indexer.follow.signing import Signer, SignerProcess
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
@@ -45,6 +45,7 @@ def following(options: FollowerOptions, signs_beside: bool = False) -> Iterator[
         # Last, because it makes the database where there is none.
         store = Store.open(options.database, Identity.of(deployment, key.public_key))
         stack.callback(store.close)
+        check_can_prove(pool, options.trusts_one_endpoint)
         if store.position() is None:
             check_record(pool, deployment)
         signer = SignerProcess(key) if signs_beside else Signer(key)

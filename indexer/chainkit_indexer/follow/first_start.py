@@ -1,4 +1,4 @@
-"""Checks the deployment record once, before the first block is followed.
+"""Checks the deployment record once, before the first block, and the endpoints at each start.
 
 A wrong height in it would look like an endpoint that hides logs, for ever; a wrong address or event
 like a chain on which nobody posts.
@@ -16,11 +16,14 @@ from chainkit.chain import Endpoint, EndpointPool
 from chainkit.contracts.counter import read_counter
 from chainkit.contracts.followed import FollowedDeployment, SequenceCounter
 from chainkit.errors import (
+    AccessRefused,
     ChainError,
     ConfigurationError,
     MalformedLog,
+    MethodUnavailable,
     OversizedAnswer,
     RangeRefused,
+    RefusedRequest,
 )
 from chainkit.protocol.events import decode_payload_event
 from chainkit.protocol.payload_contract import EVENT_NAMES, PayloadContract
@@ -30,6 +33,32 @@ from chainkit_indexer.log_lines import LogEvent, log_event
 _LOOKED_AT: Final = (1000, 100)
 """Blocks that are searched for payloads at each end of the chain: fewer where so many are
 refused."""
+
+
+def check_can_prove(pool: EndpointPool, trusts_one_endpoint: bool) -> None:
+    """Refuse to begin where nothing could ever be signed: one host, which offers no receipts.
+
+    A host that does not answer now may offer them. Raises ConfigurationError.
+    """
+    if trusts_one_endpoint or pool.hosts > 1:
+        return
+    for endpoint in pool.available():
+        try:
+            endpoint.block_receipts([endpoint.head().number])
+        except AccessRefused:
+            return
+        except (MethodUnavailable, RefusedRequest):
+            continue
+        except ChainError:
+            return
+        else:
+            return
+    raise ConfigurationError(
+        "RPC endpoints",
+        "one that offers eth_getBlockReceipts, or two of different hosts",
+        "one host without receipts of blocks",
+        "give another --rpc, or take its word with --trust-one-endpoint",
+    )
 
 
 def check_record(pool: EndpointPool, deployment: FollowedDeployment) -> None:

@@ -292,6 +292,11 @@ class EndpointPool:
             now = self._clock()
             return tuple(each.endpoint for each in self._members if each.is_ready(now))
 
+    @property
+    def hosts(self) -> int:
+        """How many hosts the endpoints have, whether they rest or not."""
+        return len({_host(endpoint) for endpoint in self.endpoints})
+
     def others(self, endpoint: Endpoint) -> tuple[Endpoint, ...]:
         """Return the available endpoints of other hosts than this one's, in the operator's order.
 

@@ -11,7 +11,7 @@ from chainkit.chain.member import EndpointState
 from chainkit.contracts.followed import FollowedDeployment
 from chainkit.errors import ConfigurationError, EndpointUnavailable
 from chainkit.protocol.payload_contract import EventLayout
-from chainkit_indexer.follow.first_start import check_record
+from chainkit_indexer.follow.first_start import check_can_prove, check_record
 from support.chains.fake_chain import FIRST_BLOCK, FakeChain, Post, update
 
 
@@ -55,6 +55,42 @@ def test_check_record__first_endpoint_lies__is_confirmed_by_the_second() -> None
     chain = Contracts(LYING)
 
     check_record(pool_of(chain, Contracts(HONEST)), chain.deployment)
+
+
+class WithoutReceipts(FakeChain):
+    """A chain at an endpoint that offers no receipts of blocks."""
+
+    def _eth_getBlockReceipts(self, block: str) -> Any:  # noqa: N802
+        raise LookupError("the method eth_getBlockReceipts does not exist")
+
+
+class Silent(FakeChain):
+    """An endpoint that does not answer."""
+
+    def make_batch_request(self, requests: Any) -> Any:
+        raise EndpointUnavailable("endpoint", "an answer", "none")
+
+    make_request = make_batch_request
+
+
+def test_check_can_prove__one_host_without_receipts__is_refused_with_what_helps() -> None:
+    one_host = EndpointPool(
+        [Endpoint(WithoutReceipts(), name, RetryPolicy(attempts=1)) for name in ("a", "a #2")]
+    )
+
+    with pytest.raises(ConfigurationError, match=r"got one host without .*--trust-one-endpoint"):
+        check_can_prove(one_host, trusts_one_endpoint=False)
+
+    check_can_prove(one_host, trusts_one_endpoint=True)
+
+
+def test_check_can_prove__receipts_another_host_or_no_answer_yet__may_begin() -> None:
+    for pool in (
+        pool_of(FakeChain()),
+        pool_of(WithoutReceipts(), WithoutReceipts()),
+        pool_of(Silent()),
+    ):
+        check_can_prove(pool, trusts_one_endpoint=False)
 
 
 def test_check_record__no_endpoint_confirms__names_the_contract_and_its_block() -> None:

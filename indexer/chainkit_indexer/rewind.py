@@ -96,7 +96,7 @@ def rewind(store: Store, plan: Rewind) -> int:
     Raises StoreError, and changes nothing, if the cursor moved meanwhile, or if it would take back
     final blocks without being allowed to: then the known blocks are wrong.
     """
-    reorg_id, _ = store.retract(plan.position, plan.target, plan.below_final)
+    reorg_id, _ = store.retract(plan.position, plan.target, plan.below_final, plan.to_block)
     return reorg_id
 
 

@@ -32,6 +32,8 @@ class ReorgSummary:
     ancestor: BlockReference
     old_head: BlockReference
     depth: int
+    rewound_to: int | None
+    """The height that the operator asked for, where it was a rewind; None for a reorg."""
     kept: int
     moved: int
     dropped: int
@@ -157,6 +159,7 @@ def _reorgs(connection: Connection) -> tuple[ReorgSummary, ...]:
             ancestor=BlockReference(row.ancestor_number, row.ancestor_hash),
             old_head=BlockReference(row.old_head_number, row.old_head_hash),
             depth=row.depth,
+            rewound_to=row.rewound_to,
             kept=outcomes.get((row.id, schema.KEPT), 0),
             moved=outcomes.get((row.id, schema.MOVED), 0),
             dropped=outcomes.get((row.id, schema.DROPPED), 0),
@@ -190,6 +193,7 @@ def as_json(status: Status) -> dict[str, Any]:
             {
                 "id": reorg.reorg_id,
                 "depth": reorg.depth,
+                "rewound_to": reorg.rewound_to,
                 "ancestor": reference_as_json(reorg.ancestor),
                 "old_head": reference_as_json(reorg.old_head),
                 "kept": reorg.kept,
@@ -231,8 +235,8 @@ def as_text(status: Status) -> str:
         f"reorgs       {status.reorg_count}",
     ]
     lines += [
-        f"             {reorg.reorg_id}: {reorg.depth} blocks above {reorg.ancestor}, "
-        f"{reorg.kept} kept, {reorg.moved} moved, {reorg.dropped} dropped"
+        f"             {reorg.reorg_id}: {_cause(reorg)}{reorg.depth} blocks above "
+        f"{reorg.ancestor}, {reorg.kept} kept, {reorg.moved} moved, {reorg.dropped} dropped"
         for reorg in status.reorgs
     ]
     if status.registry is not None:
@@ -246,6 +250,10 @@ def registry_as_text(registry: RegistryState) -> str:
     enabled = ", ".join(map(str, registry.enabled_nodes)) or "none"
     block = f"at block {registry.block.number}"
     return f"registry     {own}{registry.status}; enabled nodes: {enabled} ({block})"
+
+
+def _cause(reorg: ReorgSummary) -> str:
+    return "" if reorg.rewound_to is None else f"rewind to {reorg.rewound_to}, "
 
 
 def _by(provenance: Provenance, blocks: int) -> str:

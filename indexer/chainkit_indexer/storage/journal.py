@@ -85,13 +85,25 @@ def match_outcomes(
             yield left.popleft(), sequence_id
 
 
-def insert_reorg(connection: Connection, position: IndexedBlock, ancestor: IndexedBlock) -> int:
-    """Write down that the chain forked off above ``ancestor``; return the reorg's id, from 1."""
-    return insert_reorg_between(connection, position.header.reference, ancestor.header.reference)
+def insert_reorg(
+    connection: Connection,
+    position: IndexedBlock,
+    ancestor: IndexedBlock,
+    rewound_to: int | None = None,
+) -> int:
+    """Write down that the chain forked off above ``ancestor``; return the reorg's id, from 1.
+
+    ``rewound_to`` is what the operator asked for, where it was a rewind.
+    """
+    old_head, new_head = position.header.reference, ancestor.header.reference
+    return insert_reorg_between(connection, old_head, new_head, rewound_to)
 
 
 def insert_reorg_between(
-    connection: Connection, old_head: BlockReference, ancestor: BlockReference
+    connection: Connection,
+    old_head: BlockReference,
+    ancestor: BlockReference,
+    rewound_to: int | None = None,
 ) -> int:
     """Do the same when only the references of the two blocks are known."""
     latest = connection.execute(select(func.max(schema.reorgs.c.id))).scalar_one()
@@ -104,6 +116,7 @@ def insert_reorg_between(
             old_head_number=old_head.number,
             old_head_hash=old_head.hash,
             depth=old_head.number - ancestor.number,
+            rewound_to=rewound_to,
         )
     )
     return reorg_id

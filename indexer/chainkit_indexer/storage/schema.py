@@ -160,8 +160,10 @@ reorgs = Table(
     _column("old_head_number", BigInteger),
     _column("old_head_hash", LargeBinary),
     _column("depth", Integer),
+    Column("rewound_to", BigInteger),
 )
-"""Each reorg that reached below the cursor, in the order in which this node saw them."""
+"""Each reorg that reached below the cursor, in the order in which this node saw them. A rewind
+stands here too: ``rewound_to`` is the height that the operator asked for, null for a reorg."""
 
 journal = Table(
     "journal",

@@ -194,14 +194,19 @@ class Store:
         self._cursor_state = CursorState(page.last, lowest)
 
     def retract(
-        self, position: IndexedBlock, ancestor: IndexedBlock, below_final: bool = False
+        self,
+        position: IndexedBlock,
+        ancestor: IndexedBlock,
+        below_final: bool = False,
+        rewound_to: int | None = None,
     ) -> tuple[int, int]:
         """Take back what lies above a common ancestor; return the reorg's id and how many rows.
 
         The rows move to the journal as dropped, until their payloads are seen again. Raises
         StoreError if the cursor is no longer at ``position``, or if anything final would be taken
         back, whatever is known of the ancestor. With ``below_final`` the ancestor may lie below
-        the final block, and becomes the final one.
+        the final block, and becomes the final one. ``rewound_to`` is the height that an operator
+        asked for, None for a reorg of the chain.
         """
         self._cursor_state = None
         with self.writing() as connection:
@@ -211,7 +216,7 @@ class Store:
                 self._check_above_final(connection, ancestor.sequence_ids, final_block)
             elif not below_final:
                 raise self._is_final(final_block, f"those above block {number}")
-            reorg_id = insert_reorg(connection, position, ancestor)
+            reorg_id = insert_reorg(connection, position, ancestor, rewound_to)
             retracted = _retract_rows(connection, ancestor.sequence_ids, reorg_id)
             if read_block(connection, number) is None:
                 row = _block_values(ancestor)

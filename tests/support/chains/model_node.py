@@ -93,7 +93,7 @@ class ModelNode:
         ]
         reorg_id, old = len(self.reorgs) + 1, self.cursor
         place = (ancestor.number, ancestor.hash, old.number, old.hash)
-        self.reorgs.append((reorg_id, *place, old.number - ancestor.number))
+        self.reorgs.append((reorg_id, *place, old.number - ancestor.number, None))
         self.journal.extend(Entry(reorg_id, emission) for emission in retracted)
         self.cursor = ancestor
         return len(retracted)

@@ -12,9 +12,14 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
-from trie import HexaryTrie
 
-from chainkit.ethereum import bloom_of_logs, header_bytes, receipt_bytes, transaction_bytes
+from chainkit.ethereum import (
+    bloom_of_logs,
+    header_bytes,
+    receipt_bytes,
+    transaction_bytes,
+    trie_root,
+)
 from chainkit.exports import tables
 from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import hex0x
@@ -102,8 +107,8 @@ def seal(
         "parent_hash": parent_hash,
         "timestamp": timestamp,
         "logs_bloom": bloom_of_logs([log.row for each in transactions for log in each.logs]),
-        "transactions_root": _root([raw_transaction(each.name) for each in transactions]),
-        "receipts_root": _root(receipts),
+        "transactions_root": trie_root([raw_transaction(each.name) for each in transactions]),
+        "receipts_root": trie_root(receipts),
         "gas_limit": 30_000_000,
         "gas_used": _GAS * len(transactions),
         "difficulty": Decimal(0),
@@ -124,15 +129,6 @@ def seal(
         ),
         tuple(_receipts(transactions, number, block_hash)),
     )
-
-
-def _root(values: Sequence[bytes]) -> bytes:
-    trie = HexaryTrie({})
-    for index, value in enumerate(values):
-        # The RLP of an index below 128 is one byte.
-        assert index < 128
-        trie.set(bytes([index or 0x80]), value)
-    return bytes(trie.root_hash)
 
 
 @cache

@@ -11,6 +11,7 @@ from chainkit.errors import ChainkitError, ReorgTooDeep, StoreError, WrongChain
 from chainkit_indexer.cli import index
 from chainkit_indexer.inspection.history import read_history
 from chainkit_indexer.inspection.quarantine import find_quarantined, list_quarantine, preview
+from chainkit_indexer.inspection.status import as_json, as_text, read_status
 from chainkit_indexer.rewind import plan_rewind, rewind
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced
@@ -388,3 +389,17 @@ def test_quarantine__one__is_found_with_its_payload(node: FakeNode) -> None:
 )
 def test_printable__any_bytes__are_plain_characters(data: bytes, most: int, expected: str) -> None:
     assert preview(data, most) == expected
+
+
+def test_status__rewind_and_reorg__are_told_apart(node: FakeNode) -> None:
+    rewind(node.store, plan_rewind(node.store, 6, below_final=True, endpoint=node.chain.endpoint))
+    node.catch_up()
+    node.chain.fork(1, [], [])
+    node.catch_up()
+
+    first, second = as_json(read_status(node.store))["reorgs"]
+
+    assert (first["rewound_to"], second["rewound_to"]) == (6, None)
+    text = as_text(read_status(node.store))
+    assert "             1: rewind to 6, " in text
+    assert "             2: 1 blocks above " in text

@@ -36,7 +36,9 @@ def test_status__after_a_reorg__counts_what_became_of_it(chain: FakeChain, tmp_p
     assert status.sequence_ids == {0: 4}
     assert (status.envelopes, status.soft_envelopes) == (3, 2)
     assert status.quarantined == {"not a ClientEnvelope": 1}
-    assert status.reorgs == (ReorgSummary(1, ancestor, old_head, 3, kept=1, moved=2, dropped=0),)
+    assert status.reorgs == (
+        ReorgSummary(1, ancestor, old_head, 3, None, kept=1, moved=2, dropped=0),
+    )
     content = json.loads(json.dumps(as_json(status)))
     assert content["reorgs"][0]["moved"] == 2
     assert (content["envelopes_final"], content["envelopes_soft"]) == (1, 2)

@@ -314,7 +314,7 @@ def test_retract_all__nothing_final__begins_anew_and_knows_the_payloads_again(
     (reorg,) = node.rows(schema.reorgs)
     assert reorg == (
         1, oldest.header.number - 1, oldest.header.parent_hash,
-        position.header.number, position.header.hash, len(POSTS) + 1,
+        position.header.number, position.header.hash, len(POSTS) + 1, None,
     )  # fmt: skip
     assert {outcome for *_, outcome, _ in node.journal()} == {"dropped"}
     node.catch_up()

@@ -1,4 +1,7 @@
-"""How the blocks were established; those of before rest on one endpoint's word."""
+"""How the blocks were established, and which reorgs were rewinds.
+
+Blocks of before rest on one endpoint's word, and what was a rewind before is not known.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Add the table, with one run of all blocks that were followed, and name it in the view."""
+    """Add one run of all blocks that were followed, and name how in the view."""
     op.create_table(
         "provenance",
         Column("first_block", BigInteger, primary_key=True, autoincrement=False),
@@ -22,6 +25,7 @@ def upgrade() -> None:
         " SELECT identity.first_block, cursor.block_number, 'one endpoint'"
         " FROM identity CROSS JOIN cursor WHERE cursor.block_number >= identity.first_block"
     )
+    op.add_column("reorgs", Column("rewound_to", BigInteger))
     op.execute("DROP VIEW served_envelopes")
     op.execute(
         "CREATE VIEW served_envelopes AS SELECT"

@@ -40,7 +40,7 @@ GROUP, INBOX = b"\x11" * 32, b"\x22" * 32
 RECENT_BLOCKS, PAGE_BLOCKS = 6, 4
 MOST_ERRORS = 12
 """So many errors in a row, and a run alone with a liar is given up."""
-OF_A_KIND = {"first": 7, "alone": 4, "registry": 2}
+OF_A_KIND = {"first": 7, "alone": 2, "registry": 2}
 """How many changes of one field of one kind of answer are tried."""
 
 

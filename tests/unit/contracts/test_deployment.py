@@ -340,3 +340,15 @@ def test_replace_implementation__file_is_no_record__is_left_as_it_is(tmp_path: P
         replace_implementation(path, "GroupMessages", upgraded)
 
     assert path.read_text() == "{}"
+
+
+def test_parse__record_written_by_hand__is_told_so() -> None:
+    by_hand = {name: RECORD[name] for name in ("format", "chain_id", "genesis_hash")}
+
+    with pytest.raises(ConfigurationError) as caught:
+        parse_deployment_record(by_hand | {"payload_contracts": []}, "deployment record")
+
+    assert str(caught.value) == (
+        "deployment record: expected a record that the deploy script wrote, got one written by "
+        "hand (only `chainkit index` uses payload_contracts)"
+    )

@@ -55,16 +55,6 @@ REGISTRY = {"address": "0x" + "dd" * 20, "block": 5}
 ELSEWHERE = REGISTRY | {"chain_id": 1, "genesis_hash": "0x" + "d4" * 32}
 
 
-def test_parse_deployment_record__written_by_hand__is_told_so() -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        parse_deployment_record(LISTED, "deployment record")
-
-    assert str(caught.value) == (
-        "deployment record: expected a record that the deploy script wrote, got one written by "
-        "hand (only `chainkit index` uses payload_contracts)"
-    )
-
-
 def own_contract(number: int) -> dict[str, Any]:
     return {
         "address": "0x" + f"{number:02x}" * 20,

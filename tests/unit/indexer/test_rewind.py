@@ -9,8 +9,6 @@ from sqlalchemy import update as update_rows
 from chainkit.chain import EndpointPool
 from chainkit.errors import ChainkitError, ReorgTooDeep, StoreError, WrongChain
 from chainkit_indexer.cli import index
-from chainkit_indexer.inspection.history import read_history
-from chainkit_indexer.inspection.quarantine import find_quarantined, list_quarantine, preview
 from chainkit_indexer.inspection.status import as_json, as_text, read_status
 from chainkit_indexer.rewind import plan_rewind, rewind
 from chainkit_indexer.storage import schema
@@ -36,9 +34,6 @@ def node(tmp_path: Path) -> Iterator[FakeNode]:
 
 def final_block(node: FakeNode) -> int:
     return node.store.final_block()
-
-
-# ------------------------------------------------------------------ rewind
 
 
 def test_rewind__to_a_known_block__reads_the_rest_again_and_ends_as_before(
@@ -290,105 +285,6 @@ def test_rewind__row_missing_below__names_the_command_that_tells(node: FakeNode)
 
     with pytest.raises(StoreError, match=r"envelope 3 of originator 0: .*chainkit index verify"):
         plan_rewind(node.store, 5, True, node.chain.endpoint)
-
-
-# ------------------------------------------------------------------ history
-
-
-def test_history__never_touched__is_what_is_served(node: FakeNode) -> None:
-    history = read_history(node.store, 0, 2)
-
-    assert (history.retracted, history.arrived) == ((), ())
-    assert history.current is not None and history.current.is_served
-    assert (history.current.block_number, history.is_final, history.confirmations) == (4, True, 5)
-
-
-def test_history__quarantined__says_why(node: FakeNode) -> None:
-    history = read_history(node.store, 0, 3)
-
-    assert history.current is not None and not history.current.is_served
-    assert (history.current.reason, history.current.envelope) == ("not a ClientEnvelope", None)
-
-
-def test_history__kept_then_moved_then_replaced__tells_all_in_order(node: FakeNode) -> None:
-    node.chain.fork(1, [F])
-    node.catch_up()
-    node.chain.fork(1, [Post("x"), F])
-    node.catch_up()
-
-    sixth, seventh = (read_history(node.store, 0, number) for number in (6, 7))
-
-    outcomes = [
-        (each.reorg_id, each.outcome, each.new_sequence_id, each.ancestor_number)
-        for each in sixth.retracted
-    ]
-    assert outcomes == [(1, "kept", None, 7), (2, "moved", 7, 7)]
-    assert {each.payload.transaction_hash for each in sixth.retracted} == {F.transaction_hash}
-    assert sixth.retracted[0].payload.block_hash != sixth.retracted[1].payload.block_hash
-    assert sixth.current is not None
-    assert sixth.current.transaction_hash == Post("x").transaction_hash
-    assert (sixth.is_final, sixth.confirmations) == (False, 1)
-    assert [each.payload.sequence_id for each in seventh.arrived] == [6]
-    assert seventh.retracted == ()
-
-
-def test_history__dropped_and_nothing_since__has_nothing_now(node: FakeNode) -> None:
-    node.chain.fork(1, [])
-    node.catch_up()
-
-    history = read_history(node.store, 0, 6)
-
-    assert history.current is None
-    assert history.is_known
-    assert [each.outcome for each in history.retracted] == ["dropped"]
-    assert (history.is_final, history.confirmations) == (False, 0)
-
-
-@pytest.mark.parametrize(("originator_id", "sequence_id"), [(0, 7), (0, 0), (1, 1)])
-def test_history__never_known__says_so(
-    node: FakeNode, originator_id: int, sequence_id: int
-) -> None:
-    assert not read_history(node.store, originator_id, sequence_id).is_known
-
-
-# ------------------------------------------------------------------ quarantine
-
-
-def test_quarantine__filters__choose_by_reason_block_and_number(node: FakeNode) -> None:
-    node.chain.mine([malformed("g")], [malformed("h")])
-    node.catch_up()
-
-    def chosen(**filters: object) -> list[int]:
-        return [each.sequence_id for each in list_quarantine(node.store, **filters)]  # type: ignore[arg-type]
-
-    assert chosen() == [3, 7, 8]
-    assert chosen(from_block=5) == [7, 8]
-    assert chosen(limit=1) == [3]
-    assert chosen(reason="not a ClientEnvelope") == [3, 7, 8]
-    assert chosen(reason="no aad") == []
-
-
-def test_quarantine__one__is_found_with_its_payload(node: FakeNode) -> None:
-    found = find_quarantined(node.store, 0, 3)
-
-    assert found is not None
-    assert (found.payload, found.transaction_hash) == (C.payload, C.transaction_hash)
-    assert find_quarantined(node.store, 0, 2) is None
-
-
-@pytest.mark.parametrize(
-    ("data", "most", "expected"),
-    [
-        (b"plain", 9, "plain"),
-        (b"longer than that", 6, "longer…"),
-        (b"\x1b[2J\r\n\x00\xff\x9b", 99, r"\x1b[2J\x0d\x0a\x00\xff\x9b"),
-        (b"'\"\\", 99, "'\"" + 2 * "\\"),
-        ("é\u202e".encode(), 99, r"\xc3\xa9\xe2\x80\xae"),
-        (b"", 9, ""),
-    ],
-)
-def test_printable__any_bytes__are_plain_characters(data: bytes, most: int, expected: str) -> None:
-    assert preview(data, most) == expected
 
 
 def test_status__rewind_and_reorg__are_told_apart(node: FakeNode) -> None:

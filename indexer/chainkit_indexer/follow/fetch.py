@@ -1,4 +1,4 @@
-"""Reads from the chain and checks every answer: this module returns only data that it proved.
+"""Reads from the chain and checks every answer; ``provenance`` proves what passes.
 
 An endpoint behind a load balancer mixes replicas: one lags and answers with empty logs, another
 stands on a fork. Blocks must link by parent hash from the cursor on; the end of a range must come

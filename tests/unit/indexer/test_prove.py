@@ -14,8 +14,8 @@ from chainkit.chain import EndpointPool
 from chainkit.errors import Unconfirmed
 from chainkit_indexer.inspection.status import as_json, as_text, read_status
 from chainkit_indexer.storage import schema
-from chainkit_indexer.storage.provenance import read_runs
-from chainkit_indexer.types import Provenance, ProvenanceRun
+from chainkit_indexer.storage.provenance import extend_runs, read_runs
+from chainkit_indexer.types import Provenance, ProvenanceRun, RolledBack
 from chainkit_indexer.verification.page_comparison import Difference
 from chainkit_indexer.verification.prove import Proved, prove_runs, unproved_runs
 from support.chains.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed
@@ -125,6 +125,43 @@ def test_prove__still_no_receipts__says_why(
         prove(node, Heard())
 
     assert len(unproved_runs(node.store)) == 1
+
+
+def test_prove__blocks_without_payloads__need_a_later_block_that_is_stored(
+    node: FakeNode,
+) -> None:
+    # Two blocks end the run that have no payload, and only the next one's hash is stored.
+    node.chain.mine([], [], [Post("e")])
+    run = ProvenanceRun(FIRST_BLOCK, LAST + 2, Provenance.ONE_ENDPOINT)
+    node.catch_up()
+    with node.store.writing() as connection:
+        connection.execute(schema.provenance.delete())
+        extend_runs(connection, run)
+        extend_runs(connection, ProvenanceRun(LAST + 3, LAST + 3, Provenance.RECEIPTS))
+        connection.execute(schema.blocks.delete().where(schema.blocks.c.number < LAST + 3))
+    honest = list(node.chain.blocks)
+    place = LAST + 2
+    node.chain.rewind(2)
+    node.chain.salt += 1
+    node.chain.mine([], [Post("e")])
+    assert node.chain.blocks[place].hash != honest[place].hash
+
+    found = prove(node, heard := Heard())
+
+    # The last block of the run belongs to another branch, as the payload after it shows.
+    assert found.differences and heard.differences
+    assert [left.last_block for left in unproved_runs(node.store)] == [place]
+    node.chain.blocks = honest
+    assert prove(node, Heard()).differences == 0
+    assert runs_of(node) == [ProvenanceRun(FIRST_BLOCK, LAST + 3, Provenance.RECEIPTS)]
+
+
+def test_runs__blocks_taken_back__end_at_the_cursor(node: FakeNode) -> None:
+    node.chain.fork(2, [], [Post("x")])
+
+    assert isinstance(node.step(), RolledBack)
+
+    assert runs_of(node) == [ProvenanceRun(FIRST_BLOCK, LAST - 2, Provenance.ONE_ENDPOINT)]
 
 
 def test_status__blocks_by_one_endpoint__says_how_many(node: FakeNode) -> None:

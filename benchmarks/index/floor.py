@@ -16,24 +16,15 @@ _BLOCKS_PER_REQUEST: Final = 100
 
 def fetch_what_proves(job: Job) -> Measured:
     """Read also all transactions and receipts, and forget them: most of it is the server's time."""
-    wanted = PayloadLogs(read_followed_deployment(job.record_path)).wanted
-    endpoint = Endpoint.connect(job.url)
-    endpoint.head()
-    collect_garbage_seldom()
-    meter = Meter(job.stretch.events)
-    last = job.stretch.last_block
-    for start in range(job.stretch.first_block, last + 1, _BLOCKS_PER_REQUEST):
-        end = min(start + _BLOCKS_PER_REQUEST - 1, last)
-        heights = range(start, end + 1)
-        _, logs = endpoint.blocks_with_logs(start, end, wanted)
-        endpoint.full_blocks(heights)
-        endpoint.block_receipts(heights)
-        meter.count(len(logs))
-    return meter.finish()
+    return _fetch(job, with_receipts=True)
 
 
 def fetch_and_parse(job: Job) -> Measured:
     """Read headers and logs as typed values with the indexer's own client, and forget them."""
+    return _fetch(job, with_receipts=False)
+
+
+def _fetch(job: Job, with_receipts: bool) -> Measured:
     wanted = PayloadLogs(read_followed_deployment(job.record_path)).wanted
     endpoint = Endpoint.connect(job.url)
     endpoint.head()
@@ -44,5 +35,9 @@ def fetch_and_parse(job: Job) -> Measured:
     for start in range(job.stretch.first_block, last + 1, _BLOCKS_PER_REQUEST):
         end = min(start + _BLOCKS_PER_REQUEST - 1, last)
         _, logs = endpoint.blocks_with_logs(start, end, wanted)
+        if with_receipts:
+            heights = range(start, end + 1)
+            endpoint.full_blocks(heights)
+            endpoint.block_receipts(heights)
         meter.count(len(logs))
     return meter.finish()

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from chainkit.chain.client import BATCH_SIZE, RpcClient
 from chainkit.chain.logs import LogFilter
-from chainkit.chain.parsing import parse_integer
+from chainkit.chain.parsing import parse_integer, parse_list
 from chainkit.chain.transport import RpcCall
 from chainkit.errors import Disproved, OversizedAnswer, Unprovable
 from chainkit.ethereum.header import FIRST_HEADER_COLUMNS, LATER_HEADER_COLUMNS
@@ -66,20 +66,22 @@ def _flag(value: bool) -> bytes:
 
 
 def _hashes(values: Iterable[str]) -> bytes:
-    return encoded_list([encoded_bytes(parse_bytes(each, HASH_LENGTH)) for each in _list(values)])
+    return encoded_list(
+        [encoded_bytes(parse_bytes(each, HASH_LENGTH)) for each in parse_list(values)]
+    )
 
 
 def _access_list(values: Iterable[Mapping[str, Any]]) -> bytes:
     return encoded_list(
         [
             encoded_list([_ADDRESS(each["address"]), _hashes(each["storageKeys"])])
-            for each in _list(values)
+            for each in parse_list(values)
         ]
     )
 
 
 def _authorizations(values: Iterable[Mapping[str, Any]]) -> bytes:
-    return encoded_list([_authorization(each) for each in _list(values)])
+    return encoded_list([_authorization(each) for each in parse_list(values)])
 
 
 def _authorization(value: Mapping[str, Any]) -> bytes:
@@ -245,17 +247,15 @@ def _logs(
     header: BlockHeader, hashes: Sequence[bytes], receipts: Sequence[Any], wanted: LogFilter
 ) -> list[Log]:
     logs: list[Log] = []
-    addresses, topics = frozenset(wanted.addresses), frozenset(wanted.topics)
     log_index = 0
     for index, (transaction_hash, receipt) in enumerate(zip(hashes, receipts, strict=True)):
         for value in receipt["logs"]:
             address = parse_bytes(value["address"], ADDRESS_LENGTH)
-            found = tuple(parse_bytes(each, HASH_LENGTH) for each in value["topics"])
-            is_of_contract = not addresses or address in addresses
-            if is_of_contract and (not topics or (found and found[0] in topics)):
+            topics = tuple(parse_bytes(each, HASH_LENGTH) for each in value["topics"])
+            if wanted.takes(address, topics):
                 data = parse_bytes(value["data"])
                 place = (header.number, header.hash, transaction_hash, index, log_index)
-                logs.append(Log(address, found, data, *place))
+                logs.append(Log(address, topics, data, *place))
             log_index += 1
     return logs
 
@@ -279,7 +279,7 @@ def _receipt(answer: Mapping[str, Any]) -> bytes:
         _STATUSES[answer["status"]],
         _integer(answer["cumulativeGasUsed"]),
         _BLOOM_OF_RECEIPT(answer["logsBloom"]),
-        encoded_list([_log(each) for each in _list(answer["logs"])]),
+        encoded_list([_log(each) for each in parse_list(answer["logs"])]),
     ]
     # Until Canyon a receipts root left out the nonce, though endpoints tell it since Regolith.
     if type_ == OPTIMISM_DEPOSIT and answer.get("depositReceiptVersion") is not None:
@@ -318,9 +318,3 @@ def _encoded(answer: Mapping[str, Any], fields: Iterable[_Field]) -> bytes:
         else:
             raise KeyError(name)
     return encoded_list(items)
-
-
-def _list(values: Any) -> list[Any]:
-    if not isinstance(values, list):
-        raise TypeError(f"expected a list, got {type(values).__name__}")
-    return values

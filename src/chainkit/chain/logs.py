@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
@@ -26,6 +27,11 @@ class LogFilter:
         topics = {"topics": [["0x" + topic.hex() for topic in self.topics]]} if self.topics else {}
         addresses = {"address": ["0x" + each.hex() for each in self.addresses]}
         return blocks | (addresses if self.addresses else {}) | topics
+
+    def takes(self, address: bytes, topics: Sequence[bytes]) -> bool:
+        """Tell whether it is for a log of a contract with these topics."""
+        is_of_contract = not self.addresses or address in self.addresses
+        return is_of_contract and (not self.topics or (bool(topics) and topics[0] in self.topics))
 
 
 ANY_LOG: Final = LogFilter(())

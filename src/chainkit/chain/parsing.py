@@ -36,7 +36,7 @@ def parse_logs(values: Iterable[Any]) -> list[Log]:
     return [
         Log(
             addresses[value["address"]],
-            tuple([hashes[topic] for topic in _list(value["topics"])]),
+            tuple([hashes[topic] for topic in parse_list(value["topics"])]),
             parse_bytes(value["data"]),
             quantities[value["blockNumber"]],
             hashes[value["blockHash"]],
@@ -45,7 +45,7 @@ def parse_logs(values: Iterable[Any]) -> list[Log]:
             quantities[value["logIndex"]],
             bool(value.get("removed", False)),
         )
-        for value in _list(values)
+        for value in parse_list(values)
     ]
 
 
@@ -84,7 +84,8 @@ def _hash(text: str) -> bytes:
     return parse_bytes(text, 32)
 
 
-def _list(values: Any) -> list[Any]:
+def parse_list(values: Any) -> list[Any]:
+    """Return a list as it is. Raises TypeError for anything else."""
     if not isinstance(values, list):
         raise TypeError(f"expected a list, got {type(values).__name__}")
     return values

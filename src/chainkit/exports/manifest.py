@@ -102,6 +102,7 @@ def load_manifest(directory: Path, kind: str) -> Manifest:
     except TypeError as error:
         raise StoreError(subject, "a complete manifest", error) from error
     _check_fields(manifest, subject)
+    _check_runs(manifest, subject)
     if manifest.kind != kind:
         raise StoreError(subject, f"an export of kind {kind}", manifest.kind)
     _check_ranges(manifest, subject)
@@ -233,6 +234,16 @@ def _check_fields(manifest: Manifest, subject: str) -> None:
             shown = repr(value)
             short = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
             raise StoreError(subject, f"{name}: {expected}", short, MANIFEST_NAME)
+
+
+def _check_runs(manifest: Manifest, subject: str) -> None:
+    """Runs rise, and no block is in two of them: their lengths are added up."""
+    last = -1
+    for run in manifest.established or ():
+        if not last < run["from_block"] <= run["to_block"] <= manifest.to_block:
+            expected = f"established: rising runs of blocks up to {manifest.to_block}"
+            raise StoreError(subject, expected, "others", MANIFEST_NAME)
+        last = run["to_block"]
 
 
 def _check_ranges(manifest: Manifest, subject: str) -> None:

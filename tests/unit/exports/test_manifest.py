@@ -94,6 +94,12 @@ def test_read__manifest_with_malformed_files__is_refused(export: Path, files: An
         ("first_block", 2**63),
         ("sequence_before", "0"),
         ("sequence_after", 2**64),
+        ("established", {}),
+        ("established", [{"from_block": 1, "to_block": 2}]),
+        ("established", [{"from_block": 1, "to_block": 2, "how": "by magic"}]),
+        ("established", [{"from_block": 2, "to_block": 1, "how": "receipts"}]),
+        ("established", 2 * [{"from_block": 1, "to_block": 1, "how": "receipts"}]),
+        ("established", [{"from_block": 1, "to_block": 2**62, "how": "receipts"}]),
     ],
 )
 def test_read__field_of_another_type_or_range__names_it(

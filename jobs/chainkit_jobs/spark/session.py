@@ -85,14 +85,14 @@ def spark_context(
     """
     active = SparkSession.getActiveSession()
     if active is not None:
-        with explain_workers():
+        with keep_interruption(), explain_workers():
             yield active.sparkContext
         return
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not is_submitted:
         check_master(master)
         require_java()
-    with tempfile.TemporaryDirectory(prefix="chainkit-spark-") as scratch:
+    with keep_interruption(), tempfile.TemporaryDirectory(prefix="chainkit-spark-") as scratch:
         start = _start_submitted if is_submitted else _start
         context = start(master, Path(scratch), settings or {})
         leftover = _local_cluster_folder(context)
@@ -106,6 +106,23 @@ def spark_context(
                     yield context
         finally:
             _stop(context, leftover)
+
+
+@contextmanager
+def keep_interruption() -> Iterator[None]:
+    """Raise KeyboardInterrupt where an error arose while one was handled.
+
+    PySpark closes a socket after Ctrl-C that it has not opened yet, and only that error is left.
+    """
+    try:
+        yield
+    except Exception as error:
+        behind = error.__context__
+        while behind is not None:
+            if isinstance(behind, KeyboardInterrupt):
+                raise KeyboardInterrupt from error
+            behind = behind.__context__
+        raise
 
 
 @contextmanager

@@ -61,6 +61,11 @@ class Provenance(StrEnum):
     ONE_ENDPOINT = "one endpoint"
     """One endpoint said so, in answers that fit each other."""
 
+    def is_stronger_than(self, other: Provenance) -> bool:
+        """Tell whether it stands before the other, as they are listed here."""
+        ways = list(Provenance)
+        return ways.index(self) < ways.index(other)
+
 
 @dataclass(frozen=True, slots=True)
 class ProvenanceRun:

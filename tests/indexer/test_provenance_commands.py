@@ -137,6 +137,31 @@ def test_prove__after_one_endpoint_was_trusted__proves_all_and_signs_nothing_aga
     assert (again.returncode, again.stdout) == (0, "all blocks are proved by their receipts\n")
 
 
+def test_run__blocks_that_one_endpoint_was_trusted_for__are_proved_while_it_follows(
+    node: Node, poor: FaultProxy
+) -> None:
+    publish(node.chain, 3)
+    code, text = run(node, "--trust-one-endpoint", "--finality", "1", rpc=poor.url)
+    assert code == 0, text
+    blocks = established(node)["one endpoint"]
+    before = node.payload_rows()
+
+    process = node.start("--finality", "1")
+    assert process.stderr is not None
+    told = next(line for line in process.stderr if "were compared" in line)
+    publish(node.chain, 1, start=3)
+    next(line for line in process.stderr if "envelopes" in line)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+
+    # The newest block was not final yet.
+    assert "are proved" in told
+    assert established(node) == {"receipts": blocks, "one endpoint": 1}
+    assert [
+        rows[: len(old)] for rows, old in zip(node.payload_rows(), before, strict=True)
+    ] == before
+
+
 def test_prove__beside_a_running_indexer__is_refused(node: Node) -> None:
     publish(node.chain, 1)
     process = node.start()

@@ -34,6 +34,7 @@ from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
 from chainkit_indexer.registry.watch import RegistryWatch, is_behind, watch_registry
 from chainkit_indexer.replay.keeper import RawTransactionKeeper
 from chainkit_indexer.types import Idle, StepResult
+from chainkit_indexer.verification.background import BackgroundProver
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +134,13 @@ def run_command(follower: FollowerOptions, options: _RunOptions) -> None:
         collect_garbage_seldom()
         position = follows.store.position()
         others = OtherChains(follows.pool)
+        background = BackgroundProver(
+            follows.store, follows.settings, follows.pool.others, follows.pool.failed
+        )
         sequence_ids = position.sequence_ids if position else {}
-        monitor.watch(follows.pool, heads, sequence_ids, others.differing)
+        monitor.watch(
+            follows.pool, heads, sequence_ids, others.differing, lambda: background.differences
+        )
         settings = follows.settings
         registry = watch_registry(
             follows.store, settings.deployment, follows.pool, options.registry_urls
@@ -149,7 +155,7 @@ def run_command(follower: FollowerOptions, options: _RunOptions) -> None:
             Goal(options.until_block, idle.is_done if options.until_idle else None),
             stop,
             monitor,
-            _chores(follows, registry, heads, others),
+            _chores(follows, registry, heads, others, background),
         )
 
 
@@ -161,7 +167,11 @@ def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
 
 
 def _chores(
-    follows: Following, watch: RegistryWatch | None, heads: HeadWatcher, others: OtherChains
+    follows: Following,
+    watch: RegistryWatch | None,
+    heads: HeadWatcher,
+    others: OtherChains,
+    background: BackgroundProver,
 ) -> Callable[[Endpoint, StepResult], bool]:
     """Return the work between two steps, which delays no step."""
     web_socket, registration = WebSocketNarrator(heads), RegistrationNarrator(follows.store)
@@ -172,6 +182,7 @@ def _chores(
         others.look(endpoint, result.cursor)
         if isinstance(result, Idle):
             keeper.keep(endpoint, result.final_block)
+            background.prove(endpoint, result.final_block)
         registry = watch() if watch else None
         registration.look(registry)
         return is_behind(registry)

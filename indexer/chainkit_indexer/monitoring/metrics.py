@@ -103,10 +103,17 @@ class Metrics:
         """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
-    def watch(self, pool: EndpointPool, heads: HeadWatcher, differing: Differing) -> None:
+    def watch(
+        self,
+        pool: EndpointPool,
+        heads: HeadWatcher,
+        differing: Differing,
+        stored_differences: Callable[[], int],
+    ) -> None:
         """Ask these at each scrape from now on."""
         self._sources.pool, self._sources.heads = pool, heads
         self._sources.differing = differing
+        self._sources.stored_differences = stored_differences
 
     def knows(self, sequence_ids: Mapping[int, int]) -> None:
         """Take note of the last sequence ids by originator id."""
@@ -154,6 +161,7 @@ class _Sources:
         self.pool: EndpointPool | None = None
         self.heads: HeadWatcher | None = None
         self.differing: Differing = dict
+        self.stored_differences: Callable[[], int] = int
         self._health = health
 
     def collect(self) -> Iterable[Metric]:
@@ -167,6 +175,8 @@ class _Sources:
         text = "1 where it shows another chain than the one that is followed."
         found = [((name,), int(differs)) for name, differs in self.differing().items()]
         yield _gauge("endpoint_differs", text, found, ("endpoint",))
+        text = "Stored rows that the proof of older blocks found to differ from the chain."
+        yield _counter("stored_differences", text, [((), self.stored_differences())], ())
         if self.heads is not None:
             yield from _subscription(self.heads.statistics())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -66,9 +66,10 @@ class Monitor:
         heads: HeadWatcher,
         sequence_ids: Mapping[int, int],
         differing: Differing = dict,
+        stored_differences: Callable[[], int] = int,
     ) -> None:
         """Take whom to ask at each scrape, and the last sequence ids by originator id."""
-        self._metrics.watch(pool, heads, differing)
+        self._metrics.watch(pool, heads, differing, stored_differences)
         self._metrics.knows(sequence_ids)
 
     def succeeded(self, result: StepResult, seconds: float) -> None:

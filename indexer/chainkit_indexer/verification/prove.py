@@ -10,23 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Final
 
 from sqlalchemy import Connection, func, select
 
 from chainkit.chain import EndpointPool
 from chainkit.contracts.followed import FollowedDeployment
 from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS, IndexerSettings
+from chainkit_indexer.follow.build import PendingPage
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.identity import Identity, check_identity
 from chainkit_indexer.storage.provenance import raise_run, read_runs
 from chainkit_indexer.storage.store import PAYLOAD_TABLES, Store, first_sequence_id_from
 from chainkit_indexer.types import Provenance, ProvenanceRun, VerifiedPage
-from chainkit_indexer.verification.page_comparison import page_differences
+from chainkit_indexer.verification.page_comparison import Difference, page_differences
 from chainkit_indexer.verification.verify import Observer, stored_pages
-
-_STRENGTH: Final = tuple(Provenance)
-"""The strongest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,52 @@ class Proved:
     """Blocks that a second endpoint confirmed."""
     differences: int
     """In pages that stay as they were."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageProof:
+    """What the comparison of one page with the stored rows gave."""
+
+    raised: ProvenanceRun | None
+    """The blocks that are established in this way now; None where none could be yet."""
+    differences: tuple[Difference, ...]
+    """Where there are any, the page stays as it was."""
+
+
+class RunProof:
+    """Takes the pages of a run of stored blocks, in rising order, and writes down what they prove.
+
+    A block whose hash is not stored is proved by a later one whose hash is.
+    """
+
+    def __init__(self, store: Store, run: ProvenanceRun) -> None:
+        """Begin at the run's first block."""
+        self._store = store
+        self._run = run
+        self._first = run.first_block
+        self._weakest = Provenance.RECEIPTS
+
+    def take(self, pending: PendingPage) -> PageProof:
+        """Compare a page with its stored rows; raise the blocks up to the last stored hash."""
+        page, rows = pending.page, pending.rows()
+        if self._weakest.is_stronger_than(page.provenance):
+            self._weakest = page.provenance
+        last = page.last.header.number
+        raised = None
+        with self._store.writing() as connection:
+            key = self._store.identity.node_public_key
+            found = tuple(page_differences(connection, page, rows, key))
+            stored = min(_last_stored_block(connection, page), self._run.last_block)
+            if not found and stored >= self._first:
+                raised = ProvenanceRun(self._first, stored, self._weakest)
+                raise_run(connection, raised)
+        if raised is not None:
+            self._first = stored + 1
+            self._weakest = Provenance.RECEIPTS if stored == last else page.provenance
+        if found:
+            # What comes after may hold, but this page stays as it was.
+            self._first, self._weakest = last + 1, Provenance.RECEIPTS
+        return PageProof(raised, found)
 
 
 def unproved_runs(store: Store) -> tuple[ProvenanceRun, ...]:
@@ -66,31 +109,21 @@ def prove_runs(
     counts = dict.fromkeys(Provenance, 0)
     differences = 0
     for run in runs:
-        first, weakest = run.first_block, Provenance.RECEIPTS
-        end = _next_stored_block(store, run.last_block)
+        proof = RunProof(store, run)
+        end = next_stored_block(store, run.last_block)
         for pending in stored_pages(pool, store, settings, (run.first_block, end)):
-            page, rows = pending.page, pending.rows()
-            weakest = max(weakest, page.provenance, key=_STRENGTH.index)
-            with store.writing() as connection:
-                found = list(page_differences(connection, page, rows, key))
-                stored = min(_last_stored_block(connection, page), run.last_block)
-                if not found and stored >= first:
-                    raise_run(connection, ProvenanceRun(first, stored, weakest))
-                    counts[weakest] += stored - first + 1
-                    is_whole = stored == page.last.header.number
-                    first = stored + 1
-                    weakest = Provenance.RECEIPTS if is_whole else page.provenance
-            if found:
-                # What comes after may hold, but this page stays as it was.
-                first, weakest = page.last.header.number + 1, Provenance.RECEIPTS
-            for difference in found:
+            found = proof.take(pending)
+            if found.raised is not None:
+                counts[found.raised.provenance] += found.raised.blocks
+            for difference in found.differences:
                 observer.differs(difference)
-            differences += len(found)
-            observer.compared(sum(block.header.number <= run.last_block for block in page.blocks))
+            differences += len(found.differences)
+            blocks = pending.page.blocks
+            observer.compared(sum(block.header.number <= run.last_block for block in blocks))
     return Proved(counts[Provenance.RECEIPTS], counts[Provenance.SECOND_ENDPOINT], differences)
 
 
-def _next_stored_block(store: Store, number: int) -> int:
+def next_stored_block(store: Store, number: int) -> int:
     """Return the lowest block from a height on whose hash is stored; the cursor's always is."""
     known = select(func.min(schema.blocks.c.number)).where(schema.blocks.c.number >= number)
     originators = {contract.originator_id for contract in store.identity.contracts}

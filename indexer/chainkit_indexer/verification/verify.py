@@ -122,18 +122,19 @@ def stored_pages(
     first, last = blocks
     prover = PageProver(settings, pool.others)
     reader = PageReader(settings, NoKey(), prefetches=True, recent_blocks=0, prover=prover)
-    before = partial(_before, store, settings.deployment, first)
+    before = partial(block_before, store, settings.deployment, first)
     start = pool.first_answer(before, _PATIENCE_SECONDS)
     while start.header.number < last:
-        page_after = partial(_page_after, reader, start, last)
+        page_after = partial(page_after_block, reader, start, last)
         pending = pool.first_answer(page_after, _PATIENCE_SECONDS)
         yield pending
         start = pending.page.last
 
 
-def _page_after(
+def page_after_block(
     reader: PageReader, start: IndexedBlock, last: int, endpoint: Endpoint
 ) -> PendingPage:
+    """Read the next stored blocks, up to ``last``. Raises InconsistentAnswer after a reorg."""
     pending = reader.read(endpoint, start, endpoint.head(), last)
     if pending is None:
         subject = f"block {start.header.number} at {endpoint.name}"
@@ -141,10 +142,10 @@ def _page_after(
     return pending
 
 
-def _before(
+def block_before(
     store: Store, deployment: FollowedDeployment, first: int, endpoint: Endpoint
 ) -> IndexedBlock:
-    """Return the block before the range, with the numbers of the counters at that block."""
+    """Return the block before ``first``, with the numbers of the counters at that block."""
     header = endpoint.header(max(first - 1, 0))
     if first <= deployment.first_block:
         return IndexedBlock(header, dict.fromkeys(deployment.originator_ids, 0))

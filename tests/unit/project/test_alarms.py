@@ -63,7 +63,7 @@ def scrape() -> dict[str, Metric]:
         metrics.failed(error)
     metrics.stopped(ReorgTooDeep("chain", "a", "b"))
     with HeadWatcher(None, poll_seconds=1) as heads:
-        metrics.watch(pool, heads, lambda: {"http://node": False})
+        metrics.watch(pool, heads, lambda: {"http://node": False}, int)
         text = metrics.text().decode()
     return {
         sample.name: family

@@ -174,7 +174,7 @@ def test_scrape__endpoints__shows_their_state_traffic_and_errors(
     pool = EndpointPool([good, bad])
     pool.failed(bad, RateLimited("http://bad", "an answer", "HTTP 429"))
     pool.failed(bad, InconsistentAnswer("logs at http://bad", "all", "some"))
-    watched.metrics.watch(pool, heads, dict)
+    watched.metrics.watch(pool, heads, dict, int)
 
     watched.assert_shows(
         {
@@ -194,7 +194,7 @@ def test_scrape__subscription__shows_its_state_and_what_became_of_it(
 ) -> None:
     pool = EndpointPool([Endpoint.connect("http://good/key")])
 
-    watched.metrics.watch(pool, heads, dict)
+    watched.metrics.watch(pool, heads, dict, int)
 
     watched.assert_shows(
         {

@@ -1,0 +1,152 @@
+"""Proves stored blocks while the chain is followed: a piece at a time, when nothing else is to do.
+
+Blocks that rest on an endpoint's word may be proved later, by an endpoint that offers more. Only
+final blocks are taken: nothing changes in them any more, whatever branch an endpoint is on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from chainkit.chain import Endpoint
+from chainkit.chain.backoff import Backoff
+from chainkit.errors import ChainError, ChainkitError, StoreUnavailable, Unconfirmed
+from chainkit_indexer.config import IndexerSettings
+from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.provenance import OtherEndpoints, PageProver
+from chainkit_indexer.follow.signing import NoKey
+from chainkit_indexer.log_lines import LogEvent, log_event
+from chainkit_indexer.storage.store import Store
+from chainkit_indexer.types import IndexedBlock, ProvenanceRun
+from chainkit_indexer.verification.page_comparison import Difference
+from chainkit_indexer.verification.prove import RunProof, next_stored_block, unproved_runs
+from chainkit_indexer.verification.verify import block_before, page_after_block
+
+PIECE_BLOCKS: Final = 128
+"""Read at once: the steps of new blocks wait for a piece."""
+
+MOST_LINES: Final = 10
+"""So many differences of one piece are logged one by one."""
+
+_REST_AFTER_WORK: Final = 9.0
+"""Rests so much longer than it worked."""
+
+_PAUSES: Final = Backoff(2.0, 300.0)
+_PAUSE_AT_THE_END: Final = 60.0
+"""Until it looks again whether anything is left to prove."""
+_PAUSE_WITHOUT_GAIN: Final = 3600.0
+"""After a piece that gained nothing: each costs the operator requests."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """A run that is being proved."""
+
+    run: ProvenanceRun
+    proof: RunProof
+    position: IndexedBlock
+    """The last block that was read."""
+    differences: int = 0
+
+
+class BackgroundProver:
+    """Work for when there is nothing else to do at the head. ``differences`` counts what differs.
+
+    It goes once through the blocks, in rising order; a restart of the process begins again.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: IndexerSettings,
+        others: OtherEndpoints,
+        report: Callable[[Endpoint, ChainError], None] = lambda endpoint, error: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prove in the node's own database; ``report`` errors of endpoints to their pool."""
+        # One endpoint's word is what the blocks have already.
+        settings = replace(settings, page_blocks=PIECE_BLOCKS, trusts_one_endpoint=False)
+        prover = PageProver(settings, others, clock)
+        self.differences = 0
+        self._reader = PageReader(settings, NoKey(), recent_blocks=0, prover=prover)
+        self._store = store
+        self._deployment = settings.deployment
+        self._report = report
+        self._clock = clock
+        self._due = clock()
+        self._work: _Work | None = None
+        self._first = 0
+        self._failures = 0
+        self._last_failure = ""
+
+    def prove(self, endpoint: Endpoint, final_block: int) -> None:
+        """Prove the next piece of the stored blocks up to the final one. Most calls do nothing.
+
+        An error is reported and logged, once: no envelope depends on this.
+        """
+        began = self._clock()
+        if began < self._due:
+            return
+        try:
+            pause = self._prove_piece(endpoint, final_block)
+            self._failures, self._last_failure = 0, ""
+        except Unconfirmed:
+            # The endpoint offers no proof, which is no fault: it may be the one that is trusted.
+            self._work, pause = None, _PAUSE_WITHOUT_GAIN
+        except (ChainError, StoreUnavailable) as error:
+            self._work = None
+            self._failures += 1
+            pause = _PAUSES.pause(self._failures)
+            if isinstance(error, ChainError):
+                self._report(endpoint, error)
+            self._warn(error)
+        now = self._clock()
+        self._due = now + max(pause, _REST_AFTER_WORK * (now - began))
+
+    def _prove_piece(self, endpoint: Endpoint, final_block: int) -> float:
+        """Return how many seconds to wait before the next piece."""
+        work = self._work = self._work or self._next_work(endpoint, final_block)
+        if work is None:
+            return _PAUSE_AT_THE_END
+        last = next_stored_block(self._store, work.run.last_block)
+        pending = page_after_block(self._reader, work.position, last, endpoint)
+        found = work.proof.take(pending)
+        work.position = pending.page.last
+        self._tell(work, found.differences)
+        is_gain = pending.page.provenance.is_stronger_than(work.run.provenance)
+        if is_gain and work.position.header.number < work.run.last_block:
+            return 0.0
+        self._work, self._first = None, work.run.last_block + 1
+        if not is_gain:
+            return _PAUSE_WITHOUT_GAIN
+        if not work.differences:
+            first, last = work.run.first_block, work.run.last_block
+            text = f"stored blocks {first} to {last} were compared with the chain and are proved"
+            log_event(LogEvent("stored_blocks_proved", text, {"from": first, "to": last}))
+        return 0.0
+
+    def _tell(self, work: _Work, differences: Sequence[Difference]) -> None:
+        for difference in differences[:MOST_LINES]:
+            text = f"stored row differs from the chain: {difference}"
+            log_event(LogEvent("stored_row_differs", text, level=logging.ERROR))
+        work.differences += len(differences)
+        self.differences += len(differences)
+
+    def _next_work(self, endpoint: Endpoint, final_block: int) -> _Work | None:
+        for run in unproved_runs(self._store):
+            first, last = max(run.first_block, self._first), min(run.last_block, final_block)
+            if first <= last:
+                rest = ProvenanceRun(first, last, run.provenance)
+                position = block_before(self._store, self._deployment, first, endpoint)
+                return _Work(rest, RunProof(self._store, rest), position)
+        return None
+
+    def _warn(self, error: ChainkitError) -> None:
+        if str(error) != self._last_failure:
+            self._last_failure = str(error)
+            text = f"stored blocks are not proved: {error}"
+            log_event(LogEvent("stored_blocks_unproved", text, level=logging.WARNING))

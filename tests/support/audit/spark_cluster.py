@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,7 +41,15 @@ class Cluster:
 
     folder: Path
     master_url: str
-    workers: tuple[subprocess.Popen[bytes], ...]
+    workers: list[subprocess.Popen[bytes]]
+    start_worker: Callable[[], None]
+    """Adds a worker of one core to ``workers``."""
+
+    def lose_worker(self) -> None:
+        """End the oldest worker, as a machine that fails does."""
+        lost = self.workers.pop(0)
+        lost.kill()
+        lost.wait()
 
 
 @contextmanager
@@ -62,13 +71,19 @@ def standalone_cluster(folder: Path) -> Iterator[Cluster]:
         common = ("--host", LOOPBACK, "--port", "0", "--webui-port", "0")
         master, log = start("master", "master.Master", *common)
         url = wait_for(lambda: _logged(master, log, r"Starting Spark master at (spark://\S+)"))
-        workers = []
-        for number in (0, 1):
-            own = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}"))
-            worker, log = start(f"worker-{number}", "worker.Worker", *common, *own, url)
-            wait_for(lambda w=worker, g=log: _logged(w, g, r"(Successfully registered) with"))
+        workers: list[subprocess.Popen[bytes]] = []
+        names = count()
+
+        def start_worker() -> None:
+            name = f"worker-{next(names)}"
+            own = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"{name}-work"))
+            worker, log = start(name, "worker.Worker", *common, *own, url)
+            wait_for(lambda: _logged(worker, log, r"(Successfully registered) with"))
             workers.append(worker)
-        yield Cluster(folder, url, tuple(workers))
+
+        for _ in range(2):
+            start_worker()
+        yield Cluster(folder, url, workers, start_worker)
 
 
 @contextmanager

@@ -35,7 +35,8 @@ _WITHOUT_SIGNATURES: Final = ("--without-signatures",)
 def measured_figures(sizes: Sizes, folder: Path, step: Step) -> dict[str, Any]:
     """Measure all rows of the report in an empty folder, which needs room for the exports."""
     plan = plan_together(sizes.shape, sizes.faults)
-    _start_once(folder, step)
+    if sizes.rounds > 1:
+        _start_once(folder, step)
     with _generated(sizes.shape, folder, step, Injection(plan)) as exports:
         rows = {way: row_figures(_other(way, exports, step)) for way in _OTHERS}
         rows |= _reconciled(exports, folder, "unsigned", _WITHOUT_SIGNATURES, step, sizes.rounds)

@@ -39,7 +39,7 @@ from localnet.process import interrupt
 DOCUMENTS: Final = PROJECT / "docs"
 RESULT: Final = PROJECT / "build" / "bench" / "index.json"
 
-_QUICK: Final = Shape(blocks=200, events_per_block=20)
+_QUICK: Final = Shape(blocks=200, events_per_block=4)
 _QUICK_SECONDS: Final = 2
 
 

@@ -34,6 +34,6 @@ def test_measure__quickly__gives_every_figure(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(output.read_text())
     assert all(found[name] > 0 for name in TARGETS)
-    assert found["following"]["postgres"]["websocket"]["reorg64_envelopes"] == 1280
+    assert found["following"]["postgres"]["websocket"]["reorg64_envelopes"] == 64 * 4
     assert found["machine"]["cores"] > 0
     assert "ours, signed, PostgreSQL" in done.stdout

@@ -22,6 +22,7 @@ def spark() -> Iterator[SparkSession]:
     # clusters' tests and the demo run as they are shipped.
     settings = {
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # The heap is small, and no core is free for a collector that works beside the tests.

@@ -205,7 +205,7 @@ def test_write__another_partitioning__gives_the_same_bytes(
     with setting(
         spark,
         spark__sql__shuffle__partitions="5",
-        spark__sql__adaptive__enabled="false",
+        spark__sql__adaptive__enabled="true",
         spark__sql__files__maxPartitionBytes="2000",
     ):
         run(spark, root / "chain", root / "again")

@@ -231,10 +231,5 @@ def test_contracts() -> Mapping[str, ContractContainer]:
 
 @stateless
 def packaged() -> Any:
-    """The contracts as the deploy script compiles them, which takes long."""
+    """The contracts as the deploy script compiles them."""
     return script.packaged_contracts()
-
-
-@pytest.fixture
-def compiled_once(monkeypatch: pytest.MonkeyPatch, packaged: Any) -> None:
-    monkeypatch.setattr(script, "packaged_contracts", lambda: packaged)

@@ -32,7 +32,6 @@ class Killed(BaseException):
     """What nothing catches, as nothing catches SIGKILL."""
 
 
-@pytest.mark.usefixtures("compiled_once")
 @pytest.mark.parametrize("folder", ["/proc", "none", "file"])
 def test_deploy__where_no_record_can_be_written__sends_nothing(
     endpoint, deployer, tmp_path, folder
@@ -76,7 +75,6 @@ def test_deploy__last_transaction_reverts__keeps_what_was_sent_and_sends_no_more
     assert [int(it["status"], 16) for it in blocks].count(1) == 5
 
 
-@pytest.mark.usefixtures("compiled_once")
 @pytest.mark.parametrize("sent", [True, False], ids=["after sending", "before sending"])
 @pytest.mark.parametrize("step", range(6))
 def test_deploy__killed_at_any_transaction__goes_on_without_a_second_contract(
@@ -108,7 +106,6 @@ def test_deploy__killed_at_any_transaction__goes_on_without_a_second_contract(
         assert int(receipt["blockNumber"], 16) == entry["block"]
 
 
-@pytest.mark.usefixtures("compiled_once")
 def test_deploy__what_stands_there_is_wrong__keeps_all_addresses_and_says_what(
     endpoint, deployer, record, monkeypatch
 ):
@@ -123,7 +120,6 @@ def test_deploy__what_stands_there_is_wrong__keeps_all_addresses_and_says_what(
     assert len(content["contracts"]) == 4
 
 
-@pytest.mark.usefixtures("compiled_once")
 def test_deploy__the_account_is_used_meanwhile__stops_and_says_how_to_begin_anew(
     endpoint, deployer, stranger, record, monkeypatch
 ):
@@ -148,7 +144,6 @@ def test_deploy__the_account_is_used_meanwhile__stops_and_says_how_to_begin_anew
     script.run(deployer, endpoint, PARAMETERS, record)
 
 
-@pytest.mark.usefixtures("compiled_once")
 def test_deploy__unfinished_with_another_account_or_bounds__is_refused(
     endpoint, deployer, stranger, record, monkeypatch, tmp_path
 ):
@@ -199,7 +194,6 @@ def test_deploy__process_killed_by_the_system__is_finished_by_the_same_command(r
 DEPLOYER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 
 
-@pytest.mark.usefixtures("compiled_once")
 def test_deploy__endpoint_dies_half_way__is_finished_by_the_same_command(
     endpoint, deployer, record, monkeypatch
 ):
@@ -222,7 +216,6 @@ def test_deploy__endpoint_dies_half_way__is_finished_by_the_same_command(
     assert deployer.nonce == first + 6
 
 
-@pytest.mark.usefixtures("compiled_once")
 def test_deploy__reorg_took_a_transaction_back__sends_it_again(
     endpoint, deployer, record, monkeypatch
 ):

@@ -8,8 +8,6 @@ from localnet.deployment import PARAMETERS
 from scripts import deploy as script
 from scripts._record import UnfinishedDeployment
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 
 class Killed(BaseException):
     """What nothing catches, as nothing catches SIGKILL."""

@@ -10,15 +10,15 @@ from pydantic import TypeAdapter
 
 from chainkit.documents.files import moved_into_place
 
+_INPUTS = ("ape-config.yaml", "package-lock.json", "requirements/dev.txt")
 _TYPES = TypeAdapter(list[ContractType])
 
 
 def compile_contracts() -> dict[str, ContractContainer]:
     """Compile the contracts that can be deployed and return them by name.
 
-    Those are the files directly in `contracts/`: below are interfaces and bases. What was compiled
-    from the same sources, packages and settings is kept in `.build/`, because to compile takes
-    longer than to deploy.
+    Those are the files directly in `contracts/`: below are interfaces and bases. `.build/` keeps
+    the result for the same sources, packages and settings: to compile takes longer than to deploy.
 
     Ape's own cache is neither read nor written: it does not notice when a file that a contract
     imports has changed, and would have the old code deployed.
@@ -42,7 +42,7 @@ def _compiled() -> list[ContractType]:
 
 def _digest() -> str:
     """Return a digest of all that decides the code: sources, packages, compiler, settings."""
-    inputs = [project.path / name for name in ("ape-config.yaml", "package-lock.json")]
+    inputs = [project.path / name for name in _INPUTS]
     digest = hashlib.sha256()
     for path in [*inputs, *sorted(project.contracts_folder.rglob("*.sol"))]:
         content = path.read_bytes()

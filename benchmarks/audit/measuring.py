@@ -35,6 +35,7 @@ _WITHOUT_SIGNATURES: Final = ("--without-signatures",)
 def measured_figures(sizes: Sizes, folder: Path, step: Step) -> dict[str, Any]:
     """Measure all rows of the report in an empty folder, which needs room for the exports."""
     plan = plan_together(sizes.shape, sizes.faults)
+    # One round shows whether it works, not how fast it is.
     if sizes.rounds > 1:
         _start_once(folder, step)
     with _generated(sizes.shape, folder, step, Injection(plan)) as exports:
@@ -66,7 +67,7 @@ def _generated(
     step(f"making exports of {shape.rows:,} payloads and {shape.nodes} nodes")
     directory = folder / "exports"
     exports = generate(directory, shape, edit)
-    # What is not on the disk yet is written beside whatever is measured.
+    # The system would write the rest to the disk beside whatever is measured.
     os.sync()
     yield exports
     # Those to come may need the room.

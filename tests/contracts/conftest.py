@@ -29,7 +29,7 @@ PAYLOAD_BOUNDS = (2, 60_000)
 """The least and the greatest payload of the contracts under test, in bytes: both cheap to reach."""
 
 LONGEST = ("test_upgrade_checks.py", "test_deploy_failures.py", "test_deploy.py")
-"""What two workers begin with: begun last, it would leave one of them idle."""
+"""Two workers begin with these: begun last, they would leave one worker idle."""
 
 _anvil = pytest.StashKey[Anvil]()
 

@@ -11,8 +11,9 @@ from support.project import ROOT
 def compilations(tmp_path, monkeypatch):
     """How often a copy of the sources was compiled."""
     shutil.copytree(ROOT / "contracts", tmp_path / "contracts")
-    for name in ("ape-config.yaml", "package-lock.json"):
-        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "requirements").mkdir()
+    for name in ("ape-config.yaml", "package-lock.json", "requirements/dev.txt"):
+        shutil.copy(ROOT / name, tmp_path / name)
     copy = SimpleNamespace(path=tmp_path, contracts_folder=tmp_path / "contracts")
     types = [each.contract_type for each in _contracts.compile_contracts().values()]
     done = []
@@ -36,6 +37,7 @@ def test_compile__same_sources_again__takes_what_was_compiled(compilations):
         "contracts/base/SequencedLog.sol",
         "package-lock.json",
         "ape-config.yaml",
+        "requirements/dev.txt",
     ],
 )
 def test_compile__anything_that_decides_the_code_changed__compiles_again(

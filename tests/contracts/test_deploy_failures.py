@@ -29,7 +29,7 @@ def all_entries(contracts):
 
 
 class Killed(BaseException):
-    """What nothing catches, as nothing catches SIGKILL."""
+    """Nothing catches it, as nothing catches SIGKILL."""
 
 
 @pytest.mark.parametrize("folder", ["/proc", "none", "file"])

@@ -10,7 +10,7 @@ from scripts._record import UnfinishedDeployment
 
 
 class Killed(BaseException):
-    """What nothing catches, as nothing catches SIGKILL."""
+    """Nothing catches it, as nothing catches SIGKILL."""
 
 
 @pytest.fixture

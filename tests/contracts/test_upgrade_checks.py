@@ -24,7 +24,7 @@ IMPORT_UUPS = (
 
 @dataclass(frozen=True)
 class Change:
-    """What somebody might do to the contracts, and the kind of the fault that must be named."""
+    """A change that somebody might make, and the kind of the fault that must be named."""
 
     fault: str
     edits: tuple[tuple[str, str, str], ...]

@@ -154,9 +154,11 @@ def test_run__blocks_that_one_endpoint_was_trusted_for__are_proved_while_it_foll
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
 
-    # The newest block was not final yet.
     assert "are proved" in told
-    assert established(node) == {"receipts": blocks, "one endpoint": 1}
+    found = established(node)
+    # The block that was the newest of the first run may be final and proved by now, or not yet.
+    assert sum(found.values()) == blocks + 1
+    assert found["receipts"] >= blocks
     assert [
         rows[: len(old)] for rows, old in zip(node.payload_rows(), before, strict=True)
     ] == before

@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from chainkit.errors import ChainkitError, ConfigurationError, StoreError
-from chainkit_jobs.cli.reconcile import reconcile_command
 from chainkit_jobs.proof import prove_chain
 from chainkit_jobs.sources import read_export
 from chainkit_jobs.spark.cluster import check_master, explain_workers
@@ -108,13 +106,13 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def expected(
-    spark: SparkSession, scene: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, bytes]:
-    """What the audit writes on all cores of one machine."""
-    out = tmp_path_factory.mktemp("local") / "out"
-    done = CliRunner().invoke(reconcile_command, [*scene[2:], "--out", str(out)])
-    assert done.exit_code == FOUND, done.output
+def expected(scene: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The audit's files, written on all cores of one machine."""
+    driver = Driver(tmp_path_factory.mktemp("local"))
+    out = driver.folder / "out"
+    code, said = ended(driver.plain(SUBMIT, *scene, "--out", out))
+    assert code == FOUND, said
+    assert list(driver.scratch.iterdir()) == []
     return contents(out)
 
 

@@ -5,7 +5,6 @@ Once dropped, an endpoint may know nothing more of them, and ``chainkit index re
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
@@ -17,13 +16,11 @@ from chainkit.chain import Endpoint
 from chainkit.chain.backoff import Backoff
 from chainkit.errors import (
     ChainError,
-    ChainkitError,
     InconsistentAnswer,
     RefusedRequest,
-    StoreUnavailable,
 )
 from chainkit.signatures import keccak256
-from chainkit_indexer.log_lines import LogEvent, log_event
+from chainkit_indexer.chore import Chore
 from chainkit_indexer.replay.rebuild import rebuild_transaction
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.store import PAYLOAD_TABLES, Store, first_sequence_id_from
@@ -39,9 +36,6 @@ LONGEST_PAUSE_SECONDS: Final = 300.0
 
 MOST_ABSENT: Final = 10_000
 """So many transactions that could not be had are remembered."""
-
-_REST_AFTER_WORK: Final = 9.0
-"""Rests so much longer than it worked: the payloads' steps wait for a slow answer."""
 
 _PAUSES: Final = Backoff(PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
 _ROWS_READ_AT_ONCE: Final = 500
@@ -68,9 +62,8 @@ class RawTransactionKeeper:
         self._store = store
         self._report = report
         self._clock = clock
-        self._due = clock()
-        self._failures = 0
-        self._last_failure = ""
+        failure = "raw transactions are not kept for a replay"
+        self._chore = Chore("raw_transactions_unkept", failure, _PAUSES, report, clock)
         self._absent = _AbsentTransactions(clock)
         self._without_raw: WeakKeyDictionary[Endpoint, float] = WeakKeyDictionary()
 
@@ -82,29 +75,15 @@ class RawTransactionKeeper:
         unless a reorg dropped them. An error is reported and logged, once: no envelope depends on
         this.
         """
-        began = self._clock()
-        if began < self._due:
-            return 0
         kept = 0
-        try:
-            kept, is_more = self._keep(endpoint, final_block)
-            self._failures, self._last_failure = 0, ""
-            pause = 0.0 if is_more else PAUSE_SECONDS
-        except (ChainError, StoreUnavailable) as error:
-            self._failures += 1
-            pause = _PAUSES.pause(self._failures)
-            if isinstance(error, ChainError):
-                self._report(endpoint, error)
-            self._warn(error)
-        now = self._clock()
-        self._due = now + max(pause, _REST_AFTER_WORK * (now - began))
-        return kept
 
-    def _warn(self, error: ChainkitError) -> None:
-        if str(error) != self._last_failure:
-            self._last_failure = str(error)
-            text = f"raw transactions are not kept for a replay: {error}"
-            log_event(LogEvent("raw_transactions_unkept", text, level=logging.WARNING))
+        def piece() -> float:
+            nonlocal kept
+            kept, is_more = self._keep(endpoint, final_block)
+            return 0.0 if is_more else PAUSE_SECONDS
+
+        self._chore.do(endpoint, piece)
+        return kept
 
     def _keep(self, endpoint: Endpoint, final_block: int) -> tuple[int, bool]:
         """Return how many were kept, and whether there may be more that can be had."""

@@ -10,11 +10,13 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from chainkit.chain import Endpoint
 from chainkit.chain.backoff import Backoff
-from chainkit.errors import ChainError, ChainkitError, StoreUnavailable, Unconfirmed
+from chainkit.errors import ChainError, Disproved, RateLimited, Unconfirmed
+from chainkit_indexer.chore import Chore
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow.pages import PageReader
 from chainkit_indexer.follow.provenance import OtherEndpoints, PageProver
@@ -29,11 +31,8 @@ from chainkit_indexer.verification.verify import block_before, page_after_block
 PIECE_BLOCKS: Final = 128
 """Read at once: the steps of new blocks wait for a piece."""
 
-MOST_LINES: Final = 10
+_MOST_LINES: Final = 10
 """So many differences of one piece are logged one by one."""
-
-_REST_AFTER_WORK: Final = 9.0
-"""Rests so much longer than it worked."""
 
 _PAUSES: Final = Backoff(2.0, 300.0)
 _PAUSE_AT_THE_END: Final = 60.0
@@ -75,52 +74,40 @@ class BackgroundProver:
         self._reader = PageReader(settings, NoKey(), recent_blocks=0, prover=prover)
         self._store = store
         self._deployment = settings.deployment
-        self._report = report
-        self._clock = clock
-        self._due = clock()
+        failure = "stored blocks are not proved"
+        report = partial(_report, report)
+        self._chore = Chore("stored_blocks_unproved", failure, _PAUSES, report, clock)
         self._work: _Work | None = None
         self._first = 0
-        self._failures = 0
-        self._last_failure = ""
 
     def prove(self, endpoint: Endpoint, final_block: int) -> None:
         """Prove the next piece of the stored blocks up to the final one. Most calls do nothing.
 
-        An error is reported and logged, once: no envelope depends on this.
+        An error is logged, once: no envelope depends on this.
         """
-        began = self._clock()
-        if began < self._due:
-            return
-        try:
-            pause = self._prove_piece(endpoint, final_block)
-            self._failures, self._last_failure = 0, ""
-        except Unconfirmed:
-            # The endpoint offers no proof, which is no fault: it may be the one that is trusted.
-            self._work, pause = None, _PAUSE_WITHOUT_GAIN
-        except (ChainError, StoreUnavailable) as error:
-            self._work = None
-            self._failures += 1
-            pause = _PAUSES.pause(self._failures)
-            if isinstance(error, ChainError):
-                self._report(endpoint, error)
-            self._warn(error)
-        now = self._clock()
-        self._due = now + max(pause, _REST_AFTER_WORK * (now - began))
+        self._chore.do(endpoint, lambda: self._prove_piece(endpoint, final_block))
 
     def _prove_piece(self, endpoint: Endpoint, final_block: int) -> float:
         """Return how many seconds to wait before the next piece."""
-        work = self._work = self._work or self._next_work(endpoint, final_block)
-        if work is None:
-            return _PAUSE_AT_THE_END
-        last = next_stored_block(self._store, work.run.last_block)
-        pending = page_after_block(self._reader, work.position, last, endpoint)
+        # A piece that fails begins again at what is stored as not proved.
+        work, self._work = self._work, None
+        try:
+            work = work or self._next_work(endpoint, final_block)
+            if work is None:
+                return _PAUSE_AT_THE_END
+            last = next_stored_block(self._store, work.run.last_block)
+            pending = page_after_block(self._reader, work.position, last, endpoint)
+        except Unconfirmed:
+            # The endpoint offers no proof, which is no fault: it may be the one that is trusted.
+            return _PAUSE_WITHOUT_GAIN
         found = work.proof.take(pending)
         work.position = pending.page.last
         self._tell(work, found.differences)
         is_gain = pending.page.provenance.is_stronger_than(work.run.provenance)
         if is_gain and work.position.header.number < work.run.last_block:
+            self._work = work
             return 0.0
-        self._work, self._first = None, work.run.last_block + 1
+        self._first = work.run.last_block + 1
         if not is_gain:
             return _PAUSE_WITHOUT_GAIN
         if not work.differences:
@@ -130,7 +117,7 @@ class BackgroundProver:
         return 0.0
 
     def _tell(self, work: _Work, differences: Sequence[Difference]) -> None:
-        for difference in differences[:MOST_LINES]:
+        for difference in differences[:_MOST_LINES]:
             text = f"stored row differs from the chain: {difference}"
             log_event(LogEvent("stored_row_differs", text, level=logging.ERROR))
         work.differences += len(differences)
@@ -145,8 +132,10 @@ class BackgroundProver:
                 return _Work(rest, RunProof(self._store, rest), position)
         return None
 
-    def _warn(self, error: ChainkitError) -> None:
-        if str(error) != self._last_failure:
-            self._last_failure = str(error)
-            text = f"stored blocks are not proved: {error}"
-            log_event(LogEvent("stored_blocks_unproved", text, level=logging.WARNING))
+
+def _report(
+    report: Callable[[Endpoint, ChainError], None], endpoint: Endpoint, error: ChainError
+) -> None:
+    """Report what speaks against following an endpoint: it may have forgotten old blocks."""
+    if isinstance(error, Disproved | RateLimited):
+        report(endpoint, error)

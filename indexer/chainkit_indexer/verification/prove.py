@@ -28,7 +28,7 @@ from chainkit_indexer.verification.verify import Observer, stored_pages
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """What became of the blocks that were not proved."""
+    """Counts of the blocks that were not proved before."""
 
     receipts: int
     """Blocks that are proved by receipts now."""
@@ -40,7 +40,7 @@ class Proved:
 
 @dataclass(frozen=True, slots=True)
 class PageProof:
-    """What the comparison of one page with the stored rows gave."""
+    """The result of comparing one page with the stored rows."""
 
     raised: ProvenanceRun | None
     """The blocks that are established in this way now; None where none could be yet."""
@@ -79,7 +79,7 @@ class RunProof:
             self._first = stored + 1
             self._weakest = Provenance.RECEIPTS if stored == last else page.provenance
         if found:
-            # What comes after may hold, but this page stays as it was.
+            # This page stays as it was; later ones may hold.
             self._first, self._weakest = last + 1, Provenance.RECEIPTS
         return PageProof(raised, found)
 

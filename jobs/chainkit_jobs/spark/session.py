@@ -200,7 +200,7 @@ def _get_or_create(master: str, settings: Mapping[str, str]) -> SparkContext:
     try:
         return SparkContext.getOrCreate(wanted)
     except Exception as error:  # Java's, py4j's and Spark's own have no common type
-        # What Java throws comes with its whole stack: its last cause says it best.
+        # An exception of Java comes with its whole stack: its last cause says it best.
         causes = [line for line in str(error).splitlines() if "Exception: " in line or "[" in line]
         reason = causes[-1].strip(": \t") if causes else str(error).strip()
         raise ConfigurationError("Spark", f"a session at {master}", reason) from error

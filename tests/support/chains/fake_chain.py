@@ -105,6 +105,7 @@ class FakeChain:
     def __init__(self) -> None:
         self.blocks = [Block.of(0, bytes(32), (), 0, ())]
         self.salt = 0
+        self.offers_receipts = True
         self.tags: dict[str, int] = {}
         """Heights of the tags ``safe`` and ``finalized``."""
         self.tamper: Callable[[str, Any, Any], Any] = lambda method, params, result: result
@@ -183,6 +184,8 @@ class FakeChain:
         return self.blocks[number].sealed.answer(is_whole)
 
     def _eth_getBlockReceipts(self, block: str) -> Any:  # noqa: N802
+        if not self.offers_receipts:
+            raise LookupError("the method is not available")
         number = int(block, 16)
         return list(self.blocks[number].sealed.receipts) if number <= self.head.number else None
 

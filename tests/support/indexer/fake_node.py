@@ -69,6 +69,13 @@ class FakeNode:
         while not isinstance(self.step(page_blocks), Idle):
             pass
 
+    def catch_up_without_receipts(self, page_blocks: int) -> None:
+        """Follow while the endpoint proves nothing; it does so again afterwards."""
+        self.trusts_one_endpoint = True
+        self.chain.offers_receipts = False
+        self.catch_up(page_blocks)
+        self.chain.offers_receipts = True
+
     def rows(self, table: Any) -> list[tuple[Any, ...]]:
         with self.store.reading() as connection:
             query = select(table).order_by(*table.primary_key.columns)

@@ -25,10 +25,6 @@ from support.indexer.fake_node import FakeNode
 LAST = FIRST_BLOCK + 7
 
 
-def _refuse(block: str) -> Any:
-    raise LookupError("the method is not available")
-
-
 @dataclass
 class Trial:
     """A node whose endpoint had no receipts when it followed, and a clock that a test moves."""
@@ -68,11 +64,7 @@ def trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trial]:
     chain = FakeChain()
     chain.mine([Post("a")], [], [Post("b"), malformed("c")], [], [Post("d")], [], [Post("e")], [])
     node = FakeNode(chain, tmp_path / "node.db")
-    node.trusts_one_endpoint = True
-    answer = chain._eth_getBlockReceipts
-    chain._eth_getBlockReceipts = _refuse  # type: ignore[method-assign]
-    node.catch_up(page_blocks=2)
-    chain._eth_getBlockReceipts = answer  # type: ignore[method-assign]
+    node.catch_up_without_receipts(page_blocks=2)
     monkeypatch.setattr(module, "PIECE_BLOCKS", 2)
     yield Trial(node)
     node.store.close()
@@ -155,9 +147,9 @@ def test_prove__row_that_differs__is_told_counted_and_stays_unproved(
 
 
 def test_prove__still_no_receipts__the_trusted_endpoint_is_asked_once_an_hour(
-    trial: Trial, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    trial: Trial, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(trial.node.chain, "_eth_getBlockReceipts", _refuse)
+    trial.node.chain.offers_receipts = False
     trial.prove()
     asked = trial.requests
 
@@ -194,10 +186,41 @@ def test_prove__endpoint_that_contradicts_itself__is_reported_each_time_and_told
     assert trial.runs() == [(FIRST_BLOCK, LAST, Provenance.ONE_ENDPOINT)]
 
 
-def test_prove__second_endpoint_and_no_more__asks_again_only_after_an_hour(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+def test_prove__endpoint_that_forgot_old_blocks__is_told_once_and_may_still_be_followed(
+    trial: Trial, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(trial.node.chain, "_eth_getBlockReceipts", _refuse)
+    def forgetful(method: str, params: list[Any], result: Any) -> Any:
+        is_old = method == "eth_getBlockByNumber" and params[0] not in ("latest", hex(LAST))
+        return None if is_old else result
+
+    trial.node.chain.tamper = forgetful
+
+    for _ in range(5):
+        trial.prove()
+        trial.now += 400
+
+    assert trial.reported == []
+    [line] = caplog.messages
+    assert line.startswith("stored blocks are not proved: ")
+    trial.node.chain.tamper = lambda method, params, result: result
+    trial.prove(pieces=4)
+    assert trial.runs() == [(FIRST_BLOCK, LAST, Provenance.RECEIPTS)]
+
+
+def test_prove__more_differences_than_lines__are_counted_all_the_same(
+    trial: Trial, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MOST_LINES", 0)
+    with trial.node.store.writing() as connection:
+        connection.execute(update(schema.envelopes).values(topic=b"\x00other"))
+
+    trial.prove(pieces=4)
+
+    assert (trial.prover.differences, caplog.messages) == (4, [])
+
+
+def test_prove__second_endpoint_and_no_more__asks_again_only_after_an_hour(trial: Trial) -> None:
+    trial.node.chain.offers_receipts = False
     trial.others = (trial.node.chain.endpoint,)
     trial.prove(pieces=5)
     assert trial.runs() == [(FIRST_BLOCK, LAST, Provenance.SECOND_ENDPOINT)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -48,17 +47,9 @@ def node(tmp_path: Path) -> Iterator[FakeNode]:
     chain = FakeChain()
     chain.mine([Post("a")], [], [Post("b"), malformed("c")], [], [Post("d")], [])
     node = FakeNode(chain, tmp_path / "node.db")
-    node.trusts_one_endpoint = True
-    answer = chain._eth_getBlockReceipts
-    chain._eth_getBlockReceipts = _refuse  # type: ignore[method-assign]
-    node.catch_up(page_blocks=2)
-    chain._eth_getBlockReceipts = answer  # type: ignore[method-assign]
+    node.catch_up_without_receipts(page_blocks=2)
     yield node
     node.store.close()
-
-
-def _refuse(block: str) -> Any:
-    raise LookupError("the method is not available")
 
 
 def runs_of(node: FakeNode) -> list[ProvenanceRun]:
@@ -118,7 +109,7 @@ def test_prove__row_that_is_not_the_chains__stays_unproved_and_is_named(node: Fa
 def test_prove__still_no_receipts__says_why(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node.chain, "_eth_getBlockReceipts", _refuse)
+    node.chain.offers_receipts = False
     monkeypatch.setattr("chainkit_indexer.verification.verify._PATIENCE_SECONDS", 0.0)
 
     with pytest.raises(Unconfirmed, match="no receipts of blocks"):

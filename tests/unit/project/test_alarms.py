@@ -47,7 +47,7 @@ PANELS = json.loads(DASHBOARD.read_text())
 
 @pytest.fixture(scope="module")
 def scrape() -> dict[str, Metric]:
-    """What a real /metrics holds once everything has happened; sample name to its family."""
+    """A real /metrics once everything has happened; sample name to its family."""
     metrics = Metrics(health := Health(ReadyLimits()))
     for result in (advanced(5), idle(5), rolled_back(2)):
         metrics.succeeded(result, 0.1)

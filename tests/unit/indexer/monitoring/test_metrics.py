@@ -24,7 +24,7 @@ from support.indexer.loop_results import FIRST_TIMESTAMP, Clock, advanced, idle,
 
 
 class Watched:
-    """What a scrape shows of one loop."""
+    """A scrape of one loop."""
 
     def __init__(self) -> None:
         self.clock, self.wall = Clock(), Clock(FIRST_TIMESTAMP + 10)

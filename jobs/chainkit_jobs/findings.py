@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +9,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from chainkit.evidence.findings import finding_id
 from chainkit.exports import tables
+from chainkit.text.printable import printable
 
 
 class Severity(StrEnum):
@@ -173,34 +173,6 @@ and ``envelope`` (the bytes as served), is the node's; digests are what a Blockc
 other events than payloads, or about a table as a whole, no sequence."""
 
 
-def finding_id(
-    code: str,
-    node_id: int | None,
-    originator_id: int | None,
-    sequence_id: int | None,
-    expected_digest: bytes | None = None,
-    served_digest: bytes | None = None,
-    envelope: bytes | None = None,
-    event: tuple[int, int, str] | None = None,
-) -> str:
-    """Return 64 hex digits that name a finding: the sha256 of what makes it this one.
-
-    The canonical form is a JSON list without spaces; integers beyond 53 bits stand as text.
-    ``event`` is block, log index and detail of a finding about another event than a payload.
-    """
-    parts = [
-        code,
-        node_id,
-        originator_id,
-        None if sequence_id is None else str(sequence_id),
-        _hex(expected_digest),
-        _hex(served_digest),
-        hashlib.sha256(envelope).hexdigest() if envelope is not None else None,
-        *(event or ()),
-    ]
-    return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
-
-
 def complete(
     rows: Iterable[Mapping[str, Any]], public_keys: Mapping[int, bytes]
 ) -> list[dict[str, Any]]:
@@ -221,7 +193,10 @@ def complete(
 
 
 def _completed(row: Mapping[str, Any], public_keys: Mapping[int, bytes]) -> dict[str, Any]:
-    sequence_id = row["sequence_id"]
+    sequence_id, detail = row["sequence_id"], row["detail"]
+    if sequence_id is None and detail is not None:
+        # A bundle contains it, since it is part of the id.
+        detail = printable(detail)
     identity = finding_id(
         row["code"],
         row["node_id"],
@@ -231,14 +206,11 @@ def _completed(row: Mapping[str, Any], public_keys: Mapping[int, bytes]) -> dict
         row["served_digest"],
         row["envelope"],
         # Where there is a sequence it names the payload, wherever that stands.
-        (row["block_number"], row["log_index"], row["detail"]) if sequence_id is None else None,
+        (row["block_number"], row["log_index"], detail) if sequence_id is None else None,
     )
     return dict(row) | {
         "finding_id": identity,
+        "detail": detail,
         "severity": MEANINGS[Code(row["code"])].severity,
         "node_public_key": public_keys.get(row["node_id"]),
     }
-
-
-def _hex(value: bytes | None) -> str | None:
-    return None if value is None else value.hex()

@@ -74,7 +74,7 @@ def test_verify__tampered_payload__is_proved(chain: LocalChain, tmp_path: Path) 
     assert (outcome.code, outcome.content["verdict"]) == (0, "proved")
     assert outcome.content["envelopes"][0]["transaction_hash"] == "0x" + transaction.hex()
     steps = {step["name"]: step["found"] for step in outcome.content["steps"]}
-    assert steps["reporter"].endswith("not a registered node")
+    assert steps["reporter"].startswith("not established: ")
     assert steps["accused"].startswith("node 100, enabled")
 
 

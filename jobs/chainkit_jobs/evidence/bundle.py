@@ -35,7 +35,7 @@ from chainkit_jobs.evidence.bundle_chain import ChainRows, TransactionPosition
 from chainkit_jobs.evidence.bundle_inputs import BundleInputs, findings_about
 from chainkit_jobs.output_folder import new_folder
 
-WITNESS: Final = "the chain export"
+ABSENCE: Final = "the chain export does not contain"
 
 Advance = Callable[[int], None]
 """Takes how many blocks and findings more are done."""
@@ -187,7 +187,7 @@ class _Draft:
             subject = f"export {self.inputs.chain.directory}"
             raise StoreError(subject, f"a NodeUpdated of node {self.node_id}", "none")
         trusted, contracts = self.inputs.trusted_block, self.inputs.contracts
-        judge = EnvelopeJudge(accused, contracts, trusted, transactions.find, WITNESS)
+        judge = EnvelopeJudge(accused, contracts, trusted, transactions.find, ABSENCE)
         written = []
         with (self.directory / FINDINGS_NAME).open("wb") as file:
             for finding in findings_about(self.inputs, self.node_id):

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from chainkit.documents.fields import Fields, read_json
 from chainkit.errors import ConfigurationError, StoreError
 from chainkit.evidence.emission import PayloadAddresses
-from chainkit.evidence.findings import BundledFinding
-from chainkit.text.printable import printable
+from chainkit.evidence.findings import BundledFinding, FindingEvent
 from chainkit.types import HASH_LENGTH, BlockReference
 from chainkit_jobs.administration.replay import REGISTRY
 from chainkit_jobs.findings import FINDINGS
@@ -100,15 +99,13 @@ def findings_about(inputs: BundleInputs, node_id: int) -> Iterator[BundledFindin
 
 def _bundled(row: dict[str, Any]) -> BundledFinding:
     sequence_id = row["sequence_id"]
-    same = ("finding_id", "code", "severity", "node_id", "originator_id", "block_number")
+    same = ("finding_id", "code", "node_id", "originator_id", "transaction_hash")
+    digests = ("expected_digest", "served_digest", "envelope")
+    event = FindingEvent(row["block_number"], row["log_index"], row["detail"])
     return BundledFinding(
-        **{name: row[name] for name in same},
-        log_index=row["log_index"],
+        **{name: row[name] for name in (*same, *digests)},
         sequence_id=None if sequence_id is None else int(sequence_id),
-        transaction_hash=row["transaction_hash"],
-        expected_digest=row["expected_digest"],
-        detail=None if row["detail"] is None else printable(row["detail"]),
-        envelope=row["envelope"],
+        event=event if sequence_id is None else None,
     )
 
 

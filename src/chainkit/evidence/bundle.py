@@ -27,7 +27,7 @@ from chainkit.signatures import PUBLIC_KEY_LENGTH
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockReference
 
-BUNDLE_FORMAT: Final = 1
+BUNDLE_FORMAT: Final = 2
 
 BUNDLE_NAME: Final = "bundle.json"
 HEADERS_NAME: Final = "headers.rlp"

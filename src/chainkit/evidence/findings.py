@@ -1,45 +1,60 @@
-"""Findings of an audit in a bundle: served envelopes, and the auditor's statements."""
+"""Findings of an audit in a bundle: what makes each one this finding, and nothing else.
+
+A finding's severity and words are not in it: whoever seals a bundle again could write any.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from typing import Final
 
 from chainkit.documents.canonical import Record, line_bytes, parse_line
+from chainkit.errors import MalformedData
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import HASH_LENGTH
 
 _FIELDS: Final = (
-    *("block_number", "code", "detail", "envelope", "expected_digest", "finding_id", "log_index"),
-    *("node_id", "originator_id", "report_sha256", "sequence_id", "severity"),
-    *("transaction_hash", "unsigned_report_sha256"),
+    *("code", "envelope", "event", "expected_digest", "finding_id", "node_id", "originator_id"),
+    *("report_sha256", "sequence_id", "served_digest", "transaction_hash"),
+    "unsigned_report_sha256",
 )
+_EVENT_FIELDS: Final = ("block_number", "detail", "log_index")
 _DIGEST: Final = ("[0-9a-f]{64}", "64 hex digits")
 _WORD: Final = ("[A-Za-z_]{1,40}", "a word")
 
 
 @dataclass(frozen=True, slots=True)
+class FindingEvent:
+    """The place and words of a finding about no sequence: they are part of its id."""
+
+    block_number: int | None
+    log_index: int | None
+    detail: str | None
+    """Printable text."""
+
+
+@dataclass(frozen=True, slots=True)
 class BundledFinding:
-    """One finding about the accused node, in the words of the audit."""
+    """One finding about the accused node, by the audit."""
 
     finding_id: str
     """64 hex digits, as the audit gave it."""
     code: str
-    severity: str
+    """The auditor's word for it."""
     node_id: int
     originator_id: int | None
     sequence_id: int | None
-    """A uint64, by the audit: the envelope contains its own."""
-    block_number: int | None
-    """Where the chain's log for this sequence stands, if there is one."""
-    log_index: int | None
-    """Its position in that block."""
+    """A uint64."""
     transaction_hash: bytes | None
-    """32 bytes: the transaction of that log."""
+    """32 bytes: the transaction of the chain's log for this sequence, if there is one."""
     expected_digest: bytes | None
     """32 bytes: what a BlockchainProof of that log's envelope signs."""
-    detail: str | None
-    """Printable text."""
+    served_digest: bytes | None
+    """32 bytes: what the BlockchainProof of the served envelope signs; None where none is read."""
+    event: FindingEvent | None
+    """None where there is a sequence."""
     envelope: bytes | None
     """The OriginatorEnvelope as served; None where nothing was."""
     unsigned_report_sha256: str | None = None
@@ -52,11 +67,59 @@ class BundledFinding:
         """The finding in an error message."""
         return f"finding {self.finding_id[:16]}"
 
+    def expected_id(self) -> str:
+        """Return the id that the finding must have, by what makes it this one."""
+        event = self.event
+        return finding_id(
+            self.code,
+            self.node_id,
+            self.originator_id,
+            self.sequence_id,
+            self.expected_digest,
+            self.served_digest,
+            self.envelope,
+            None if event is None else (event.block_number, event.log_index, event.detail),
+        )
+
+
+def finding_id(
+    code: str,
+    node_id: int | None,
+    originator_id: int | None,
+    sequence_id: int | None,
+    expected_digest: bytes | None = None,
+    served_digest: bytes | None = None,
+    envelope: bytes | None = None,
+    event: tuple[int | None, int | None, str | None] | None = None,
+) -> str:
+    """Return 64 hex digits that name a finding: the sha256 of what makes it this one.
+
+    The canonical form is a JSON list without spaces; integers beyond 53 bits stand as text.
+    ``event`` is block, log index and detail of a finding about another event than a payload.
+    """
+    parts = [
+        code,
+        node_id,
+        originator_id,
+        None if sequence_id is None else str(sequence_id),
+        _hex(expected_digest),
+        _hex(served_digest),
+        hashlib.sha256(envelope).hexdigest() if envelope is not None else None,
+        *(event or ()),
+    ]
+    return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
+
+
+def _hex(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()
+
 
 def finding_line(finding: BundledFinding) -> bytes:
     """Serialize a finding as a line; integers beyond 53 bits stand as text."""
     content: dict[str, object] = {name: getattr(finding, name) for name in _FIELDS}
-    for name in ("transaction_hash", "expected_digest", "envelope"):
+    event = finding.event
+    content["event"] = event and {name: getattr(event, name) for name in _EVENT_FIELDS}
+    for name in ("transaction_hash", "expected_digest", "served_digest", "envelope"):
         value = content[name]
         content[name] = hex0x(value) if isinstance(value, bytes) else None
     if finding.sequence_id is not None:
@@ -65,24 +128,38 @@ def finding_line(finding: BundledFinding) -> bytes:
 
 
 def parse_finding(data: bytes, subject: str) -> BundledFinding:
-    """Read a line of the bundle's findings. Nothing is proved. Raises MalformedData."""
+    """Read a line of the bundle's findings. Nothing is proved but its id.
+
+    Raises MalformedData for other content, or an id that does not follow from it.
+    """
     fields = Record(parse_line(data, subject), subject, _FIELDS)
-    return BundledFinding(
+    finding = BundledFinding(
         finding_id=fields.text("finding_id", *_DIGEST),
         code=fields.text("code", *_WORD),
-        severity=fields.text("severity", *_WORD),
         node_id=fields.integer("node_id", 2**32 - 1),
         originator_id=_integer(fields, "originator_id"),
         sequence_id=_sequence_id(fields),
-        block_number=_integer(fields, "block_number"),
-        log_index=_integer(fields, "log_index"),
         transaction_hash=_bytes(fields, "transaction_hash", HASH_LENGTH),
         expected_digest=_bytes(fields, "expected_digest", HASH_LENGTH),
-        detail=None if fields.is_null("detail") else fields.text("detail"),
+        served_digest=_bytes(fields, "served_digest", HASH_LENGTH),
+        event=_event(fields),
         envelope=_bytes(fields, "envelope"),
         unsigned_report_sha256=_digest(fields, "unsigned_report_sha256"),
         report_sha256=_digest(fields, "report_sha256"),
     )
+    if (finding.event is None) == (finding.sequence_id is None):
+        raise MalformedData(finding.name, "either a sequence or an event", "both or neither")
+    if finding.finding_id != (expected := finding.expected_id()):
+        raise MalformedData(finding.name, f"the id of what it says, {expected[:16]}", "another")
+    return finding
+
+
+def _event(fields: Record) -> FindingEvent | None:
+    if fields.is_null("event"):
+        return None
+    event = fields.record("event", *_EVENT_FIELDS)
+    detail = None if event.is_null("detail") else event.text("detail")
+    return FindingEvent(_integer(event, "block_number"), _integer(event, "log_index"), detail)
 
 
 def _integer(fields: Record, name: str) -> int | None:

@@ -27,7 +27,8 @@ seen other data. The conditions are:
       is missing here may have been emitted there. All payloads of the transaction are compared.
     - The envelope does not parse, or the signature is not the accused node's: no part of it accuses
       that node.
-- **refuted**: the envelope is, byte for byte, what every honest node builds from the chain.
+- **refuted**: the unsigned envelope and the transaction are, byte for byte, what every honest node
+  builds from the chain. The message around them may be encoded otherwise.
 
 The argument for *proved* rests on the payload contracts emitting their arguments unchanged, as
 XIP-49 §2.2 asks of them. Where the transaction succeeded here, that is checked; an upgrade to
@@ -82,8 +83,8 @@ class EnvelopeJudge:
     block: BlockReference
     """Nothing above it is looked at."""
     find: Find
-    witness: str
-    """The source of the transactions, as a sentence about an unknown one begins."""
+    absence: str
+    """The beginning of a sentence about an unknown transaction: "this bundle does not contain"."""
 
     def judge(self, envelope: bytes) -> EnvelopeVerdict:
         """Return what an OriginatorEnvelope, as served, shows of the accused node.
@@ -101,10 +102,11 @@ class _EnvelopeCheck:
         self._against = judge
         self._steps: list[Step] = []
         self._served: ServedEnvelope | None = None
+        self._is_signed = False
 
     def verdict(self, data: bytes) -> EnvelopeVerdict:
         verdict, reason = self._judge(data)
-        return EnvelopeVerdict(verdict, reason, tuple(self._steps), self._served)
+        return EnvelopeVerdict(verdict, reason, tuple(self._steps), self._served, self._is_signed)
 
     def _judge(self, data: bytes) -> tuple[Verdict, str]:
         try:
@@ -115,6 +117,7 @@ class _EnvelopeCheck:
         self._note("envelope", _identity(served))
         if (reason := self._foreign_signature(served)) is not None:
             return Verdict.NOT_PROVED, reason
+        self._is_signed = True
         if (reason := _impossible_form(served)) is not None:
             return Verdict.PROVED, reason
         transaction = self._against.find(served.transaction_hash)
@@ -123,8 +126,8 @@ class _EnvelopeCheck:
             hash_ = served.transaction_hash.hex()
             self._note("transaction", f"0x{hash_}, unknown up to block {last}")
             return Verdict.NOT_PROVED, (
-                f"{self._against.witness} knows no such transaction: it may be invented or stand "
-                "on a retracted branch, and absence is not proof"
+                f"{self._against.absence} the transaction that it names: that may be invented or "
+                "stand on a retracted branch, and absence is not proof"
             )
         return self._compare(served, transaction)
 
@@ -217,7 +220,7 @@ def _same_payload(served: ServedEnvelope, event: PayloadEvent) -> bool:
 
 
 def _refutation(event: PayloadEvent) -> str:
-    reason = "the envelope is byte for byte what the chain holds"
+    reason = "what the node signed is byte for byte what the chain demands"
     invalid = quarantine_reason(event)
     if invalid is None:
         return reason

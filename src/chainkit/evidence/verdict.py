@@ -37,6 +37,8 @@ class EnvelopeVerdict:
     steps: tuple[Step, ...]
     served: ServedEnvelope | None
     """None if the bytes are no envelope."""
+    is_signed: bool = False
+    """Whether the accused node's key signed it."""
 
     @property
     def signed_digest(self) -> bytes | None:

@@ -23,9 +23,11 @@ import pyarrow.parquet as pq
 from chainkit.contracts.deployment import DeploymentRecord, parse_deployment_record
 from chainkit.council.evidence import Verdict, verify_bundle
 from chainkit.documents.canonical import line_bytes, page_bytes
+from chainkit.errors import MalformedEnvelope
 from chainkit.evidence.bundle import FILE_NAMES
+from chainkit.evidence.findings import finding_id
 from chainkit.evidence.folder import read_bundle
-from chainkit.protocol.envelope import blockchain_proof_digest
+from chainkit.protocol.envelope import blockchain_proof_digest, parse_originator_envelope
 from chainkit.signatures import SigningKey, keccak256
 from chainkit_jobs.evidence.bundle import Reporter, WrittenBundle, accused_nodes, write_bundles
 from chainkit_jobs.evidence.bundle_inputs import read_bundle_inputs
@@ -82,13 +84,13 @@ class BundleScene:
         """The finding that the accused serves a payload otherwise than the chain holds it."""
         post = self.post(sequence_id)
         served = replace(post, **({"payload": OTHER_PAYLOAD} | changes)).envelope(key_of(ACCUSED))
-        return self.finding("ENVELOPE_ALTERED", sequence_id, served)
+        return self.finding("ENVELOPE_ALTERED", changes.get("sequence_id", sequence_id), served)
 
     def finding(self, code: str, sequence_id: int, envelope: bytes | None) -> Row:
         """A row of findings without id; the chain's side is filled in where there is any."""
         row: Row = dict.fromkeys(FINDINGS.names)
         row |= {"code": code, "node_id": ACCUSED, "originator_id": 0, "sequence_id": sequence_id}
-        if sequence_id <= len(self.posts):
+        if 0 < sequence_id <= len(self.posts):
             post = self.post(sequence_id)
             row |= {
                 "block_number": post.block,
@@ -96,7 +98,7 @@ class BundleScene:
                 "transaction_hash": post.transaction_hash,
                 "expected_digest": blockchain_proof_digest(post.unsigned, post.transaction_hash),
             }
-        return row | {"envelope": envelope}
+        return row | {"envelope": envelope, "served_digest": _served_digest(envelope)}
 
     def write_audit(self, findings: Sequence[Row], **summary: Any) -> None:
         """Write what an audit leaves behind, as far as a bundle needs it."""
@@ -122,6 +124,16 @@ class BundleScene:
         self.write_audit(usual_findings(self) if findings is None else findings)
         inputs = read_bundle_inputs(self.root / "audit", self.root / "chain")
         return write_bundles(inputs, accused_nodes(inputs, None), self.root / out, reporter)
+
+
+def _served_digest(envelope: bytes | None) -> bytes | None:
+    if envelope is None:
+        return None
+    try:
+        served = parse_originator_envelope(envelope)
+    except MalformedEnvelope:
+        return None
+    return blockchain_proof_digest(served.unsigned_originator_envelope, served.transaction_hash)
 
 
 def digest(path: Path) -> str:
@@ -205,6 +217,29 @@ def rewrite_line(path: Path, number: int, **changes: Any) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     lines[number] = line_bytes(json.loads(lines[number]) | changes)
     path.write_bytes(b"".join(lines))
+
+
+def relabel(bundle: Path, number: int, **changes: Any) -> None:
+    """Change what a finding says, and all digests, its id and its reports' names with it."""
+    path = bundle / "findings.jsonl"
+    line = path.read_bytes().splitlines()[number]
+    before = json.loads(line)["finding_id"]
+    fields = json.loads(line) | changes
+    digests = {
+        name: None if fields[name] is None else bytes.fromhex(fields[name][2:])
+        for name in ("expected_digest", "served_digest", "envelope")
+    }
+    event, sequence_id = fields["event"], fields["sequence_id"]
+    identity = finding_id(
+        **{name: fields[name] for name in ("code", "node_id", "originator_id")},
+        **digests,
+        sequence_id=None if sequence_id is None else int(sequence_id),
+        event=event and (event["block_number"], event["log_index"], event["detail"]),
+    )
+    rewrite_line(path, number, **changes, finding_id=identity)
+    for report in list((bundle / "reports").glob(f"{before}*")):
+        report.rename(report.with_name(report.name.replace(before, identity)))
+    reseal(bundle)
 
 
 def copied(scene: BundleScene, root: Path) -> BundleScene:

@@ -126,7 +126,7 @@ def test_verify__envelope_equals_chain__is_refuted() -> None:
     verdict, reason = only(judged(served(HONEST)))
 
     assert verdict == Verdict.REFUTED
-    assert reason == "the envelope is byte for byte what the chain holds"
+    assert reason == "what the node signed is byte for byte what the chain demands"
 
 
 @pytest.mark.conforms("N50")
@@ -328,11 +328,15 @@ def test_verify__one_proved_among_others__is_proved_overall() -> None:
 def test_verify__reporter__is_named_if_registered() -> None:
     steps = {step.name: step.found for step in judged(served(HONEST)).steps}
 
-    assert steps["reporter"].endswith(", not a registered node")
+    assert steps["reporter"].startswith("not established: the signature gives 0x")
     assert steps["accused"].startswith("node 100, enabled, key of 0x")
     endpoint = FakeProvider(FakeRegistry().answers() | Transaction().endpoint_answers()).endpoint()
     report = sign_inconsistency_report(100, [served(HONEST)], 1, node_key(2))
-    assert verify_report(report, endpoint, RECORD, block()).steps[1].found.endswith(", node 200")
+    assert (
+        verify_report(report, endpoint, RECORD, block())
+        .steps[1]
+        .found.startswith("node 200, by its key 0x")
+    )
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xff", b"report", bytes(100)])

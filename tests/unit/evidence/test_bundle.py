@@ -40,11 +40,11 @@ def verified(scene: BundleScene, bundle: Path | None = None) -> BundleVerdict:
 
 
 def verdicts(result: BundleVerdict) -> list[tuple[str, Verdict]]:
-    return [(finding.code, finding.verdict) for finding in result.findings]
+    return [(finding.claimed_code, finding.verdict) for finding in result.findings]
 
 
 def steps_of(result: BundleVerdict, code: str) -> Mapping[str, str]:
-    [found] = [finding for finding in result.findings if finding.code == code]
+    [found] = [finding for finding in result.findings if finding.claimed_code == code]
     return {step.name: step.found for step in found.steps}
 
 
@@ -64,6 +64,14 @@ def test_verify_bundle__usual_findings__judges_each_by_what_it_proves(scene: Bun
         ("ENVELOPE_INVENTED", Verdict.NOT_PROVED),
         ("ENVELOPE_MISSING", Verdict.NOT_PROVED),
         ("QUARANTINED_SERVED", Verdict.REFUTED),
+    ]
+    assert [(each.codes, each.sequence_id) for each in result.findings] == [
+        (("ENVELOPE_ALTERED",), 3),
+        (("ENVELOPE_ALTERED",), 5),
+        # That no contract gave out 99 is not in the bundle, and neither is what was not served.
+        ((), 99),
+        ((), 5),
+        (("QUARANTINED_SERVED",), 4),
     ]
     assert result.verdict == Verdict.PROVED
     assert [each.proves_itself for each in written.findings] == [True, *[False] * 4]
@@ -155,7 +163,7 @@ def test_verify_bundle__impossible_form__is_proved_without_any_transaction(
     scene: BundleScene,
 ) -> None:
     impossible = replace(scene.post(3), sequence_id=0, transaction=keccak256(b"nowhere"))
-    scene.write([scene.finding("ENVELOPE_INVENTED", 99, impossible.envelope(key_of(ACCUSED)))])
+    scene.write([scene.finding("ENVELOPE_INVENTED", 0, impossible.envelope(key_of(ACCUSED)))])
 
     assert verified(scene).verdict == Verdict.PROVED
 
@@ -248,8 +256,14 @@ def test_verify_bundle__another_hash_is_trusted__could_not_be_checked(
 ) -> None:
     scene.write()
 
-    with pytest.raises(ConfigurationError, match="the hash of block 20, in which the bundle ends"):
+    with pytest.raises(
+        ConfigurationError, match="the hash of block 20, in which the bundle says"
+    ) as refused:
         verify_bundle(scene.bundle, read_bundle(scene.bundle), hash_, scene.record)
+
+    # A hash that the bundle gives would be pasted back.
+    assert scene.trusted_hash.hex() not in str(refused.value)
+    assert "from a node or explorers of your choice" in str(refused.value)
 
 
 def test_write_bundle__block_that_the_export_cannot_prove__is_left_out_and_said(

@@ -76,7 +76,7 @@ def test_verify__endpoint_has_the_bundles_last_block__proves_the_same(scene: Bun
         *(Verdict.PROVED, Verdict.NOT_PROVED, Verdict.NOT_PROVED, Verdict.NOT_PROVED),
         Verdict.REFUTED,
     ]
-    assert "neither this bundle nor this endpoint knows" in result.findings[2].reason
+    assert "neither this bundle nor this endpoint contains" in result.findings[2].reason
     steps = {step.name: step.found for step in result.steps}
     assert steps["accused"].startswith("node 200, disabled")
     assert steps["registry now"].startswith("node 200, enabled")
@@ -132,7 +132,7 @@ def test_verify__transaction_that_the_bundle_lacks__is_asked_for(scene: BundleSc
 
 def test_verify__transaction_above_the_last_block__is_not_looked_at(scene: BundleScene) -> None:
     later = replace(scene.post(3), payload=OTHER_PAYLOAD, transaction=b"\x09" * 32)
-    scene.write([scene.finding("ENVELOPE_INVENTED", 99, later.envelope(key_of(ACCUSED)))])
+    scene.write([scene.finding("ENVELOPE_INVENTED", 3, later.envelope(key_of(ACCUSED)))])
     registry = ChainRegistry(scene=scene)
     header = registry.header(hex(25), False)
     assert header is not None

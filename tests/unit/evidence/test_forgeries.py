@@ -26,6 +26,7 @@ from support.audit.bundles import (
     bundle_scene,
     copied,
     proved,
+    relabel,
     reseal,
     rewrite_line,
 )
@@ -52,7 +53,7 @@ def refused(scene: BundleScene, words: str) -> None:
 
 def test_verify_bundle__named_for_another_node__proves_nothing(scene: BundleScene) -> None:
     for number in range(5):
-        rewrite_line(scene.bundle / "findings.jsonl", number, node_id=OTHER)
+        relabel(scene.bundle, number, node_id=OTHER)
     reseal(scene.bundle, node_id=OTHER, proving_themselves=1)
 
     refused(scene, "a report of what was served")
@@ -116,7 +117,7 @@ def test_verify_bundle__transaction_said_to_have_another_hash__is_refused(
 ) -> None:
     scene = bundle_scene(tmp_path)
     unknown = replace(scene.post(3), transaction=b"\x0b" * 32).envelope(key_of(ACCUSED))
-    scene.write([scene.altered(7), scene.finding("ENVELOPE_INVENTED", 99, unknown)], Reporter())
+    scene.write([scene.altered(7), scene.finding("ENVELOPE_INVENTED", 3, unknown)], Reporter())
     path = scene.bundle / "transactions.jsonl"
     posted = scene.post(7).transaction.hex()
     for number, line in enumerate(path.read_text().splitlines()):
@@ -208,15 +209,15 @@ def test_verify_bundle__report_signed_by_another_than_it_says__is_refused(tmp_pa
 def test_verify_bundle__log_with_another_digest_than_named__is_not_called_proved(
     scene: BundleScene, changes: dict[str, Any]
 ) -> None:
-    rewrite_line(scene.bundle / "findings.jsonl", 0, **changes)
-    reseal(scene.bundle)
+    relabel(scene.bundle, 0, **changes)
 
     result = verify_bundle(
         scene.bundle, read_bundle(scene.bundle), scene.trusted_hash, scene.record
     )
 
     assert result.findings[0].steps[0].found.startswith("not proved: transaction 0x")
-    assert result.findings[1].steps[0].found.startswith("proved: sequence id 6")
+    assert result.findings[0].codes == ()
+    assert result.findings[1].steps[0].found.startswith("proved: sequence id 5")
 
 
 def test_verify_bundle__receipt_of_another_transaction__is_refused(scene: BundleScene) -> None:
@@ -259,8 +260,7 @@ def test_verify_bundle__another_genesis_or_chain__is_refused(scene: BundleScene)
 
 def test_verify_bundle__report_of_something_else__is_refused(scene: BundleScene) -> None:
     served = replace(scene.post(3), payload=OTHER_PAYLOAD + b"\x0a\x00").envelope(key_of(ACCUSED))
-    rewrite_line(scene.bundle / "findings.jsonl", 0, envelope="0x" + served.hex())
-    reseal(scene.bundle)
+    relabel(scene.bundle, 0, envelope="0x" + served.hex())
 
     refused(scene, "a report of what was served")
 

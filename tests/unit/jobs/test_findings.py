@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from chainkit.evidence.findings import finding_id
 from chainkit_jobs.cli.reconcile import _parse_node
-from chainkit_jobs.findings import FINDINGS, MEANINGS, Code, complete, finding_id
+from chainkit_jobs.findings import FINDINGS, MEANINGS, Code, complete
 from chainkit_jobs.reconcile.outputs import json_value
 
 DIGEST, OTHER_DIGEST = b"\x01" * 32, b"\x02" * 32

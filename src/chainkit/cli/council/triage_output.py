@@ -94,7 +94,9 @@ def _reason(node: RankedNode) -> str:
     how = "proved" if node.proved else "reported"
     count = independent(reporter for each in told for reporter in each.reporters)
     reporters = "1 reporter" if count == 1 else f"{count} reporters"
-    return f"node {node.node_id}: {types}, {how} by {reporters}"
+    # The key of a reporter who is no node establishes nobody.
+    by = f" by {reporters}" if count else ""
+    return f"node {node.node_id}: {types}, {how}{by}"
 
 
 def _echo_row(cells: Sequence[object], recommendation: str) -> None:
@@ -116,7 +118,7 @@ def _tally_words(tally: Tally) -> str:
 
 def _reporter_words(reporter: Reporter) -> str:
     if reporter.node is None:
-        return address_of(reporter.key)
+        return f"{address_of(reporter.key)} (not established)"
     node = reporter.node.node
     return f"node {node.node_id}" + ("" if node.is_enabled else " (disabled)")
 

@@ -41,8 +41,9 @@ def echo_bundle(result: BundleVerdict) -> None:
     order = list(Verdict)
     findings = sorted(result.findings, key=lambda finding: order.index(finding.verdict))
     for finding in findings[:_MOST_FINDINGS]:
-        sequence = "" if finding.sequence_id is None else f", sequence {finding.sequence_id}"
-        click.echo(f"\nfinding {finding.finding_id[:16]}, {finding.code}{sequence}")
+        click.echo("\n" + ", ".join([f"finding {finding.finding_id[:16]}", *_labels(finding)]))
+        if finding.claimed_code not in finding.codes:
+            echo_fact("claimed", f"{finding.claimed_code}, which does not follow from the bundle")
         _echo_steps(finding.steps)
         echo_fact(finding.verdict, finding.reason)
     if len(findings) > _MOST_FINDINGS:
@@ -53,6 +54,15 @@ def echo_bundle(result: BundleVerdict) -> None:
     words = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in Verdict if counts[verdict])
     echo_fact("findings", words or "none")
     echo_fact("verdict", result.verdict)
+
+
+def _labels(finding: FindingVerdict) -> list[str]:
+    """Return what follows from the proof: never the auditor's words."""
+    labels = list(finding.codes)
+    if finding.sequence_id is not None:
+        originator = f" of originator {finding.originator_id}" if finding.originator_id else ""
+        labels.append(f"sequence {finding.sequence_id}{originator}")
+    return labels
 
 
 def report_json(result: ReportVerdict) -> dict[str, Any]:
@@ -90,7 +100,8 @@ def _finding_json(finding: FindingVerdict) -> dict[str, Any]:
     hash_ = finding.transaction_hash
     return {
         "finding_id": finding.finding_id,
-        "code": finding.code,
+        "codes": list(finding.codes),
+        "claimed_code": finding.claimed_code,
         "verdict": finding.verdict,
         "reason": finding.reason,
         # A uint64 as text: JSON readers round numbers.

@@ -7,7 +7,7 @@ could name a contract that makes an honest node's envelope look false.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,12 @@ from typing import Final
 from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.registry import Registry
-from chainkit.council.evidence.report import accused_words, check_unchanged, fetch_mined
+from chainkit.council.evidence.report import (
+    accused_words,
+    check_unchanged,
+    fetch_mined,
+    reporter_words,
+)
 from chainkit.errors import ConfigurationError, InconsistentAnswer, MalformedData
 from chainkit.evidence.bundle import REPORTS_NAME, Bundle
 from chainkit.evidence.emission import MinedTransaction, PayloadAddresses, posted_payloads
@@ -29,12 +34,12 @@ from chainkit.evidence.folder import (
 )
 from chainkit.evidence.headers import Advance
 from chainkit.evidence.judgement import EnvelopeJudge, Find
+from chainkit.evidence.labels import check_labels, codes_that_follow
 from chainkit.evidence.reports import check_reports
 from chainkit.evidence.verdict import EnvelopeVerdict, Step, Verdict, overall
 from chainkit.protocol.envelope import blockchain_proof_digest, unsigned_originator_envelope
-from chainkit.signatures import address_of
 from chainkit.text.hexadecimal import hex0x
-from chainkit.types import BlockReference, Node
+from chainkit.types import BlockReference, Node, PayloadEvent
 
 PASSES: Final = 2
 """How often each byte of the bundle's files is read: for its digest, and for its content."""
@@ -46,9 +51,13 @@ class FindingVerdict:
 
     finding_id: str
     """64 hex digits."""
-    code: str
-    """The auditor's word for it."""
+    codes: tuple[str, ...]
+    """The codes that follow from what was served and the chain's log; see evidence.labels."""
+    claimed_code: str
+    """The auditor's word for it: it need not be one of ``codes``."""
+    originator_id: int | None
     sequence_id: int | None
+    """Both as the envelope, or else the proved log, has them; None where neither is there."""
     transaction_hash: bytes | None
     """The transaction that the served envelope names; None where no envelope can be read."""
     verdict: Verdict
@@ -91,9 +100,12 @@ def verify_bundle(
     """
     last = bundle.trusted_block
     if last.hash != trusted_hash:
-        expected = f"the hash of block {last.number}, in which the bundle ends, 0x{last.hash.hex()}"
-        raise ConfigurationError("--trust", expected, hex0x(trusted_hash))
-    return _verify(directory, bundle, record, lambda hash_: None, "this bundle", (), advance)
+        # The bundle's own hash must not be here: somebody would paste it, and trust the bundle.
+        expected = f"the hash of block {last.number}, in which the bundle says that it ends"
+        hint = f"take the hash of block {last.number} from a node or explorers of your choice"
+        raise ConfigurationError("--trust", expected, "another", hint)
+    alone = _Beside("this bundle does not contain", lambda hash_: None)
+    return _verify(directory, bundle, record, alone, advance)
 
 
 def verify_bundle_with_endpoint(
@@ -114,22 +126,18 @@ def verify_bundle_with_endpoint(
     last = bundle.trusted_block
     found = endpoint.find_header(last.number)
     if found is None or found.hash != last.hash:
-        got = f"block {found.reference}" if found else f"no block {last.number}"
-        expected = f"the chain of the bundle's last block {last}"
+        got = f"another block {last.number}" if found else f"no block {last.number}"
+        expected = f"the chain of the bundle's last block, {last.number}"
         raise ConfigurationError(f"endpoint {endpoint.name}", expected, got)
-    registered = Registry(endpoint, record.node_registry.address).find_node(bundle.node_id, head)
-    node = registered.node if registered else None
-    now = Step("registry now", f"{accused_words(bundle.node_id, node)} (block {head})")
-    witness = "neither this bundle nor this endpoint"
-    result = _verify(
-        directory,
-        bundle,
-        record,
+    nodes = Registry(endpoint, record.node_registry.address).nodes(head)
+    node = next((each for each in nodes if each.node_id == bundle.node_id), None)
+    beside = _Beside(
+        "neither this bundle nor this endpoint contains",
         lambda hash_: fetch_mined(endpoint, hash_),
-        witness,
-        (now,),
-        advance,
+        nodes,
+        (Step("registry now", f"{accused_words(bundle.node_id, node)} (block {head})"),),
     )
+    result = _verify(directory, bundle, record, beside, advance)
     accused, key = result.accused, node.signing_key if node else None
     if accused is not None and accused.signing_key != key:
         subject = f"node {bundle.node_id} at {endpoint.name}"
@@ -138,13 +146,23 @@ def verify_bundle_with_endpoint(
     return result
 
 
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """The sources beside the bundle itself."""
+
+    absence: str
+    """As in EnvelopeJudge."""
+    find: Find
+    nodes: Sequence[Node] | None = None
+    """The registered nodes; None where no registry was read."""
+    steps: tuple[Step, ...] = ()
+
+
 def _verify(
     directory: Path,
     bundle: Bundle,
     record: DeploymentRecord,
-    find_elsewhere: Find,
-    witness: str,
-    more_steps: tuple[Step, ...],
+    beside: _Beside,
     advance: Advance,
 ) -> BundleVerdict:
     _check_contracts(bundle, record)
@@ -158,11 +176,11 @@ def _verify(
     contracts = PayloadAddresses(*record.payload_addresses)
 
     def find(transaction_hash: bytes) -> MinedTransaction | None:
-        return transactions.find(transaction_hash) or find_elsewhere(transaction_hash)
+        return transactions.find(transaction_hash) or beside.find(transaction_hash)
 
-    judge = EnvelopeJudge(accused, contracts, last, find, witness)
+    judge = EnvelopeJudge(accused, contracts, last, find, beside.absence)
     findings = tuple(_judged(opened, judge, advance))
-    steps = (*_steps(opened, accused, len(transactions)), *more_steps)
+    steps = (*_steps(opened, accused, beside.nodes), *beside.steps)
     return BundleVerdict(bundle, accused, steps, findings)
 
 
@@ -197,57 +215,66 @@ def _judged(opened: OpenBundle, judge: EnvelopeJudge, advance: Advance) -> Itera
 
 
 def _judge(opened: OpenBundle, judge: EnvelopeJudge, finding: BundledFinding) -> FindingVerdict:
-    steps = [_chain_step(opened, judge, finding)]
-    if finding.envelope is None:
+    log, step = _chain_log(opened, judge, finding)
+    judged = None if finding.envelope is None else judge.judge(finding.envelope)
+    check_labels(finding, judged, log)
+    codes: tuple[str, ...] = ()
+    if judged is None:
         reason = "nothing was served that proves it: others have to ask the node"
         judged = EnvelopeVerdict(Verdict.NOT_PROVED, reason, (), None)
     else:
-        judged = judge.judge(finding.envelope)
-        steps += judged.steps
+        codes = codes_that_follow(judged, log, finding.expected_digest)
+    shown = judged.served or log
     return FindingVerdict(
         finding.finding_id,
+        codes,
         finding.code,
-        finding.sequence_id,
+        shown.originator_id if shown else None,
+        shown.sequence_id if shown else None,
         judged.served.transaction_hash if judged.served else None,
         judged.verdict,
         judged.reason,
-        tuple(steps),
+        (step, *judged.steps),
         judged.signed_digest,
         finding.report_sha256 is not None,
     )
 
 
-def _chain_step(opened: OpenBundle, judge: EnvelopeJudge, finding: BundledFinding) -> Step:
-    """Say whether the log that a finding names as the chain's is proved."""
+def _chain_log(
+    opened: OpenBundle, judge: EnvelopeJudge, finding: BundledFinding
+) -> tuple[PayloadEvent | None, Step]:
+    """Return the log that a finding names as the chain's, if it is proved, and say so."""
     name = "chain's log"
     if finding.transaction_hash is None:
-        return Step(name, "none is named")
+        return None, Step(name, "none is named")
     transaction = opened.transactions.find(finding.transaction_hash)
     where = f"transaction 0x{finding.transaction_hash.hex()}"
     if transaction is None:
-        return Step(name, f"not proved: the bundle lacks {where}")
+        return None, Step(name, f"not proved: the bundle lacks {where}")
     receipt = transaction.receipt
     for event in posted_payloads(receipt, judge.contracts):
         unsigned = unsigned_originator_envelope(event, receipt.block.timestamp)
         digest = blockchain_proof_digest(unsigned, receipt.transaction_hash)
         if digest == finding.expected_digest:
             found = f"sequence id {event.sequence_id} in block {receipt.block.reference}"
-            return Step(name, f"proved: {found}, {where}")
-    return Step(name, f"not proved: {where} posts no payload with the digest that is named")
+            return event, Step(name, f"proved: {found}, {where}")
+    return None, Step(name, f"not proved: {where} posts no payload with the digest that is named")
 
 
-def _steps(opened: OpenBundle, accused: Node | None, transactions: int) -> tuple[Step, ...]:
+def _steps(
+    opened: OpenBundle, accused: Node | None, nodes: Sequence[Node] | None
+) -> tuple[Step, ...]:
     bundle = opened.bundle
     key = bundle.reporter_public_key
     last = bundle.trusted_block
     return (
         Step("bundle", f"node {bundle.node_id}, findings: {bundle.findings}, by {bundle.tool}"),
-        Step("reporter", "nobody signed" if key is None else address_of(key)),
+        Step("reporter", "nobody signed" if key is None else reporter_words(key, nodes)),
         Step("accused", accused_words(bundle.node_id, accused)),
         Step("trusted block", f"{last.number} 0x{last.hash.hex()}"),
         Step(
             "follows from it",
-            f"headers from block {bundle.first_block}, transactions: {transactions}",
+            f"headers from block {bundle.first_block}, transactions: {len(opened.transactions)}",
         ),
         *(Step("left out", sentence) for sentence in bundle.left_out),
     )

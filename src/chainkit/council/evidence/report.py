@@ -51,13 +51,13 @@ def verify_report(
         PayloadAddresses(*record.payload_addresses),
         block,
         lambda transaction_hash: fetch_mined(endpoint, transaction_hash),
-        "this endpoint",
+        "this endpoint does not know",
     )
     verdicts = tuple(map(judge.judge, report.envelopes))
     check_unchanged(endpoint, block)
     steps = (
         Step("report", f"BLOCKCHAIN_INCONSISTENCY, envelopes: {len(report.envelopes)}"),
-        Step("reporter", _reporter(report, nodes)),
+        Step("reporter", reporter_words(report.reporter_public_key, nodes)),
         Step("accused", accused_words(report.misbehaving_node_id, accused)),
         Step("block", str(block)),
     )
@@ -86,8 +86,15 @@ def accused_words(node_id: int, accused: Node | None) -> str:
     return f"node {accused.node_id}, {status_word(accused)}, key of {key}"
 
 
-def _reporter(report: BlockchainInconsistencyReport, nodes: Sequence[Node]) -> str:
-    key = report.reporter_public_key
+def reporter_words(key: bytes, nodes: Sequence[Node] | None) -> str:
+    """Name the reporter (65 bytes of its key) if it is one of the registered nodes.
+
+    Any signature over any bytes gives some key: a report that somebody changed is signed by a
+    reporter who does not exist. ``nodes`` is None where no registry was read.
+    """
+    if nodes is None:
+        return f"not established: the signature gives {address_of(key)}, and no registry was read"
     node = next((node for node in nodes if node.signing_key == key), None)
-    who = f"node {node.node_id}" if node else "not a registered node"
-    return f"{address_of(key)}, {who}"
+    if node is None:
+        return f"not established: the signature gives {address_of(key)}, which is no node's key"
+    return f"node {node.node_id}, by its key {address_of(key)}"

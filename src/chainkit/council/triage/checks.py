@@ -93,7 +93,7 @@ class Examiner:
         bundle = read_bundle(piece.path)
         last = bundle.trusted_block
         if self.witness is None and last.hash not in self.trusted:
-            reason = f"it ends in block {last.number} 0x{last.hash.hex()}, which no --trust names"
+            reason = f"no --trust names the block in which it ends, {last.number}"
             return Dismissed(piece.source, reason, is_unchecked=True)
         result = self._verified(piece, bundle, advance)
         if result.verdict is not Verdict.PROVED:

@@ -9,6 +9,8 @@ What follows from that, since keys cost nothing and a report may be copied:
 
 - **One proof suffices.** It is valid from any reporter, but another key than the accused's must
   have signed the report. The same envelope is one proof, however often it is brought.
+- **A reporter is established by the registry alone.** A changed report recovers to some other key,
+  so a key that no node has is shown as not established, and is not counted.
 - **Liveness is counted by peers**: registered nodes that state that they saw it themselves. A
   report that a node only stored for a client (``submitted_by_node`` is false) may have been handed
   to many. The nodes of one holder are one reporter, so is one node with many reports. A node that
@@ -189,7 +191,7 @@ def _grounds(
     for claim in sorted(claims, key=lambda each: (-len(each.proofs), each.source)):
         if claim.reporter is None or not (claim.proofs or claim.misbehavior.is_liveness):
             continue
-        brings = {*claim.proofs, _reporter(claim.reporter, registered).independent}
+        brings = {*claim.proofs, _reporter(claim.reporter, registered).independent} - {None}
         if not brings <= shown and len(chosen) < max(needed, MOST_GROUNDS):
             chosen.append(claim.source)
             shown |= brings

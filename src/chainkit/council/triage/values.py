@@ -61,14 +61,14 @@ class Reporter:
     """A signer of reports that count."""
 
     key: bytes
-    """65 bytes."""
+    """65 bytes. Any signature over any bytes gives one: alone it establishes nobody."""
     node: RegisteredNode | None
     """None for a key that no node has, or where no registry was read."""
 
     @property
-    def independent(self) -> str | bytes:
-        """Its identity: nodes of one holder are the same reporter."""
-        return self.key if self.node is None else self.node.holder
+    def independent(self) -> str | None:
+        """Its identity, None where it is not established: nodes of one holder are one reporter."""
+        return None if self.node is None else self.node.holder
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,5 +139,5 @@ class Ranking:
 
 
 def independent(reporters: Iterable[Reporter]) -> int:
-    """Return how many independent ones there are among some reporters."""
-    return len({each.independent for each in reporters})
+    """Return how many independent ones there are among some reporters, of those established."""
+    return len({each.independent for each in reporters} - {None})

@@ -98,7 +98,7 @@ def test_examine__reports__are_judged_by_what_the_endpoint_knows(
     assert claims["both.bin"].reporter == AUDITOR.public_key
     assert len(claims["both.bin"].proofs) == 1
     assert dismissed["altered.pb"].node_id == ACCUSED
-    assert dismissed["altered.pb"].reason.startswith("not proved: this endpoint knows no such")
+    assert dismissed["altered.pb"].reason.startswith("not proved: this endpoint does not know")
 
 
 def test_examine__same_envelope_in_two_bundles__has_one_digest(
@@ -161,7 +161,7 @@ def test_examine__bundle_of_another_block__is_unchecked_without_its_hash(
 
     assert not claims
     assert dismissed["bundle"].is_unchecked
-    assert "which no --trust names" in dismissed["bundle"].reason
+    assert dismissed["bundle"].reason == "no --trust names the block in which it ends, 20"
 
 
 def test_examine__bundle_of_another_registry__does_not_count(

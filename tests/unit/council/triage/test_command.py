@@ -61,7 +61,7 @@ def test_triage__two_bundles_of_one_node__is_one_line_to_disable_it(
     outcome = triage(scene, heap)
 
     assert outcome.code == 1
-    assert "   200  unknown   critical       1        0          2  disable: one" in outcome.out
+    assert "   200  unknown   critical       1        0          0  disable: one" in outcome.out
     assert "\n  c\n      proved, but nobody signed a report of it\n" in outcome.out
     assert "\n  \\x1b[2J.pb\n" in outcome.out
     assert outcome.out.endswith("disable         node 200\n")
@@ -195,9 +195,12 @@ def test_triage__folder_that_is_none__could_not_be_checked(
 
 
 def test_reason__of_a_proof__names_type_and_reporters() -> None:
-    claims = [proof(300, b"one"), proof(300, b"one", reporter=key_of(100), source="b")]
+    claims = [
+        proof(300, b"one", reporter=key_of(200)),
+        proof(300, b"one", reporter=key_of(100), source="b"),
+    ]
 
-    nodes = rank(claims, [], roll(100, 300), 3).to_disable
+    nodes = rank(claims, [], roll(100, 200, 300), 3).to_disable
 
     words = "node 300: BLOCKCHAIN_INCONSISTENCY, proved by 2 reporters"
     assert check_reason(default_reason(nodes)) == words

@@ -42,17 +42,28 @@ def test_rank__one_proof__suffices() -> None:
     assert (node.action, node.recommendation) == (Action.DISABLE, "disable: one safety proof")
     assert (node.status, node.severity, node.proved, node.claimed, node.reporters) == (
         *("enabled", Severity.CRITICAL),
-        *(1, 0, 1),
+        # The auditor's key is no node's: any changed report is signed by such a key.
+        *(1, 0, 0),
     )
     assert ranking.to_disable == (node,)
     assert node.grounds == ("300-one",)
     assert not ranking.dismissed
 
 
-def test_rank__same_envelope_by_two__is_one_proof_of_two_reporters() -> None:
+def test_rank__same_envelope_by_keys_that_no_node_has__is_one_proof_of_no_reporter() -> None:
     copy = proof(300, b"one", reporter=OTHER_AUDITOR, source="copy")
 
     node = only(ranked(proof(300, b"one"), copy))
+
+    assert (node.proved, node.reporters) == (1, 0)
+    assert node.recommendation == "disable: one safety proof"
+    assert node.grounds == ("300-one",)
+
+
+def test_rank__same_envelope_by_two__is_one_proof_of_two_reporters() -> None:
+    copy = proof(300, b"one", reporter=key_of(200), source="copy")
+
+    node = only(ranked(proof(300, b"one", reporter=key_of(100)), copy))
 
     assert (node.proved, node.reporters) == (1, 2)
     assert node.recommendation == "disable: one safety proof"
@@ -62,7 +73,7 @@ def test_rank__same_envelope_by_two__is_one_proof_of_two_reporters() -> None:
 def test_rank__same_file_twice__says_so_and_counts_once() -> None:
     ranking = ranked(proof(300, b"one"), proof(300, b"one", source="copy"))
 
-    assert (only(ranking).proved, only(ranking).reporters) == (1, 1)
+    assert (only(ranking).proved, only(ranking).reporters) == (1, 0)
     assert reasons(ranking) == {"copy": "says the same as 300-one"}
 
 

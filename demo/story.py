@@ -209,6 +209,7 @@ class Story:
         run(
             self._settings,
             *("audit", "report-misbehavior", "--findings", self._folder / "audit"),
+            *("--chain", self._folder / "chain"),
             *("--finding", altered["finding_id"], "--keystore", self._operators[0].keystore),
             *("--out", report),
         )

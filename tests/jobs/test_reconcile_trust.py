@@ -98,7 +98,9 @@ def test_reconcile__hash_of_another_block__is_refused(exports: Path, chain: Prov
     result = reconcile(exports, chain.hash_of(19).hex())
 
     assert isinstance(result.exception, ConfigurationError)
-    assert "the export must end in the block that is trusted" in str(result.exception)
+    assert "the hash of block 20, in which export" in str(result.exception)
+    # A hash that the export gives would be pasted back.
+    assert chain.head_hash.hex() not in str(result.exception)
 
 
 def test_reconcile__hash_that_is_none__is_a_usage_error(exports: Path) -> None:

@@ -28,7 +28,7 @@ OTHER = commit(b"\x01" * 32, size=50, seed=5)
 
 
 def faulty(posts: Sequence[Post], key: SigningKey) -> list[bytes]:
-    """Alters 3, omits 5, invents 9, serves the malformed 4, and 6 and 7 signed by a stranger."""
+    """Alters 3, omits 5, invents 9 and 0, serves the malformed 4; a stranger signs 6 and 7."""
     kept = [post for post in posts if post.sequence_id not in (3, 5, 6, 7)]
     return [
         *honest(kept, key),
@@ -37,6 +37,7 @@ def faulty(posts: Sequence[Post], key: SigningKey) -> list[bytes]:
         posts[5].envelope(key_of(5)),
         replace(posts[6], payload=OTHER).envelope(key_of(5)),
         replace(posts[7], sequence_id=9).envelope(key),
+        replace(posts[7], sequence_id=0).envelope(key),
     ]
 
 
@@ -54,12 +55,12 @@ def identity(findings: Path, code: str, sequence_id: int) -> str:
     return str(row["finding_id"])
 
 
-def report(tmp_path: Path, findings: Path, finding: str) -> Result:
+def report(tmp_path: Path, findings: Path, finding: str, *options: str) -> Result:
     keystore, password = tmp_path / "key.json", tmp_path / "password"
     keystore.write_text(json.dumps(Account.encrypt(SECRET, "secret", iterations=2)))
     password.write_text("secret\n")
     arguments = ["--findings", str(findings), "--finding", finding, "--keystore", str(keystore)]
-    arguments += ["--password-file", str(password), "--out", str(tmp_path / "report.bin")]
+    arguments += ["--password-file", str(password), "--out", str(tmp_path / "report.bin"), *options]
     return CliRunner().invoke(chainkit, ["audit", "report-misbehavior", *arguments])
 
 
@@ -82,6 +83,47 @@ def test_report_misbehavior__signed_contradiction__is_a_report_with_the_served_b
     assert parsed.misbehaving_node_id == FAULTY
     assert parsed.reporter_public_key == SigningKey(SECRET).public_key
     assert began <= parsed.reporter_time_ns <= time.time_ns()
+
+
+@pytest.mark.parametrize(
+    ("code", "sequence", "words"),
+    [
+        ("ENVELOPE_ALTERED", 3, "proved          the transaction posts another payload"),
+        ("ENVELOPE_INVENTED", 9, "not proved      the chain export does not contain"),
+        ("ENVELOPE_INVENTED", 0, "proved          the envelope has sequence id 0"),
+    ],
+)
+def test_report_misbehavior__with_the_chain__says_what_the_council_will_find(
+    tmp_path: Path, findings: Path, code: str, sequence: int, words: str
+) -> None:
+    chain = ("--chain", str(findings.parent / "chain"))
+
+    result = report(tmp_path, findings, identity(findings, code, sequence), *chain)
+
+    assert result.exit_code == 0, result.output
+    assert f"\n{words}" in result.output
+    assert (tmp_path / "report.bin").exists()
+
+
+def test_report_misbehavior__without_the_chain__says_that_nothing_was_judged(
+    tmp_path: Path, findings: Path
+) -> None:
+    result = report(tmp_path, findings, identity(findings, "ENVELOPE_INVENTED", 9))
+
+    assert "\nnot judged      give --chain to know" in result.output
+
+
+def test_report_misbehavior__chain_of_another_audit__is_refused(
+    tmp_path: Path, findings: Path
+) -> None:
+    chain, _ = write_scene(tmp_path, {HONEST: honest}, base_posts()[:3])
+
+    finding = identity(findings, "ENVELOPE_ALTERED", 3)
+    result = report(tmp_path, findings, finding, "--chain", str(chain))
+
+    assert isinstance(result.exception, ChainkitError)
+    assert "expected the chain export of audit" in str(result.exception)
+    assert not (tmp_path / "report.bin").exists()
 
 
 @pytest.mark.parametrize(

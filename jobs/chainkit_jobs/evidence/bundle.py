@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 from chainkit import __version__
 from chainkit.errors import ConfigurationError, MalformedEnvelope, StoreError
@@ -31,11 +30,9 @@ from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.reports import sign_report, unsigned_inconsistency_report
 from chainkit.signatures import SigningKey
 from chainkit.text.printable import printable
-from chainkit_jobs.evidence.bundle_chain import ChainRows, TransactionPosition
+from chainkit_jobs.evidence.bundle_chain import ABSENCE, ChainRows, TransactionPosition
 from chainkit_jobs.evidence.bundle_inputs import BundleInputs, findings_about
 from chainkit_jobs.output_folder import new_folder
-
-ABSENCE: Final = "the chain export does not contain"
 
 Advance = Callable[[int], None]
 """Takes how many blocks and findings more are done."""
@@ -72,7 +69,7 @@ class WrittenBundle:
 
 
 def accused_nodes(inputs: BundleInputs, node_id: int | None) -> list[int]:
-    """Return the nodes that there are findings about, or the one that is asked for.
+    """Return the nodes with findings graver than a note, or the one that is asked for.
 
     Raises ConfigurationError where there is none.
     """
@@ -80,7 +77,9 @@ def accused_nodes(inputs: BundleInputs, node_id: int | None) -> list[int]:
     if not found or (node_id is not None and node_id not in found):
         who = "a node" if node_id is None else f"node {node_id}"
         known = ", ".join(map(str, found)) or "no node"
-        raise ConfigurationError(f"audit {inputs.audit}", f"findings about {who}", f"about {known}")
+        raise ConfigurationError(
+            f"audit {inputs.audit}", f"findings about {who}, and not only notes", f"about {known}"
+        )
     return found if node_id is None else [node_id]
 
 

@@ -14,11 +14,16 @@ import pyarrow.dataset as ds
 
 from chainkit.errors import StoreError, Unprovable
 from chainkit.ethereum import header_bytes, inclusion_proofs, receipt_bytes, transaction_bytes
+from chainkit.evidence.emission import MinedTransaction
 from chainkit.evidence.inclusion import TransactionProof
 from chainkit.exports import files_of
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
+from chainkit.types import BlockHeader, Receipt
 from chainkit_jobs.sources import Export, log_from_row
+
+ABSENCE: Final = "the chain export does not contain"
+"""As in EnvelopeJudge, of a transaction that is not in an export."""
 
 _BLOCKS_AT_ONCE: Final = 64
 _HEADERS_AT_ONCE: Final = 4096
@@ -64,6 +69,34 @@ class ChainRows:
                 )
                 found[decode_node_updated(log).node_id].add(place)
         return {node_id: sorted(places) for node_id, places in found.items()}
+
+    def find(self, transaction_hash: bytes) -> MinedTransaction | None:
+        """Return a transaction as the export has it, with nothing proved; None where it has none.
+
+        Raises StoreError where the export has it only in part.
+        """
+        equals = ds.field("transaction_hash") == pa.scalar(transaction_hash, pa.binary())
+        call = next(self._rows("transactions", equals, ("block_number", "input")), None)
+        if call is None:
+            return None
+        at_block = ds.field("number") == call["block_number"]
+        header = ("number", "hash", "parent_hash", "timestamp")
+        block = next(self._rows("blocks", at_block, header), None)
+        receipt = next(self._rows("receipts", equals, ("status", "to_address")), None)
+        if block is None or receipt is None:
+            subject = f"transaction 0x{transaction_hash.hex()}"
+            raise StoreError(subject, "its block and its receipt", "one alone")
+        logs = self._rows("logs", equals, CHAIN_TABLES["logs"].names)
+        return MinedTransaction(
+            Receipt(
+                transaction_hash,
+                receipt["status"] == 1,
+                receipt["to_address"],
+                BlockHeader(**block),
+                tuple(map(log_from_row, sorted(logs, key=lambda row: row["log_index"]))),
+            ),
+            call["input"],
+        )
 
     def headers(self, first_block: int) -> Iterator[bytes]:
         """Return the RLP of each header from a height on.

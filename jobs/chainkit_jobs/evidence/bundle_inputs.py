@@ -19,7 +19,7 @@ from chainkit.evidence.emission import PayloadAddresses
 from chainkit.evidence.findings import BundledFinding, FindingEvent
 from chainkit.types import HASH_LENGTH, BlockReference
 from chainkit_jobs.administration.replay import REGISTRY
-from chainkit_jobs.findings import FINDINGS
+from chainkit_jobs.findings import FINDINGS, Severity
 from chainkit_jobs.sources import PAYLOAD_CONTRACTS, Export, read_export
 
 _BATCH_ROWS: Final = 100
@@ -38,7 +38,7 @@ class BundleInputs:
     node_manifests: dict[int, str]
     """Node id to the sha256 of its export's manifest, of all nodes that were audited."""
     accused: dict[int, int]
-    """Node id to how many findings there are about it, where there are any."""
+    """Node id to how many findings there are about it, where any is graver than a note."""
     summary_digest: str
     findings_digest: str
 
@@ -72,7 +72,10 @@ def read_bundle_inputs(audit: Path, chain_directory: Path) -> BundleInputs:
         raise ConfigurationError(subject, expected, "one that trusts the export")
     trusted_hash = summary.inner("trust").bytes("block_hash", HASH_LENGTH)
     chain = read_export(chain_directory, "chain")
-    _check_same(summary.inner("chain"), chain, trusted_hash, subject)
+    check_audited(summary, chain, subject)
+    if bytes.fromhex(chain.manifest.to_block_hash[2:]) != trusted_hash:
+        words = f"a chain export that ends in the trusted block, 0x{trusted_hash.hex()}"
+        raise StoreError(subject, words, chain.manifest.to_block_hash)
     nodes = [Fields(value, subject, place) for value, place in summary.elements("nodes")]
     manifests = {node.integer("node_id"): _digest_in(node) for node in nodes}
     accused = _accused(audit / "findings.parquet")
@@ -109,15 +112,15 @@ def _bundled(row: dict[str, Any]) -> BundledFinding:
     )
 
 
-def _check_same(audited: Fields, chain: Export, trusted_hash: bytes, subject: str) -> None:
-    """Prove that an export is the one which an audit proved: its manifest names all digests."""
-    expected = _digest_in(audited)
+def check_audited(summary: Fields, chain: Export, subject: str) -> None:
+    """Prove that an export is the one of an audit, by its summary: the manifest names all digests.
+
+    Raises StoreError.
+    """
+    expected = _digest_in(summary.inner("chain"))
     if chain.manifest_digest != expected:
         words = f"the chain export of {subject}, whose manifest has sha256 {expected}"
         raise StoreError(f"export {chain.directory}", words, chain.manifest_digest)
-    if bytes.fromhex(chain.manifest.to_block_hash[2:]) != trusted_hash:
-        words = f"a chain export that ends in the trusted block, 0x{trusted_hash.hex()}"
-        raise StoreError(subject, words, chain.manifest.to_block_hash)
 
 
 def _accused(path: Path) -> dict[int, int]:
@@ -125,11 +128,14 @@ def _accused(path: Path) -> dict[int, int]:
         schema = pq.read_schema(path)
         if schema.names != FINDINGS.names:
             raise StoreError(f"findings {path}", "the columns of this version", "others")
-        counts = pc.value_counts(pq.read_table(path, columns=["node_id"]).column("node_id"))
+        rows = pq.read_table(path, columns=["node_id", "severity"])
     except (OSError, pa.ArrowException) as error:
         raise StoreError(f"findings {path}", "the output of an audit", "none") from error
-    found = {each["values"]: each["counts"] for each in counts.to_pylist()}
-    return {node_id: found[node_id] for node_id in sorted(found.keys() - {None})}
+    graver = rows.filter(pc.not_equal(rows.column("severity"), Severity.NOTE.value))
+    accused = set(graver.column("node_id").to_pylist()) - {None}
+    counts = pc.value_counts(rows.column("node_id")).to_pylist()
+    found = {each["values"]: each["counts"] for each in counts}
+    return {node_id: found[node_id] for node_id in sorted(accused)}
 
 
 def _digest_in(fields: Fields) -> str:

@@ -9,11 +9,19 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from chainkit.documents.fields import Fields, read_json
 from chainkit.errors import ConfigurationError, MalformedData, StoreError
+from chainkit.evidence.emission import PayloadAddresses
+from chainkit.evidence.judgement import EnvelopeJudge
+from chainkit.evidence.verdict import EnvelopeVerdict, Verdict
 from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
 from chainkit.protocol.reports import sign_inconsistency_report
 from chainkit.signatures import SigningKey
+from chainkit.types import BlockReference, Node
+from chainkit_jobs.evidence.bundle_chain import ABSENCE, ChainRows
+from chainkit_jobs.evidence.bundle_inputs import check_audited
 from chainkit_jobs.findings import FINDINGS, Code
+from chainkit_jobs.sources import PAYLOAD_CONTRACTS, Export, read_export
 
 REPORTABLE: Final = frozenset({Code.ENVELOPE_ALTERED, Code.ENVELOPE_INVENTED})
 """Findings of type BLOCKCHAIN_INCONSISTENCY: a payload that does not match the chain's."""
@@ -43,14 +51,39 @@ def read_finding(directory: Path, identity: str) -> dict[str, Any]:
     return dict(found[0])
 
 
-def report_finding(finding: dict[str, Any], reporter_time_ns: int, key: SigningKey) -> bytes:
-    """Sign a MisbehaviorReport of type BLOCKCHAIN_INCONSISTENCY that carries the evidence.
+def open_audited(audit: Path, chain_directory: Path) -> Export:
+    """Open the chain export that an audit compared. Raises StoreError for another one, or none."""
+    subject = f"audit {audit}"
+    summary = Fields(read_json(audit / "summary.json", subject), subject)
+    chain = read_export(chain_directory, "chain")
+    check_audited(summary, chain, subject)
+    return chain
 
-    ``reporter_time_ns`` is in nanoseconds since 1970. Raises ConfigurationError for a finding
-    that is no proof by itself: nothing was served, the served bytes match the chain's, or the
-    signature is not the accused node's.
+
+def judge_finding(finding: dict[str, Any], chain: Export) -> EnvelopeVerdict:
+    """Return what the council will find, as far as a chain export tells; nothing of it is proved.
+
+    Raises ConfigurationError where the chain refutes the finding.
     """
-    subject = f"finding {finding['finding_id'][:16]} ({finding['code']})"
+    rows = ChainRows(chain)
+    accused = Node(finding["node_id"], finding["node_public_key"], "", is_enabled=True)
+    contracts = PayloadAddresses(*map(chain.contract, PAYLOAD_CONTRACTS))
+    last = BlockReference(
+        chain.manifest.to_block, bytes.fromhex(chain.manifest.to_block_hash.removeprefix("0x"))
+    )
+    judged = EnvelopeJudge(accused, contracts, last, rows.find, ABSENCE).judge(finding["envelope"])
+    if judged.verdict is Verdict.REFUTED:
+        raise ConfigurationError(_subject(finding), "what the chain does not hold", judged.reason)
+    return judged
+
+
+def check_reportable(finding: dict[str, Any]) -> None:
+    """Raise ConfigurationError for a finding that is no evidence of a contradiction by itself.
+
+    Nothing was served, the served bytes match the chain's, or the signature is not the accused
+    node's.
+    """
+    subject = _subject(finding)
     if finding["envelope"] is None:
         expected = "an envelope that the node served and signed"
         raise ConfigurationError(subject, expected, "none: nothing was served that proves it")
@@ -58,9 +91,20 @@ def report_finding(finding: dict[str, Any], reporter_time_ns: int, key: SigningK
         expected = f"one of {', '.join(sorted(REPORTABLE))}"
         raise ConfigurationError(subject, expected, "no contradiction of the chain's bytes")
     _check_signature(subject, finding)
+
+
+def report_finding(finding: dict[str, Any], reporter_time_ns: int, key: SigningKey) -> bytes:
+    """Sign a MisbehaviorReport of type BLOCKCHAIN_INCONSISTENCY that carries the evidence.
+
+    ``reporter_time_ns`` is in nanoseconds since 1970.
+    """
     return sign_inconsistency_report(
         finding["node_id"], [finding["envelope"]], reporter_time_ns, key
     )
+
+
+def _subject(finding: dict[str, Any]) -> str:
+    return f"finding {finding['finding_id'][:16]} ({finding['code']})"
 
 
 def _check_signature(subject: str, finding: dict[str, Any]) -> None:

@@ -36,13 +36,11 @@ def check_trusted_hash(chain: Export, trusted_hash: bytes) -> None:
     """
     manifest = chain.manifest
     if bytes.fromhex(manifest.to_block_hash[2:]) != trusted_hash:
-        expected = f"the hash of block {manifest.to_block}, in which the export ends"
-        raise ConfigurationError(
-            "--trust",
-            f"{expected}, {manifest.to_block_hash.lower()}",
-            f"0x{trusted_hash.hex()}: the export must end in the block that is trusted",
-            f"export {chain.directory}",
-        )
+        # The export's own hash must not be here: somebody would paste it, and trust the export.
+        where = f"block {manifest.to_block}"
+        expected = f"the hash of {where}, in which export {chain.directory} says that it ends"
+        hint = f"take the hash of {where} from a node or explorers of your choice, or export again"
+        raise ConfigurationError("--trust", expected, f"0x{trusted_hash.hex()}", hint)
 
 
 def prove_chain(spark: SparkSession, chain: Export, trusted_hash: bytes) -> ChainProof:

@@ -100,14 +100,27 @@ def test_bundle__node_that_nothing_was_found_about__is_refused(
     outcome = bundle(scene, "--node", node_id)
 
     assert outcome.code == 2
-    assert f"expected findings about node {node_id}, got {words}" in outcome.err
+    assert f"expected findings about node {node_id}, and not only notes, got {words}" in outcome.err
+
+
+def test_bundle__node_that_only_notes_are_about__is_not_accused(scene: BundleScene) -> None:
+    behind = scene.finding("NODE_BEHIND", 99, None)
+    behind |= {"node_id": OTHER, "sequence_id": None, "originator_id": None, "detail": "blocks"}
+    scene.write_audit([scene.altered(3), behind])
+
+    asked, whole = bundle(scene, "--node", OTHER), bundle(scene)
+
+    assert asked.code == 2
+    assert "not only notes, got about 200" in asked.err
+    assert whole.code == 0, whole.err
+    assert [path.name for path in (scene.root / "bundles").iterdir()] == [f"node-{ACCUSED}"]
 
 
 def test_bundle__no_findings_about_any_node__is_refused(scene: BundleScene) -> None:
     chain_only = scene.finding("CHAIN_SEQUENCE_GAP", 99, None) | {"node_id": None}
     scene.write_audit([chain_only])
 
-    assert "expected findings about a node, got about no node" in bundle(scene).err
+    assert "findings about a node, and not only notes, got about no node" in bundle(scene).err
 
 
 def test_bundle__output_exists__is_not_overwritten(scene: BundleScene) -> None:

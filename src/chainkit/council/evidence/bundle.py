@@ -103,7 +103,7 @@ def verify_bundle(
         # The bundle's own hash must not be here: somebody would paste it, and trust the bundle.
         expected = f"the hash of block {last.number}, in which the bundle says that it ends"
         hint = f"take the hash of block {last.number} from a node or explorers of your choice"
-        raise ConfigurationError("--trust", expected, "another", hint)
+        raise ConfigurationError("--trust", expected, hex0x(trusted_hash), hint)
     alone = _Beside("this bundle does not contain", lambda hash_: None)
     return _verify(directory, bundle, record, alone, advance)
 

@@ -147,6 +147,48 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     ),
 }
 
+RESTS_ON_CHAIN: Final = frozenset(
+    {
+        Code.ENVELOPE_ALTERED,
+        Code.ENVELOPE_INVENTED,
+        Code.ENVELOPE_MISSING,
+        Code.SIGNATURE_INVALID,
+        Code.QUARANTINED_SERVED,
+        Code.QUARANTINE_CONTRADICTS,
+        Code.REGISTRY_HISTORY_CONTRADICTS,
+        Code.CHAIN_POSTED_WHILE_PAUSED,
+        Code.CHAIN_PAYLOAD_OUT_OF_BOUNDS,
+        Code.CHAIN_EVENTS_CONTRADICT,
+    }
+)
+"""Codes that accuse somebody by the logs of the chain export: one changed byte there raises them
+against the innocent."""
+
+RESTS_ON_SIGNATURE: Final = frozenset(
+    {Code.ENVELOPE_ALTERED, Code.ENVELOPE_INVENTED, Code.QUARANTINED_SERVED}
+)
+"""Codes that accuse a node of what it served: without its signature anybody may have written it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What an audit proved and checked."""
+
+    is_chain_proved: bool = True
+    """The chain export follows from a trusted block hash."""
+    with_signatures: bool = True
+
+    def severity(self, code: Code) -> Severity:
+        """Return how grave a finding is: one grade less where what it rests on was not checked."""
+        usual = MEANINGS[code].severity
+        is_lower = (code in RESTS_ON_CHAIN and not self.is_chain_proved) or (
+            code in RESTS_ON_SIGNATURE and not self.with_signatures
+        )
+        return list(Severity)[usual.rank + 1] if is_lower else usual
+
+
+EVERYTHING_CHECKED: Final = Checks()
+
 FINDINGS: Final = pa.schema(
     [
         pa.field("finding_id", pa.string(), nullable=False),
@@ -174,10 +216,12 @@ other events than payloads, or about a table as a whole, no sequence."""
 
 
 def complete(
-    rows: Iterable[Mapping[str, Any]], public_keys: Mapping[int, bytes]
+    rows: Iterable[Mapping[str, Any]],
+    public_keys: Mapping[int, bytes],
+    checks: Checks = EVERYTHING_CHECKED,
 ) -> list[dict[str, Any]]:
     """Add id, severity and the node's key to found rows, in an order that never varies."""
-    findings = [_completed(row, public_keys) for row in rows]
+    findings = [_completed(row, public_keys, checks) for row in rows]
     findings.sort(
         key=lambda row: (
             row["code"],
@@ -192,7 +236,9 @@ def complete(
     return findings
 
 
-def _completed(row: Mapping[str, Any], public_keys: Mapping[int, bytes]) -> dict[str, Any]:
+def _completed(
+    row: Mapping[str, Any], public_keys: Mapping[int, bytes], checks: Checks
+) -> dict[str, Any]:
     sequence_id, detail = row["sequence_id"], row["detail"]
     if sequence_id is None and detail is not None:
         # A bundle contains it, since it is part of the id.
@@ -211,6 +257,6 @@ def _completed(row: Mapping[str, Any], public_keys: Mapping[int, bytes]) -> dict
     return dict(row) | {
         "finding_id": identity,
         "detail": detail,
-        "severity": MEANINGS[Code(row["code"])].severity,
+        "severity": checks.severity(Code(row["code"])),
         "node_public_key": public_keys.get(row["node_id"]),
     }

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.audit.audit_exports import (
+    Post,
     base_posts,
     hash_of,
     honest,
@@ -34,7 +35,14 @@ def test_reconcile__all_honest__exits_0_and_writes_every_output(tmp_path: Path) 
     names = {"findings.parquet", "findings.jsonl", "coverage.parquet", "coverage.jsonl"}
     assert {path.name for path in out.iterdir()} == names | {"summary.json", "report.html"}
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["outcome"] == "clean"
+    # Without --trust nothing is clean, and the first line says so.
+    assert summary["outcome"] == "no difference found"
+    verdict = "no difference found; not proved: the chain export (see --trust)"
+    assert result.output.splitlines()[0] == summary["verdict"] == verdict
+    assert (
+        (out / "summary.json").read_text().startswith('{\n  "assurance": {\n    "complete": false')
+    )
+    assert "<b>No difference found.</b> Not proved: the chain" in (out / "report.html").read_text()
     assert summary["not_compared"] == [TABLES]
     assert [(n["node_id"], n["matched"]) for n in summary["nodes"]] == [(A, 7), (B, 7)]
     assert summary["chain"]["quarantined"] == 1
@@ -86,6 +94,9 @@ def test_reconcile__one_node_omits__exits_1_and_tables_agree(tmp_path: Path) -> 
 
     assert result.exit_code == 1, result.output
     assert json.loads(result.stdout)["findings"] == {"ENVELOPE_MISSING": 1}
+    # One grade less than where the chain export is proved.
+    assert json.loads(result.stdout)["severities"] == {"minor": 1}
+    assert result.stdout.startswith('{\n  "assurance": {')
     [row] = pq.read_table(out / "findings.parquet").to_pylist()
     [line] = [json.loads(line) for line in (out / "findings.jsonl").read_text().splitlines()]
     assert row["finding_id"] == line["finding_id"]
@@ -221,6 +232,71 @@ def test_reconcile__no_payload_anywhere_but_one_node_invents__is_found(tmp_path:
 
     assert result.exit_code == 1, result.output
     assert json.loads((out / "summary.json").read_text())["findings"] == {"ENVELOPE_INVENTED": 1}
+
+
+def test_reconcile__counters_end_is_not_known__honest_nodes_differ_in_nothing(
+    tmp_path: Path,
+) -> None:
+    chain = chain_of(tmp_path, sequence_before=None, sequence_after=None)
+    out = tmp_path / "audit"
+
+    result = reconcile(chain, [node_of(tmp_path, A), node_of(tmp_path, B)], out)
+
+    assert result.exit_code == 0, result.output
+    first, second, *_ = result.output.splitlines()
+    assert first == (
+        "no difference found; not proved: the chain export (see --trust); not known: the end of the"
+    )
+    assert second == "contracts' counter"
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["undecided"] == []
+    assert summary["not_compared"][0].startswith(
+        "whether payloads follow the last one of the chain"
+    )
+
+
+def test_reconcile__counters_end_is_not_known_and_one_node_invents__exits_2(
+    tmp_path: Path,
+) -> None:
+    chain = chain_of(tmp_path, sequence_before=None, sequence_after=None)
+    invented = [*honest(base_posts(), key_of(B)), Post(9, 18, b"invented").envelope(key_of(B))]
+    node = write_node(tmp_path / "inventing", invented, key_of(B))
+    out = tmp_path / "audit"
+
+    result = reconcile(chain, [node_of(tmp_path, A), node], out)
+
+    assert result.exit_code == 2, result.output
+    assert "clean" not in result.output.lower()
+    assert result.output.startswith("could not decide; not proved: the chain export")
+    assert "error: node 200: 1 sequence above 8, the last that the chain export contains" in (
+        result.stderr
+    )
+    assert "none, undecided 1" in result.output
+    page = (out / "report.html").read_text()
+    assert "Not everything could be decided" in page
+    assert "undecided 1" in page
+
+
+def test_reconcile__without_signatures__claims_none(tmp_path: Path) -> None:
+    altered = [replace(post, payload=base_posts()[0].payload) for post in base_posts()[2:3]]
+    envelopes = honest([*base_posts()[:2], *altered, *base_posts()[3:]], key_of(B))
+    nodes = [node_of(tmp_path, A), write_node(tmp_path / "altering", envelopes, key_of(B))]
+    out = tmp_path / "audit"
+
+    result = reconcile(chain_of(tmp_path), nodes, out, "--without-signatures")
+
+    assert result.exit_code == 1, result.output
+    verdict = "1 finding; not proved: the chain export (see --trust); not checked: signatures"
+    assert result.output.splitlines()[0] == verdict
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["assurance"]["lacking"] == [
+        *("not proved: the chain export (see --trust)", "not checked: signatures"),
+    ]
+    assert summary["severities"] == {"major": 1}
+    page = (out / "report.html").read_text()
+    assert '<span class="severity major">major</span>' in page
+    assert '<span class="severity critical">' not in page
+    assert "under its own" not in page
 
 
 def test_reconcile__disabled_node__is_compared_and_shown_as_disabled(tmp_path: Path) -> None:

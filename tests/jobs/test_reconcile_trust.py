@@ -68,6 +68,10 @@ def test_reconcile__export_that_follows_from_the_trusted_hash__is_compared_and_s
     result = reconcile(exports, chain.head_hash.hex().upper())
 
     assert result.exit_code == 0, result.output
+    assert " ".join(result.output.splitlines()[:2]).startswith(
+        "clean: every node compared serves what the chain demands, under its own signature; the "
+        "chain export is proved from block 20"
+    )
     trust = json.loads((exports / "audit" / "summary.json").read_text())["trust"]
     assert trust["block_hash"] == "0x" + chain.head_hash.hex()
     assert trust["proved"] == {table: len(rows) for table, rows in chain.rows.items()}

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from chainkit.errors import StoreError
 from chainkit_jobs.reconcile.audit import Audit, run_audit
+from chainkit_jobs.reconcile.conclusion import conclude, not_compared
 from chainkit_jobs.reconcile.inputs import read_inputs
 from support.audit.audit_exports import (
     Post,
@@ -90,6 +91,21 @@ def test_audit__counter_was_not_read__nothing_is_called_invented(
 
     assert found(audit) == []
     assert (audit.counts[A]["outside"], audit.counts[B]["outside"]) == (3, 4)
+    # The contracts count from 1: they gave out what comes before the first one.
+    assert (audit.counts[A]["undecided"], audit.counts[B]["undecided"]) == (1, 2)
+    found_out = conclude(audit)
+    assert found_out.outcome == "could not decide"
+    assert "clean" not in found_out.verdict
+    assert found_out.lacking == (
+        "not proved: the chain export (see --trust)",
+        "not known: the end of the contracts' counter",
+    )
+    assert found_out.undecided[1].startswith("node 200: 2 sequences above 7, the last that the")
+    assert [each for each in not_compared(audit) if "lacks or repeats" in each] == [
+        f"node {node_id}: 2 sequences that the chain export lacks or repeats, though the "
+        "contracts must have given them out"
+        for node_id in (A, B)
+    ]
 
 
 @pytest.mark.parametrize(

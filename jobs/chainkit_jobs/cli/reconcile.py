@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from typing import Any
 import click
 
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.facts import echo_error
+from chainkit.terminal.facts import LINE_WIDTH, echo_error
 from chainkit.terminal.options import echo_json, json_option
 from chainkit_jobs.cli.options import (
     EXIT_FINDINGS,
@@ -61,7 +62,8 @@ from chainkit_jobs.spark.session import spark_context
 @click.option(
     "--without-signatures",
     is_flag=True,
-    help="Compare bytes only: a tenth of the work. No signature is checked, so nothing is proved.",
+    help="Compare bytes only: a tenth of the work. No signature is checked, so nothing proves who "
+    "wrote an envelope.",
 )
 @click.option(
     "--tables",
@@ -96,8 +98,9 @@ def reconcile_command(
 ) -> None:
     """Compare the exports of two or more nodes with a chain export.
 
-    Exits 0 if all is as it must be, 1 with findings of the severity given or graver, 2 if something
-    could not be compared.
+    The first line says what was not proved or checked, and the severity of findings follows. Exits
+    0 if nothing was found, 1 with findings of the severity given or graver, 2 if something could
+    not be compared, or a node serves what the chain export cannot decide about.
 
     \b
     Example:
@@ -118,8 +121,8 @@ def reconcile_command(
         echo_json(summary)
     else:
         _echo_summary(summary, out)
-    if summary["set_aside"]:
-        for sentence in summary["set_aside"]:
+    if open_questions := [*summary["set_aside"], *summary["undecided"]]:
+        for sentence in open_questions:
             echo_error(sentence)
         sys.exit(EXIT_NOT_COMPARED)
     least = Severity(fail_on).rank
@@ -175,6 +178,7 @@ def _parse_node(argument: str) -> tuple[int | None, Path]:
 
 def _echo_summary(summary: Mapping[str, Any], out: Path) -> None:
     chain = summary["chain"]
+    click.echo("\n".join(textwrap.wrap(summary["verdict"], LINE_WIDTH)))
     click.echo(
         f"{chain['payloads']} payloads ({chain['quarantined']} malformed) in blocks "
         f"{chain['from_block']} to {chain['to_block']}\n"
@@ -183,6 +187,8 @@ def _echo_summary(summary: Mapping[str, Any], out: Path) -> None:
     for node in summary["nodes"]:
         status = "enabled" if node["is_enabled"] else "disabled"
         codes = ", ".join(f"{code} {count}" for code, count in node["findings"].items()) or "none"
+        if node["undecided"]:
+            codes += f", undecided {node['undecided']}"
         counts = [node["expected"], node["served"], node["matched"]]
         if not node["compared"]:
             counts, codes = ["-"] * 3, "not compared"

@@ -53,7 +53,7 @@ class Audit:
     scope: AuditScope
     payloads: Payloads
     counts: dict[int, Row]
-    """Node id to expected, served, matched and outside."""
+    """Node id to verdict.NODE_COUNTS."""
     findings: list[Row]
     """Columns of findings.FINDINGS."""
     tables_not_compared: tuple[str, ...]
@@ -95,7 +95,7 @@ def _compare(context: SparkContext, scope: AuditScope, work: Path | None) -> Aud
         scope=scope,
         payloads=payloads,
         counts=judged.counts,
-        findings=complete(findings, scope.signing_keys),
+        findings=complete(findings, scope.signing_keys, scope.checks),
         tables_not_compared=tables.not_compared,
         coverage=judged.coverage,
         costs=read_digest(session_in(context), scope.chain) if scope.options.with_costs else None,

@@ -35,10 +35,10 @@ def judge_nodes(context: SparkContext, scope: AuditScope, screening: Screening) 
     """
     if not scope.compared:
         return Judged({}, [], [])
-    bins = scope.bins
-    terms = Terms(tuple(_compared_node(scope, node) for node in scope.compared), bins)
+    bins, found = scope.bins, screening.found
+    last = max((last for _, last in found.ranges.values()), default=0)
+    terms = Terms(tuple(_compared_node(scope, node, last) for node in scope.compared), bins)
     keys = scope.signing_keys if scope.options.with_signatures else {}
-    found = screening.found
     if not found.is_consecutive:
         return _judge_everything(session_in(context), scope, keys, terms)
     doubtful: DoubtfulRows = (InDriver if found.results.are_few() else InSpark)(found, keys)
@@ -88,6 +88,8 @@ def _total(counts: Iterable[NodeCount], name: str) -> int:
     return sum(sum(getattr(count, name).values()) for count in counts)
 
 
-def _compared_node(scope: AuditScope, node: NodeExport) -> ComparedNode:
+def _compared_node(scope: AuditScope, node: NodeExport, last_sequence: int) -> ComparedNode:
     first, last = scope.compared_blocks(node)
-    return ComparedNode(node.node.node_id, first, last, scope.chain.manifest.sequence_after)
+    manifest = scope.chain.manifest
+    known_to = max(last_sequence, manifest.sequence_before or 0)
+    return ComparedNode(node.node.node_id, first, last, manifest.sequence_after, known_to)

@@ -16,16 +16,17 @@ import pyarrow.parquet as pq
 from chainkit import __version__
 from chainkit.exports import Manifest
 from chainkit.text.printable import printable
-from chainkit_jobs.findings import FINDINGS, Severity
+from chainkit_jobs.findings import FINDINGS
 from chainkit_jobs.output_folder import new_folder
 from chainkit_jobs.proof import ChainProof
 from chainkit_jobs.proof.words import unproved_words
 from chainkit_jobs.reconcile.audit import Audit, Row
 from chainkit_jobs.reconcile.comparability import NodeExport
+from chainkit_jobs.reconcile.conclusion import conclude, not_compared
 from chainkit_jobs.reconcile.coverage import COVERAGE
 from chainkit_jobs.report.page import ReportInput, render_report
 
-SUMMARY_FORMAT: Final = 1
+SUMMARY_FORMAT: Final = 2
 
 
 def write_outputs(directory: Path, audit: Audit) -> dict[str, Any]:
@@ -48,10 +49,14 @@ def summarize(audit: Audit) -> dict[str, Any]:
     """Return the summary: inputs with digests, what was compared, what not, and the counts."""
     manifest = audit.scope.chain.manifest
     findings = _count(audit.findings, "code")
+    conclusion = conclude(audit)
     return {
+        # By its name the first line, because keys are sorted.
+        "assurance": {"complete": not conclusion.lacking, "lacking": list(conclusion.lacking)},
         "format": SUMMARY_FORMAT,
         "tool": f"chainkit {__version__}",
-        "outcome": outcome(audit),
+        "outcome": conclusion.outcome.value,
+        "verdict": conclusion.verdict,
         "chain": {
             "chain_id": manifest.chain_id,
             "genesis_hash": manifest.genesis_hash,
@@ -69,41 +74,15 @@ def summarize(audit: Audit) -> dict[str, Any]:
         },
         "nodes": [_summarize_node(audit, node) for node in audit.scope.nodes],
         "with_signatures": audit.scope.options.with_signatures,
+        "with_tables": audit.scope.options.with_tables,
         "trust": _summarize_proof(audit.scope.proof) if audit.scope.proof else None,
         "findings": findings,
         "findings_total": sum(findings.values()),
         "severities": _count(audit.findings, "severity"),
         "set_aside": list(audit.scope.comparability.set_aside.values()),
+        "undecided": list(conclusion.undecided),
         "not_compared": not_compared(audit),
     }
-
-
-def outcome(audit: Audit) -> str:
-    """Say in a word how it ended: a node that could not be compared outweighs findings.
-
-    Notes are no findings against anybody.
-    """
-    if audit.scope.comparability.set_aside:
-        return "could not compare"
-    is_clean = all(row["severity"] == Severity.NOTE for row in audit.findings)
-    return "clean" if is_clean else "findings"
-
-
-def not_compared(audit: Audit) -> list[str]:
-    """Return a sentence for everything that a reader might think was compared."""
-    sentences = [*audit.scope.comparability.set_aside.values(), *audit.scope.comparability.left_out]
-    if audit.scope.administration is None:
-        sentences.append(
-            "who ruled the contracts, their pauses and payload bounds: the chain export begins "
-            "after their deployment"
-        )
-    for node_id, counts in sorted(audit.counts.items()):
-        if counts["outside"]:
-            sentences.append(
-                f"node {node_id}: {counts['outside']} sequences that the chain export lacks or "
-                f"repeats, though the contracts must have given them out"
-            )
-    return [*sentences, *audit.tables_not_compared]
 
 
 def _summarize_proof(proof: ChainProof) -> dict[str, Any]:
@@ -132,6 +111,7 @@ def _summarize_node(audit: Audit, node: NodeExport) -> dict[str, Any]:
         "expected": counts["expected"] if counts else None,
         "served": counts["served"] if counts else None,
         "matched": counts["matched"] if counts else None,
+        "undecided": counts["undecided"] if counts else None,
         "findings": _count(own, "code"),
     }
 

@@ -27,7 +27,7 @@ class Judged:
     """The judgement of all nodes that were compared."""
 
     counts: dict[int, Row]
-    """Node id to expected, served, matched and outside."""
+    """Node id to verdict.NODE_COUNTS."""
     coverage: list[Row]
     """Columns of coverage.COVERAGE, by node and block."""
     findings: list[Row]

@@ -13,6 +13,7 @@ from chainkit.errors import StoreError
 from chainkit.exports import Manifest
 from chainkit_jobs.administration.logs import read_administration
 from chainkit_jobs.administration.replay import REGISTRY, Administration
+from chainkit_jobs.findings import Checks
 from chainkit_jobs.proof import ChainProof, prove_chain
 from chainkit_jobs.reconcile.bins import Bins
 from chainkit_jobs.reconcile.comparability import (
@@ -72,6 +73,11 @@ class AuditScope:
     def signing_keys(self) -> dict[int, bytes]:
         """Compared node's id to its registered key (65 bytes)."""
         return {node.node.node_id: node.node.signing_key for node in self.compared}
+
+    @property
+    def checks(self) -> Checks:
+        """What is proved and checked: the severity of findings follows."""
+        return Checks(self.proof is not None, self.options.with_signatures)
 
     @property
     def bins(self) -> Bins:

@@ -22,9 +22,9 @@ Row = Mapping[str, Any]
 Key = tuple[int, Decimal]
 """Originator and sequence."""
 
-NODE_COUNTS: Final = ("expected", "served", "matched", "outside")
-"""Per node: envelopes that the chain demands, served rows, matched keys, and keys of which the
-chain export cannot tell."""
+NODE_COUNTS: Final = ("expected", "served", "matched", "outside", "undecided")
+"""Per node: envelopes that the chain demands, served rows, matched keys, keys of which the chain
+export cannot tell, and those of them that the contracts need not have given out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class ComparedNode:
     highest_sequence: int | None
     """The contract's counter where the chain export ends: a higher one is invented. None where
     it was not read."""
+    last_sequence: int = 0
+    """The highest sequence that the chain export contains: the contracts gave out all below it."""
 
 
 @dataclass(slots=True)
@@ -54,6 +56,8 @@ class Verdict:
     is_required: bool
     is_impossible: bool
     """No contract can have given it out when the chain export ends."""
+    is_given_out: bool
+    """The contracts have given it out, whether or not the chain export contains it."""
     readable: int = 0
     """Rows that are envelopes."""
     unreadable: int = 0
@@ -106,6 +110,11 @@ class Verdict:
         """
         return self.readable > 0 and not self.is_known and not self.is_invented
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it is served, and nothing tells whether the contracts ever gave it out."""
+        return self.is_outside and not self.is_given_out
+
 
 def begin(key: Key, chain: Sequence[Row], node: ComparedNode) -> Verdict:
     """Begin to judge one key for one node, by what the node is bound to serve.
@@ -120,7 +129,10 @@ def begin(key: Key, chain: Sequence[Row], node: ComparedNode) -> Verdict:
         and held["quarantine_reason"] is None
         and node.first_block <= held["block_number"] <= node.last_block
     )
-    return Verdict(node.node_id, key, held, is_known, is_required, _is_impossible(key, node))
+    is_impossible = _is_impossible(key, node)
+    known_to = node.last_sequence if node.highest_sequence is None else node.highest_sequence
+    is_given_out = not is_impossible and key[1] <= known_to
+    return Verdict(node.node_id, key, held, is_known, is_required, is_impossible, is_given_out)
 
 
 def _chain_order(row: Row) -> tuple[Any, ...]:
@@ -152,6 +164,7 @@ class VerdictCounts:
         counts["served"] += verdict.readable + verdict.unreadable
         counts["matched"] += verdict.is_matched
         counts["outside"] += verdict.is_outside
+        counts["undecided"] += verdict.is_undecided
         if verdict.is_known and verdict.chain is not None:
             first = bins.begin(verdict.chain["block_number"])
             bin_counts = self.coverage.setdefault((verdict.node_id, first), Counter())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
-from chainkit_jobs.findings import MEANINGS, Code, Meaning
+from chainkit_jobs.findings import MEANINGS, Code, Meaning, Severity
 
 MOST_SHOWN: Final = 20
 """Findings of one code about one node whose evidence stands in the page."""
@@ -80,6 +81,12 @@ class Matrix:
     faultless: tuple[int, ...]
     """Nodes that were compared and about which nothing was found."""
     not_found: tuple[Code, ...]
+    severities: Mapping[Code, Severity]
+    """By the codes that were found: it follows from what the audit proved and checked."""
+
+    def severity_of(self, code: Code) -> Severity:
+        """Return how grave findings of a code are in this audit."""
+        return self.severities[code]
 
     @property
     def is_unfolded(self) -> bool:
@@ -92,18 +99,25 @@ def findings_matrix(findings: Iterable[Finding], node_ids: Sequence[int]) -> Mat
     held = list(findings)
     counts: Counter[Key] = Counter((Code(row["code"]), row["node_id"]) for row in held)
     groups = _groups(held, counts)
+    severities = {Code(row["code"]): Severity(row["severity"]) for row in held}
     about = sorted({node_id for _, node_id in counts}, key=_chain_first)
     parts = [tuple(about[n : n + _COLUMNS]) for n in range(0, len(about), _COLUMNS)]
     return Matrix(
-        tables=tuple(_table(groups, columns) for columns in parts),
-        groups=tuple(groups[key] for key in sorted(groups, key=_group_order)),
+        tables=tuple(_table(groups, columns, severities) for columns in parts),
+        groups=tuple(groups[key] for key in sorted(groups, key=_group_order(severities))),
         faultless=tuple(sorted(set(node_ids) - set(about))),
-        not_found=tuple(sorted(set(Code) - {code for code, _ in counts}, key=_gravest_first)),
+        not_found=tuple(sorted(set(Code) - {code for code, _ in counts}, key=_gravest_first())),
+        severities=severities,
     )
 
 
-def _table(groups: Mapping[Key, Group], columns: tuple[int | None, ...]) -> Table:
-    codes = sorted({code for code, node_id in groups if node_id in columns}, key=_gravest_first)
+def _table(
+    groups: Mapping[Key, Group],
+    columns: tuple[int | None, ...],
+    severities: Mapping[Code, Severity],
+) -> Table:
+    found = {code for code, node_id in groups if node_id in columns}
+    codes = sorted(found, key=_gravest_first(severities))
     rows = ((code, tuple(groups.get((code, node_id)) for node_id in columns)) for code in codes)
     return Table(columns, tuple(rows))
 
@@ -118,13 +132,23 @@ def _groups(findings: Sequence[Finding], counts: Counter[Key]) -> dict[Key, Grou
     return {key: Group(*key, count, tuple(shown[key])) for key, count in counts.items()}
 
 
-def _gravest_first(code: Code) -> tuple[int, str]:
-    return MEANINGS[code].severity.rank, code.value
+def _gravest_first(
+    severities: Mapping[Code, Severity] = MappingProxyType({}),
+) -> Callable[[Code], tuple[int, str]]:
+    """Return a key to sort codes by, those that were found by their severity in this audit."""
+
+    def key(code: Code) -> tuple[int, str]:
+        return severities.get(code, MEANINGS[code].severity).rank, code.value
+
+    return key
 
 
 def _chain_first(node_id: int | None) -> int:
     return -1 if node_id is None else node_id
 
 
-def _group_order(key: Key) -> tuple[tuple[int, str], int]:
-    return _gravest_first(key[0]), _chain_first(key[1])
+def _group_order(
+    severities: Mapping[Code, Severity],
+) -> Callable[[Key], tuple[tuple[int, str], int]]:
+    gravest_first = _gravest_first(severities)
+    return lambda key: (gravest_first(key[0]), _chain_first(key[1]))

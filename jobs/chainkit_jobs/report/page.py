@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from chainkit_jobs.cost.digest import CostDigest
-from chainkit_jobs.findings import MEANINGS, Code, Severity
+from chainkit_jobs.findings import Severity
 from chainkit_jobs.report import formats
 from chainkit_jobs.report.costs import VARIANT_WORDS, cost_pictures, cost_problem
 from chainkit_jobs.report.coverage_figure import Strip, coverage_figure
@@ -76,6 +76,7 @@ def render_report(report: ReportInput) -> str:
             variant_words=VARIANT_WORDS,
             envelope_shown=formats.ENVELOPE_SHOWN,
             severity_badge=_severity_badge,
+            severity_of=matrix.severity_of,
         )
     )
 
@@ -115,9 +116,8 @@ def _severities(findings: Sequence[Row]) -> dict[str, int]:
     return {each.value: counts[each] for each in Severity if counts[each]}
 
 
-def _severity_badge(code: Code) -> Markup:
-    severity = MEANINGS[code].severity.value
-    return Markup(f'<span class="severity {severity}">{severity}</span>')
+def _severity_badge(severity: Severity) -> Markup:
+    return Markup(f'<span class="severity {severity.value}">{severity.value}</span>')
 
 
 def _coverage_picture(summary: Row, coverage: Sequence[Row]) -> Markup | None:

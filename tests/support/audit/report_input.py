@@ -22,7 +22,10 @@ Row = dict[str, Any]
 
 def summary(**changes: Any) -> Row:
     content: Row = {
+        "assurance": {"complete": False, "lacking": ["not proved: the chain export"]},
         "outcome": "findings",
+        "with_signatures": True,
+        "with_tables": False,
         "tool": "chainkit 0",
         "chain": {
             "chain_id": 31337,
@@ -58,6 +61,7 @@ def node(node_id: int, **changes: Any) -> Row:
         "expected": 7,
         "served": 7,
         "matched": 6,
+        "undecided": 0,
         "findings": {"ENVELOPE_ALTERED": 1},
     }
     return content | changes

@@ -9,7 +9,7 @@ import pytest
 
 from chainkit.evidence.findings import finding_id
 from chainkit_jobs.cli.reconcile import _parse_node
-from chainkit_jobs.findings import FINDINGS, MEANINGS, Code, complete
+from chainkit_jobs.findings import FINDINGS, MEANINGS, Checks, Code, complete
 from chainkit_jobs.reconcile.outputs import json_value
 
 DIGEST, OTHER_DIGEST = b"\x01" * 32, b"\x02" * 32
@@ -75,6 +75,27 @@ def test_complete__any_order__gives_one_order_with_key_and_severity() -> None:
     ]
     assert [row["node_public_key"] for row in findings] == [None, b"key", b"key", None]
     assert {row["severity"] for row in findings} == {"critical"}
+
+
+@pytest.mark.parametrize(
+    ("code", "usual", "unproved", "unsigned"),
+    [
+        ("ENVELOPE_ALTERED", "critical", "major", "major"),
+        ("ENVELOPE_MISSING", "major", "minor", "major"),
+        ("SIGNATURE_INVALID", "major", "minor", "major"),
+        ("ENVELOPE_UNREADABLE", "major", "major", "major"),
+        ("CHAIN_EVENTS_CONTRADICT", "critical", "major", "critical"),
+        ("CHAIN_SEQUENCE_GAP", "critical", "critical", "critical"),
+        ("NODE_BEHIND", "note", "note", "note"),
+    ],
+)
+def test_severity__what_it_rests_on_was_not_checked__is_one_grade_less(
+    code: str, usual: str, unproved: str, unsigned: str
+) -> None:
+    checks = [Checks(), Checks(is_chain_proved=False), Checks(with_signatures=False)]
+
+    assert [each.severity(Code(code)) for each in checks] == [usual, unproved, unsigned]
+    assert Checks(False, False).severity(Code(code)) == unproved
 
 
 def test_complete__rows__fit_the_published_schema(tmp_path: Path) -> None:

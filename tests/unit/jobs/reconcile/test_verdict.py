@@ -122,6 +122,21 @@ def test_judge__a_key_that_the_chain_lacks__is_invented_where_no_counter_gave_it
     assert found == ["ENVELOPE_INVENTED"] * is_invented
 
 
+@pytest.mark.parametrize(
+    ("sequence_id", "highest", "last", "is_undecided"),
+    [(8, None, 8, False), (9, None, 8, True), (1, None, 0, True), (9, 9, 8, False)],
+)
+def test_judge__a_key_that_the_chain_lacks__is_undecided_above_all_that_was_given_out(
+    sequence_id: int, highest: int | None, last: int, is_undecided: bool
+) -> None:
+    node = ComparedNode(100, 10, 20, highest, last)
+
+    verdict = begin((0, Decimal(sequence_id)), [], node)
+    verdict.see(served())
+
+    assert (verdict.is_outside, verdict.is_undecided) == (True, is_undecided)
+
+
 def test_findings_of__altered__say_whether_the_transaction_is_another() -> None:
     rows = [served(WRONG), served(WRONG, 1, transaction_hash=OTHER_HASH)]
 
@@ -151,8 +166,8 @@ def test_tally__verdicts__are_counted_by_node_and_bin_and_survive_their_text() -
     tallies = [read_tally(tally.text()), VerdictCounts()]
 
     assert node_counts(tallies, [NODE, silent]) == {
-        100: {"expected": 3, "served": 5, "matched": 2, "outside": 1},
-        200: {"expected": 0, "served": 0, "matched": 0, "outside": 0},
+        100: {"expected": 3, "served": 5, "matched": 2, "outside": 1, "undecided": 0},
+        200: {"expected": 0, "served": 0, "matched": 0, "outside": 0, "undecided": 0},
     }
     rows = [tuple(row.values()) for row in covered(tallies, BINS)]
     # Node, first and last block; expected, matched, missing, wrong, outside.

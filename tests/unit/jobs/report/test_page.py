@@ -150,13 +150,31 @@ def test_render__chain_export_that_was_not_proved__says_so() -> None:
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
-        ("clean", "Clean. Every node compared serves exactly what the chain demands"),
-        ("findings", "1 finding. Each is listed below"),
-        ("could not compare", "Not everything could be compared."),
+        ("clean", "Clean. Every node compared serves what the chain demands"),
+        ("no difference found", "No difference found. Not proved: the chain export. What is"),
+        ("findings", "1 finding. Not proved: the chain export. Each is listed below"),
+        ("could not decide", "Not everything could be decided. Not proved: the chain export. See"),
+        ("could not compare", "Not everything could be compared. Not proved: the chain export."),
     ],
 )
 def test_render__outcome__is_the_first_thing_said(outcome: str, words: str) -> None:
     assert words in text_of(render_report(report_input(summary=summary(outcome=outcome))))
+
+
+def test_render__tables_compared__says_so() -> None:
+    with_tables = text_of(render_report(report_input(summary=summary(with_tables=True))))
+    without = text_of(render_report(report_input(summary=summary(with_tables=False))))
+
+    words = "Also the tables beside the envelopes, in the exports that contain them"
+    assert words in with_tables
+    assert words not in without
+
+
+def test_render__severity__is_that_of_this_audit() -> None:
+    lowered = render_report(report_input(findings=[finding() | {"severity": "major"}]))
+
+    assert '<span class="severity major">' in lowered
+    assert '<span class="severity critical">' not in lowered
 
 
 def test_render__signatures_left_out__says_that_none_was_checked() -> None:

@@ -1,0 +1,132 @@
+"""The conclusion of an audit: its outcome, and what was not proved or checked beside it.
+
+It claims no more than was checked: an audit is clean only if the chain export was proved, the
+signatures were checked, and no sequence was served that the export cannot decide about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from chainkit_jobs.findings import Severity
+from chainkit_jobs.proof.result import ChainProof, GapCode
+from chainkit_jobs.reconcile.audit import Audit
+
+
+class Outcome(StrEnum):
+    """How an audit ended. Words are never renamed: scripts refer to them."""
+
+    CLEAN = "clean"
+    NO_DIFFERENCE = "no difference found"
+    """Nothing was found, but not everything was proved or checked."""
+    FINDINGS = "findings"
+    UNDECIDED = "could not decide"
+    """A node serves what the chain export can neither confirm nor deny."""
+    COULD_NOT_COMPARE = "could not compare"
+
+
+_WHOLE_BLOCKS: Final = frozenset(GapCode) - {GapCode.COLUMN, GapCode.CONTENT, GapCode.MANIFEST}
+"""Gaps in headers, transactions or receipts: what they leave open are whole blocks and logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What an audit may claim."""
+
+    outcome: Outcome
+    lacking: tuple[str, ...]
+    """A few words for each thing that was not proved or checked."""
+    undecided: tuple[str, ...]
+    """A sentence for each node that serves what cannot be decided about."""
+    verdict: str
+    """One line: the outcome, and what was lacking."""
+
+
+def conclude(audit: Audit) -> Conclusion:
+    """Return the outcome of an audit with its reservations."""
+    lacking, undecided = _lacking(audit), _undecided(audit)
+    outcome = _outcome(audit, lacking, undecided)
+    parts = [_words(audit, outcome), *lacking]
+    if (proof := audit.scope.proof) is not None:
+        parts.insert(1, f"the chain export is proved from block {proof.to_block}")
+    return Conclusion(outcome, lacking, undecided, "; ".join(parts))
+
+
+def _outcome(audit: Audit, lacking: tuple[str, ...], undecided: tuple[str, ...]) -> Outcome:
+    if audit.scope.comparability.set_aside:
+        return Outcome.COULD_NOT_COMPARE
+    if undecided:
+        return Outcome.UNDECIDED
+    # Notes are no findings against anybody.
+    if any(row["severity"] != Severity.NOTE for row in audit.findings):
+        return Outcome.FINDINGS
+    return Outcome.NO_DIFFERENCE if lacking else Outcome.CLEAN
+
+
+def _words(audit: Audit, outcome: Outcome) -> str:
+    total = len(audit.findings)
+    findings = f"{total} finding{'' if total == 1 else 's'}"
+    if outcome is Outcome.CLEAN:
+        return "clean: every node compared serves what the chain demands, under its own signature"
+    if outcome is Outcome.FINDINGS:
+        return findings
+    return f"{outcome}, {findings}" if total and outcome is not Outcome.NO_DIFFERENCE else outcome
+
+
+def _lacking(audit: Audit) -> tuple[str, ...]:
+    scope = audit.scope
+    words = []
+    if scope.proof is None:
+        words.append("not proved: the chain export (see --trust)")
+    elif gaps := _gaps(scope.proof):
+        words.append(f"not proved: {gaps} parts of the chain export")
+    if not scope.options.with_signatures:
+        words.append("not checked: signatures")
+    if scope.chain.manifest.sequence_after is None:
+        words.append("not known: the end of the contracts' counter")
+    return tuple(words)
+
+
+def _gaps(proof: ChainProof) -> int:
+    return sum(each.gap.code in _WHOLE_BLOCKS for each in proof.unproved)
+
+
+def _undecided(audit: Audit) -> tuple[str, ...]:
+    last = audit.payloads.last_sequence or 0
+    return tuple(
+        f"node {node_id}: {_sequences(counts['undecided'])} above {last}, the last that the chain "
+        "export contains: it names no end of the contracts' counter (sequence_after), so nothing "
+        "tells whether they are invented"
+        for node_id, counts in sorted(audit.counts.items())
+        if counts["undecided"]
+    )
+
+
+def _sequences(count: int) -> str:
+    return f"{count} sequence{'' if count == 1 else 's'}"
+
+
+def not_compared(audit: Audit) -> list[str]:
+    """Return a sentence for everything that a reader might think was compared."""
+    scope = audit.scope
+    sentences = [*scope.comparability.set_aside.values(), *_undecided(audit)]
+    sentences += scope.comparability.left_out
+    if scope.chain.manifest.sequence_after is None:
+        sentences.append(
+            "whether payloads follow the last one of the chain export: it names no end of the "
+            "contracts' counter (sequence_after)"
+        )
+    if scope.administration is None:
+        sentences.append(
+            "who ruled the contracts, their pauses and payload bounds: the chain export begins "
+            "after their deployment"
+        )
+    for node_id, counts in sorted(audit.counts.items()):
+        if known := counts["outside"] - counts["undecided"]:
+            sentences.append(
+                f"node {node_id}: {_sequences(known)} that the chain export lacks or repeats, "
+                f"though the contracts must have given them out"
+            )
+    return [*sentences, *audit.tables_not_compared]

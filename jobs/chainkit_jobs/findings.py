@@ -39,6 +39,7 @@ class Code(StrEnum):
     ENVELOPE_UNREADABLE = "ENVELOPE_UNREADABLE"
     SIGNATURE_INVALID = "SIGNATURE_INVALID"
     QUARANTINED_SERVED = "QUARANTINED_SERVED"
+    ENVELOPE_FORM_DIFFERS = "ENVELOPE_FORM_DIFFERS"
     ENVELOPE_RETRACTED = "ENVELOPE_RETRACTED"
     ENVELOPE_COLUMNS_CONTRADICT = "ENVELOPE_COLUMNS_CONTRADICT"
     QUARANTINE_CONTRADICTS = "QUARANTINE_CONTRADICTS"
@@ -88,6 +89,10 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     ),
     Code.QUARANTINED_SERVED: Meaning(
         Severity.MAJOR, "The node serves a payload that is invalid and must not be served."
+    ),
+    Code.ENVELOPE_FORM_DIFFERS: Meaning(
+        Severity.NOTE,
+        "What the node signed is the chain's; the message around it has another encoding.",
     ),
     Code.ENVELOPE_RETRACTED: Meaning(
         Severity.NOTE,

@@ -167,6 +167,8 @@ def test_count__by_sql_over_the_same_files__is_what_the_audit_counts(
 
     for node_id, counts in audit.counts.items():
         counts.pop("SIGNATURE_INVALID", None)
+        # SQL reads what an envelope says, not how its outer message is written.
+        counts.pop("ENVELOPE_FORM_DIFFERS", None)
         assert by_sql[node_id] == nonzero(counts)
 
 

@@ -3,7 +3,7 @@
 All cases are nodes of one network that is audited once: a case is what its node serves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -92,13 +92,36 @@ def unordered_fields(post: Post, key: SigningKey) -> bytes:
     return proof.SerializeToString() + unsigned.SerializeToString()
 
 
+def outer_form(change: Callable[[bytes], bytes]) -> Callable[[Post, SigningKey], bytes]:
+    """The same envelope, its outer message written otherwise: not what is signed."""
+    return lambda post, key: change(post.envelope(key))
+
+
+def long_length(envelope: bytes) -> bytes:
+    """The first length in one byte more than it needs."""
+    end = next(place for place in range(1, 10) if envelope[place] < 0x80)
+    return envelope[:end] + bytes([envelope[end] | 0x80, 0]) + envelope[end + 1 :]
+
+
+OUTER_FORMS: dict[str, Callable[[Post, SigningKey], bytes]] = {
+    "fields in another order": unordered_fields,
+    "a field twice": outer_form(lambda data: data + data),
+    "an empty field before": outer_form(lambda data: b"\x0a\x00" + data),
+    "an unknown field": outer_form(lambda data: data + b"\xf8\x07\x01"),
+    "a longer length": outer_form(long_length),
+    "an empty proof more": outer_form(lambda data: data + b"\x1a\x00"),
+}
+
 OTHER = commit(GROUP, size=300, seed=77)
 [MALFORMED] = [post for post in base_posts() if post.sequence_id == MALFORMED_SEQUENCE]
 
 CASES: dict[str, tuple[Serve, Expected]] = {
     "honest": (honest, []),
     "other order of rows": (lambda posts, key: honest(posts, key)[::-1], []),
-    "other order of outer fields": (replaced(3, unordered_fields), []),
+    **{
+        f"outer message with {name}": (replaced(3, encode), [("ENVELOPE_FORM_DIFFERS", 3)])
+        for name, encode in OUTER_FORMS.items()
+    },
     "payload altered": (altered(3, payload=OTHER), [("ENVELOPE_ALTERED", 3)]),
     "time altered": (altered(3, block=13), [("ENVELOPE_ALTERED", 3)]),
     "transaction altered": (altered(3, transaction=b"\x07" * 32), [("ENVELOPE_ALTERED", 3)]),

@@ -22,6 +22,7 @@ from chainkit_jobs.findings import Code
 
 _ALTERED: Final = ((Code.ENVELOPE_ALTERED, 0),)
 _UNREADABLE: Final = ((Code.ENVELOPE_UNREADABLE, 0),)
+_FORM_DIFFERS: Final = ((Code.ENVELOPE_FORM_DIFFERS, 0),)
 _UNKNOWN_FIELD: Final = number(15, 1)
 
 
@@ -170,8 +171,18 @@ FORM: Final = (
     ),
     Kind("empty", "no bytes", _empty, _UNREADABLE),
     Kind("random", "bytes that are no message", _random, _UNREADABLE),
-    # What is outside of what is signed changes nothing that the node says.
-    Kind("outer_unknown_field", "an unknown field behind the proof", _outer_unknown_field),
-    Kind("outer_other_order", "the proof before what it proves", _outer_other_order),
-    Kind("outer_long_varint", "a length in a byte more than it needs", _outer_long_varint),
+    # What is outside of what is signed changes nothing that the node says: a note.
+    Kind(
+        "outer_unknown_field",
+        "an unknown field behind the proof",
+        _outer_unknown_field,
+        _FORM_DIFFERS,
+    ),
+    Kind("outer_other_order", "the proof before what it proves", _outer_other_order, _FORM_DIFFERS),
+    Kind(
+        "outer_long_varint",
+        "a length in a byte more than it needs",
+        _outer_long_varint,
+        _FORM_DIFFERS,
+    ),
 )

@@ -78,8 +78,11 @@ def import_chain_command(
 
     Duplicates, missing or half-written blocks, broken links, rows of other chains or forks, bad
     encodings and the like are named and counted; then nothing is written. Exits 0 if an export was
-    written, 1 with faults, 2 if the files could not be read. The files' own metadata is
-    not proved: `verify-chain` does that.
+    written, 1 with faults, 2 if the files could not be read.
+
+    No import can be proved from a block hash (`verify-chain`, `reconcile --trust`): files of cryo
+    lack the header's gas limit, the others its mix_hash. It also lacks the end of the contracts'
+    counter. An audit of it says so, and calls nothing clean. For evidence use `export-chain`.
 
     \b
     Example:

@@ -41,6 +41,7 @@ _SERVED_LANES: Final = (
     "node_id",
     "row_index",
     "signature_problem",
+    "is_in_one_form",
     "unreadable",
 )
 _TALLY: Final = "tally"

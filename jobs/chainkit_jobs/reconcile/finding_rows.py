@@ -61,6 +61,8 @@ def _row_codes(verdict: Verdict, row: Row) -> Iterator[tuple[Code, str | None]]:
             yield Code.ENVELOPE_ALTERED, _altered(row, chain)
         elif verdict.is_quarantined:
             yield Code.QUARANTINED_SERVED, chain["quarantine_reason"]
+        elif not row["is_in_one_form"]:
+            yield Code.ENVELOPE_FORM_DIFFERS, None
     if row["signature_problem"] is not None:
         yield Code.SIGNATURE_INVALID, row["signature_problem"]
 

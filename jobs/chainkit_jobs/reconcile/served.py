@@ -13,7 +13,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit.errors import InvalidSignature, MalformedEnvelope
 from chainkit.exports import tables
-from chainkit.protocol.envelope import blockchain_proof_digest, parse_originator_envelope
+from chainkit.protocol.envelope import (
+    blockchain_proof_digest,
+    is_in_one_form,
+    parse_originator_envelope,
+)
 from chainkit.signatures import address_of, recover_public_key
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 
@@ -26,12 +30,14 @@ SERVED: Final = pa.schema(
         ("digest", pa.binary()),
         ("transaction_hash", pa.binary()),
         ("signature_problem", pa.string()),
+        ("is_in_one_form", pa.bool_()),
         ("unreadable", pa.string()),
     ]
 )
 """One row per served envelope. ``row_index`` leads back to its bytes; ``digest`` is what its
 BlockchainProof signs. ``signature_problem`` is null where the signature is the registered
-node's. Where ``unreadable`` says why the bytes are no envelope, the place is only claimed."""
+node's; ``is_in_one_form`` tells of the bytes that no signature binds. Where ``unreadable`` says why
+the bytes are no envelope, the place is only claimed."""
 
 
 def served_envelopes(raw: DataFrame, registered_keys: Mapping[int, bytes]) -> DataFrame:
@@ -76,6 +82,7 @@ def decode_row(row: dict[str, Any], registered_key: bytes | None) -> dict[str, A
         "digest": digest,
         "transaction_hash": served.transaction_hash,
         "signature_problem": problem,
+        "is_in_one_form": is_in_one_form(row["envelope"], served),
     }
 
 

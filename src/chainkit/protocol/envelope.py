@@ -228,6 +228,20 @@ def parse_originator_envelope(data: bytes) -> ServedEnvelope:
     )
 
 
+def is_in_one_form(data: bytes, served: ServedEnvelope) -> bool:
+    """Tell whether an OriginatorEnvelope is as ``originator_envelope`` writes what it contains.
+
+    The signature binds the unsigned envelope and the transaction hash; nothing binds the bytes of
+    the message around them. A signature of another length than 65 bytes has no form to differ
+    from: it is a wrong signature.
+    """
+    signature = served.node_signature
+    if len(signature) != SIGNATURE_LENGTH:
+        return True
+    unsigned = served.unsigned_originator_envelope
+    return data == originator_envelope(unsigned, served.transaction_hash, signature)
+
+
 def recover_node_key(served: ServedEnvelope) -> bytes:
     """Return the 65-byte public key of the node that vouched for an envelope.
 

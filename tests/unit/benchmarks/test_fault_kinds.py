@@ -12,7 +12,7 @@ from benchmarks.audit.faults.inject import payload_of
 from benchmarks.audit.faults.kind import Found, Kind, Place, Served, Window
 from benchmarks.audit.faults.kinds import KINDS
 from benchmarks.audit.faults.plan import window_of
-from benchmarks.audit.faults.wire import signed, unsigned
+from benchmarks.audit.faults.wire import envelope, signed, unsigned
 from chainkit.errors import InvalidSignature, MalformedEnvelope
 from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
 from chainkit_jobs.findings import Code
@@ -69,6 +69,10 @@ def judged(window: Window, rows: list[Served]) -> Iterator[Found]:
             yield Found(Code.ENVELOPE_ALTERED, *key)
         elif is_quarantined(key[1]):
             yield Found(Code.QUARANTINED_SERVED, *key)
+        elif len(signature := served.node_signature) == 65 and row.envelope != envelope(
+            unsigned(payload), payload.transaction_hash, signature
+        ):
+            yield Found(Code.ENVELOPE_FORM_DIFFERS, *key)
     for (originator_id, sequence_id), (readable, unreadable) in keys.items():
         if readable > 1:
             yield Found(Code.ENVELOPE_DUPLICATED, originator_id, sequence_id)
@@ -108,6 +112,7 @@ def test_kinds__all__are_many_and_reach_every_code_about_a_node() -> None:
         Code.ENVELOPE_UNREADABLE,
         Code.SIGNATURE_INVALID,
         Code.QUARANTINED_SERVED,
+        Code.ENVELOPE_FORM_DIFFERS,
     }
     assert {kind.code for kind in CHAIN_KINDS.values()} == {
         Code.CHAIN_SEQUENCE_GAP,

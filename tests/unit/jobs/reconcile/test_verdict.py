@@ -37,7 +37,7 @@ def held(block: int = 12, reason: str | None = None, digest: bytes = RIGHT) -> d
 
 def served(digest: bytes | None = RIGHT, row_index: int = 0, **other: Any) -> dict[str, Any]:
     row = dict.fromkeys(SERVED.names) | {"node_id": 100, "row_index": row_index, "digest": digest}
-    return row | {"transaction_hash": HASH} | other
+    return row | {"transaction_hash": HASH, "is_in_one_form": True} | other
 
 
 Row = dict[str, Any]

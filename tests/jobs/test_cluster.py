@@ -6,7 +6,9 @@ import shutil
 import signal
 import tarfile
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from pyspark.errors import PySparkException
@@ -262,6 +264,22 @@ def test_master__dead_or_wrong__is_refused_before_java_starts(
         check_master(master)
 
     assert message in str(raised.value)
+
+
+def test_master__that_answers__is_taken(cluster: Cluster) -> None:
+    check_master(cluster.master_url)
+
+
+def test_master__port_of_a_web_page__is_told_and_not_waited_for() -> None:
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        place = f"127.0.0.1:{server.server_port}"
+
+        with pytest.raises(ConfigurationError) as raised:
+            check_master(f"spark://{place}")
+
+    words = f"a Spark master that answers, got {place}: a web page; masters listen at 7077"
+    assert words in str(raised.value)
 
 
 def test_session__other_master_than_spark_submit__is_refused(

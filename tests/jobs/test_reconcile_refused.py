@@ -1,5 +1,6 @@
 """What `chainkit audit reconcile` refuses, and how it says so."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,20 @@ def changed_byte(path: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
+
+
+def test_reconcile__manifest_counts_other_rows_than_the_file__is_told(tmp_path: Path) -> None:
+    chain = chain_of(tmp_path)
+    manifest = json.loads((chain / "manifest.json").read_text())
+    manifest["files"]["logs.parquet"]["rows"] += 1
+    (chain / "manifest.json").write_text(json.dumps(manifest))
+
+    result = reconcile(chain, [node_of(tmp_path, A), node_of(tmp_path, B)], tmp_path / "audit")
+
+    assert "expected rows of logs.parquet: " in str(refusal(result))
+    assert f"as the file has, got {manifest['files']['logs.parquet']['rows']}" in (
+        str(refusal(result))
+    )
 
 
 OTHER_CONTRACTS = {

@@ -165,7 +165,8 @@ def _differs(what: str, expected: Column, got: Column) -> Column:
 
 def _bloom_differs(logs: Column) -> Column:
     bloom = sf.coalesce("bloom", sf.lit(_NO_BLOOM))
-    got = sf.concat(logs.cast("string"), sf.lit(" that give another"))
+    noun = sf.when(logs == 1, " log").otherwise(" logs")
+    got = sf.concat(logs.cast("string"), noun, sf.lit(" with another bloom"))
     return sf.when(
         sf.col("logs_bloom") != bloom, _words(sf.lit("the logs of the header's bloom"), got)
     )

@@ -9,7 +9,7 @@ import click
 
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
-from chainkit_jobs.cli.options import master_option, out_option
+from chainkit_jobs.cli.options import check_export_folder, master_option, out_option
 from chainkit_jobs.cost.job import cost_tables, read_chain
 from chainkit_jobs.cost.outputs import write_costs
 from chainkit_jobs.cost.terminal import cost_lines
@@ -40,6 +40,7 @@ def cost_command(chain_path: Path, out: Path, master: str, as_json: bool) -> Non
       chainkit audit cost --chain chain/ --out cost/
     """
     check_free(out)
+    check_export_folder(chain_path)
     chain = read_chain(chain_path)
     with spark_session(master) as spark, cost_tables(spark, chain) as costs:
         summary = write_costs(out, costs)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from chainkit.contracts.deployment import read_deployment_record
+from chainkit.errors import ConfigurationError
 from chainkit.exports import Manifest, table_of
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.terminal.command import CompleteCommand
@@ -80,9 +81,11 @@ def import_chain_command(
     encodings and the like are named and counted; then nothing is written. Exits 0 if an export was
     written, 1 with faults, 2 if the files could not be read.
 
-    No import can be proved from a block hash (`verify-chain`, `reconcile --trust`): files of cryo
-    lack the header's gas limit, the others its mix_hash. It also lacks the end of the contracts'
-    counter. An audit of it says so, and calls nothing clean. For evidence use `export-chain`.
+    No import can be proved from a block hash (`verify-chain`, `reconcile --trust`). All these files
+    lack the header's mix_hash and newer fields, and transactions' signatures; cryo's and AWS's lack
+    the difficulty, and cryo's also uncles, nonce and gas limit. The export lacks the end of the
+    contracts' counter, too. An audit of it says so, and calls nothing clean. For evidence, use
+    `export-chain`.
 
     \b
     Example:
@@ -90,6 +93,9 @@ def import_chain_command(
         --out chain/
     """
     record = read_deployment_record(deployment_path)
+    if not source.is_dir():
+        expected = f"a folder with files of {format_name}"
+        raise ConfigurationError(f"source {source}", expected, "none")
     with spark_session(master) as spark:
         imported = import_chain(
             spark,
@@ -118,7 +124,8 @@ def _echo_faults(faults: tuple[Fault, ...]) -> None:
     for fault in faults:
         click.echo(f"{fault.code:<19}{fault.table:<14}{fault.count:>9}  {fault.place}")
         click.echo(f"{'':<19}expected {fault.expected}, got {fault.got}")
-    click.echo(f"\n{len(faults)} kinds of fault; nothing was written")
+    kinds = "1 kind" if len(faults) == 1 else f"{len(faults)} kinds"
+    click.echo(f"\n{kinds} of fault; nothing was written")
 
 
 def _as_json(imported: Imported) -> dict[str, Any]:

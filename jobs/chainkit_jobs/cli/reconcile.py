@@ -19,6 +19,7 @@ from chainkit.terminal.options import echo_json, json_option
 from chainkit_jobs.cli.options import (
     EXIT_FINDINGS,
     EXIT_NOT_COMPARED,
+    check_export_folder,
     master_option,
     out_option,
     trust_option,
@@ -139,6 +140,8 @@ def _reconcile(
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
     check_free(out)
+    # What a node's folder contains must not end the audit of the others.
+    check_export_folder(chain_path)
     inputs = open_inputs(chain_path, nodes)
     if trusted_hash is not None:
         check_trusted_hash(inputs.chain, trusted_hash)

@@ -11,7 +11,13 @@ import click
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.hexadecimal import hex0x
-from chainkit_jobs.cli.options import EXIT_FINDINGS, EXIT_NOT_COMPARED, master_option, trust_option
+from chainkit_jobs.cli.options import (
+    EXIT_FINDINGS,
+    EXIT_NOT_COMPARED,
+    check_export_folder,
+    master_option,
+    trust_option,
+)
 from chainkit_jobs.proof import ChainProof, Problem, check_trusted_hash, prove_chain
 from chainkit_jobs.proof.words import proof_as_json, unproved_words
 from chainkit_jobs.sources import read_export
@@ -44,6 +50,7 @@ def verify_chain_command(chain_path: Path, trusted_hash: bytes, master: str, as_
     Example:
       chainkit audit verify-chain --chain chain/ --trust 0x5f3e…
     """
+    check_export_folder(chain_path)
     chain = read_export(chain_path, "chain")
     check_trusted_hash(chain, trusted_hash)
     with spark_session(master) as spark:

@@ -20,6 +20,8 @@ from chainkit.errors import ChainkitError, ConfigurationError, StoreError
 MASTERS: Final = ("local", "spark://", "k8s://", "yarn")
 
 _ANSWER_SECONDS: Final = 10.0
+_PAGE_SECONDS: Final = 3.0
+_USUAL_PORT: Final = 7077
 _DOCUMENT: Final = "docs/cluster.md says how to ship it"
 
 # What Java reads, and what Python reads or writes.
@@ -61,11 +63,24 @@ def _check_standalone(master: str) -> None:
         if not host or not port.isdecimal() or int(port) > 65535:
             raise ConfigurationError("--master", "spark://HOST:PORT", repr(master))
         try:
-            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
-            return
+            address = (host.strip("[]"), int(port))
+            with socket.create_connection(address, _ANSWER_SECONDS) as connection:
+                if int(port) == _USUAL_PORT or not _is_web_page(connection):
+                    return
+            reasons.append(f"{place}: a web page; masters listen at {_USUAL_PORT} by default")
         except OSError as error:
             reasons.append(f"{place}: {error.strerror or error}")
     raise ConfigurationError("--master", "a Spark master that answers", "; ".join(reasons))
+
+
+def _is_web_page(connection: socket.socket) -> bool:
+    """Tell whether HTTP answers there. A master closes the connection, and logs why."""
+    connection.settimeout(_PAGE_SECONDS)
+    try:
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        return connection.recv(5).startswith(b"HTTP/")
+    except OSError:
+        return False
 
 
 def check_workers(context: SparkContext) -> None:

@@ -20,7 +20,16 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit.documents.files import unreadable
 from chainkit.errors import StoreError
-from chainkit.exports import MANIFEST_NAME, Manifest, check_files, files_of, load_manifest, tables
+from chainkit.exports import (
+    MANIFEST_NAME,
+    Manifest,
+    check_files,
+    columns_problem,
+    files_of,
+    load_manifest,
+    one_line,
+    tables,
+)
 from chainkit.terminal.bar import progress_bar
 from chainkit.types import Log
 
@@ -184,8 +193,8 @@ def envelopes_problem(export: Export) -> str | None:
     try:
         paths = table_paths(export, "envelopes", RAW_ENVELOPES)
         nulls = sum(map(_rows_without_envelope, paths))
-    except (StoreError, OSError, pa.ArrowException) as error:
-        return f"its export cannot be read: {' '.join(str(error).split())}"
+    except (StoreError, OSError, ValueError, pa.ArrowException) as error:
+        return f"its export cannot be read: {one_line(error)}"
     return f"its export cannot be read: {nulls} rows have no envelope" if nulls else None
 
 
@@ -223,19 +232,6 @@ def table_paths(export: Export, table: str, schema: pa.Schema) -> list[Path]:
     # A link's own name, which is safe, and not that of the file that it leads to.
     paths = [export.directory.resolve() / name for name in names]
     for path in paths:
-        _check_schema(path, schema)
+        if (problem := columns_problem(path, schema)) is not None:
+            raise StoreError(f"export file {path}", *problem)
     return paths
-
-
-def _check_schema(path: Path, expected: pa.Schema) -> None:
-    """Spark fills a column that is missing with nulls: that would be read as evidence."""
-    try:
-        schema = pq.read_schema(path)
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(StoreError, f"export file {path}", error, "Parquet") from error
-    for field in expected:
-        # Spark tells names apart without regard to case.
-        types = [str(other.type) for other in schema if other.name.lower() == field.name]
-        found = " and ".join(types) or "none"
-        if found != str(field.type):
-            raise StoreError(f"export file {path}", f"{field.name} of type {field.type}", found)

@@ -24,6 +24,7 @@ from chainkit.exports.manifest import (
     table_of,
 )
 from chainkit.exports.parquet import TableWriter
+from chainkit.exports.reading import columns_problem, one_line
 
 __all__ = [
     "FILE_NAME",
@@ -33,11 +34,13 @@ __all__ = [
     "TableWriter",
     "check_digest",
     "check_files",
+    "columns_problem",
     "describe_file",
     "files_of",
     "flush",
     "load_manifest",
     "manifest_text",
+    "one_line",
     "read_manifest",
     "table_of",
     "writing_to",

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
-from chainkit.documents.files import unreadable
-from chainkit.errors import StoreError
-from chainkit.exports.manifest import Manifest, load_manifest
+from chainkit.documents.files import open_regular, unreadable
+from chainkit.errors import ConfigurationError, StoreError
+from chainkit.exports.manifest import Manifest, check_inside, load_manifest
+
+LARGEST_FILE: Final = 2**36
+"""Bytes of a file in a node's export: a hole of any size takes no disk, but somebody's time."""
+
+_PIECE: Final = 2**20
 
 
 @contextmanager
@@ -59,21 +65,48 @@ def check_files(
     """Prove that an export's files are the ones it was written with.
 
     ``report`` is told how many more are proved; ``threads`` are as many as cores where none are
-    named. Raises StoreError where a file is missing or has another digest, and whatever ``report``
-    raises.
+    named. Raises StoreError where a file is missing, is no regular file or has another
+    digest, or, in a node's export, lies elsewhere or is too large, and whatever ``report`` raises.
     """
-    paths = [directory / name for name in manifest.files]
-    digests = [about["sha256"] for about in manifest.files.values()]
+    check = partial(_check_file, directory, manifest.kind == "node")
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         # In the manifest's order, whichever comes first: the same fault gives the same error.
-        for _ in pool.map(check_digest, paths, digests):
+        for _ in pool.map(check, manifest.files, manifest.files.values()):
             report(1)
 
 
+def _check_file(directory: Path, is_strange: bool, name: str, about: Mapping[str, Any]) -> None:
+    path = directory / name
+    if is_strange:
+        check_inside(directory, name)
+    with _open(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if is_strange and size > LARGEST_FILE:
+            raise StoreError(f"export file {path}", f"at most {LARGEST_FILE} bytes", size)
+        _check_content(file, path, about["sha256"])
+
+
 def check_digest(path: Path, expected: str) -> None:
-    """Prove that a file has a sha256. Raises StoreError where it is missing or has another."""
+    """Prove that a file has a sha256.
+
+    Raises StoreError where it is missing, is no regular file, or has another.
+    """
+    with _open(path) as file:
+        _check_content(file, path, expected)
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open a regular file, without waiting for anybody who should write to it."""
+    subject = f"export file {path}"
     try:
-        digest = _sha256(path)
+        return open_regular(path, subject)
+    except ConfigurationError as error:
+        raise StoreError(subject, error.expected, error.got) from error
+
+
+def _check_content(file: BinaryIO, path: Path, expected: str) -> None:
+    try:
+        digest = _digest(file)
     except OSError as error:
         raise unreadable(StoreError, f"export file {path}", error) from error
     if digest != expected:
@@ -87,4 +120,14 @@ def describe_file(path: Path, rows: int) -> dict[str, Any]:
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return _digest(file)
+
+
+def _digest(file: BinaryIO) -> str:
+    """Return the sha256 of as many bytes as the file has now: one that grows would never end."""
+    left = os.fstat(file.fileno()).st_size
+    digest = hashlib.sha256()
+    while left and (piece := file.read(min(left, _PIECE))):
+        digest.update(piece)
+        left -= len(piece)
+    return digest.hexdigest()

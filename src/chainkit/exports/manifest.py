@@ -27,8 +27,9 @@ FILE_NAME: Final = r"[A-Za-z0-9_]+(/[0-9]+-[0-9]+)?(\.[0-9a-f]{16})?\.parquet"
 """A table in one file, or in ranges of blocks. A file that may still change has the beginning of
 its digest in its name, so it is never overwritten while a manifest lists it."""
 
-LARGEST_MANIFEST: Final = 2**30
-"""Bytes: room for the ranges of ten thousand million blocks, at ten thousand blocks each."""
+LARGEST_MANIFEST: Final = {"chain": 2**30, "node": 2**26}
+"""Bytes, by the export's kind. A gigabyte is room for the ranges of ten thousand million blocks, at
+ten thousand blocks each. JSON takes thirty times its size in memory: a stranger gets less."""
 
 _SHOWN: Final = 80
 """Characters of a wrong value that an error repeats."""
@@ -92,7 +93,9 @@ def manifest_text(manifest: Manifest) -> str:
 def load_manifest(directory: Path, kind: str) -> Manifest:
     """Read an export's manifest, but not its files. Raises StoreError as ``read_manifest``."""
     subject = f"export {directory}"
-    content = _content(directory / MANIFEST_NAME, subject)
+    if kind == "node":
+        check_inside(directory, MANIFEST_NAME)
+    content = _content(directory / MANIFEST_NAME, subject, LARGEST_MANIFEST[kind])
     format_ = content.pop("format", None) if isinstance(content, dict) else None
     if type(format_) is not int or format_ not in _READ_FORMATS:
         raise StoreError(subject, f"manifest format {MANIFEST_FORMAT} or older", "another")
@@ -109,9 +112,20 @@ def load_manifest(directory: Path, kind: str) -> Manifest:
     return manifest
 
 
-def _content(path: Path, subject: str) -> Any:
+def check_inside(directory: Path, name: str) -> None:
+    """Raise StoreError where a link leads from an export to a file that is not part of it."""
+    path = directory / name
     try:
-        return read_json(path, subject, LARGEST_MANIFEST)
+        is_inside = path.resolve().is_relative_to(directory.resolve())
+    except (OSError, RuntimeError) as error:
+        raise StoreError(f"export file {path}", "a readable file", "links in a circle") from error
+    if not is_inside:
+        raise StoreError(f"export file {path}", "a file in this folder", "a link out of it")
+
+
+def _content(path: Path, subject: str, most: int) -> Any:
+    try:
+        return read_json(path, subject, most)
     except ConfigurationError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             raise StoreError(subject, f"a folder with {MANIFEST_NAME}", "none") from error

@@ -62,7 +62,7 @@ def _file_problems(export: Export) -> Iterator[Problem]:
         try:
             with pq.ParquetFile(export.directory / name) as file:
                 metadata = file.metadata
-        except (OSError, pa.ArrowException):
+        except (OSError, ValueError, pa.ArrowException):
             continue  # the table is said to be unreadable where it is compared
         if metadata.num_rows != about["rows"]:
             told = about["rows"]
@@ -101,4 +101,7 @@ def _bounds(metadata: pq.FileMetaData, column: str) -> Bounds | None:
     found = [group.column(names.index(column)).statistics for group in groups if group.num_rows]
     if not found or not all(each is not None and each.has_min_max for each in found):
         return None
-    return min(each.min for each in found), max(each.max for each in found)
+    lowest, highest = [each.min for each in found], [each.max for each in found]
+    if not all(isinstance(value, int) for value in (*lowest, *highest)):
+        return None  # a column of another type, which is told where its table is compared
+    return min(lowest), max(highest)

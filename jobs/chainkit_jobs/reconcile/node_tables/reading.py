@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from chainkit.exports import files_of
+from chainkit.exports import columns_problem, files_of, one_line
 from chainkit.exports.tables import ENVELOPES, JOURNAL, QUARANTINE, REGISTRY_UPDATES
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.sources import Export
@@ -54,34 +54,24 @@ def table_problem(export: Export, table: str, with_rows: bool = True) -> str | N
     """
     schema = SCHEMAS[table]
     for path in paths_of(export, table):
-        try:
-            with pq.ParquetFile(path) as file:
-                problem = _schema_problem(file.schema_arrow, schema)
-                if problem is None and with_rows:
-                    problem = _rows_problem(file, schema)
-        except (OSError, pa.ArrowException) as error:
-            problem = " ".join(str(error).split())
+        found = columns_problem(path, schema)
+        problem = None if found is None else "expected {}, got {}".format(*found)
+        if problem is None and with_rows:
+            problem = _rows_problem(path, schema)
         if problem is not None:
             return f"{path.name}: {problem}"
     return None
 
 
-def _schema_problem(found: pa.Schema, expected: pa.Schema) -> str | None:
-    for field in expected:
-        # Spark tells names apart without regard to case, and fills what is missing with nulls.
-        types = [str(other.type) for other in found if other.name.lower() == field.name]
-        if types != [str(field.type)]:
-            return (
-                f"expected {field.name} of type {field.type}, got {' and '.join(types) or 'none'}"
-            )
-    return None
-
-
-def _rows_problem(file: pq.ParquetFile, schema: pa.Schema) -> str | None:
-    for batch in file.iter_batches(columns=schema.names):
-        for field in schema:
-            if not field.nullable and batch.column(field.name).null_count:
-                return f"a row has no {field.name}"
+def _rows_problem(path: Path, schema: pa.Schema) -> str | None:
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(columns=schema.names):
+                for field in schema:
+                    if not field.nullable and batch.column(field.name).null_count:
+                        return f"a row has no {field.name}"
+    except (OSError, ValueError, pa.ArrowException) as error:
+        return one_line(error)
     return None
 
 

@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -122,3 +123,17 @@ def test_cursor__footer_without_statistics__tells_nothing(tmp_path: Path) -> Non
 
 def test_cursor__empty_table__has_no_bounds(tmp_path: Path) -> None:
     assert problems(write_tables(tmp_path / "node", 100, KEY, {"envelopes": []})) == []
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.binary(), pa.float64()])
+def test_cursor__column_of_another_type__is_left_to_the_comparison_of_its_table(
+    tmp_path: Path, type_: pa.DataType
+) -> None:
+    node = written(tmp_path)
+    path = node.export.directory / "quarantine.parquet"
+    table = pq.read_table(path)
+    place = table.schema.names.index("block_number")
+    values = table["block_number"].cast(pa.string() if type_ == pa.binary() else type_)
+    pq.write_table(table.set_column(place, "block_number", values.cast(type_)), path)
+
+    assert problems(node) == []

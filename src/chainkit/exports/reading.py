@@ -1,0 +1,97 @@
+"""Whether a Parquet file that anybody may have written can be read, by its footer alone.
+
+Several programs read an export: Arrow, Spark, whatever a person opens it with. A file that they do
+not all read in the same way is refused before any of them sees it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from chainkit.text.printable import printable
+
+CODECS: Final = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD")
+"""Compressions that an export may have. Spark comes without Brotli, and fails on some LZ4."""
+
+ENCODINGS: Final = frozenset(
+    {
+        *("PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"),
+        *("DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"),
+    }
+)
+"""Encodings that an export may have: Spark lacks BYTE_STREAM_SPLIT."""
+
+_MOST_SHOWN: Final = 300
+"""Characters of a stranger's words that a sentence repeats."""
+
+
+Problem = tuple[str, str]
+"""What was expected, and what was found."""
+
+
+def columns_problem(path: Path, schema: pa.Schema) -> Problem | None:
+    """Say why a file cannot be read as some columns; None where it can. It may hold others, too.
+
+    The file was proved: it is a regular one (see exports.check_files).
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            return _problem(file.metadata, file.schema_arrow, schema)
+    # What the libraries raise for bytes that they did not write: names need not be UTF-8.
+    except (OSError, ValueError, pa.ArrowException) as error:
+        return "Parquet", one_line(error)
+
+
+def one_line(error: object) -> str:
+    """Return what a stranger's file made a library say: on one line, printable and short."""
+    # Our own errors end in the one sign that is no ASCII where they were cut.
+    text = printable(" ".join(str(error).replace("…", "...").split()))
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _problem(metadata: pq.FileMetaData, found: pa.Schema, expected: pa.Schema) -> Problem | None:
+    for field in expected:
+        # Spark tells names apart without regard to case, and fills what is missing with nulls.
+        like = [other for other in found if other.name.lower() == field.name]
+        types = [str(other.type) for other in like]
+        if types == [str(field.type)] and like[0].name != field.name:
+            return f"a column {field.name}", like[0].name
+        if types != [str(field.type)]:
+            got = one_line(" and ".join(types) or "none")
+            return f"{field.name} of type {field.type}", got
+    wanted = {field.name: _physical(field.type) for field in expected}
+    for index in range(metadata.num_columns):
+        column = metadata.schema.column(index)
+        name = column.path.split(".")[0]
+        if name not in wanted:
+            continue
+        if wanted[name] not in (None, column.physical_type):
+            return f"{name} stored as {wanted[name]}", column.physical_type
+        if (problem := _chunks_problem(metadata, index, name)) is not None:
+            return problem
+    return None
+
+
+def _physical(type_: pa.DataType) -> str | None:
+    """Return Parquet's own type for a column; None for lists, whose leaves have several."""
+    if pa.types.is_nested(type_):
+        return None
+    if pa.types.is_boolean(type_):
+        return "BOOLEAN"
+    if pa.types.is_decimal(type_):
+        return "FIXED_LEN_BYTE_ARRAY"
+    return "INT64" if pa.types.is_int64(type_) else "BYTE_ARRAY"
+
+
+def _chunks_problem(metadata: pq.FileMetaData, index: int, name: str) -> Problem | None:
+    for number in range(metadata.num_row_groups):
+        chunk = metadata.row_group(number).column(index)
+        if chunk.compression not in CODECS:
+            return f"{name} compressed by {', '.join(CODECS)}", chunk.compression
+        if strange := sorted(set(chunk.encodings) - ENCODINGS):
+            return f"{name} in an encoding that Spark reads", strange[0]
+    return None

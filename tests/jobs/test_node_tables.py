@@ -232,8 +232,9 @@ def test_node_tables__a_file_stops_half_way__is_told_and_the_others_are_compared
     assert {row["node_id"] for row in found} == {IDS["wrong columns"]}
     # Without knowing what the bytes hold, the two rows that exchanged their columns are not told.
     assert sorted(int(row["sequence_id"]) for row in found) == [1, 2, 3, 5, 6, 7, 8, 10, 11]
-    assert next(each for each in result.not_compared if "cannot be read" in each).startswith(
-        "node 1: envelopes beside the envelopes, which cannot be read: envelopes.parquet: "
+    [unreadable] = result.unreadable
+    assert unreadable.startswith(
+        "node 1: its columns beside the envelopes cannot be read: envelopes.parquet: "
     )
 
 

@@ -86,6 +86,36 @@ def test_reconcile__same_inputs_again_with_a_work_folder__are_not_compared_again
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
 
 
+def test_reconcile__kept_audit_was_changed__is_made_again(tmp_path: Path) -> None:
+    chain, work = chain_of(tmp_path), tmp_path / "work"
+    nodes: list[Path | str] = [node_of(tmp_path, A), node_of(tmp_path, B)]
+    reconcile(chain, nodes, tmp_path / "first", "--work", str(work))
+    [kept] = (work / "audits").iterdir()
+    summary = kept / "summary.json"
+    summary.write_text(summary.read_text().replace('"matched": 7', '"matched": 8'))
+
+    again = reconcile(chain, nodes, tmp_path / "again", "--work", str(work))
+
+    assert again.exit_code == 0, again.output
+    for path in (tmp_path / "first").iterdir():
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
+        assert (kept / path.name).read_bytes() == path.read_bytes()
+
+
+def test_reconcile__a_file_changed_after_the_audit_was_kept__is_not_answered_from_it(
+    tmp_path: Path,
+) -> None:
+    chain, work = chain_of(tmp_path), str(tmp_path / "work")
+    nodes: list[Path | str] = [node_of(tmp_path, A), node_of(tmp_path, B)]
+    reconcile(chain, nodes, tmp_path / "first", "--work", work)
+    (tmp_path / f"node-{B}" / "envelopes.parquet").write_bytes(b"")
+
+    again = reconcile(chain, nodes, tmp_path / "again", "--work", work)
+
+    assert again.exit_code == 2
+    assert "node 200: its export cannot be used: " in again.stderr
+
+
 def test_reconcile__one_node_omits__exits_1_and_tables_agree(tmp_path: Path) -> None:
     chain, nodes = write_scene(tmp_path, {A: honest, B: lambda p, key: honest(p[1:], key)})
     out = tmp_path / "audit"

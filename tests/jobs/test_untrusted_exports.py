@@ -1,5 +1,6 @@
 """What an export claims, or lacks, must neither accuse the honest nor hide the others."""
 
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from itertools import count
@@ -147,6 +148,14 @@ def with_first(**values: Any) -> Damage:
     return damage
 
 
+def about(**fields: Any) -> Damage:
+    def damage(export: Path) -> None:
+        path = export / "manifest.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+    return damage
+
+
 def with_table(change: Callable[[pa.Table], pa.Table]) -> Damage:
     return lambda export: rewrite_table(export, "envelopes.parquet", change(table_of(export)))
 
@@ -170,8 +179,11 @@ def nothing(export: Path) -> None:
 
 SET_ASIDE: dict[str, tuple[dict[str, Any], Damage, str]] = {
     "begins far above": ({"from_block": 10**9}, nothing, "begins at block 1000000000, after its"),
-    "begins one late": ({"from_block": 2}, nothing, "begins at the deployment's first block 1"),
-    "begins at its end": ({"from_block": 20}, nothing, "begins at the deployment's first block 1"),
+    "its column in other letters": (
+        {},
+        with_table(lambda table: table.rename_columns({"envelope": "Envelope"})),
+        "expected a column envelope, got Envelope",
+    ),
     "null envelope": ({}, with_first(envelope=None), "1 rows have no envelope"),
     "no envelopes": (
         {},
@@ -204,6 +216,8 @@ COMPARED: dict[str, tuple[Damage, list[tuple[str, int]]]] = {
         with_table(lambda table: table.select(["envelope", "sequence_id"])),
         [],
     ),
+    "begins in the middle": (about(from_block=12), []),
+    "begins at its end": (about(from_block=20), []),
     "derived columns null": (with_first(sequence_id=None, block_number=None, topic=None), []),
     "derived sequence of another": (with_first(sequence_id=Decimal(5)), []),
     "garbage under no sequence": (

@@ -99,9 +99,11 @@ def reconcile_command(
 ) -> None:
     """Compare the exports of two or more nodes with a chain export.
 
-    The first line says what was not proved or checked, and the severity of findings follows. Exits
-    0 if nothing was found, 1 with findings of the severity given or graver, 2 if something could
-    not be compared, or a node serves what the chain export cannot decide about.
+    A node whose export is at fault is set aside, with the reason, and the others are compared. The
+    first line says what was not proved or checked, and the severity of findings follows.
+
+    Exits 0 if nothing was found, 1 with findings of the severity given or graver, 2 if something
+    could not be compared, or a node serves what the chain export cannot decide about.
 
     \b
     Example:
@@ -148,10 +150,11 @@ def _reconcile(
     wanted = Options(**options)
     kept = KeptAudits(wanted.work) if wanted.work else None
     name = audit_name(inputs, trusted_hash, wanted)
-    if kept and kept.has(name):
+    if kept and inputs.are_sound and kept.has(name):
         with proving(inputs) as proved:
-            proved()
-        return kept.restore(name, out)
+            inputs = proved()
+        if inputs.are_sound:
+            return kept.restore(name, out)
     with ThreadPoolExecutor(1) as beside:
         # It draws, with what takes a second to import: nobody waits for it until the end.
         beside.submit(import_module, "chainkit_jobs.reconcile.outputs")
@@ -159,14 +162,15 @@ def _reconcile(
             # Spark starts meanwhile.
             proved = session.enter_context(proving(inputs))
             context = session.enter_context(spark_context(master))
-            proved()
+            inputs = proved()
             result = run_audit(context, inputs, trusted_hash, wanted)
             stopped = beside.submit(session.pop_all().close)
         from chainkit_jobs.reconcile.outputs import write_outputs
 
         summary = write_outputs(out, result)
         stopped.result()
-    if kept:
+    # The name of a kept audit tells the manifests, and not how a folder is at fault.
+    if kept and not summary["set_aside"]:
         kept.keep(name, out)
     return summary
 

@@ -23,7 +23,7 @@ from chainkit_jobs.reconcile.chain_keys import chain_keys
 from chainkit_jobs.reconcile.doubtful import misplaced_rows
 from chainkit_jobs.reconcile.expected import expected_envelopes
 from chainkit_jobs.reconcile.inputs import Inputs
-from chainkit_jobs.reconcile.judge import judge_nodes
+from chainkit_jobs.reconcile.judge import judge_nodes, unreadable_by_spark
 from chainkit_jobs.reconcile.node_tables import NodeTables, node_table_findings
 from chainkit_jobs.reconcile.row_judgement import Judged
 from chainkit_jobs.reconcile.scope import DEFAULT_OPTIONS, AuditScope, Options, read_scope
@@ -31,7 +31,7 @@ from chainkit_jobs.reconcile.screening.job import Found, Screening, results_fold
 from chainkit_jobs.reconcile.screening.plan import make_plan
 from chainkit_jobs.reconcile.screening.results import FORBIDDEN, QUARANTINED
 from chainkit_jobs.sources import Export, read_blocks, read_logs
-from chainkit_jobs.spark.frames import session_in
+from chainkit_jobs.spark.frames import SPARK_ERRORS, session_in
 
 Row = dict[str, Any]
 
@@ -62,6 +62,13 @@ class Audit:
     """Columns of coverage.COVERAGE, by node and block."""
     costs: CostDigest | str | None
     """The chain's costs, the reason why they are not known, or None where nobody asked."""
+    tables_unreadable: tuple[str, ...] = ()
+    """A sentence for each table of a node that is there and cannot be read."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """A sentence for each export, and each table of one, that a fault of it set aside."""
+        return (*self.scope.comparability.reasons, *self.tables_unreadable)
 
 
 def run_audit(
@@ -88,7 +95,7 @@ def _compare(context: SparkContext, scope: AuditScope, work: Path | None) -> Aud
     _check_decoded(found)
     payloads = _payloads(found)
     _check_counters(scope.chain, payloads)
-    judged = judge_nodes(context, scope, screening)
+    scope, judged = _judged(context, scope, screening)
     tables = _node_tables(context, scope, found, judged)
     findings = judged.findings + tables.findings + _about_chain(context, scope, found, payloads)
     return Audit(
@@ -97,9 +104,24 @@ def _compare(context: SparkContext, scope: AuditScope, work: Path | None) -> Aud
         counts=judged.counts,
         findings=complete(findings, scope.signing_keys, scope.checks),
         tables_not_compared=tables.not_compared,
+        tables_unreadable=tables.unreadable,
         coverage=judged.coverage,
         costs=read_digest(session_in(context), scope.chain) if scope.options.with_costs else None,
     )
+
+
+def _judged(
+    context: SparkContext, scope: AuditScope, screening: Screening
+) -> tuple[AuditScope, Judged]:
+    """Judge the nodes; where Spark fails, without those whose files it cannot read."""
+    try:
+        return scope, judge_nodes(context, scope, screening)
+    except SPARK_ERRORS:
+        unreadable = unreadable_by_spark(session_in(context), scope.compared)
+        if not unreadable:
+            raise
+    scope = scope.without(unreadable)
+    return scope, judge_nodes(context, scope, screening)
 
 
 def _node_tables(

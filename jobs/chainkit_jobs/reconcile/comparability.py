@@ -1,16 +1,13 @@
-"""The scope of an audit: each node's registered key, and the blocks that both exports cover."""
+"""The nodes that can be compared, and the blocks that both exports cover."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 
-from chainkit.errors import ConfigurationError, StoreError
 from chainkit.exports import Manifest
 from chainkit.types import Node
-from chainkit_jobs.reconcile.nodes import Registry
 from chainkit_jobs.sources import Export
 
 
@@ -36,46 +33,13 @@ class Comparability:
     """Node id to why nothing of it was compared."""
     left_out: tuple[str, ...]
     """Blocks of comparable nodes that were not compared."""
+    refused: tuple[str, ...] = ()
+    """A sentence for each export that is no node's, or whose manifest cannot be read."""
 
-
-def identify_nodes(
-    exports: Sequence[tuple[int | None, Export]], registry: Registry
-) -> list[NodeExport]:
-    """Return each export with its registered node, sorted by id.
-
-    A node is named by its id, or found by the key in its manifest. Raises ConfigurationError
-    where the registry holds no such node, its key is not the one in the manifest, or two exports
-    are of the same one.
-    """
-    found: dict[int, Path] = {}
-    nodes = []
-    for node_id, export in exports:
-        key = export.manifest.node_public_key
-        if node_id is None and key is None:
-            subject = f"export {export.directory}"
-            raise StoreError(subject, "node_public_key in its manifest", "none")
-        name = str(export.directory)
-        node = registry.by_id(node_id) if node_id is not None else registry.by_key(key or "", name)
-        if key is not None:
-            _check_key(node, key, name, registry)
-        if node.node_id in found:
-            other = f"also {found[node.node_id]}"
-            raise ConfigurationError(f"node {node.node_id}", f"one export ({name})", other)
-        found[node.node_id] = export.directory
-        nodes.append(NodeExport(node, export))
-    return sorted(nodes, key=lambda item: item.node.node_id)
-
-
-def _check_key(node: Node, key: str, export: str, registry: Registry) -> None:
-    """An id on the command line must not hold a node to signatures that it never claimed."""
-    owner = registry.find_key(key)
-    if owner is node:
-        return
-    expected = f"an export with its registered key ({export})"
-    whose = "that is not registered" if owner is None else f"of node {owner.node_id}"
-    raise ConfigurationError(
-        f"node {node.node_id}", expected, f"another: its manifest names the key {whose}"
-    )
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """A sentence for each export of which nothing was compared."""
+        return (*self.refused, *self.set_aside.values())
 
 
 def set_aside(comparability: Comparability, unreadable: Mapping[int, str]) -> Comparability:
@@ -105,8 +69,8 @@ def compare_ranges(
     """
     comparable, set_aside, left_out = [], {}, []
     for node in nodes:
-        obstacle = _obstacle(chain.manifest, node.manifest, block_hashes)
-        obstacle = obstacle or problems.get(node.node.node_id)
+        obstacle = problems.get(node.node.node_id)
+        obstacle = obstacle or _obstacle(chain.manifest, node.manifest, block_hashes)
         if obstacle is not None:
             set_aside[node.node.node_id] = f"node {node.node.node_id}: {obstacle}"
             continue
@@ -120,12 +84,6 @@ def _obstacle(chain: Manifest, node: Manifest, hashes: Mapping[int, bytes]) -> s
         return (
             f"its export says that it begins at block {node.from_block}, after its last block "
             f"{node.to_block}"
-        )
-    first = _first_payload_block(chain)
-    if first is not None and node.from_block > first:
-        return (
-            f"its export says that it begins at block {node.from_block}, though one that holds "
-            f"everything begins at the deployment's first block {first}"
         )
     if node.to_block > chain.to_block:
         return (
@@ -154,7 +112,7 @@ def _first_payload_block(chain: Manifest) -> int | None:
 
 def _left_out(chain: Manifest, node: NodeExport) -> list[str]:
     own = node.manifest
-    first = max(chain.from_block, chain.first_payload_block or 0)
+    first = max(chain.from_block, _first_payload_block(chain) or 0)
     gaps = [
         (first, own.from_block - 1, "before its export begins"),
         (own.from_block, chain.from_block - 1, "before the chain export begins"),

@@ -55,7 +55,7 @@ def conclude(audit: Audit) -> Conclusion:
 
 
 def _outcome(audit: Audit, lacking: tuple[str, ...], undecided: tuple[str, ...]) -> Outcome:
-    if audit.scope.comparability.set_aside:
+    if audit.reasons:
         return Outcome.COULD_NOT_COMPARE
     if undecided:
         return Outcome.UNDECIDED
@@ -111,7 +111,7 @@ def _sequences(count: int) -> str:
 def not_compared(audit: Audit) -> list[str]:
     """Return a sentence for everything that a reader might think was compared."""
     scope = audit.scope
-    sentences = [*scope.comparability.set_aside.values(), *_undecided(audit)]
+    sentences = [*audit.reasons, *_undecided(audit)]
     sentences += scope.comparability.left_out
     if scope.chain.manifest.sequence_after is None:
         sentences.append(

@@ -1,49 +1,106 @@
-"""The inputs of an audit: exports of one network, opened, and their files proved."""
+"""The inputs of an audit: exports of one network, opened, and their files proved.
+
+A fault of one node's export is that node's: it is told, and the others are compared. A fault of the
+chain export, or of what the auditor asked for, ends the audit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 
-from chainkit.errors import StoreError
-from chainkit_jobs.sources import Export, check_same_network, open_export, prove_export
+from chainkit.errors import ConfigurationError, StoreError
+from chainkit.exports import one_line
+from chainkit_jobs.sources import (
+    PAYLOAD_CONTRACTS,
+    Export,
+    check_same_network,
+    open_export,
+    prove_export,
+)
+
+NamedExport = tuple[int | None, Export]
+"""A node's export with the id that the auditor gave it, or None where its key tells it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Exports of one network."""
+    """A chain export, and the exports of nodes."""
 
     chain: Export
-    nodes: tuple[tuple[int | None, Export], ...]
-    """Each with its node's id, or None where its key tells it."""
+    nodes: tuple[NamedExport, ...]
+    """All whose manifest can be read."""
+    refused: tuple[str, ...] = ()
+    """A sentence for each export whose manifest cannot be read."""
+    faults: Mapping[Path, str] = field(default_factory=dict)
+    """Folder of an export among ``nodes`` to why it cannot be used."""
+
+    @property
+    def are_sound(self) -> bool:
+        """Whether no node's export has a fault."""
+        return not self.refused and not self.faults
 
 
 def open_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]]) -> Inputs:
     """Open a chain export and the exports of some nodes, without Spark; see ``proving``.
 
-    ``nodes`` are pairs of node id (None: found by its key) and folder. Raises StoreError where
-    an export is none, or is of another chain or contracts.
+    ``nodes`` are pairs of node id (None: found by its key) and folder. Raises StoreError where the
+    chain export is none, and StoreError or ConfigurationError where the folders or ids of
+    ``nodes`` cannot be meant.
     """
+    _check_arguments(nodes)
     chain = open_export(chain_directory, "chain")
     first, last = chain.manifest.from_block, chain.manifest.to_block
     if first > last:
         expected = f"a first block up to its last, {last}"
         raise StoreError(f"export {chain_directory}", expected, first)
-    exports = [(node_id, open_export(directory, "node")) for node_id, directory in nodes]
-    check_same_network(chain, [export for _, export in exports])
-    return Inputs(chain, tuple(exports))
+    for name in PAYLOAD_CONTRACTS:
+        chain.contract(name)
+    opened, refused, faults = [], [], {}
+    for node_id, directory in nodes:
+        try:
+            export = open_export(directory, "node")
+        except StoreError as error:
+            refused.append(_sentence(node_id, error))
+            continue
+        opened.append((node_id, export))
+        try:
+            check_same_network(chain, [export])
+        except StoreError as error:
+            faults[directory] = one_line(error)
+    return Inputs(chain, tuple(opened), tuple(refused), faults)
+
+
+def _check_arguments(nodes: Sequence[tuple[int | None, Path]]) -> None:
+    for _, directory in nodes:
+        if not directory.is_dir():
+            got = "a file" if directory.exists() else "none"
+            raise StoreError(f"export {directory}", "a folder with manifest.json", got)
+    for folder, times in Counter(directory.resolve() for _, directory in nodes).items():
+        if times > 1:
+            raise ConfigurationError(f"export {folder}", "each export once", f"{times} times")
+    for node_id, times in Counter(node_id for node_id, _ in nodes).items():
+        if node_id is not None and times > 1:
+            raise ConfigurationError(f"node {node_id}", "one export", times)
+
+
+def _sentence(node_id: int | None, error: StoreError) -> str:
+    subject = "" if node_id is None else f"node {node_id}: "
+    return subject + one_line(error)
 
 
 @contextmanager
-def proving(inputs: Inputs, threads: int | None = None) -> Iterator[Callable[[], None]]:
+def proving(inputs: Inputs, threads: int | None = None) -> Iterator[Callable[[], Inputs]]:
     """Prove the files of all exports beside whatever is done meanwhile.
 
-    Call what it gives before any file is believed: it waits, and raises StoreError where an export
-    was changed after it was written. ``threads`` are as many as cores where none are named.
+    Call what it gives before any file is believed: it waits, and returns the inputs with the faults
+    of all nodes' files. It raises StoreError where the chain export was changed after it was
+    written. ``threads`` are as many as cores where none are named.
     """
     abandoned = Event()
 
@@ -51,9 +108,17 @@ def proving(inputs: Inputs, threads: int | None = None) -> Iterator[Callable[[],
         if abandoned.is_set():
             raise CancelledError
 
-    def prove() -> None:
-        for export in (inputs.chain, *(export for _, export in inputs.nodes)):
-            prove_export(export, report, threads)
+    def prove() -> Inputs:
+        prove_export(inputs.chain, report, threads)
+        faults = dict(inputs.faults)
+        for _, export in inputs.nodes:
+            if export.directory in faults:
+                continue
+            try:
+                prove_export(export, report, threads)
+            except StoreError as error:
+                faults[export.directory] = one_line(error)
+        return replace(inputs, faults=faults)
 
     with ThreadPoolExecutor(1) as pool:
         proof = pool.submit(prove)
@@ -65,8 +130,7 @@ def proving(inputs: Inputs, threads: int | None = None) -> Iterator[Callable[[],
 
 
 def read_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]]) -> Inputs:
-    """Open exports as ``open_inputs`` does, and prove their files. Raises StoreError."""
+    """Open exports as ``open_inputs`` does, and prove their files."""
     inputs = open_inputs(chain_directory, nodes)
     with proving(inputs) as proved:
-        proved()
-    return inputs
+        return proved()

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from chainkit.exports import one_line
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.coverage import screened_coverage, summed
 from chainkit_jobs.reconcile.doubtful import DoubtfulRows, InDriver, InSpark, judge_by_spark
@@ -22,7 +23,7 @@ from chainkit_jobs.reconcile.screening.results import NodeCount, UnitSummary
 from chainkit_jobs.reconcile.served import served_envelopes
 from chainkit_jobs.reconcile.verdict import ComparedNode
 from chainkit_jobs.sources import read_blocks, read_logs, read_raw_envelopes
-from chainkit_jobs.spark.frames import session_in
+from chainkit_jobs.spark.frames import read_problem, session_in
 
 Row = dict[str, Any]
 
@@ -58,6 +59,17 @@ def judge_nodes(context: SparkContext, scope: AuditScope, screening: Screening) 
         ),
         findings=judged.findings,
     )
+
+
+def unreadable_by_spark(spark: SparkSession, nodes: Iterable[NodeExport]) -> dict[int, str]:
+    """Return by node id why Spark cannot read its envelopes, though Arrow could."""
+    found = {}
+    for node in nodes:
+        node_id = node.node.node_id
+        problem = read_problem(read_raw_envelopes(spark, {node_id: node.export}))
+        if problem is not None:
+            found[node_id] = f"Spark fails on it: {one_line(problem)}"
+    return found
 
 
 def _judge_everything(

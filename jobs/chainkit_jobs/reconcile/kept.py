@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from chainkit import __version__
+from chainkit.documents.fields import Fields, read_json
 from chainkit.documents.files import moved_into_place
-from chainkit.errors import StoreError
+from chainkit.errors import ConfigurationError, StoreError
+from chainkit.exports import check_digest
 from chainkit_jobs.reconcile.inputs import Inputs
 from chainkit_jobs.reconcile.scope import Options
 
 _FOLDER = "audits"
+_SHA256 = re.compile("[0-9a-f]{64}")
+_DIGESTS = "sha256.json"
+"""The sha256 of each file of a kept audit, by its name: never copied out."""
 
 
 class KeptAudits:
@@ -26,22 +33,42 @@ class KeptAudits:
         self._directory = work / _FOLDER
 
     def has(self, name: str) -> bool:
-        """Tell whether an audit is kept."""
-        return (self._directory / name).is_dir()
+        """Tell whether an audit is kept, and whether its files are those that were kept."""
+        return self._digests(name) is not None
 
     def restore(self, name: str, out: Path) -> dict[str, Any]:
         """Copy a finished audit to ``out`` and return its summary.
 
         Raises StoreError where it cannot be copied.
         """
-        _copy(self._directory / name, out)
+        _copy(self._directory / name, out, self._digests(name) or {})
         summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
         return summary
 
     def keep(self, name: str, out: Path) -> None:
-        """Keep what an audit wrote to ``out``. Raises StoreError where it cannot be copied."""
-        if not (self._directory / name).exists():
-            _copy(out, self._directory / name)
+        """Keep what an audit wrote to ``out``, in the place of what is damaged.
+
+        Raises StoreError where it cannot be copied.
+        """
+        if not self.has(name):
+            shutil.rmtree(self._directory / name, ignore_errors=True)
+            digests = {path.name: _sha256(path) for path in sorted(out.iterdir())}
+            _copy(out, self._directory / name, digests, (_DIGESTS, json.dumps(digests)))
+
+    def _digests(self, name: str) -> dict[str, str] | None:
+        """Return the digests of a kept audit's files; None where there is none, or it changed."""
+        folder = self._directory / name
+        try:
+            digests = Fields(read_json(folder / _DIGESTS, "kept audit"), "kept audit")
+            found = {
+                each: digests.matching(each, _SHA256, "64 hex digits").group()
+                for each in digests.names()
+            }
+            for each, digest in found.items():
+                check_digest(folder / Path(each).name, digest)
+        except (ConfigurationError, StoreError):
+            return None
+        return found if "summary.json" in found else None
 
 
 def audit_name(inputs: Inputs, trusted_hash: bytes | None, options: Options) -> str:
@@ -56,11 +83,23 @@ def audit_name(inputs: Inputs, trusted_hash: bytes | None, options: Options) -> 
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(
+    source: Path, target: Path, names: Iterable[str], beside: tuple[str, str] | None = None
+) -> None:
+    """Copy files to a folder that comes into being at once, and write one more beside them."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with moved_into_place(target) as partial:
-            shutil.copytree(source, partial)
+            partial.mkdir()
+            for name in (Path(each).name for each in names):
+                shutil.copyfile(source / name, partial / name)
+            if beside is not None:
+                (partial / beside[0]).write_text(beside[1])
     except OSError as error:
         subject = f"folder {target}"
         raise StoreError(subject, f"a copy of {source}", error.strerror or error) from error
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -79,7 +79,7 @@ def summarize(audit: Audit) -> dict[str, Any]:
         "findings": findings,
         "findings_total": sum(findings.values()),
         "severities": _count(audit.findings, "severity"),
-        "set_aside": list(audit.scope.comparability.set_aside.values()),
+        "set_aside": list(audit.reasons),
         "undecided": list(conclusion.undecided),
         "not_compared": not_compared(audit),
     }

@@ -23,10 +23,10 @@ from chainkit_jobs.reconcile.comparability import (
     Comparability,
     NodeExport,
     compare_ranges,
-    identify_nodes,
     set_aside,
 )
 from chainkit_jobs.reconcile.expected import PayloadContracts
+from chainkit_jobs.reconcile.identity import identify_nodes
 from chainkit_jobs.reconcile.inputs import Inputs
 from chainkit_jobs.reconcile.nodes import registry_at
 from chainkit_jobs.sources import PAYLOAD_CONTRACTS, Export, block_hashes, envelopes_problem
@@ -60,7 +60,7 @@ class AuditScope:
     """The replay of the contracts' own events; None where the chain export begins after the first
     of them, because a history without its beginning would contradict all that follows."""
     nodes: tuple[NodeExport, ...]
-    """All nodes that were named, by id."""
+    """All nodes whose export was identified, by id."""
     comparability: Comparability
     """The nodes that are compared, and why others are not."""
     options: Options
@@ -103,34 +103,53 @@ def read_scope(
     trusted_hash: bytes | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> AuditScope:
-    """Decide what of some exports can be compared.
+    """Decide what of some exports can be compared; ``inputs`` are proved: see ``proving``.
 
     The chain export is proved first if a block hash is trusted. Raises StoreError or
-    ConfigurationError where an export cannot be used at all, and StoreError where the chain export
-    does not follow from the 32 bytes of ``trusted_hash``.
+    ConfigurationError where the chain export cannot be used at all or an id is not registered, and
+    StoreError where the chain export does not follow from the 32 bytes of ``trusted_hash``.
     """
+    _check_rows(inputs.chain)
+    proof = None if trusted_hash is None else _proved(context, inputs.chain, trusted_hash)
+    return scope_of_inputs(inputs, options, proof)
+
+
+def scope_of_inputs(
+    inputs: Inputs, options: Options = DEFAULT_OPTIONS, proof: ChainProof | None = None
+) -> AuditScope:
+    """Decide what of some exports can be compared, by their footers alone: see ``read_scope``."""
     chain = inputs.chain
-    _check_rows(chain)
-    proof = None if trusted_hash is None else _proved(context, chain, trusted_hash)
     addresses = {name: chain.contract(name) for name in (REGISTRY, *PAYLOAD_CONTRACTS)}
     administration = read_administration(chain, addresses)
     late = _begins_late(chain.manifest)
     registry = registry_at(administration, chain.manifest.to_block, late)
-    nodes = identify_nodes(inputs.nodes, registry)
-    hashes = _block_hashes(chain, nodes)
-    found = {node.node.node_id: envelopes_problem(node.export) for node in nodes}
-    problems = {node_id: problem for node_id, problem in found.items() if problem is not None}
+    identified = identify_nodes(inputs, registry)
+    nodes = identified.nodes
+    comparability = compare_ranges(
+        chain, nodes, _block_hashes(chain, nodes), _problems(inputs, nodes)
+    )
     return AuditScope(
         chain=chain,
         contracts=PayloadContracts(
             chain.contract("GroupMessages"), chain.contract("IdentityUpdates")
         ),
         administration=None if late else administration,
-        nodes=tuple(nodes),
-        comparability=compare_ranges(chain, nodes, hashes, problems),
+        nodes=nodes,
+        comparability=replace(comparability, refused=(*inputs.refused, *identified.refused)),
         options=options,
         proof=proof,
     )
+
+
+def _problems(inputs: Inputs, nodes: Sequence[NodeExport]) -> dict[int, str]:
+    """Return by node id why an export cannot be read; a file with a fault is not opened."""
+    found = {}
+    for node in nodes:
+        fault = inputs.faults.get(node.export.directory)
+        problem = f"its export cannot be used: {fault}" if fault else envelopes_problem(node.export)
+        if problem is not None:
+            found[node.node.node_id] = problem
+    return found
 
 
 def _proved(context: SparkContext, chain: Export, trusted_hash: bytes) -> ChainProof:

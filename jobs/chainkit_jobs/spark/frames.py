@@ -4,10 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+
+SPARK_ERRORS: Final = (PySparkException, Py4JError)
+"""What a query raises that fails."""
+
+
+def is_read_failure(error: Exception) -> bool:
+    """Tell whether a query failed because Spark cannot read a file."""
+    # Java's own exception, which is not always translated, has the condition in its text.
+    return "FAILED_READ_FILE" in str(error)
+
+
+def read_problem(frame: DataFrame) -> str | None:
+    """Read all rows of a frame and say why Spark cannot, or None where it can."""
+    try:
+        frame.write.format("noop").mode("overwrite").save()
+    except SPARK_ERRORS as error:
+        return str(error)
+    return None
 
 
 def session_in(context: SparkContext) -> SparkSession:

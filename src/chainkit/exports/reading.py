@@ -17,14 +17,6 @@ from chainkit.text.printable import printable
 CODECS: Final = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD")
 """Compressions that an export may have. Spark comes without Brotli, and fails on some LZ4."""
 
-ENCODINGS: Final = frozenset(
-    {
-        *("PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"),
-        *("DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"),
-    }
-)
-"""Encodings that an export may have: Spark lacks BYTE_STREAM_SPLIT."""
-
 _MOST_SHOWN: Final = 300
 """Characters of a stranger's words that a sentence repeats."""
 
@@ -92,6 +84,4 @@ def _chunks_problem(metadata: pq.FileMetaData, index: int, name: str) -> Problem
         chunk = metadata.row_group(number).column(index)
         if chunk.compression not in CODECS:
             return f"{name} compressed by {', '.join(CODECS)}", chunk.compression
-        if strange := sorted(set(chunk.encodings) - ENCODINGS):
-            return f"{name} in an encoding that Spark reads", strange[0]
     return None

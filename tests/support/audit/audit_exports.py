@@ -313,9 +313,9 @@ def _manifest(kind: str, about: Mapping[str, Any]) -> Row:
     return defaults | about
 
 
-def rewrite_table(export: Path, file_name: str, table: pa.Table) -> None:
+def rewrite_table(export: Path, file_name: str, table: pa.Table, **options: Any) -> None:
     """Write another table under the same name, and its digest into the manifest."""
-    pq.write_table(table, export / file_name)
+    pq.write_table(table, export / file_name, **options)
     renew_digest(export, file_name)
 
 

@@ -40,6 +40,10 @@ READ: dict[str, tuple[pa.Table, dict[str, Any]]] = {
         TABLE,
         {"use_dictionary": False, "column_encoding": {"envelope": "DELTA_BYTE_ARRAY"}},
     ),
+    "split bytes": (
+        TABLE,
+        {"use_dictionary": False, "column_encoding": {"log_index": "BYTE_STREAM_SPLIT"}},
+    ),
 }
 
 REFUSED: dict[str, tuple[pa.Table, dict[str, Any], str]] = {
@@ -75,11 +79,6 @@ REFUSED: dict[str, tuple[pa.Table, dict[str, Any], str]] = {
         TABLE,
         {"compression": {"topic": "lz4"}},
         "topic compressed by UNCOMPRESSED, SNAPPY, GZIP, ZSTD, LZ4",
-    ),
-    "split bytes": (
-        TABLE,
-        {"use_dictionary": False, "column_encoding": {"log_index": "BYTE_STREAM_SPLIT"}},
-        "log_index in an encoding that Spark reads, BYTE_STREAM_SPLIT",
     ),
 }
 

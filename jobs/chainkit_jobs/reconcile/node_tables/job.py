@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from chainkit.exports import one_line
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.chain_side import ChainSide, chain_side
 from chainkit_jobs.reconcile.node_tables.columns import column_findings
@@ -31,6 +30,7 @@ from chainkit_jobs.reconcile.node_tables.registry_status import status_findings
 from chainkit_jobs.reconcile.node_tables.retracted import retracted_findings
 from chainkit_jobs.reconcile.scope import AuditScope
 from chainkit_jobs.sources import Export
+from chainkit_jobs.spark.frames import SPARK_ERRORS, is_read_failure
 
 Rows = list[dict[str, Any]]
 Step = Callable[[Sequence[NodeExport]], Rows]
@@ -44,6 +44,8 @@ class NodeTables:
     """Columns of finding_rows.COLUMNS."""
     not_compared: tuple[str, ...]
     """A sentence each, as comparability.Comparability has them."""
+    unreadable: tuple[str, ...] = ()
+    """A sentence for each table that is there and cannot be read."""
 
 
 def node_table_findings(
@@ -63,7 +65,7 @@ def node_table_findings(
     nodes = scope.compared
     if not nodes:
         return NodeTables([], ())
-    readable, sentences = _readable(nodes)
+    readable, sentences, unreadable = _readable(nodes)
     side = chain_side(spark, scope.chain, expected)
     findings = [row for node in nodes for row in cursor_findings(node)]
     steps: dict[str, Step] = {
@@ -78,15 +80,26 @@ def node_table_findings(
         if those := readable[table]:
             rows, broken = _without_broken(table, those, step)
             findings += rows
-            sentences += broken
+            unreadable += broken.values()
+            if table == "envelopes" and broken:
+                # A quarantine is compared with what is served.
+                held = readable["quarantine"]
+                readable["quarantine"] = [node for node in held if node.node.node_id not in broken]
+                sentences += [
+                    f"node {node.node.node_id}: quarantine, which is compared with its envelopes"
+                    for node in held
+                    if node.node.node_id in broken
+                ]
     compared, reasons = _registry_history(spark, scope.chain, readable["registry_updates"])
-    return NodeTables(findings + compared, (*sentences, *reasons))
+    return NodeTables(findings + compared, (*sentences, *reasons), tuple(unreadable))
 
 
-def _readable(nodes: Sequence[NodeExport]) -> tuple[dict[str, list[NodeExport]], list[str]]:
-    """Return the nodes that have each table, and a sentence for what they have not."""
+def _readable(
+    nodes: Sequence[NodeExport],
+) -> tuple[dict[str, list[NodeExport]], list[str], list[str]]:
+    """Return the nodes that have each table; sentences for what they lack, and cannot be read."""
     readable: dict[str, list[NodeExport]] = {table: [] for table in SCHEMAS}
-    sentences = []
+    sentences, unreadable = [], []
     for node in nodes:
         subject, lacking = f"node {node.node.node_id}", missing_tables(node.export)
         if lacking:
@@ -99,30 +112,46 @@ def _readable(nodes: Sequence[NodeExport]) -> tuple[dict[str, list[NodeExport]],
             if problem is None:
                 readable[table].append(node)
             else:
-                sentences.append(_unreadable(node, table, problem))
-    return readable, sentences
+                unreadable.append(_unreadable(node, table, problem))
+    return readable, sentences, unreadable
 
 
 def _unreadable(node: NodeExport, table: str, problem: str) -> str:
-    columns = " beside the envelopes" if table == "envelopes" else ""
-    return f"node {node.node.node_id}: {table}{columns}, which cannot be read: {problem}"
+    what = "columns beside the envelopes" if table == "envelopes" else table
+    return f"node {node.node.node_id}: its {what} cannot be read: {problem}"
 
 
-def _without_broken(table: str, nodes: Sequence[NodeExport], step: Step) -> tuple[Rows, list[str]]:
-    """Run a step; where Spark cannot read a file, without the nodes whose files are broken."""
+def _without_broken(
+    table: str, nodes: Sequence[NodeExport], step: Step
+) -> tuple[Rows, dict[int, str]]:
+    """Run a step; where Spark fails, without the nodes for which it fails alone.
+
+    Returns what was found, and by id a sentence for each node that was left out.
+    """
     try:
-        return step(nodes), []
-    except (PySparkException, Py4JError) as error:
-        # Java's own exception, which is not always translated, has the condition in its text.
-        if "FAILED_READ_FILE" not in str(error):
-            raise
-        problems = [table_problem(node.export, table) for node in nodes]
-        if not any(problems):
+        return step(nodes), {}
+    except SPARK_ERRORS as error:
+        problems = [_problem(table, node, step) for node in nodes]
+        # Where it fails for all, it need not be any node's fault.
+        if not any(problems) or (all(problems) and not is_read_failure(error)):
             raise
     judged = list(zip(nodes, problems, strict=True))
     sound = [node for node, problem in judged if problem is None]
-    broken = [_unreadable(node, table, problem) for node, problem in judged if problem]
+    broken = {
+        node.node.node_id: _unreadable(node, table, problem) for node, problem in judged if problem
+    }
     return (step(sound) if sound else []), broken
+
+
+def _problem(table: str, node: NodeExport, step: Step) -> str | None:
+    problem = table_problem(node.export, table)
+    if problem is not None:
+        return problem
+    try:
+        step([node])
+    except SPARK_ERRORS as error:
+        return f"Spark fails on it: {one_line(error)}"
+    return None
 
 
 def _journal(

@@ -137,7 +137,7 @@ def _narrowed(group: RowGroup) -> RowGroup:
     try:
         with pq.ParquetFile(group.path) as file:
             table = file.read_row_group(group.group, columns=["sequence_id"])
-    except (OSError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):
         # The reader of its rows will report it.
         return replace(group, is_guided=False)
     found = np.sort(claims(table.column(0).combine_chunks()))
@@ -157,7 +157,7 @@ def _bounds(statistics: Any, unknown: tuple[int, int]) -> tuple[int, int]:
 def _footer(path: Path) -> pq.FileMetaData:
     try:
         return pq.read_metadata(path)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise StoreError(f"export file {path}", "Parquet", error) from error
 
 

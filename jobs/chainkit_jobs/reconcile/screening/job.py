@@ -115,7 +115,7 @@ class Screening:
         self._runner = FolderRunner(context, work) if work else MemoryRunner(context)
         everything: list[Work] = [*plan.units, *plan.leftovers]
         summaries = self._runner.run(everything, report)
-        self.unreadable: dict[int, str] = {}
+        self.unreadable = dict(plan.unreadable)
         """Node id to why its rows cannot be read."""
         for summary in summaries:
             self.unreadable |= summary.unreadable

@@ -13,9 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit import __version__
+from chainkit.errors import StoreError
+from chainkit.exports import one_line
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.expected import PayloadContracts
 from chainkit_jobs.reconcile.scope import AuditScope
@@ -53,6 +56,8 @@ class Plan:
     """Row groups that no unit was given."""
     rows: dict[int, int]
     """Node id to its rows in all."""
+    unreadable: dict[int, str]
+    """Node id to why its footers cannot be read; no unit has such a node."""
 
     def recall(self, sequences: Sequence[int], ranges: dict[str, tuple[int, int]]) -> list[Unit]:
         """Return the units that look again at sequences which were right, and at no others."""
@@ -71,10 +76,10 @@ def make_plan(scope: AuditScope) -> Plan:
     """Divide an audit. Raises StoreError where a file of the chain export cannot be read."""
     parts = list(_log_parts(scope.chain))
     guesses = _guesses([_first_sequence(part, scope.contracts) for part in parts])
-    groups = {node.node.node_id: row_groups(node.export) for node in scope.compared}
+    groups, unreadable = _row_groups(scope.compared)
     divided = {node_id: divide(own, guesses) for node_id, own in groups.items()}
     rules, blocks = posting_rules(scope.administration), block_files(scope.chain)
-    nodes = [_screened_node(scope, node) for node in scope.compared]
+    nodes = [_screened_node(scope, node) for node in scope.compared if node.node.node_id in groups]
     units = []
     for number, part in enumerate(parts):
         first_block, last_block = min(each.first for each in part), max(each.last for each in part)
@@ -107,7 +112,21 @@ def make_plan(scope: AuditScope) -> Plan:
             for group in own.leftovers
         ),
         rows={node_id: sum(group.rows for group in own) for node_id, own in groups.items()},
+        unreadable=unreadable,
     )
+
+
+def _row_groups(
+    nodes: Sequence[NodeExport],
+) -> tuple[dict[int, list[RowGroup]], dict[int, str]]:
+    """Return the row groups by node id, and why those of some cannot be told."""
+    found, unreadable = {}, {}
+    for node in nodes:
+        try:
+            found[node.node.node_id] = row_groups(node.export)
+        except (StoreError, OSError, ValueError, ArithmeticError, pa.ArrowException) as error:
+            unreadable[node.node.node_id] = one_line(error)
+    return found, unreadable
 
 
 @dataclass(frozen=True, slots=True)

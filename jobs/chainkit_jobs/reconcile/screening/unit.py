@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chainkit.exports import tables
+from chainkit.exports import one_line, tables
 from chainkit_jobs.reconcile.expected import EXPECTED, PayloadContracts
 from chainkit_jobs.reconcile.screening.chain_rows import (
     LOG_COLUMNS,
@@ -170,8 +170,8 @@ def _left(leftover: Leftover, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
         for rows in read_group(LastOpened(), leftover.group):
             summary.possibly_misplaced += len(rows)
             yield from _served_rows(leftover.name, leftover.node_id, rows)
-    except (OSError, pa.ArrowException) as error:
-        summary.unreadable[leftover.node_id] = _one_line(error)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        summary.unreadable[leftover.node_id] = one_line(error)
 
 
 class _Reader:
@@ -186,20 +186,16 @@ class _Reader:
         if self._node_id not in self._summary.unreadable:
             try:
                 return self._rows.between(lowest, highest)
-            except (OSError, pa.ArrowException) as error:
-                self._summary.unreadable[self._node_id] = _one_line(error)
+            except (OSError, ValueError, pa.ArrowException) as error:
+                self._summary.unreadable[self._node_id] = one_line(error)
         return NodeRows(()).between(lowest, highest)
 
     def rest(self) -> Iterator[Rows]:
         if self._node_id not in self._summary.unreadable:
             try:
                 yield from self._rows.rest()
-            except (OSError, pa.ArrowException) as error:
-                self._summary.unreadable[self._node_id] = _one_line(error)
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+            except (OSError, ValueError, pa.ArrowException) as error:
+                self._summary.unreadable[self._node_id] = one_line(error)
 
 
 def _block_times(unit: Unit) -> BlockTimes:

@@ -3,16 +3,13 @@ from typing import Any
 
 import pytest
 
-from chainkit.errors import ConfigurationError
 from chainkit.exports import Manifest
 from chainkit.types import Node
-from chainkit_jobs.reconcile.comparability import NodeExport, compare_ranges, identify_nodes
-from chainkit_jobs.reconcile.nodes import Registry
+from chainkit_jobs.reconcile.comparability import NodeExport, compare_ranges
 from chainkit_jobs.sources import Export
 from support.audit.audit_exports import hash_of, key_of
 
 NODE = Node(100, key_of(100).public_key, "https://node100.example", True)
-REGISTRY = Registry({100: NODE}, at_block=50)
 
 
 def export(kind: str = "node", **changes: Any) -> Export:
@@ -72,42 +69,40 @@ def test_compare_ranges__no_common_chain__sets_the_node_aside(
     assert reason in result.set_aside[100]
 
 
-def test_identify_nodes__key_in_capitals__is_found() -> None:
-    key = "0x" + key_of(100).public_key.hex().upper()
-
-    [node] = identify_nodes([(None, export(node_public_key=key))], REGISTRY)
-
-    assert node.node is NODE
-
-
-def test_identify_nodes__nobody_registered__says_so() -> None:
-    with pytest.raises(ConfigurationError, match="none is registered"):
-        identify_nodes([(100, export())], Registry({}, at_block=50))
-
-
-@pytest.mark.parametrize(("begin", "is_compared"), [(4, True), (5, True), (6, False), (10, False)])
-def test_compare_ranges__deployment_began_at_5__only_who_begins_there_is_compared(
-    begin: int, is_compared: bool
+@pytest.mark.parametrize(
+    ("begin", "left_out"),
+    [
+        (4, ()),
+        (5, ()),
+        (6, ("node 100: block 5, before its export begins",)),
+        (50, ("node 100: blocks 5 to 49, before its export begins",)),
+    ],
+)
+def test_compare_ranges__begins_after_the_deployment__is_compared_from_there(
+    begin: int, left_out: tuple[str, ...]
 ) -> None:
-    chain, node = export("chain", first_block=5), export(from_block=begin)
+    chain = export("chain", from_block=1, first_block=5)
+    node = export(from_block=begin)
 
     result = compare_ranges(chain, [NodeExport(NODE, node)], {50: hash_of(50)})
 
-    assert [item.node.node_id for item in result.comparable] == [100] * is_compared
-    if not is_compared:
-        assert "begins at the deployment's first block 5" in result.set_aside[100]
+    assert [item.node.node_id for item in result.comparable] == [100]
+    assert [each for each in result.left_out if "its export" in each] == list(left_out)
 
 
-@pytest.mark.parametrize(("begin", "is_compared"), [(7, True), (12, True), (13, False)])
+@pytest.mark.parametrize(
+    ("begin", "left_out"),
+    [(7, ()), (12, ()), (13, ("node 100: block 12, before its export begins",))],
+)
 def test_compare_ranges__payload_contracts_came_later__nothing_is_missing_before_them(
-    begin: int, is_compared: bool
+    begin: int, left_out: tuple[str, ...]
 ) -> None:
     chain = export("chain", from_block=7, first_block=7, first_payload_block=12)
 
     result = compare_ranges(chain, [NodeExport(NODE, export(from_block=begin))], {50: hash_of(50)})
 
-    assert [item.node.node_id for item in result.comparable] == [100] * is_compared
-    assert result.left_out == ()
+    assert [item.node.node_id for item in result.comparable] == [100]
+    assert result.left_out == left_out
 
 
 def test_compare_ranges__export_cannot_be_read__is_set_aside_with_the_reason() -> None:

@@ -2,40 +2,65 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from chainkit.errors import StoreError
 from chainkit_jobs.reconcile import inputs
-from chainkit_jobs.reconcile.inputs import proving
+from chainkit_jobs.reconcile.inputs import Inputs, proving
+from chainkit_jobs.sources import Export
 
 Report = Callable[[int], None]
 
-INPUTS: Any = SimpleNamespace(chain=Path("chain"), nodes=((None, Path("a")), (200, Path("b"))))
+NO_MANIFEST: Any = None
+
+
+def export(name: str) -> Export:
+    return Export(Path(name), NO_MANIFEST, "")
+
+
+INPUTS = Inputs(export("chain"), ((None, export("a")), (200, export("b"))))
 
 
 def test_proving__all_files_right__proves_every_export_with_the_threads_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    proved: list[tuple[Path, int | None]] = []
+    proved: list[tuple[str, int | None]] = []
 
-    def prove(export: Path, report: Report, threads: int | None) -> None:
-        proved.append((export, threads))
+    def prove(export: Export, report: Report, threads: int | None) -> None:
+        proved.append((export.directory.name, threads))
         report(1)
 
     monkeypatch.setattr(inputs, "prove_export", prove)
 
     with proving(INPUTS, threads=3) as done:
-        done()
+        assert done() == INPUTS
 
-    assert proved == [(Path("chain"), 3), (Path("a"), 3), (Path("b"), 3)]
+    assert proved == [("chain", 3), ("a", 3), ("b", 3)]
 
 
-def test_proving__a_file_changed__is_told_to_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(export: Path, report: Report, threads: int | None) -> None:
-        raise StoreError(f"export {export}", "sha256 00", "ff")
+def test_proving__a_nodes_file_changed__is_its_fault_and_the_others_are_proved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proved: list[str] = []
+
+    def prove(export: Export, report: Report, threads: int | None) -> None:
+        if export.directory.name == "a":
+            raise StoreError("export file a/b", "sha256 00", "ff")
+        proved.append(export.directory.name)
+
+    monkeypatch.setattr(inputs, "prove_export", prove)
+
+    with proving(INPUTS) as done:
+        assert done().faults == {Path("a"): "export file a/b: expected sha256 00, got ff"}
+
+    assert proved == ["chain", "b"]
+
+
+def test_proving__the_chain_changed__is_told_to_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(export: Export, report: Report, threads: int | None) -> None:
+        raise StoreError(f"export {export.directory}", "sha256 00", "ff")
 
     monkeypatch.setattr(inputs, "prove_export", refuse)
 
@@ -46,7 +71,7 @@ def test_proving__a_file_changed__is_told_to_who_asks(monkeypatch: pytest.Monkey
 def test_proving__left_before_the_end__does_not_wait_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def never_end(export: Path, report: Report, threads: int | None) -> None:
+    def never_end(export: Export, report: Report, threads: int | None) -> None:
         while True:
             report(1)
 

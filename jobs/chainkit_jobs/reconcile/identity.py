@@ -1,0 +1,145 @@
+"""Whose export is whose: by the id that the auditor gave, the key in the manifest, the signatures.
+
+An export may name any key. So where two name one key, what they hold decides: only its owner can
+sign new envelopes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from chainkit.errors import ConfigurationError, MalformedEnvelope
+from chainkit.protocol.envelope import blockchain_proof_digest, parse_originator_envelope
+from chainkit.types import Node
+from chainkit_jobs.reconcile.comparability import NodeExport
+from chainkit_jobs.reconcile.inputs import Inputs, NamedExport
+from chainkit_jobs.reconcile.nodes import Registry
+from chainkit_jobs.reconcile.served import signature_problem
+from chainkit_jobs.sources import RAW_ENVELOPES, Export, envelopes_problem, table_paths
+
+_GROUPS: Final = 32
+_GROUP_ROWS: Final = 32
+"""Row groups, and rows of each, whose signatures decide between exports that claim one key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """The exports whose nodes are known, and a sentence for each of the others."""
+
+    nodes: tuple[NodeExport, ...]
+    """By node id."""
+    refused: tuple[str, ...]
+
+
+def identify_nodes(inputs: Inputs, registry: Registry) -> Identified:
+    """Find the registered node of each export.
+
+    An export is the node's whose id the auditor gave with it, or whose key its manifest names.
+    Raises ConfigurationError where the registry holds no node of an id that was given.
+    """
+    claims: dict[int, list[NamedExport]] = {}
+    refused = []
+    for named in inputs.nodes:
+        found = _claimed(named, registry)
+        if isinstance(found, str):
+            refused.append(found)
+        else:
+            claims.setdefault(found.node_id, []).append(named)
+    nodes = []
+    for node_id, claimants in sorted(claims.items()):
+        node = registry.by_id(node_id)
+        owner = _owner(claimants, node, inputs.faults)
+        if owner is not None:
+            nodes.append(NodeExport(node, owner))
+        refused += _losers(node_id, [export for _, export in claimants], owner)
+    return Identified(tuple(nodes), tuple(refused))
+
+
+def _claimed(named: NamedExport, registry: Registry) -> Node | str:
+    """Return the node that an export claims to be of, or why there is none."""
+    node_id, export = named
+    key = export.manifest.node_public_key
+    if node_id is None:
+        if key is None:
+            return f"export {export.directory}: expected node_public_key in its manifest, got none"
+        try:
+            return registry.by_key(key, str(export.directory))
+        except ConfigurationError as error:
+            return str(error)
+    node = registry.by_id(node_id)
+    owner = node if key is None else registry.find_key(key)
+    if owner is node:
+        return node
+    # An id on the command line must not hold a node to signatures that it never claimed.
+    whose = "that is not registered" if owner is None else f"of node {owner.node_id}"
+    return (
+        f"node {node_id}: expected an export with its registered key ({export.directory}), got "
+        f"another: its manifest names the key {whose}"
+    )
+
+
+def _owner(
+    claimants: Sequence[NamedExport], node: Node, faults: Mapping[Path, str]
+) -> Export | None:
+    """Return the export that is the node's, or None where nothing tells which."""
+    given = [export for node_id, export in claimants if node_id is not None]
+    exports = given or [export for _, export in claimants]
+    if len(exports) == 1:
+        return exports[0]
+    sound = [each for each in exports if each.directory not in faults]
+    signed = [each for each in sound if _is_signed(each, node.signing_key)]
+    return signed[0] if len(signed) == 1 else None
+
+
+def _losers(node_id: int, exports: Sequence[Export], owner: Export | None) -> Iterator[str]:
+    if owner is None:
+        folders = " and ".join(str(each.directory) for each in exports)
+        yield (
+            f"node {node_id}: {folders} name its key, and their signatures do not tell which is "
+            f"its export: give its id with the right one (--node {node_id}=DIR)"
+        )
+        return
+    for export in exports:
+        if export is not owner:
+            yield (
+                f"export {export.directory}: its manifest names the key of node {node_id}, whose "
+                f"export is {owner.directory}"
+            )
+
+
+def _is_signed(export: Export, key: bytes) -> bool:
+    """Tell whether an export holds envelopes, and each one looked at is signed with a key."""
+    if envelopes_problem(export) is not None:
+        return False
+    try:
+        envelopes = list(_sample(export))
+    except (OSError, ValueError, pa.ArrowException):
+        return False
+    return bool(envelopes) and all(_is_by(each, key) for each in envelopes)
+
+
+def _is_by(envelope: bytes, key: bytes) -> bool:
+    try:
+        served = parse_originator_envelope(envelope)
+    except MalformedEnvelope:
+        return False
+    digest = blockchain_proof_digest(served.unsigned_originator_envelope, served.transaction_hash)
+    return signature_problem(served.node_signature, digest, key) is None
+
+
+def _sample(export: Export) -> Iterator[bytes]:
+    """Return envelopes from row groups all over an export."""
+    groups: list[tuple[Path, int]] = []
+    for path in table_paths(export, "envelopes", RAW_ENVELOPES):
+        groups += ((path, number) for number in range(pq.read_metadata(path).num_row_groups))
+    for path, number in groups[:: -(-len(groups) // _GROUPS) or 1]:
+        with pq.ParquetFile(path) as file:
+            batches = file.iter_batches(_GROUP_ROWS, row_groups=[number], columns=["envelope"])
+            batch: Any = next(batches, None)
+        yield from batch.column("envelope").to_pylist() if batch is not None else ()

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from eth_abi.abi import encode
@@ -7,7 +8,7 @@ from eth_account import Account
 
 from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, IMPLEMENTATION_SLOT
 from chainkit.council.calls import Call
-from chainkit.council.proposal import Proposal, sign_proposal
+from chainkit.council.proposal import Proposal, grounds, sign_proposal
 from chainkit.council.proposal.execution import execute, prepare, sign_execution
 from chainkit.council.safe import known_versions
 from chainkit.council.signing import KeySigner
@@ -137,6 +138,37 @@ def test_execute__expired__is_refused(desk: Desk) -> None:
 
     with pytest.raises(ConfigurationError, match="it has expired"):
         executed(desk, signed)
+
+
+def clock_at(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
+    monkeypatch.setattr(grounds, "time", SimpleNamespace(time=lambda: seconds))
+
+
+def test_execute__expired_by_the_clock_and_no_block_came__is_refused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signed = desk.signed(desk.draft(disable(desk), days=1), [0, 1])
+    execution = prepare(signed, desk.standing(signed), dev_address(PAYER))
+    transaction = sign_execution(execution, desk.sending, KeySigner("key", dev_secret(PAYER)))
+    clock_at(monkeypatch, signed.grounds.expires)
+    assert not desk.standing(signed).obstacles
+
+    clock_at(monkeypatch, signed.grounds.expires + 1)
+
+    assert desk.standing(signed).obstacles == ("it has expired",)
+    # The clock went on while the payer was asked: asked again, right before it is sent.
+    with pytest.raises(ConfigurationError, match="it has expired"):
+        execute(execution, desk.sending, transaction)
+    assert is_enabled(desk)
+
+
+def test_draft__endpoint_names_an_old_time__expires_from_the_clock_on(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = desk.endpoint.head().timestamp + 1_000_000
+    clock_at(monkeypatch, later)
+
+    assert desk.draft(disable(desk), days=1).grounds.expires == later + 86_400
 
 
 def test_execute__fact_changed_since_it_was_drafted__is_refused(desk: Desk) -> None:

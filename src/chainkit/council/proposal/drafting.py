@@ -13,7 +13,13 @@ from chainkit.council.calls import Call, Change, read_change
 from chainkit.council.calls.effects import EFFECTS
 from chainkit.council.changes import simulate_call
 from chainkit.council.proposal.account_state import AccountState
-from chainkit.council.proposal.grounds import SECONDS_PER_DAY, Evidence, Grounds, check_reason
+from chainkit.council.proposal.grounds import (
+    SECONDS_PER_DAY,
+    Evidence,
+    Grounds,
+    check_reason,
+    current_time,
+)
 from chainkit.council.proposal.proposal import Fees, Proposal
 from chainkit.council.proposal.status import running_code
 from chainkit.errors import ConfigurationError
@@ -28,7 +34,7 @@ class Terms:
     reason: str
     evidence: tuple[Evidence, ...]
     days: int
-    """Until it expires, from the block that it is drafted at."""
+    """Until it expires, from the block that it is drafted at, or the clock where that is later."""
     nonce: int | None
     """None for the account's next one."""
     max_cost: int = MAX_COST
@@ -70,7 +76,7 @@ def _grounds(state: ContractState, change: Change, head: BlockHeader, terms: Ter
         before=change.before,
         after=change.after,
         runs=running_code(change.calls, state),
-        expires=head.timestamp + terms.days * SECONDS_PER_DAY,
+        expires=current_time(head.timestamp) + terms.days * SECONDS_PER_DAY,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from chainkit.chain.sending import (
     Sending,
@@ -20,12 +21,14 @@ from chainkit.council.changes import explain_revert, sign_request, simulate_call
 from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.nonce_use import find_nonce_use, is_nonce_used
 from chainkit.council.proposal.proposal import Proposal
-from chainkit.council.proposal.status import ProposalStatus, running_code
+from chainkit.council.proposal.status import ProposalStatus, expiry, running_code
 from chainkit.council.safe import SafeTransaction, find_execution, pack
 from chainkit.council.signing import Signer, transaction_cost
 from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFailed
 from chainkit.signatures import keccak256
 from chainkit.types import Receipt
+
+_EXECUTABLE: Final = "one that can be executed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ def require_executable(status: ProposalStatus) -> Change:
     """Return what a proposal changes. Raises ConfigurationError with all that is in its way."""
     if status.obstacles or status.change is None:
         got = "; ".join(status.obstacles)
-        raise ConfigurationError("proposal", "one that can be executed", got)
+        raise ConfigurationError("proposal", _EXECUTABLE, got)
     return status.change
 
 
@@ -96,8 +99,10 @@ def execute(execution: Execution, sending: Sending, signed: SignedTransaction) -
     A Safe's did if the Safe emitted ExecutionSuccess with the proposal's hash, a plain account's if
     its receipt has status 1; and at the receipt's block the proxies run the code that the proposal
     names, which then answers with the facts that it names. Raises TransactionFailed where any of
-    this is missing.
+    this is missing, and ConfigurationError where the proposal has expired, before it is sent.
     """
+    if expired := expiry(execution.proposal, sending.endpoint.head()):
+        raise ConfigurationError("proposal", _EXECUTABLE, expired[0])
     receipt = sending.send(signed)
     state = ContractState(sending.endpoint, receipt.block.reference)
     _check_success(execution, state, receipt)

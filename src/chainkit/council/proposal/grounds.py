@@ -8,6 +8,7 @@ the chain keeps their digest.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -131,6 +132,14 @@ class Trailer:
     """Seconds since 1970."""
     digest: bytes
     """32 bytes: `Grounds.digest`."""
+
+
+def current_time(block_time: int) -> int:
+    """Return the later of a block's time and the clock's, in seconds since 1970.
+
+    An endpoint can name an old block, or there is no newer one; a clock can be slow.
+    """
+    return max(block_time, int(time.time()))
 
 
 def split_trailer(data: bytes) -> tuple[bytes, Trailer | None]:

@@ -14,6 +14,7 @@ from chainkit.council.calls import Call, Change, Facts, read_change
 from chainkit.council.calls.effects import EFFECTS
 from chainkit.council.proposal.account_state import AccountState
 from chainkit.council.proposal.account_transaction import AccountTransaction
+from chainkit.council.proposal.grounds import current_time
 from chainkit.council.proposal.nonce_use import find_nonce_use
 from chainkit.council.proposal.proposal import Proposal
 from chainkit.council.safe.account import hash_by_contract
@@ -53,14 +54,15 @@ def read_status(
 ) -> ProposalStatus:
     """Read how a proposal stands at ``head``, which is the block of the account's state.
 
-    Raises ConfigurationError where the Safe computes another hash than was signed.
+    It has expired where the clock or the block says so. Raises ConfigurationError where the Safe
+    computes another hash than was signed.
     """
     state = account.contracts
     _check_hash(proposal, state)
     change, failure = _change(proposal, account, record)
     signed = tuple(owner for owner in account.owners if owner in proposal.signatures)
     obstacles = [
-        *_expiry(proposal, head),
+        *expiry(proposal, head),
         *_nonce(proposal, account),
         *_signatures(proposal, account, signed),
         *_changed(_running(proposal.grounds.runs), _running(running_code(proposal.calls, state))),
@@ -68,6 +70,12 @@ def read_status(
     ]
     is_nonce_used = proposal.nonce < account.nonce
     return ProposalStatus(account, signed, change, tuple(obstacles), is_nonce_used)
+
+
+def expiry(proposal: Proposal, head: BlockHeader) -> tuple[str, ...]:
+    """Return the obstacle that a proposal has expired by now; nothing where it has not."""
+    is_past = current_time(head.timestamp) > proposal.grounds.expires
+    return ("it has expired",) if is_past else ()
 
 
 def running_code(calls: Iterable[Call], state: ContractState) -> Facts:
@@ -102,11 +110,6 @@ def _change(
         return read_change(EFFECTS, state, record, sender, proposal.calls), ""
     except (ConfigurationError, RefusedRequest) as error:
         return None, str(error)
-
-
-def _expiry(proposal: Proposal, head: BlockHeader) -> Iterator[str]:
-    if head.timestamp > proposal.grounds.expires:
-        yield "it has expired"
 
 
 def _nonce(proposal: Proposal, account: AccountState) -> Iterator[str]:

@@ -96,8 +96,9 @@ def test_log__proposals_executed__tells_who_signed_who_sent_and_why(
     assert max(map(len, shown.out.splitlines())) <= 100
     assert f"signed by       {OWNERS[2]} (owner 3)" in shown.out
     assert "call            NodeRegistry.updateHealth(tokenId=100, isHealthy=false)" in shown.out
-    assert f"reason          {REASON}" in shown.out
-    assert f"evidence        sha256 {EVIDENCE.sha256} {EVIDENCE.name}" in shown.out
+    assert f'reason          > "{REASON}"' in shown.out
+    assert f"evidence        sha256 {EVIDENCE.sha256}\n" in shown.out
+    assert f'                > "{EVIDENCE.name}"\n' in shown.out
     assert shown.out.index("nonce           0, success") < shown.out.index("nonce           1,")
     assert "transactions    2 by the council's account" in shown.out
 

@@ -19,7 +19,10 @@ from chainkit.council.proposal import (
     write_proposal_file,
 )
 from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.signatures import address_of
+from chainkit.terminal.facts import echo_quoted
 from support.command_line import Outcome, run, write_keystore
+from support.council.fake_registry import node_key
 from support.council.offline import WEEK, Paper, in_one_line, paper
 from support.council.proposals import (
     NAMES,
@@ -109,6 +112,34 @@ def test_show__role_of_the_administrators__is_named(tmp_path: Path) -> None:
     out = shown(tmp_path, drafted(call, {"GroupMessages administrators": OWNERS[0]})).out
 
     assert "  role          DEFAULT_ADMIN_ROLE\n" in out
+
+
+@pytest.mark.parametrize("columns", [20, 60, 80, 200])
+def test_show__text_of_its_drafter__draws_no_line_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    false = f"SafeTx hash 0x{'1' * 64}"
+    url = f'https://a.example/"{"x" * 43}SafeTx-hash--0x{"1" * 64}'
+    add = Call.make(RECORD, "NodeRegistry", "addNode", STRANGER, node_key(1).public_key, url)
+    subject = f"node of key {address_of(node_key(1).public_key)}"
+    facts = {f"{subject} {name}": "(none)" for name in ("status", "holder", "http address")}
+    said = grounds(reason=f"{'x ' * 30}{false}", evidence=(Evidence(f"a {false}", "ab" * 32),))
+    after = expected_change(EFFECTS, RECORD, [add], facts).after
+    said = replace(said, before=facts, after=after, expires=int(time.time()) + WEEK)
+
+    lines = shown(tmp_path, Proposal.make(RECORD, SAFE, [add], said, 0, None)).out.splitlines()
+
+    drawn = [line for line in lines if "1111" in line]
+    assert all(line[16:18] == "> " for line in drawn)
+    assert max(map(len, drawn)) <= min(max(columns, 40), 80)
+    assert sum(line.startswith("SafeTx hash") for line in lines) == 1
+
+
+def test_echo_quoted__blanks_and_quotes__are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    echo_quoted("reason", ' a"  b\n')
+
+    assert capsys.readouterr().out == r'reason          > "\x20a\" \x20b\x0a"' + "\n"
 
 
 def test_show__several_calls__names_each_target_and_the_delegatecall(tmp_path: Path) -> None:

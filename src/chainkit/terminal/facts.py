@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import sys
 import textwrap
 from contextlib import redirect_stdout
 from typing import Final, TextIO
 
 import click
+
+from chainkit.text.printable import printable
 
 LABEL_WIDTH: Final = 16
 """Columns before what a fact says."""
@@ -17,6 +21,14 @@ LINE_WIDTH: Final = 100
 
 _INDENTATION: Final = "  "
 
+_MARK: Final = "> "
+"""Begins each line of a stranger's text."""
+
+_QUOTED_WIDTH: Final = 80
+"""Columns of a quote at most: a narrow terminal breaks a longer line where the mark is missing."""
+
+_LEAST_QUOTED_WIDTH: Final = 40
+
 
 def echo_fact(name: str, value: str) -> None:
     """Print a name and what it is, wrapped to fit 100 columns."""
@@ -25,6 +37,20 @@ def echo_fact(name: str, value: str) -> None:
     click.echo(f"{name:<{LABEL_WIDTH - 1}} {first}".rstrip())
     for line in rest:
         click.echo(" " * LABEL_WIDTH + line)
+
+
+def echo_quoted(name: str, text: str) -> None:
+    """Print a stranger's text in quotes; each of its lines begins with a mark, and fits the screen.
+
+    So none of its lines passes for a fact. Blanks that would make room for one are shown as \\x20.
+    """
+    columns = shutil.get_terminal_size((_QUOTED_WIDTH, 0)).columns
+    width = max(min(columns, _QUOTED_WIDTH), _LEAST_QUOTED_WIDTH) - LABEL_WIDTH - len(_MARK)
+    words = printable(text).replace('"', '\\"')
+    shown = re.sub("(?<= ) |^ | $", r"\\x20", words)
+    for line in textwrap.wrap(f'"{shown}"', width, break_on_hyphens=False):
+        click.echo(f"{name:<{LABEL_WIDTH - 1}} {_MARK}{line}")
+        name = ""
 
 
 def folded(line: str) -> str:

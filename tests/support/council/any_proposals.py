@@ -213,9 +213,9 @@ def contract_steps(draw: st.DrawFn) -> list[Step]:
 
 
 texts = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=80)
-reasons = texts.filter(str.strip)
+spaced = texts.map(lambda text: " ".join(text.split())).filter(bool)
 digests = st.binary(min_size=32, max_size=32).map(bytes.hex)
-evidence = st.lists(st.builds(Evidence, texts.filter(bool), digests), max_size=3).map(tuple)
+evidence = st.lists(st.builds(Evidence, spaced, digests), max_size=3).map(tuple)
 # What the file's integers hold; the Safe's own nonce is a uint256.
 counts = st.integers(0, 2**63 - 1)
 
@@ -226,7 +226,7 @@ def grounds_of(draw: st.DrawFn, chosen: list[Step]) -> Grounds:
     calls = [step.call for step in chosen]
     before = {name: value for step in chosen for name, value in step.before.items()}
     return Grounds(
-        reason=draw(reasons),
+        reason=draw(spaced),
         evidence=draw(evidence),
         before=before,
         after=expected_change(EFFECTS, RECORD, calls, before).after,

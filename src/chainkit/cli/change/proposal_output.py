@@ -12,13 +12,13 @@ from eth_utils.address import to_checksum_address
 from chainkit.contracts.artifacts import releases
 from chainkit.contracts.interface import render
 from chainkit.council.calls.log_effects import ADMINISTRATOR_ROLE
-from chainkit.council.proposal import AddressBook, Proposal, hashes, proposal_content
+from chainkit.council.calls.registry_effects import HTTP_ADDRESS
+from chainkit.council.proposal import AddressBook, Grounds, Proposal, hashes, proposal_content
 from chainkit.council.safe import SafeTransaction
-from chainkit.terminal.facts import echo_fact
+from chainkit.terminal.facts import echo_fact, echo_quoted
 from chainkit.text.ether import ether_words
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
-from chainkit.text.printable import printable
 
 if TYPE_CHECKING:
     from chainkit.council.proposal.status import ProposalStatus
@@ -53,22 +53,28 @@ def echo_proposal(proposal: Proposal, book: AddressBook) -> None:
         label = "call" if len(proposal.calls) == 1 else f"call {number} of {len(proposal.calls)}"
         echo_fact(label, f"{call.contract}.{call.function} at {call.target_address}")
         for name, value in call.arguments.items():
-            echo_fact(f"  {name}", _argument(name, value, book))
+            _echo_argument(name, value, book)
     if isinstance(proposal.transaction, SafeTransaction) and len(proposal.calls) > 1:
         through = to_checksum_address(proposal.transaction.to)
         echo_fact("through", f"a delegatecall of {book.described(through)}")
     for name, value in grounds.after.items():
-        echo_fact("changes", _change(name, grounds.before[name], value, book))
+        _echo_change(name, grounds.before[name], value, book)
     for contract, address in grounds.runs.items():
         echo_fact("while", f"{contract} runs the code at {address}")
-    echo_fact("reason", printable(grounds.reason))
-    for evidence in grounds.evidence:
-        echo_fact("evidence", f"sha256 {evidence.sha256} {printable(evidence.name)}")
+    echo_free_text(grounds)
     echo_fact("expires", moment(grounds.expires))
     if proposal.fees:
         most = proposal.fees.gas * proposal.fees.max_fee_per_gas
         echo_fact("costs", f"at most {ether_words(most)} for {proposal.fees.gas:,} gas")
     echo_hashes(proposal)
+
+
+def echo_free_text(grounds: Grounds) -> None:
+    """Print the text that a drafter wrote, so that none of it passes for a line of ours."""
+    echo_quoted("reason", grounds.reason)
+    for evidence in grounds.evidence:
+        echo_fact("evidence", f"sha256 {evidence.sha256}")
+        echo_quoted("", evidence.name)
 
 
 def echo_unasked(proposal: Proposal) -> None:
@@ -140,15 +146,25 @@ def status_json(status: ProposalStatus) -> dict[str, Any]:
     }
 
 
-def _argument(name: str, value: Any, book: AddressBook) -> str:
-    """Write an argument in full: an owner must see everything that the signature covers."""
+def _echo_argument(name: str, value: Any, book: AddressBook) -> None:
+    """Print an argument in full: an owner must see everything that the signature covers."""
+    label = f"  {name}"
     if name == "role" and value == ADMINISTRATOR_ROLE:
-        return "DEFAULT_ADMIN_ROLE"
-    text = render(value)
-    return book.described(value) if isinstance(value, str) and value == text else text
+        echo_fact(label, "DEFAULT_ADMIN_ROLE")
+    elif not isinstance(value, str):
+        echo_fact(label, render(value))
+    elif value == render(value):
+        echo_fact(label, book.described(value))
+    else:
+        echo_quoted(label, value)
 
 
-def _change(name: str, before: str, after: str, book: AddressBook) -> str:
+def _echo_change(name: str, before: str, after: str, book: AddressBook) -> None:
+    if name.endswith(HTTP_ADDRESS):
+        # Up to 512 bytes of a drafter's, which the arguments of the call show.
+        echo_fact("changes", f"{name}: {before} -> the httpAddress of the call")
+        return
     # A fact that a call sets is shown though it stays: that it was so before is not known yet.
     words = f"{before} -> {after}" if before != after else f"{after}, as before"
-    return f"{name}: {_ADDRESS.sub(lambda found: book.described(found[0]), words)}"
+    words = _ADDRESS.sub(lambda found: book.described(found[0]), words)
+    echo_fact("changes", f"{name}: {words}")

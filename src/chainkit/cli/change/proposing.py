@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -69,7 +70,7 @@ class TermsOptions:
 
 terms_options = several(
     council_option_for("Your own council file, for --propose."),
-    click.option("--reason", metavar="TEXT", help="Why, in one line, for --propose."),
+    click.option("--reason", metavar="TEXT", help="Why, in one line of ASCII, for --propose."),
     click.option(
         "--evidence",
         "evidence_paths",
@@ -200,7 +201,7 @@ def evidence_of(path: Path) -> Evidence:
 
 def _evidence_name(path: Path) -> str:
     """Return what a proposal calls evidence: a stranger chose the name, and how long it is."""
-    name = ascii(path.absolute().name)[1:-1]
+    name = re.sub("(?<= ) |^ | $", r"\\x20", ascii(path.absolute().name)[1:-1])
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
 
 

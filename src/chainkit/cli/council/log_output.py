@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import click
 from eth_utils.address import to_checksum_address
 
-from chainkit.cli.change.proposal_output import moment
+from chainkit.cli.change.proposal_output import echo_free_text, moment
 from chainkit.contracts.interface import render
 from chainkit.council.log.calls import TrailCall
 from chainkit.council.log.events import TrailEvent
@@ -20,10 +20,9 @@ from chainkit.council.log.trail import Trail
 from chainkit.council.log.transactions import Entry
 from chainkit.council.proposal import AddressBook, Council
 from chainkit.council.proposal.file import argument_content
-from chainkit.terminal.facts import LABEL_WIDTH, LINE_WIDTH, echo_fact
+from chainkit.terminal.facts import LABEL_WIDTH, LINE_WIDTH, echo_fact, echo_quoted
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
-from chainkit.text.printable import printable
 
 WARNING: Final = "WARNING"
 _KINDS: Final = {
@@ -102,23 +101,20 @@ def _echo_act(act: Act, book: AddressBook, is_safe: bool) -> None:
         echo_fact("signed by", _signer_words(signer, book))
     for call in act.calls:
         _echo_call(call, book)
-    for line in _grounds(act):
-        echo_fact(*line)
+    _echo_grounds(act)
     for caution in act.cautions:
         echo_fact("caution", caution)
 
 
-def _grounds(act: Act) -> Iterator[tuple[str, str]]:
+def _echo_grounds(act: Act) -> None:
     if act.trailer is None:
         if act.source is not None:
-            yield "grounds", "none: it was proposed by other means"
+            echo_fact("grounds", "none: it was proposed by other means")
         return
-    yield "grounds", hex0x(act.trailer.digest)
-    yield "valid until", moment(act.trailer.expires)
+    echo_fact("grounds", hex0x(act.trailer.digest))
+    echo_fact("valid until", moment(act.trailer.expires))
     if act.grounds is not None:
-        yield "reason", printable(act.grounds.reason)
-        for evidence in act.grounds.evidence:
-            yield "evidence", f"sha256 {evidence.sha256} {printable(evidence.name)}"
+        echo_free_text(act.grounds)
 
 
 def _signer_words(signer: Signer, book: AddressBook) -> str:
@@ -134,26 +130,37 @@ def _echo_call(found: TrailCall, book: AddressBook) -> None:
         words = f"selector {selector}, {len(found.data)} bytes: {found.remark}"
         echo_fact("call", f"{_named(found.target, book)}, {words}")
         return
-    arguments = {name: _argument(value, book) for name, value in call.arguments.items()}
-    name, shown = (
-        f"{call.contract}.{call.function}",
-        ", ".join(f"{each}={value}" for each, value in arguments.items()),
-    )
-    if LABEL_WIDTH + len(f"{name}({shown})") <= LINE_WIDTH:
-        echo_fact("call", f"{name}({shown})")
+    name = f"{call.contract}.{call.function}"
+    texts = {each for each, value in call.arguments.items() if _is_text(value)}
+    shown = {each: _argument(value, book) for each, value in call.arguments.items()}
+    line = f"{name}({', '.join(f'{each}={value}' for each, value in shown.items())})"
+    if not texts and LABEL_WIDTH + len(line) <= LINE_WIDTH:
+        echo_fact("call", line)
         return
     echo_fact("call", name)
-    for each, value in arguments.items():
-        echo_fact(f"  {each}", value)
+    for each, value in call.arguments.items():
+        if each in texts:
+            echo_quoted(f"  {each}", value[:_LARGEST_ARGUMENT])
+            if len(value) > _LARGEST_ARGUMENT:
+                echo_fact("", _cut(value))
+        else:
+            echo_fact(f"  {each}", shown[each])
+
+
+def _is_text(value: Any) -> bool:
+    """Tell a text, which a stranger may have written, from an address."""
+    return isinstance(value, str) and value != render(value)
 
 
 def _argument(value: Any, book: AddressBook) -> str:
     text = render(value)
     if isinstance(value, str) and value == text:
         return book.described(value)
-    if len(text) > _LARGEST_ARGUMENT:
-        return f"{text[:_LARGEST_ARGUMENT]}… ({len(text)} characters; --json shows all)"
-    return text
+    return f"{text[:_LARGEST_ARGUMENT]}{_cut(text)}" if len(text) > _LARGEST_ARGUMENT else text
+
+
+def _cut(text: str) -> str:
+    return f"… ({len(text)} characters; --json shows all)"
 
 
 def _named(address: bytes, book: AddressBook) -> str:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 ADDRESS_UPDATES: Final = "NodeRegistry operators' address updates"
 OWNER: Final = "NodeRegistry owner"
 PENDING_OWNER: Final = "NodeRegistry pending owner"
+HTTP_ADDRESS: Final = "http address"
+"""Ends the name of the fact about a new node's address."""
 
 _REGISTRY: Final = "NodeRegistry"
 
@@ -181,7 +183,7 @@ REGISTRY_EFFECTS: Final[Mapping[str, Effect]] = {
 
 def _new_node_names(key_address: str) -> tuple[str, str, str]:
     subject = f"node of key {key_address}"
-    return f"{subject} status", f"{subject} holder", f"{subject} http address"
+    return f"{subject} status", f"{subject} holder", f"{subject} {HTTP_ADDRESS}"
 
 
 def _open_or_closed(is_open: bool) -> str:

@@ -60,7 +60,7 @@ class Grounds:
     """The part of a proposal that is signed beside the calls."""
 
     reason: str
-    """One line of printable ASCII."""
+    """One line of printable ASCII, its words a blank apart."""
     evidence: tuple[Evidence, ...]
     before: Facts
     """The chain's facts when the proposal was drafted."""
@@ -108,7 +108,9 @@ class Grounds:
             reason=check_reason(fields.text("reason")),
             evidence=tuple(
                 Evidence(
-                    each.text("name", _NAME, _EXPECTED_NAME),
+                    _check_blanks(
+                        each.text("name", _NAME, _EXPECTED_NAME), f"{subject}, evidence name"
+                    ),
                     each.text("sha256", "[0-9a-f]{64}", "64 hex digits"),
                 )
                 for each in evidence
@@ -153,13 +155,27 @@ def split_trailer(data: bytes) -> tuple[bytes, Trailer | None]:
 
 
 def check_reason(reason: str) -> str:
-    """Return a reason. Raises MalformedData unless it is one short line of printable ASCII."""
+    """Return a reason.
+
+    Raises MalformedData unless it is one short line of printable ASCII, its words a blank apart.
+    """
     if not reason.strip() or len(reason) > LONGEST_REASON:
         got = f"{len(reason)} characters" if reason.strip() else "nothing"
         raise MalformedData("reason", f"1 to {LONGEST_REASON} characters", got)
-    if any(not 0x20 <= ord(character) < 0x7F for character in reason):
-        raise MalformedData("reason", "printable ASCII, so that everybody reads the same", "other")
-    return reason
+    for number, character in enumerate(reason, start=1):
+        if not 0x20 <= ord(character) < 0x7F:
+            expected = "printable ASCII, so that everybody reads the same"
+            got = f"{ascii(character)[1:-1]} as character {number}"
+            raise MalformedData("reason", expected, got)
+    return _check_blanks(reason, "reason")
+
+
+def _check_blanks(text: str, subject: str) -> str:
+    """Refuse blanks that move text to where it passes for a line of its own."""
+    if text.strip() != text or "  " in text:
+        expected = "single blanks, and none at an end"
+        raise MalformedData(subject, expected, f'"{text}"')
+    return text
 
 
 def _facts(content: Any, subject: str) -> Mapping[str, str]:

@@ -50,7 +50,7 @@ def shown(given: Trail, capsys: pytest.CaptureFixture[str], kept: Any = None) ->
 def test_show__execution__is_one_paragraph(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(trail(act(call(disable()))), capsys)
 
-    assert lines[3:15] == [
+    assert lines[3:16] == [
         f"block           {BLOCK}, 1970-01-01 00:16 UTC, by the council's account",
         f"transaction     0x{'0d' * 32}",
         f"sent by         {OWNERS[2]} (carol)",
@@ -61,8 +61,9 @@ def test_show__execution__is_one_paragraph(capsys: pytest.CaptureFixture[str]) -
         "call            NodeRegistry.updateHealth(tokenId=300, isHealthy=false)",
         f"grounds         0x{grounds().digest.hex()}",
         "valid until     2096-10-02 07:06 UTC",
-        "reason          node 300 served what the chain does not hold",
-        f"evidence        sha256 {'ab' * 32} node-300",
+        'reason          > "node 300 served what the chain does not hold"',
+        f"evidence        sha256 {'ab' * 32}",
+        '                > "node-300"',
     ]
     assert lines[-1] == "warnings        none"
 
@@ -78,6 +79,7 @@ def test_show__long_arguments__have_a_line_each_and_move_no_cursor(
     start = lines.index("call            NodeRegistry.addNode")
     assert lines[start + 1] == f"  to            {OWNERS[0]} (alice)"
     assert any(r"https://a.example/\x1b[2Jxxx" in line for line in lines)
+    assert "                … (322 characters; --json shows all)" in lines
     assert any("characters; --json shows all)" in line for line in lines)
     (found,) = trail_json(trail(act(call(made))), SAFE, KeptProposals())["transactions"]
     assert found["acts"][0]["calls"][0]["arguments"]["httpAddress"] == url

@@ -71,6 +71,13 @@ def test_evidence__bundle_swapped_after_it_was_parsed__has_the_digest_of_what_wa
     assert evidence_of(bundle).sha256 == sha256(honest)
 
 
+def test_evidence__name_with_runs_of_blanks__shows_them(tmp_path: Path) -> None:
+    path = tmp_path / " a   b "
+    path.write_bytes(REPORT)
+
+    assert evidence_of(path).name == r"\x20a \x20\x20b\x20"
+
+
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff"])
 def test_evidence__neither_bundle_nor_report__is_refused(
     bundle: Path, report: Path, content: bytes

@@ -11,6 +11,7 @@ from chainkit.errors import MalformedData
 from support.council.proposals import EXPIRES, RECORD, disable, grounds
 
 PRINTABLE = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=80)
+SPACED = PRINTABLE.map(lambda text: " ".join(text.split())).filter(bool)
 FACTS = st.dictionaries(PRINTABLE, st.tuples(PRINTABLE, PRINTABLE), max_size=4)
 
 
@@ -18,9 +19,9 @@ FACTS = st.dictionaries(PRINTABLE, st.tuples(PRINTABLE, PRINTABLE), max_size=4)
 def any_grounds(draw: st.DrawFn) -> Grounds:
     facts = draw(FACTS)
     return Grounds(
-        reason=draw(PRINTABLE.filter(str.strip)),
+        reason=draw(SPACED),
         evidence=tuple(
-            Evidence(draw(PRINTABLE.filter(bool)), draw(st.binary(min_size=32, max_size=32)).hex())
+            Evidence(draw(SPACED), draw(st.binary(min_size=32, max_size=32)).hex())
             for _ in range(draw(st.integers(0, 2)))
         ),
         before={name: before for name, (before, _) in facts.items()},
@@ -92,9 +93,22 @@ def test_check_reason__letters_that_deceive__is_refused(reason: str) -> None:
         check_reason(reason)
 
 
+def test_check_reason__letter_that_is_no_ascii__says_which_and_where() -> None:
+    with pytest.raises(MalformedData, match=r"got \\u2019 as character 6"):
+        check_reason("bob\u0027s\u2019 node")
+
+
+@pytest.mark.parametrize("reason", ["a  b", " a", "a ", "a" + 80 * " " + "SafeTx hash 0x11"])
+def test_check_reason__blanks_that_move_text__is_refused(reason: str) -> None:
+    with pytest.raises(MalformedData, match="reason: expected single blanks"):
+        check_reason(reason)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
+        ("evidence", [{"name": "a  b", "sha256": "ab" * 32}], "name: expected single blanks"),
+        ("evidence", [{"name": " a", "sha256": "ab" * 32}], "name: expected single blanks"),
         ("reason", "two\nlines", "printable text"),
         ("expires", -1, "an integer"),
         ("expires", "soon", "an integer"),

@@ -13,12 +13,17 @@ from typing import Any
 
 import pytest
 
-from chainkit.contracts.registry import find_silent
+from chainkit.contracts.registry import NOT_ASKED, find_silent
 from support.chains.chain import LocalChain
 from support.council.registry_commands import KEYS, OPERATOR, add_arguments, registry_command
 
 
 def asking_arguments(address: str) -> list[str]:
+    """Add a node, whose URL is asked though it is of this machine."""
+    return [*unasked_arguments(address), "--check-private-url"]
+
+
+def unasked_arguments(address: str) -> list[str]:
     return [word for word in add_arguments(KEYS[2], address) if word != "--no-check-url"]
 
 
@@ -76,7 +81,7 @@ def test_plan__url_does_not_answer__is_a_warning_and_no_refusal(
         "    http_address: http://127.0.0.1:9\n    status: enabled\n"
     )
 
-    asked = registry_command(local_chain, "plan", path)
+    asked = registry_command(local_chain, "plan", path, "--check-private-url")
     not_asked = registry_command(local_chain, "plan", path, "--no-check-url")
 
     assert (asked.code, not_asked.code) == (0, 0)
@@ -127,7 +132,7 @@ def dripping_server() -> Iterator[str]:
 
 def test_find_silent__headers_that_never_end__are_given_up() -> None:
     with dripping_server() as address:
-        found = find_silent([address], patience_seconds=0.5)
+        found = find_silent([address], patience_seconds=0.5, asks_private=True)
 
     assert found == {address: "no answer within 0.5 s"}
 
@@ -140,20 +145,49 @@ def test_find_silent__headers_that_never_end__are_given_up() -> None:
     ],
 )
 def test_find_silent__nobody_there__is_told(url: str, reason: str) -> None:
-    assert find_silent([url]) == {url: reason}
+    assert find_silent([url], asks_private=True) == {url: reason}
 
 
 def test_find_silent__several__tells_those_that_are() -> None:
     with http_server(200) as (good, _), http_server(500) as (bad, _):
-        assert find_silent([good, bad, good]) == {bad: "HTTP status 500"}
+        assert find_silent([good, bad, good], asks_private=True) == {bad: "HTTP status 500"}
 
 
 def test_find_silent__http_where_https_is_said__has_no_certificate() -> None:
     with http_server(200) as (address, _):
         url = address.replace("http://", "https://")
 
-        assert find_silent([url]) == {url: "no valid certificate"}
+        assert find_silent([url], asks_private=True) == {url: "no valid certificate"}
 
 
 def test_find_silent__none__is_empty() -> None:
     assert find_silent([]) == {}
+
+
+def test_add__url_of_a_private_network__is_not_asked_and_a_caution(local_chain: LocalChain) -> None:
+    with http_server(200) as (address, paths):
+        outcome = registry_command(local_chain, *unasked_arguments(address))
+
+    assert outcome.code == 0, outcome.err
+    words = "is not asked for an answer: it is loopback, link-local or private"
+    assert outcome.err == f"warning: {address} {words}; --check-private-url asks it\n"
+    assert paths == []
+    cautions = [line for line in outcome.out.splitlines() if line.startswith("caution ")]
+    assert outcome.out.splitlines()[: len(cautions)] == cautions
+    assert [word in " ".join(cautions) for word in ("no https", "loopback")] == [True, True]
+
+
+def test_find_silent__name_that_leads_to_this_machine__is_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def resolve(_host: str, port: int, *_: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with http_server(200) as (address, paths):
+        url = address.replace("127.0.0.1", "node.example.org")
+        silent = find_silent([url])
+        asked = find_silent([url], asks_private=True)
+
+    assert silent == {url: NOT_ASKED}
+    assert (asked, paths) == ({}, ["/"])

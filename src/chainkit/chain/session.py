@@ -26,10 +26,13 @@ from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConn
 from urllib3.poolmanager import PoolManager
 from urllib3.util.connection import allowed_gai_family
 
+from chainkit.text.hosts import is_public
+
 LONGEST_HEADERS_BYTES: Final = 256 * 2**10
 """Most bytes before a body: all headers, and those of interim answers before them."""
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+_refused: ContextVar[list[str] | None] = ContextVar("refused", default=None)
 
 
 @contextmanager
@@ -43,6 +46,21 @@ def deadline(seconds: float) -> Iterator[None]:
         yield
     finally:
         _deadline.reset(token)
+
+
+@contextmanager
+def public_addresses_only() -> Iterator[list[str]]:
+    """Let sessions of this module, in this thread, connect to public addresses alone.
+
+    Yields a list that gets each address that was refused. The address itself is asked, and not
+    the name, which may lead to another one a moment later. A proxy chooses for itself.
+    """
+    refused: list[str] = []
+    token = _refused.set(refused)
+    try:
+        yield refused
+    finally:
+        _refused.reset(token)
 
 
 def seconds_left() -> float:
@@ -152,7 +170,11 @@ class _Connection(HTTPConnection):
             # No name at all: urllib3 has words for it.
             return super()._new_conn()
         failure: OSError = OSError("no address")
+        refused = None if self.proxy else _refused.get()
         for family, kind, protocol, _, address in found:
+            if refused is not None and not is_public(str(address[0])):
+                refused.append(str(address[0]))
+                continue
             try:
                 return self._connected(socket.socket(family, kind, protocol), address)
             except OSError as error:

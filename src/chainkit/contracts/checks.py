@@ -38,6 +38,11 @@ def check_account(address: str, subject: str = "owner") -> str:
     return checksummed
 
 
+def has_checksum(address: str) -> bool:
+    """Tell whether a well-formed address has its checksum: digits all in one case carry none."""
+    return address == to_checksum_address(address)
+
+
 def check_no_contract_of_ours(record: DeploymentRecord, address: str, subject: str) -> None:
     """Raise ConfigurationError where an address is one of the record's contracts.
 

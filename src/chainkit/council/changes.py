@@ -23,6 +23,7 @@ from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call, Change, Effect, read_change, unmet
+from chainkit.council.calls.cautions import call_cautions, last_nodes_cautions
 from chainkit.council.signing import Signer, sign_transaction
 from chainkit.errors import AccessRefused, ConfigurationError, RefusedRequest, TransactionFailed
 from chainkit.signatures import keccak256
@@ -47,6 +48,8 @@ class Plan:
     change: Change
     gas: tuple[int, ...]
     """Estimated gas units, by call."""
+    cautions: tuple[str, ...] = ()
+    """What a reader should stop at, a line each, safe to print."""
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -78,7 +81,11 @@ def plan_change(
         estimate_gas(state.endpoint, call.target, call.calldata, sender, state.block)
         for call in calls
     )
-    return Plan(state.block, sender, senders, accounts, change, gas)
+    cautions = (
+        *call_cautions(calls, change.after, sender, None),
+        *last_nodes_cautions(calls, state),
+    )
+    return Plan(state.block, sender, senders, accounts, change, gas, cautions)
 
 
 def simulate_call(state: ContractState, call: Call, sender: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from chainkit.chain.sending import Sending, SignedTransaction
+from chainkit.cli.change.proposal_output import echo_cautions
 from chainkit.cli.change.proposing import TermsOptions, propose_option, write_proposal
 from chainkit.cli.change.sending import (
     NOT_SENT,
@@ -149,7 +150,8 @@ def change(
 
 
 def echo_plan(plan: Plan, record: DeploymentRecord, whose: str) -> None:
-    """Print the calls, who makes them, and what they change."""
+    """Print the calls, who makes them, and what they change; above it what to stop at."""
+    echo_cautions(plan.cautions)
     for call, gas in zip(plan.calls, plan.gas, strict=True):
         _echo_call(call, gas)
     _echo_senders(plan, whose)
@@ -172,6 +174,7 @@ def plan_json(plan: Plan, record: DeploymentRecord) -> dict[str, Any]:
         "before": dict(plan.change.before),
         "after": dict(plan.change.after),
         "difference": list(plan.change.difference),
+        "cautions": list(plan.cautions),
     }
 
 

@@ -42,6 +42,12 @@ def moment(seconds: int) -> str:
         return f"{seconds} s after 1970"
 
 
+def echo_cautions(cautions: Iterable[str]) -> None:
+    """Print what a reader should stop at; it stands above all else."""
+    for caution in cautions:
+        echo_fact("caution", caution)
+
+
 def echo_proposal(proposal: Proposal, book: AddressBook) -> None:
     """Print everything that a signature of the proposal would be given for, rebuilt."""
     content, grounds = proposal_content(proposal), proposal.grounds
@@ -111,8 +117,6 @@ def echo_status(status: ProposalStatus, book: AddressBook) -> None:
     for owner in status.account.owners:
         word = "signed" if owner in status.signed else "-"
         echo_fact(f"  {word}", book.described(owner))
-    for caution in status.account.cautions:
-        echo_fact("caution", caution)
     for call in status.change.calls if status.change else ():
         if call.function == _UPGRADE:
             release = releases(call.contract)[0].version
@@ -140,7 +144,7 @@ def status_json(status: ProposalStatus) -> dict[str, Any]:
         "owners": list(status.account.owners),
         "threshold": status.account.threshold,
         "signed": list(status.signed),
-        "cautions": list(status.account.cautions),
+        "cautions": list(status.cautions),
         "obstacles": list(status.obstacles),
         "executable": status.is_executable,
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -12,33 +10,29 @@ from typing import Any, Final
 
 import click
 
+from chainkit.cli.change.evidence import Exhibit, evidence_cautions, read_exhibit
 from chainkit.cli.change.proposal_options import Reading, council_option_for, no_tracing_option
-from chainkit.cli.change.proposal_output import echo_proposal, echo_slots
+from chainkit.cli.change.proposal_output import echo_cautions, echo_proposal, echo_slots
 from chainkit.cli.change.proposal_simulation import simulated
 from chainkit.cli.change.sending import max_cost_option
+from chainkit.cli.change.typed_addresses import caution_of_addresses_in
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call
 from chainkit.council.proposal import (
     LONGEST_DAYS,
     Council,
-    Evidence,
     read_council,
     write_proposal_file,
 )
 from chainkit.council.proposal.account_state import read_account_state
 from chainkit.council.proposal.calls_file import read_calls_file
+from chainkit.council.proposal.cautions import cautions_at
 from chainkit.council.proposal.drafting import Terms, draft
-from chainkit.council.proposal.grounds import LONGEST_NAME, MOST_EVIDENCE
-from chainkit.council.triage.checks import LARGEST_REPORT
-from chainkit.council.triage.reports import parse_report
-from chainkit.documents.untrusted import read_small
-from chainkit.errors import ConfigurationError
-from chainkit.evidence.bundle import BUNDLE_NAME, parse_bundle
-from chainkit.evidence.folder import LARGEST_PAGE
+from chainkit.council.proposal.grounds import MOST_EVIDENCE
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
-from chainkit.terminal.facts import echo_fact, shown_to_people
+from chainkit.terminal.facts import shown_to_people
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
@@ -147,16 +141,19 @@ def write_proposal(
     Raises UsageError where an option is missing that a proposal needs, else as ``draft`` and
     ``simulated``.
     """
-    council, terms = _read_terms(options, max_cost)
+    council, terms, exhibits = _read_terms(options, max_cost)
     account = read_account_state(state, council)
     proposal = draft(account, record, state.endpoint.header(state.block.number), calls, terms)
     reading = Reading(proposal, record, council)
     slots = simulated(reading, account, options.no_tracing)
+    cautions = [
+        *cautions_at(account, proposal.calls, proposal.grounds.after),
+        *evidence_cautions(exhibits, calls, record, state),
+    ]
     write_proposal_file(path, proposal, is_new=True)
     with shown_to_people(is_quiet):
-        # A script's user too learns who else acts for the account.
-        for caution in account.cautions:
-            echo_fact("caution", caution)
+        # A script's user too learns what to stop at.
+        echo_cautions(cautions)
     if not is_quiet:
         echo_proposal(proposal, reading.book)
         echo_slots(slots)
@@ -165,44 +162,18 @@ def write_proposal(
         click.echo(f"written to {path}; nothing was sent; next: {next_command}")
 
 
-def _read_terms(options: TermsOptions, max_cost: int) -> tuple[Council, Terms]:
+def _read_terms(options: TermsOptions, max_cost: int) -> tuple[Council, Terms, tuple[Exhibit, ...]]:
     if options.council_path is None or not options.reason:
         given = {"--council": options.council_path, "--reason": options.reason}
         missing = " and ".join(name for name, value in given.items() if not value)
         raise click.UsageError(f"missing {missing}, for a proposal")
-    council, evidence = read_council(options.council_path), _evidence(options.evidence_paths)
-    return council, Terms(options.reason, evidence, options.days, options.nonce, max_cost)
-
-
-def _evidence(paths: Sequence[Path]) -> tuple[Evidence, ...]:
+    council, paths = read_council(options.council_path), options.evidence_paths
     if len(paths) > MOST_EVIDENCE:
         raise click.UsageError(f"a proposal names up to {MOST_EVIDENCE} pieces of --evidence")
-    return tuple(map(evidence_of, paths))
-
-
-def evidence_of(path: Path) -> Evidence:
-    """Return what a proposal keeps of a bundle's folder or a report's file.
-
-    Raises ConfigurationError where there is none, MalformedData where it is neither.
-    """
-    # Each is read once: what is hashed must be what was parsed, whoever writes to the folder.
-    if path.is_dir() and not path.is_symlink():
-        # Its own page pins every other file of a bundle.
-        if not (path / BUNDLE_NAME).exists():
-            got = f"a folder without {BUNDLE_NAME}"
-            raise ConfigurationError(f"evidence {path}", "a report, or a bundle's folder", got)
-        data = read_small(path / BUNDLE_NAME, LARGEST_PAGE)
-        parse_bundle(data)
-    else:
-        data = read_small(path, LARGEST_REPORT)
-        parse_report(data)
-    return Evidence(_evidence_name(path), hashlib.sha256(data).hexdigest())
-
-
-def _evidence_name(path: Path) -> str:
-    """Return what a proposal calls evidence: a stranger chose the name, and how long it is."""
-    name = re.sub("(?<= ) |^ | $", r"\\x20", ascii(path.absolute().name)[1:-1])
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+    exhibits = tuple(map(read_exhibit, paths))
+    evidence = tuple(exhibit.evidence for exhibit in exhibits)
+    terms = Terms(options.reason, evidence, options.days, options.nonce, max_cost)
+    return council, terms, exhibits
 
 
 @click.command("propose", cls=CompleteCommand)
@@ -238,6 +209,7 @@ def propose(
     """
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     calls = read_calls_file(calls_path, record)
+    caution_of_addresses_in(calls_path)
     state = ContractState(endpoint, head.reference)
     write_proposal(state, record, calls, proposal_path, terms, max_cost=max_cost, is_quiet=as_json)
     if as_json:

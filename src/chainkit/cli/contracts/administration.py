@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from chainkit.cli.change.changing import ChangeOptions, change, change_options
-from chainkit.contracts.checks import check_account
+from chainkit.cli.change.typed_addresses import typed_account
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.parameters import PAYLOAD_SIZE_CAP, SEQUENCED_LOGS
 from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
@@ -122,7 +122,7 @@ COMMANDS: Final = (pause, unpause, grant_admin, revoke_admin, set_bounds)
 
 
 def _change_role(contract: str, function: str, account: str, options: ChangeOptions) -> None:
-    address = check_account(account, "ADDRESS")
+    address = typed_account(account, "ADDRESS")
     _change(contract, function, (DEFAULT_ADMIN_ROLE, address), options)
 
 

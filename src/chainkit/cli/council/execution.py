@@ -17,6 +17,7 @@ from chainkit.cli.change.proposal_options import (
     reading_options,
 )
 from chainkit.cli.change.proposal_output import (
+    echo_cautions,
     echo_proposal,
     echo_slots,
     echo_status,
@@ -117,6 +118,7 @@ def execute_proposal(
         sending.signing.require("--broadcast of a Safe's proposal")
     status = _stand(reading, rpc_url, files)
     if not as_json:
+        echo_cautions(status.cautions)
         echo_proposal(reading.proposal, reading.book)
         echo_status(status, reading.book)
     require_executable(status)
@@ -174,6 +176,7 @@ def _stand_again(
 
 
 def _echo(reading: Reading, status: ProposalStatus, slots: tuple[str, ...]) -> None:
+    echo_cautions(status.cautions)
     echo_proposal(reading.proposal, reading.book)
     echo_status(status, reading.book)
     echo_slots(slots)

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from chainkit.cli.change.proposal_options import council_option_for
-from chainkit.contracts.checks import check_account
+from chainkit.cli.change.typed_addresses import typed_account
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.state import ContractState
+from chainkit.council.calls.cautions import threshold_cautions
 from chainkit.council.proposal import AddressBook, council_content, write_council
 from chainkit.council.proposal.account_state import AccountState, find_account_state
 from chainkit.council.proposal.roles import has_role
@@ -44,7 +45,7 @@ def init(
       chainkit council init 0x5FbDB2315678afecb367f032d93F642f64180aa3 --council council.json \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    address = bytes.fromhex(check_account(account, "ADDRESS")[2:])
+    address = bytes.fromhex(typed_account(account, "ADDRESS")[2:])
     endpoint, record, head = open_chain(rpc_url, deployment_path)
     state = ContractState(endpoint, head.reference)
     found = find_account_state(state, record.chain_id, address)
@@ -68,7 +69,9 @@ def init(
 
 
 def _doubts(found: AccountState, record: DeploymentRecord) -> Iterator[str]:
-    """Tell what speaks for a mistyped address, or one of another chain."""
+    """Tell what speaks for a mistyped address, or one of another chain, and what one key risks."""
+    if found.safe is not None:
+        yield from threshold_cautions(len(found.owners), found.threshold)
     again = "compare it with its source again"
     if found.safe is None and found.nonce == 0:
         yield f"this account has no code and has never acted on chain {record.chain_id}: {again}"

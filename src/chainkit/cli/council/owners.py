@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from chainkit.cli.change.proposing import TermsOptions, terms_options, write_proposal
-from chainkit.contracts.checks import check_account
+from chainkit.cli.change.typed_addresses import typed_account
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call
 from chainkit.council.calls.owner_effects import preceding
@@ -159,11 +159,11 @@ class _Safe:
 
     def linked(self, text: str) -> tuple[str, str]:
         """Return what stands before an owner in the Safe's list, and the owner."""
-        owner = check_account(text, "owner")
+        owner = typed_account(text, "owner")
         return preceding(self._owners, owner), owner
 
     def new(self, text: str) -> str:
-        owner = check_account(text, "new owner")
+        owner = typed_account(text, "new owner")
         if self._state.is_contract(bytes.fromhex(owner[2:])):
             # Its signatures would be another kind, which this package does not take.
             raise ConfigurationError("new owner", "an account with a key", f"the contract {owner}")

@@ -17,6 +17,7 @@ from chainkit.cli.change.proposal_options import (
     reading_options,
 )
 from chainkit.cli.change.proposal_output import (
+    echo_cautions,
     echo_proposal,
     echo_signers,
     echo_unasked,
@@ -37,6 +38,7 @@ from chainkit.council.proposal import (
     typed_data,
     write_proposal_file,
 )
+from chainkit.council.proposal.cautions import offline_cautions
 from chainkit.council.proposal.transaction_builder import batch_file
 from chainkit.documents.files import write_new
 from chainkit.errors import ConfigurationError
@@ -69,9 +71,11 @@ def show(
       chainkit council show disable-300.json --deployment deployment.json --council council.json
     """
     reading = Reading.open(proposal_path, files)
+    cautions = offline_cautions(reading.proposal, reading.council)
     if as_json:
-        echo_json(proposal_json(reading.proposal))
+        echo_json(proposal_json(reading.proposal) | {"cautions": list(cautions)})
         return
+    echo_cautions(cautions)
     echo_proposal(reading.proposal, reading.book)
     echo_unasked(reading.proposal)
     echo_signers(reading.proposal.signatures, reading.book)
@@ -118,6 +122,7 @@ def sign(
         check_signer(signer, reading.council)
     with shown_to_people(as_json):
         # A person who is asked for a password must see what for, a script's user too.
+        echo_cautions(offline_cautions(proposal, reading.council))
         echo_proposal(proposal, reading.book)
         echo_unasked(proposal)
     if export_path is not None:

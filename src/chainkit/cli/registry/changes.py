@@ -8,9 +8,10 @@ from typing import Final
 import click
 
 from chainkit.cli.change.changing import ChangeOptions, Tell, change, change_options
-from chainkit.cli.registry.addresses import check_url_option, warn_of_silence
+from chainkit.cli.change.typed_addresses import typed_account
+from chainkit.cli.registry.addresses import UrlCheck, url_check_options
 from chainkit.cli.registry.options import NODE_ID
-from chainkit.contracts.checks import NO_ACCOUNT, check_account
+from chainkit.contracts.checks import NO_ACCOUNT
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.registry import (
@@ -45,10 +46,14 @@ PENDING_OWNER: Final = "the account that ownership was offered to"
 @click.option(
     "--http-address", required=True, metavar="URL", help="Where clients and nodes reach the node."
 )
-@check_url_option
+@url_check_options
 @change_options(OWNER)
 def add(
-    holder: str, public_key: str, http_address: str, check_url: bool, options: ChangeOptions
+    holder: str,
+    public_key: str,
+    http_address: str,
+    url_check: UrlCheck,
+    options: ChangeOptions,
 ) -> None:
     """Add an enabled node; a dry run without --broadcast or --propose.
 
@@ -60,14 +65,13 @@ def add(
         --public-key 0x04… --http-address https://node.example.org \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    holder, key = check_account(holder), _public_key(public_key)
+    holder, key = typed_account(holder), _public_key(public_key)
     check_public_key(key)
     check_http_address(http_address)
 
     def arguments(state: ContractState, record: DeploymentRecord) -> tuple[object, ...]:
         _check_unused(state, record, key)
-        if check_url:
-            warn_of_silence([http_address])
+        url_check.warn_of_silence([http_address])
         return holder, key, http_address
 
     _change("addNode", arguments, options, tell=_new_node)
@@ -115,7 +119,7 @@ def transfer(node_id: int, holder: str, options: ChangeOptions) -> None:
       chainkit registry transfer 100 --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    holder = check_account(holder, "--to")
+    holder = typed_account(holder, "--to")
 
     def arguments(state: ContractState, record: DeploymentRecord) -> tuple[object, ...]:
         registry = Registry(state.endpoint, record.node_registry.address)
@@ -168,7 +172,7 @@ def hand_over(new_owner: str | None, withdraw: bool, options: ChangeOptions) -> 
     """
     if withdraw == (new_owner is not None):
         raise click.UsageError("give either --to ADDRESS or --withdraw")
-    offered = NO_ACCOUNT if new_owner is None else check_account(new_owner, "--to")
+    offered = NO_ACCOUNT if new_owner is None else typed_account(new_owner, "--to")
     _change("transferOwnership", lambda *_: (offered,), options)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from chainkit.cli.change.changing import ChangeOptions, change, change_options
-from chainkit.cli.registry.addresses import check_url_option, warn_of_silence
+from chainkit.cli.change.typed_addresses import caution_of_addresses_in
+from chainkit.cli.registry.addresses import UrlCheck, url_check_options
 from chainkit.cli.registry.changes import OWNER
 from chainkit.cli.registry.options import (
     block_option,
@@ -81,9 +82,9 @@ def diff(
 
 @click.command("plan", cls=CompleteCommand)
 @click.argument("desired_path", metavar="FILE", type=click.Path(path_type=Path))
-@check_url_option
+@url_check_options
 @change_options(OWNER)
-def plan(desired_path: Path, check_url: bool, options: ChangeOptions) -> None:
+def plan(desired_path: Path, url_check: UrlCheck, options: ChangeOptions) -> None:
     """Draft the calls that make the registry what a YAML file says; the file is that of `diff`.
 
     Adds nodes, enables, disables and transfers them, in this order. Nodes that are not in the file
@@ -96,12 +97,13 @@ def plan(desired_path: Path, check_url: bool, options: ChangeOptions) -> None:
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
     desired = read_desired_nodes(desired_path)
+    caution_of_addresses_in(desired_path)
 
     def calls(state: ContractState, record: DeploymentRecord) -> tuple[Call, ...]:
         registry = Registry(state.endpoint, record.node_registry.address)
         difference = compare_nodes(desired, registry.registered_nodes(state.block))
         found = calls_towards(record, difference)
-        _warn(difference, check_url)
+        _warn(difference, url_check)
         if not found:
             got = f"all {len(desired)} nodes as they are at block {state.block}"
             raise ConfigurationError(f"plan of {desired_path}", "something that differs", got)
@@ -110,13 +112,12 @@ def plan(desired_path: Path, check_url: bool, options: ChangeOptions) -> None:
     change(calls, REGISTRY_EFFECTS, OWNER, options)
 
 
-def _warn(difference: RegistryDifference, check_url: bool) -> None:
+def _warn(difference: RegistryDifference, url_check: UrlCheck) -> None:
     for each in difference.unlisted_enabled:
         words = "is enabled and not in the file, and stays so; to disable it, list it as disabled"
         click.echo(f"warning: node {each.node.node_id} {words}", err=True)
-    if check_url:
-        added = (each.desired.http_address for each in difference.nodes if each.found is None)
-        warn_of_silence(list(dict.fromkeys(added)))
+    added = (each.desired.http_address for each in difference.nodes if each.found is None)
+    url_check.warn_of_silence(list(dict.fromkeys(added)))
 
 
 def _echo_difference(difference: RegistryDifference) -> None:

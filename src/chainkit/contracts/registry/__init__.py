@@ -6,7 +6,7 @@ used twice; only the registry's owner adds, enables and disables nodes. Effects 
 """
 
 from chainkit.contracts.checks import check_account, check_http_address, check_public_key
-from chainkit.contracts.registry.answering import find_silent
+from chainkit.contracts.registry.answering import NOT_ASKED, find_silent
 from chainkit.contracts.registry.events import RegistryEvent, telling
 from chainkit.contracts.registry.history import read_history
 from chainkit.contracts.registry.reading import (
@@ -18,6 +18,7 @@ from chainkit.contracts.registry.reading import (
 )
 
 __all__ = [
+    "NOT_ASKED",
     "PAGE_SIZE",
     "RegisteredNode",
     "Registry",

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import requests
 
-from chainkit.chain.session import EndpointSession, deadline
+from chainkit.chain.session import EndpointSession, deadline, public_addresses_only
+from chainkit.text.hosts import has_private_host
 
 PATIENCE_SECONDS: Final = 5.0
 """How long a node may take to begin its answer."""
+
+NOT_ASKED: Final = "loopback, link-local or private"
+"""Why an address was not asked."""
 
 _AT_ONCE: Final = 32
 _LOWEST_FAULT: Final = 500
@@ -20,9 +25,15 @@ _LOWEST_FAULT: Final = 500
 
 
 def find_silent(
-    http_addresses: Sequence[str], patience_seconds: float = PATIENCE_SECONDS
+    http_addresses: Sequence[str],
+    patience_seconds: float = PATIENCE_SECONDS,
+    *,
+    asks_private: bool = False,
 ) -> dict[str, str]:
     """Return why some HTTP addresses do not answer; those that do are not among them.
+
+    A stranger's URL may name a machine of the reader's own network: loopback, link-local and
+    private addresses are asked only with ``asks_private``, and else found to be NOT_ASKED.
 
     Any answer but a server's fault will do: nothing of it is read but its status, no redirect is
     followed, and no password that this machine keeps for the host is sent.
@@ -31,15 +42,21 @@ def find_silent(
     # A thread's late answer is still stored here, and harmless.
     found = dict.fromkeys(urls, f"no answer within {patience_seconds:g} s")
     for start in range(0, len(urls), _AT_ONCE):
-        _ask(urls[start : start + _AT_ONCE], found, patience_seconds)
+        some = urls[start : start + _AT_ONCE]
+        _ask(some, found, partial(_reason, patience_seconds, asks_private), patience_seconds)
     return {url: reason for url, reason in found.items() if reason}
 
 
-def _ask(urls: Sequence[str], found: dict[str, str], patience_seconds: float) -> None:
+def _ask(
+    urls: Sequence[str],
+    found: dict[str, str],
+    reason_of: Callable[[str], str],
+    patience_seconds: float,
+) -> None:
     """Ask several at once. Nobody waits for a thread whose resolver takes longer than that."""
 
     def ask(url: str) -> None:
-        found[url] = _reason(url, patience_seconds)
+        found[url] = reason_of(url)
 
     threads = [threading.Thread(target=ask, args=(url,), daemon=True) for url in urls]
     for thread in threads:
@@ -49,8 +66,18 @@ def _ask(urls: Sequence[str], found: dict[str, str], patience_seconds: float) ->
         thread.join(max(0.0, patience_ends - time.monotonic()))
 
 
-def _reason(url: str, patience_seconds: float) -> str:
+def _reason(patience_seconds: float, asks_private: bool, url: str) -> str:
     """Say why a URL does not answer; nothing where it does."""
+    if asks_private:
+        return _answer(url, patience_seconds)
+    if has_private_host(url):
+        return NOT_ASKED
+    with public_addresses_only() as refused:
+        reason = _answer(url, patience_seconds)
+    return NOT_ASKED if refused and reason else reason
+
+
+def _answer(url: str, patience_seconds: float) -> str:
     timeouts = (patience_seconds, patience_seconds)
     try:
         with EndpointSession() as session, deadline(patience_seconds):

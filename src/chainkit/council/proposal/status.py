@@ -14,6 +14,7 @@ from chainkit.council.calls import Call, Change, Facts, read_change
 from chainkit.council.calls.effects import EFFECTS
 from chainkit.council.proposal.account_state import AccountState
 from chainkit.council.proposal.account_transaction import AccountTransaction
+from chainkit.council.proposal.cautions import cautions_at
 from chainkit.council.proposal.grounds import current_time
 from chainkit.council.proposal.nonce_use import find_nonce_use
 from chainkit.council.proposal.proposal import Proposal
@@ -35,6 +36,8 @@ class ProposalStatus:
     """Its change at this block; None where it cannot be made there."""
     obstacles: tuple[str, ...]
     """Why it cannot be executed now, a sentence each, safe to print."""
+    cautions: tuple[str, ...]
+    """What a reader should stop at, a line each, safe to print."""
     is_nonce_used: bool
     """Whether it can never be executed any more: it was, or another transaction was."""
 
@@ -69,7 +72,8 @@ def read_status(
         *(_changed(proposal.grounds.before, change.before) if change else [failure]),
     ]
     is_nonce_used = proposal.nonce < account.nonce
-    return ProposalStatus(account, signed, change, tuple(obstacles), is_nonce_used)
+    cautions = cautions_at(account, proposal.calls, proposal.grounds.after)
+    return ProposalStatus(account, signed, change, tuple(obstacles), cautions, is_nonce_used)
 
 
 def expiry(proposal: Proposal, head: BlockHeader) -> tuple[str, ...]:

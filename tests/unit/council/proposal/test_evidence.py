@@ -8,7 +8,8 @@ from typing import Any
 import click
 import pytest
 
-from chainkit.cli.change.proposing import TermsOptions, evidence_of, write_proposal
+from chainkit.cli.change.evidence import read_exhibit
+from chainkit.cli.change.proposing import TermsOptions, write_proposal
 from chainkit.cli.council import triage as triage_command
 from chainkit.council.proposal import Evidence, Grounds, write_council
 from chainkit.council.proposal.grounds import LONGEST_NAME, MOST_EVIDENCE
@@ -52,8 +53,8 @@ def test_evidence__bundle_and_report__have_the_digests_of_their_files(
 ) -> None:
     page = (bundle / "bundle.json").read_bytes()
 
-    assert evidence_of(bundle) == Evidence(bundle.name, sha256(page))
-    assert evidence_of(report) == Evidence("report.pb", sha256(REPORT))
+    assert read_exhibit(bundle).evidence == Evidence(bundle.name, sha256(page))
+    assert read_exhibit(report).evidence == Evidence("report.pb", sha256(REPORT))
 
 
 def test_evidence__bundle_swapped_after_it_was_parsed__has_the_digest_of_what_was(
@@ -68,14 +69,14 @@ def test_evidence__bundle_swapped_after_it_was_parsed__has_the_digest_of_what_wa
 
     monkeypatch.setattr(bundles, "parse_bundle", swapping)
 
-    assert evidence_of(bundle).sha256 == sha256(honest)
+    assert read_exhibit(bundle).evidence.sha256 == sha256(honest)
 
 
 def test_evidence__name_with_runs_of_blanks__shows_them(tmp_path: Path) -> None:
     path = tmp_path / " a   b "
     path.write_bytes(REPORT)
 
-    assert evidence_of(path).name == r"\x20a \x20\x20b\x20"
+    assert read_exhibit(path).evidence.name == r"\x20a \x20\x20b\x20"
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff"])
@@ -87,7 +88,7 @@ def test_evidence__neither_bundle_nor_report__is_refused(
 
     for path in (bundle, report):
         with pytest.raises(MalformedData):
-            evidence_of(path)
+            read_exhibit(path)
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "device"])
@@ -107,7 +108,7 @@ def test_evidence__no_regular_file__is_refused_at_once(
 
     for path in (bundle, report):
         with pytest.raises(ConfigurationError, match="a readable file, no link"):
-            evidence_of(path)
+            read_exhibit(path)
 
 
 def test_evidence__link_to_a_bundles_folder__is_not_followed(bundle: Path, tmp_path: Path) -> None:
@@ -115,16 +116,16 @@ def test_evidence__link_to_a_bundles_folder__is_not_followed(bundle: Path, tmp_p
     link.symlink_to(bundle)
 
     with pytest.raises(ConfigurationError, match="no link"):
-        evidence_of(link)
+        read_exhibit(link)
 
 
 def test_evidence__report_larger_than_any__is_refused(
     report: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chainkit.cli.change.proposing.LARGEST_REPORT", len(REPORT) - 1)
+    monkeypatch.setattr("chainkit.cli.change.evidence.LARGEST_REPORT", len(REPORT) - 1)
 
     with pytest.raises(MalformedData, match="up to"):
-        evidence_of(report)
+        read_exhibit(report)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_evidence__name_of_a_strangers__is_one_that_a_proposal_holds(
     path = tmp_path / name
     path.write_bytes(REPORT)
 
-    found = evidence_of(path)
+    found = read_exhibit(path).evidence
 
     assert found.name == kept
     content = grounds(evidence=(found,)).content()
@@ -155,7 +156,7 @@ def test_evidence__current_folder__is_called_by_its_name(
 ) -> None:
     monkeypatch.chdir(bundle)
 
-    assert evidence_of(Path(".")).name == bundle.name
+    assert read_exhibit(Path(".")).evidence.name == bundle.name
 
 
 def test_write__more_evidence_than_a_proposal_holds__is_a_wrong_use(tmp_path: Path) -> None:
@@ -193,11 +194,11 @@ def test_triage__more_evidence_than_a_proposal_holds__names_some_of_each_node(
 
 def test_evidence__report_that_is_not_there__is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="does not exist"):
-        evidence_of(tmp_path / "report.pb")
+        read_exhibit(tmp_path / "report.pb")
 
 
 def test_evidence__folder_above_the_bundles__says_what_is_wanted(bundle: Path) -> None:
     with pytest.raises(
         ConfigurationError, match="expected a report, or a bundle's folder, got a folder without"
     ):
-        evidence_of(bundle.parent)
+        read_exhibit(bundle.parent)

@@ -1,0 +1,100 @@
+"""``--evidence PATH``: what a proposal keeps of it, and whether it says what the calls do."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.state import ContractState
+from chainkit.council.calls import Call
+from chainkit.council.evidence import verify_bundle_with_endpoint, verify_report
+from chainkit.council.proposal import Evidence
+from chainkit.council.proposal.grounds import LONGEST_NAME
+from chainkit.council.triage.checks import LARGEST_REPORT
+from chainkit.council.triage.reports import SignedReport, parse_report
+from chainkit.council.triage.types import Misbehavior
+from chainkit.documents.untrusted import read_small
+from chainkit.errors import ChainkitError, ConfigurationError
+from chainkit.evidence.bundle import BUNDLE_NAME, Bundle, parse_bundle
+from chainkit.evidence.folder import LARGEST_PAGE
+from chainkit.evidence.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """A bundle or a report, read once."""
+
+    path: Path
+    data: bytes
+    """A report, or a bundle's own page, which pins every other file of it."""
+    content: Bundle | SignedReport
+
+    @property
+    def evidence(self) -> Evidence:
+        """What a proposal keeps of it."""
+        return Evidence(_name(self.path), hashlib.sha256(self.data).hexdigest())
+
+
+def read_exhibit(path: Path) -> Exhibit:
+    """Read a bundle's folder or a report's file.
+
+    Raises ConfigurationError where there is none, MalformedData where it is neither.
+    """
+    # Each is read once: what is hashed must be what was parsed, whoever writes to the folder.
+    if path.is_dir() and not path.is_symlink():
+        if not (path / BUNDLE_NAME).exists():
+            got = f"a folder without {BUNDLE_NAME}"
+            raise ConfigurationError(f"evidence {path}", "a report, or a bundle's folder", got)
+        data = read_small(path / BUNDLE_NAME, LARGEST_PAGE)
+        return Exhibit(path, data, parse_bundle(data))
+    data = read_small(path, LARGEST_REPORT)
+    return Exhibit(path, data, parse_report(data))
+
+
+def evidence_cautions(
+    exhibits: Sequence[Exhibit],
+    calls: Sequence[Call],
+    record: DeploymentRecord,
+    state: ContractState,
+) -> Iterator[str]:
+    """Yield what evidence does not bear out of calls, at the state's block; safe to print."""
+    disabled = [
+        call.arguments["tokenId"]
+        for call in calls
+        if call.function == "updateHealth" and not call.arguments["isHealthy"]
+    ]
+    for exhibit in exhibits:
+        name, accused = f'evidence "{exhibit.evidence.name}"', exhibit.content.node_id
+        if disabled and accused not in disabled:
+            yield f"{name} accuses node {accused}, which no call disables"
+        if isinstance(exhibit.content, Bundle) and exhibit.content.chain_id != record.chain_id:
+            yield f"{name} is about chain id {exhibit.content.chain_id}, not {record.chain_id}"
+        elif doubt := _doubt(exhibit, record, state):
+            yield f"{name} is not proved here: {doubt}"
+
+
+def _doubt(exhibit: Exhibit, record: DeploymentRecord, state: ContractState) -> str:
+    """Say why evidence is not proved by the endpoint; nothing where it is."""
+    endpoint, block, content = state.endpoint, state.block, exhibit.content
+    verdict: Verdict
+    try:
+        if isinstance(content, Bundle):
+            found = verify_bundle_with_endpoint(exhibit.path, content, endpoint, record, block)
+            verdict = found.verdict
+        elif content.misbehavior is not Misbehavior.BLOCKCHAIN_INCONSISTENCY:
+            return f"the chain cannot show {content.misbehavior.name}"
+        else:
+            verdict = verify_report(exhibit.data, endpoint, record, block).verdict
+    except ChainkitError as error:
+        return str(error)
+    return "" if verdict is Verdict.PROVED else str(verdict)
+
+
+def _name(path: Path) -> str:
+    """Return what a proposal calls evidence: a stranger chose the name, and how long it is."""
+    name = re.sub("(?<= ) |^ | $", r"\\x20", ascii(path.absolute().name)[1:-1])
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."

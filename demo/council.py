@@ -68,7 +68,15 @@ class Council:
         copy = path.with_name(f"{path.stem}-{owner}.json")
         copy.write_bytes(path.read_bytes())
         own = ("--council", self._file, "--keystore", self._keystore(owner))
-        run(self._settings, "council", "sign", copy, *own, typed=hash_[2:18] + "\n")
+        run(
+            self._settings,
+            "council",
+            "sign",
+            "--digits-from-pipe",
+            copy,
+            *own,
+            typed=hash_[2:18] + "\n",
+        )
         return copy
 
     def _name_owners(self) -> None:

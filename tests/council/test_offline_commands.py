@@ -20,7 +20,7 @@ def test_run__without_a_network__loads_nothing_that_could_open_one(
     desk = paper(tmp_path)
     more = {
         "show": [],
-        "sign": desk.keystore(SECRETS[0]),
+        "sign": [*desk.keystore(SECRETS[0]), "--digits-from-pipe"],
         "collect": [str(desk.copy_signed(SECRETS[1], "from-bob.json"))],
         "export": [str(tmp_path / "batch.json")],
     }

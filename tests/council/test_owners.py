@@ -36,7 +36,16 @@ def decide(desk: Desk) -> Outcome:
     typed = json.loads(path.read_text())["hashes"]["safe_tx"][2:18]
     for owner in (0, 1):
         key = desk.owner_keystore(owner)
-        signed = run("council", "sign", path, "--owners", *desk.files, *key, typed=typed)
+        signed = run(
+            "council",
+            "sign",
+            "--digits-from-pipe",
+            path,
+            "--owners",
+            *desk.files,
+            *key,
+            typed=typed,
+        )
         assert signed.code == 0, signed.err
     sending = ("--owners", "--broadcast", *desk.rpc, *desk.files, *desk.keystore(PAYER))
     return run("council", "execute", path, *sending)

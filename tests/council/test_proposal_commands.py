@@ -63,7 +63,15 @@ def test_whole_round__plain_account__signs_the_transaction_itself(
     typed = hash_of(proposal_path(desk))[2:18]
     keystore = desk.keystore(COUNCIL)
 
-    signed = run("council", "sign", proposal_path(desk), *desk.files, *keystore, typed=typed)
+    signed = run(
+        "council",
+        "sign",
+        "--digits-from-pipe",
+        proposal_path(desk),
+        *desk.files,
+        *keystore,
+        typed=typed,
+    )
     done = execute(desk, "--broadcast", "--json")
 
     assert signed.code == 0, signed.err

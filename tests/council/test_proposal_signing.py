@@ -47,7 +47,14 @@ def test_sign__owners_in_processes_without_a_network__is_collected_and_executed(
 
 def sign_without_network(desk: Desk, owner: int, copy: Path) -> "subprocess.CompletedProcess[str]":
     program = "from chainkit.cli.main import main; main()"
-    arguments = ["council", "sign", str(copy), *desk.files, *desk.owner_keystore(owner)]
+    arguments = [
+        "council",
+        "sign",
+        "--digits-from-pipe",
+        str(copy),
+        *desk.files,
+        *desk.owner_keystore(owner),
+    ]
     # A network namespace of its own: not even the loopback is up.
     command = ["unshare", "--net", sys.executable, "-c", program, *arguments]
     typed = hash_of(copy)[2:18] + "\n"
@@ -60,7 +67,13 @@ def test_sign__anything_but_the_hash__signs_nothing(desk: Desk, typed: str) -> N
     before = proposal_path(desk).read_bytes()
 
     outcome = run(
-        "council", "sign", proposal_path(desk), *desk.files, *desk.owner_keystore(0), typed=typed
+        "council",
+        "sign",
+        "--digits-from-pipe",
+        proposal_path(desk),
+        *desk.files,
+        *desk.owner_keystore(0),
+        typed=typed,
     )
 
     assert outcome.code in (2, 130)
@@ -73,7 +86,13 @@ def test_sign__wrong_digits_of_the_hash__signs_nothing(desk: Desk) -> None:
     shorter = hash_of(proposal_path(desk))[2:9]
 
     outcome = run(
-        "council", "sign", proposal_path(desk), *desk.files, *desk.owner_keystore(0), typed=shorter
+        "council",
+        "sign",
+        "--digits-from-pipe",
+        proposal_path(desk),
+        *desk.files,
+        *desk.owner_keystore(0),
+        typed=shorter,
     )
 
     assert outcome.code == 2
@@ -84,8 +103,19 @@ def test_sign__as_json__shows_all_on_standard_error_and_asks(desk: Desk) -> None
     propose(desk)
     path, key = proposal_path(desk), desk.owner_keystore(0)
 
-    refused = run("council", "sign", path, *desk.files, *key, "--json", typed="\n")
-    signed = run("council", "sign", path, *desk.files, *key, "--json", typed=hash_of(path)[2:18])
+    refused = run(
+        "council", "sign", "--digits-from-pipe", path, *desk.files, *key, "--json", typed="\n"
+    )
+    signed = run(
+        "council",
+        "sign",
+        "--digits-from-pipe",
+        path,
+        *desk.files,
+        *key,
+        "--json",
+        typed=hash_of(path)[2:18],
+    )
 
     assert refused.code == 2
     assert signed.code == 0, signed.err
@@ -114,14 +144,30 @@ def test_sign__tampered_in_one_place__is_refused_and_says_where(desk: Desk) -> N
 def test_sign__elsewhere_by_the_exported_typed_data__counts(desk: Desk) -> None:
     propose(desk)
     exported = desk.folder / "typed.json"
-    wrote = run("council", "sign", proposal_path(desk), *desk.files, "--export", exported)
+    wrote = run(
+        "council",
+        "sign",
+        "--digits-from-pipe",
+        proposal_path(desk),
+        *desk.files,
+        "--export",
+        exported,
+    )
     typed_data = json.loads(exported.read_text())
     signature = Account.sign_typed_data(
         dev_secret(OWNER_NUMBERS[1]), full_message=typed_data
     ).signature
     typed = hash_of(proposal_path(desk))[2:18]
     given = ("--signature", "0x" + signature.hex())
-    signed = run("council", "sign", proposal_path(desk), *desk.files, *given, typed=typed)
+    signed = run(
+        "council",
+        "sign",
+        "--digits-from-pipe",
+        proposal_path(desk),
+        *desk.files,
+        *given,
+        typed=typed,
+    )
 
     assert wrote.code == 0
     assert "nothing was signed" in wrote.out

@@ -95,7 +95,7 @@ def test_sign__account_of_ape_without_a_network__counts(
         typed = f"{proposal.hash.hex()[:16]}\ny\n{PASSWORD}\nn\n"
 
         done = run(
-            *("council", "sign", path, *desk.files, "--account", ALIAS),
+            *("council", "sign", "--digits-from-pipe", path, *desk.files, "--account", ALIAS),
             typed=typed,
             without_network=True,
             APE_DATA_FOLDER=str(ape_folder),

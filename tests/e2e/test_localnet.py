@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from localnet.deployment import PROJECT
+from support.terminal import run_at_terminal
 
 GUIDE = PROJECT / "docs" / "council.md"
 LAST_LINE = "docs/council.md has a rehearsal"
@@ -52,14 +53,8 @@ def test_rehearsal__as_the_guide_has_it__hands_the_registry_over(
         if command.startswith("chainkit council sign"):
             proposal = json.loads((tmp_path / command.split()[3]).read_text())
             typed = proposal["hashes"]["safe_tx"][2:18] + "\n"
-        done = subprocess.run(
-            ["bash", "-c", command],
-            input=typed,
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=environment | settings,
-        )
+        # As the guide's reader: at a terminal.
+        done = run_at_terminal(["bash", "-c", command], typed, tmp_path, environment | settings)
         # The log's code is 1: it finds what the deployer did, who is not the Safe.
         expected = 1 if command == "chainkit council log" else 0
         assert done.returncode == expected, f"{command}\n{done.stdout}{done.stderr}"

@@ -45,7 +45,9 @@ class Paper:
 
     def sign(self, *options: str) -> Outcome:
         typed = self.proposal.hash.hex()[:16] + "\n"
-        return run("council", "sign", self.path, *self.files, *options, typed=typed)
+        return run(
+            "council", "sign", "--digits-from-pipe", self.path, *self.files, *options, typed=typed
+        )
 
     def copy_signed(self, secret: bytes, name: str) -> Path:
         path = self.folder / name

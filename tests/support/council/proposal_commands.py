@@ -36,7 +36,15 @@ def hash_of(path: Path) -> str:
 def sign(desk: Desk, owner: int, path: Path | None = None) -> Outcome:
     path = path or proposal_path(desk)
     typed = hash_of(path)[2:18] + "\n"
-    return run("council", "sign", path, *desk.files, *desk.owner_keystore(owner), typed=typed)
+    return run(
+        "council",
+        "sign",
+        "--digits-from-pipe",
+        path,
+        *desk.files,
+        *desk.owner_keystore(owner),
+        typed=typed,
+    )
 
 
 def execute(desk: Desk, *options: object) -> Outcome:

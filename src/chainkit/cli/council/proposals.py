@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -40,6 +41,7 @@ from chainkit.council.proposal import (
 )
 from chainkit.council.proposal.cautions import offline_cautions
 from chainkit.council.proposal.transaction_builder import batch_file
+from chainkit.council.signing import LOCAL_CHAIN_IDS
 from chainkit.documents.files import write_new
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
@@ -93,6 +95,12 @@ def show(
     type=click.Path(path_type=Path),
     help="Write the EIP-712 JSON for a signer elsewhere, and sign nothing.",
 )
+@click.option(
+    "--digits-from-pipe",
+    "takes_pipe",
+    is_flag=True,
+    help="For tests on a local chain: take the digits without a terminal, and warn.",
+)
 @json_option
 def sign(
     proposal_path: Path,
@@ -100,13 +108,15 @@ def sign(
     signing: SignerOptions,
     signature: bytes | None,
     export_path: Path | None,
+    takes_pipe: bool,
     as_json: bool,
 ) -> None:
     """Show a proposal, ask for the first digits of its hash, and sign it; no network is used.
 
     The signature is added to FILE. Before you type the digits, compare the whole hash with another
-    owner, or with your device: a drafter can make two proposals whose hashes begin alike. No option
-    skips the question; with --json it is asked on standard error.
+    owner, or with your device: a drafter can make two proposals whose hashes begin alike. All 64
+    digits will do as well. Only a terminal can answer, and no option skips the question; with
+    --json it is asked on standard error.
 
     \b
     Example:
@@ -132,6 +142,8 @@ def sign(
         else:
             click.echo(f"EIP-712 JSON written to {export_path}; nothing was signed")
         return
+    if sys.stdin is None or not sys.stdin.isatty():
+        _check_pipe(reading.council.chain_id, takes_pipe)
     _confirm(proposal)
     if signature is not None:
         signed = add_signature(proposal, reading.council, signature)
@@ -222,17 +234,30 @@ def _end(proposal: Proposal, signers: Collection[str], book: AddressBook, as_jso
         echo_json(proposal_json(proposal))
 
 
+def _check_pipe(chain_id: int, takes_pipe: bool) -> None:
+    """Refuse to be answered by anything but a person at a terminal, unless nothing is at stake."""
+    if not takes_pipe:
+        got = "a pipe or a file, whose digits nobody compared"
+        raise ConfigurationError("answer to the question for the hash", "a terminal", got)
+    if chain_id not in LOCAL_CHAIN_IDS:
+        expected = f"a local chain ({' or '.join(map(str, LOCAL_CHAIN_IDS))})"
+        raise ConfigurationError("--digits-from-pipe", expected, f"chain id {chain_id}")
+    click.echo("WARNING: THE DIGITS COME FROM A PIPE: NOBODY COMPARES THE HASH", err=True)
+
+
 def _confirm(proposal: Proposal) -> None:
     """Ask for the hash: Enter, or yes to everything, signs nothing."""
     name = "SafeTx hash" if proposal.fees is None else "transaction's hash"
     question = (
         f"\nCompare all 64 digits of the {name} with another owner or your device."
-        f"\nTo sign, type the first {CONFIRMED_DIGITS} of them: "
+        f"\nTo sign, type the first {CONFIRMED_DIGITS} of them, or all: "
     )
     # With the blank in the question: click itself writes it to standard output.
     typed = click.prompt(question, default="", show_default=False, prompt_suffix="", err=True)
-    if typed.strip().lower().removeprefix("0x") != proposal.hash.hex()[:CONFIRMED_DIGITS]:
-        raise ConfigurationError(name, f"its first {CONFIRMED_DIGITS} digits", "others")
+    digits = proposal.hash.hex()
+    if typed.strip().lower().removeprefix("0x") not in (digits, digits[:CONFIRMED_DIGITS]):
+        expected = f"its first {CONFIRMED_DIGITS} digits, or all {len(digits)}"
+        raise ConfigurationError(name, expected, "others")
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from chainkit.council.signing.ape_account import ApeSigner
 from chainkit.council.signing.environment import (
+    LOCAL_CHAIN_IDS,
     PRIVATE_KEY_VARIABLE,
     has_environment_key,
     take_environment_key,
@@ -16,6 +17,7 @@ from chainkit.council.signing.signer import (
 )
 
 __all__ = [
+    "LOCAL_CHAIN_IDS",
     "PRIVATE_KEY_VARIABLE",
     "ApeSigner",
     "KeySigner",

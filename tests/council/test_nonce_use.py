@@ -78,7 +78,7 @@ def test_find__another_was_executed__says_so_and_points_to_the_log(desk: Desk) -
     standing = desk.standing(proposal)
 
     words = f"another transaction was executed in block {block_of(desk, transaction)}"
-    assert standing.is_nonce_used
+    assert standing.nonce_use is not None
     assert words in standing.obstacles[0]
     assert "'chainkit council log' shows which" in standing.obstacles[0]
 

@@ -24,6 +24,7 @@ from localnet.accounts import COUNCIL
 from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome, run
 from support.council.desk import PAYER, REASON, Desk, plain_desk
+from support.council.offline import in_one_line
 from support.council.proposal_commands import execute as execute_command
 from support.council.proposal_commands import proposal_path, propose, sign, with_node
 from support.council.trail import executed
@@ -276,11 +277,12 @@ def test_status__executed__says_by_which_transaction_and_simulates_nothing(desk:
     ready(desk)
     sent = broadcast(desk, "--json").content["transaction_hash"]
 
+    block = desk.endpoint.head().reference
     outcome, content = status(desk), status(desk, "--json").content
 
     assert outcome.code == 1, outcome.err
-    assert "storage" not in outcome.out
-    assert f"by transaction {sent}" in " ".join(outcome.out.split())
+    assert in_one_line(outcome.out) == f"executed in block {block} by transaction {sent}"
+    assert len(content["standing"]["obstacles"]) == 1
     assert content["storage"] == []
     assert "this proposal was executed" in content["standing"]["obstacles"][0]
 
@@ -295,7 +297,7 @@ def test_status__nonce_used_by_another_and_still_a_change__says_so_and_exits_1(
 
     assert outcome.code == 1, outcome.err
     assert "storage" not in outcome.out
-    assert "nonce 0 is used already: another transaction" in " ".join(outcome.out.split())
+    assert "nonce 0 is used already: another transaction" in in_one_line(outcome.out)
 
 
 def test_contracts__both_logs_and_a_safe_among_the_senders__points_to_a_proposal(

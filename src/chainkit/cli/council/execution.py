@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,9 @@ from chainkit.cli.change.signers import signer_options
 from chainkit.contracts.state import ContractState
 from chainkit.council.proposal.account_state import read_account_state
 from chainkit.council.proposal.execution import execute, prepare, require_executable, sign_execution
+from chainkit.council.proposal.nonce_use import NonceUse
 from chainkit.council.proposal.status import ProposalStatus, read_status
-from chainkit.errors import ConfigurationError
+from chainkit.errors import AccessRefused, ConfigurationError, RefusedRequest, UndecodedState
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact
@@ -49,6 +51,7 @@ from chainkit.terminal.options import (
     rpc_option,
     several,
 )
+from chainkit.text.hexadecimal import hex0x
 
 _status_options = several(proposal_argument, rpc_option, reading_options, no_tracing_option)
 
@@ -74,10 +77,11 @@ def status(
     """
     reading = Reading.open(proposal_path, files)
     status = _stand(reading, rpc_url, files)
-    is_past = status.change is None or status.is_nonce_used
-    slots = () if is_past else simulated(reading, status.account, no_tracing)
+    status, slots = _tried(reading, status, no_tracing)
     if as_json:
         echo_json(_content(reading, status, slots))
+    elif status.nonce_use is not None and status.nonce_use.outcome is not None:
+        _echo_past(status.nonce_use)
     else:
         _echo(reading, status, slots)
         if status.is_executable:
@@ -173,6 +177,34 @@ def _stand_again(
         place = f"block {status.block}"
         raise ConfigurationError("storage that changes", f"as shown: {expected}", got, place)
     return status
+
+
+def _tried(
+    reading: Reading, status: ProposalStatus, no_tracing: bool
+) -> tuple[ProposalStatus, tuple[str, ...]]:
+    """Try a proposal as ``execute`` would, and return how it stands then, and what it changes.
+
+    A failure is one more obstacle beside what was read: it may be another's doing, as a guard's.
+    Raises NoTracing as ``simulated``.
+    """
+    slots: tuple[str, ...] = ()
+    if status.change is None or status.nonce_use is not None:
+        return status, slots
+    try:
+        slots = simulated(reading, status.account, no_tracing)
+        if status.is_executable:
+            prepare(reading.proposal, status, status.account.owners[0])
+    except AccessRefused:
+        raise
+    except (RefusedRequest, UndecodedState) as error:
+        status = replace(status, obstacles=(*status.obstacles, str(error)))
+    return status, slots
+
+
+def _echo_past(use: NonceUse) -> None:
+    transaction = f"transaction {hex0x(use.transaction_hash)}" if use.transaction_hash else "one"
+    failed = "" if use.outcome == "success" else "; it failed, and changed nothing"
+    echo_fact("executed", f"in block {use.block} by {transaction}{failed}")
 
 
 def _echo(reading: Reading, status: ProposalStatus, slots: tuple[str, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from eth_utils.address import to_checksum_address
@@ -16,7 +17,7 @@ from chainkit.council.proposal.account_state import AccountState
 from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.cautions import cautions_at
 from chainkit.council.proposal.grounds import current_time
-from chainkit.council.proposal.nonce_use import find_nonce_use
+from chainkit.council.proposal.nonce_use import NonceUse, find_nonce_use
 from chainkit.council.proposal.proposal import Proposal
 from chainkit.council.safe.account import hash_by_contract
 from chainkit.errors import ConfigurationError, RefusedRequest
@@ -38,8 +39,8 @@ class ProposalStatus:
     """Why it cannot be executed now, a sentence each, safe to print."""
     cautions: tuple[str, ...]
     """What a reader should stop at, a line each, safe to print."""
-    is_nonce_used: bool
-    """Whether it can never be executed any more: it was, or another transaction was."""
+    nonce_use: NonceUse | None
+    """What used its nonce, so that it can never be executed any more; None where nothing has."""
 
     @property
     def block(self) -> BlockReference:
@@ -62,18 +63,22 @@ def read_status(
     """
     state = account.contracts
     _check_hash(proposal, state)
+    use = find_nonce_use(proposal, state) if proposal.nonce < account.nonce else None
+    if use is not None and use.outcome is not None:
+        # It is done: what it would change now concerns nobody any more.
+        return ProposalStatus(account, (), None, (_used(proposal, use),), (), use)
     change, failure = _change(proposal, account, record)
     signed = tuple(owner for owner in account.owners if owner in proposal.signatures)
     obstacles = [
         *expiry(proposal, head),
-        *_nonce(proposal, account),
+        *([_used(proposal, use)] if use else _nonce(proposal, account)),
         *_signatures(proposal, account, signed),
         *_changed(_running(proposal.grounds.runs), _running(running_code(proposal.calls, state))),
-        *(_changed(proposal.grounds.before, change.before) if change else [failure]),
+        *_changed(proposal.grounds.before, change.before if change else _facts(proposal, state)),
+        *([failure] if change is None else []),
     ]
-    is_nonce_used = proposal.nonce < account.nonce
     cautions = cautions_at(account, proposal.calls, proposal.grounds.after)
-    return ProposalStatus(account, signed, change, tuple(obstacles), cautions, is_nonce_used)
+    return ProposalStatus(account, signed, change, tuple(obstacles), cautions, use)
 
 
 def expiry(proposal: Proposal, head: BlockHeader) -> tuple[str, ...]:
@@ -116,11 +121,21 @@ def _change(
         return None, str(error)
 
 
+def _facts(proposal: Proposal, state: ContractState) -> Facts:
+    """Read what the calls concern, as far as it can be read, where they cannot be made."""
+    found = dict(proposal.grounds.before)
+    for call in proposal.calls:
+        with suppress(ConfigurationError, RefusedRequest):
+            found |= EFFECTS[call.function].facts(state, call)
+    return found
+
+
+def _used(proposal: Proposal, use: NonceUse) -> str:
+    return f"nonce {proposal.nonce} is used already: {use}"
+
+
 def _nonce(proposal: Proposal, account: AccountState) -> Iterator[str]:
-    if proposal.nonce < account.nonce:
-        use = find_nonce_use(proposal, account.contracts)
-        yield f"nonce {proposal.nonce} is used already: {use}"
-    elif proposal.nonce > account.nonce:
+    if proposal.nonce > account.nonce:
         yield f"nonce {proposal.nonce} must wait: the account's next is {account.nonce}"
 
 

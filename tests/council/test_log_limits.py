@@ -56,7 +56,7 @@ def places(desk: Desk, url: str) -> list[str]:
 def test_verify__endpoint_limits_ranges__is_the_same(
     case: dict[str, Any], blocks: int, desk: Desk, proxy: FaultProxy
 ) -> None:
-    command = ("contracts", "verify", "--all", "--json")
+    command = ("contracts", "verify", "--json")
     whole = run(*command, *places(desk, desk.chain.url))
     proxy.arm(limited(case, blocks))
 

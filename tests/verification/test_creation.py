@@ -25,6 +25,7 @@ from scripts._steps import Step, deployment_steps
 from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.chains.tampering import ADMINISTRATOR, call_as, write_code
 from support.command_line import Outcome, run
+from support.differences import differences
 
 HIDDEN = 5
 CONSTRUCTORS = {
@@ -138,7 +139,7 @@ def test_verify__proxy_created_with_a_hidden_administrator__names_its_creation(
     outcome = verify(anvil.url, path)
 
     assert outcome.code == 1
-    assert outcome.content["comparisons"][-1]["subject"] == "creation of GroupMessages' proxy"
+    assert differences(outcome)[0]["subject"] == "creation of GroupMessages' proxy"
     # The hidden account does rule the contract, and the list of administrators does not have it.
     pause = shipped_interface("GroupMessages").encode("pause")
     assert send(anvil, pause, step.address, HIDDEN)["status"] == "0x1"
@@ -165,7 +166,7 @@ def test_verify__record_with_a_foreign_provenance__names_the_creation(
     outcome = verify(anvil.url, path)
 
     assert outcome.code == 1
-    assert outcome.content["comparisons"][-1]["subject"] == "creation of NodeRegistry"
+    assert differences(outcome)[0]["subject"] == "creation of NodeRegistry"
 
 
 def test_verify__record_with_another_deployer__names_a_creation(
@@ -178,7 +179,7 @@ def test_verify__record_with_another_deployer__names_a_creation(
     outcome = verify(anvil.url, path)
 
     assert outcome.code == 1
-    assert outcome.content["comparisons"][-1]["subject"] == "creation of OriginatorSequence"
+    assert differences(outcome)[0]["subject"] == "creation of OriginatorSequence"
 
 
 def test_verify__deployer_was_first_administrator_and_owner__names_it(
@@ -198,7 +199,7 @@ def test_verify__deployer_was_first_administrator_and_owner__names_it(
 
     outcome = run(
         *("contracts", "verify", "--rpc", anvil.url, "--deployment", path),
-        *("--parameters", PARAMETERS, "--json", "--all"),
+        *("--parameters", PARAMETERS, "--json"),
     )
 
     assert outcome.code == 1
@@ -228,9 +229,9 @@ def other_code_for_a_while(local_chain: LocalChain) -> LocalChain:
 def assert_history_differs(chain: LocalChain, got: str) -> None:
     outcome = verify(chain.url, chain.record_path)
     assert outcome.code == 1
-    last = outcome.content["comparisons"][-1]
-    assert last["subject"].startswith("implementations of GroupMessages since block")
-    assert got in last["got"]
+    subject = "implementations of GroupMessages since block"
+    (history,) = (each for each in differences(outcome) if each["subject"].startswith(subject))
+    assert got in history["got"]
 
 
 def test_verify__proxy_ran_other_code_for_a_while__names_its_history(

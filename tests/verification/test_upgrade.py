@@ -35,6 +35,7 @@ from support.chains.tampering import (
 from support.command_line import Outcome, run, write_keystore
 from support.council.signers import dev_signer
 from support.council.upgrades import NAME, note_release, traces, upgrade_command
+from support.differences import differences
 
 NAMESPACE = "erc7201:chainkit.storage.SequencedLog"
 STRANGER = 5
@@ -91,9 +92,9 @@ def test_broadcast__by_an_administrator__changes_the_code_and_nothing_else(
 
     record = json.loads(local_chain.record_path.read_text())
     assert record["contracts"][NAME]["implementation"] == content["new_implementation"]
-    subjects = [item["subject"] for item in verify(local_chain).content["comparisons"]]
     # What an administrator changed is a difference; the code no longer is.
-    assert subjects[-1] == "administrators of GroupMessages"
+    subjects = [each["subject"] for each in differences(verify(local_chain))]
+    assert subjects == ["administrators of GroupMessages", "payload bounds of GroupMessages"]
 
 
 @pytest.mark.usefixtures("older_release")
@@ -121,7 +122,7 @@ def test_multisig__deploys_the_code_and_signs_elsewhere__upgrades_by_the_calldat
         local_chain, "--broadcast", "--implementation-only", *stranger, "--json"
     ).content
     implementation = deployed["new_implementation"]["address"]
-    unsent = verify(local_chain).content["comparisons"][-1]["subject"]
+    unsent = differences(verify(local_chain))[0]["subject"]
     planned = upgrade_command(local_chain, "--implementation", implementation, "--json").content
     shown = upgrade_command(local_chain, "--implementation", implementation).out
     local_chain.send(
@@ -135,7 +136,7 @@ def test_multisig__deploys_the_code_and_signs_elsewhere__upgrades_by_the_calldat
     assert planned["calldata_keccak256"] in shown
     assert planned["calldata"] in shown.replace("\n" + 16 * " ", "")
     assert unsent.startswith("code of GroupMessages' implementation")
-    slot = verify(local_chain).content["comparisons"][-1]
+    slot = differences(verify(local_chain))[0]
     assert slot["subject"].startswith("implementation slot of GroupMessages")
     words = "whose code is GroupMessages 0.1.0, this package: the record may be older"
     assert slot["got"].startswith(implementation) and words in slot["got"]
@@ -195,7 +196,7 @@ def test_upgrade__code_of_no_known_release__is_refused_unless_accepted(
     assert (refused.code, accepted.code) == (1, 0), accepted.err
     assert "differences     not known" in refused.out
     # What ran until then stays unknown: verification tells of it ever after.
-    difference = verify(local_chain).content["comparisons"][-1]
+    difference = differences(verify(local_chain))[0]
     assert difference["subject"].startswith(f"implementations of {NAME} since block")
 
 

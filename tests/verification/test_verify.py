@@ -40,7 +40,9 @@ from support.chains.tampering import (
     write_slot,
 )
 from support.command_line import Outcome, run
+from support.council.offline import in_one_line
 from support.council.signers import dev_signer
+from support.differences import differences
 from support.project import ROOT
 
 PARAMETERS = ROOT / "deployments" / "parameters" / "local.json"
@@ -206,18 +208,20 @@ def test_verify__one_thing_is_another__exits_1_and_names_it(
     content = verify(local_chain, "--json").content
 
     assert told.code == 1, told
-    *before, last = content["comparisons"]
-    assert last["result"] == "differs"
-    assert last["subject"].startswith(subject)
-    assert last["expected"] != last["got"]
-    assert all(item["result"] != "differs" for item in before)
-    assert "differs" in told.out and "expected" in told.out
+    first, *others = (item for item in content["comparisons"] if item["result"] == "differs")
+    assert first["subject"].startswith(subject)
+    assert first["expected"] != first["got"]
+    # The first one first, below all that is equal; and none of the others is left out.
+    _, *shown = told.out.split("\ndiffers ")
+    assert len(shown) == 1 + len(others)
+    assert in_one_line(shown[0]).startswith(subject)
+    assert all("as expected" not in each and "  expected " in each for each in shown)
 
 
 def test_verify__code_differs_in_immutables_alone__says_which(local_chain: LocalChain) -> None:
     swap_callers(local_chain)
 
-    (*_, last) = verify(local_chain, "--json").content["comparisons"]
+    last = differences(verify(local_chain, "--json"))[0]
 
     messages, updates = local_chain.record.payload_addresses
     assert f"the same code with groupMessages 0x{updates.hex()}" in last["got"]
@@ -230,7 +234,7 @@ def test_verify__all__tells_every_difference_and_asks_no_foreign_code(
     swap_implementations(local_chain)
     change_last_byte(local_chain, local_chain.record.node_registry.address)
 
-    outcome = verify(local_chain, "--all", "--json")
+    outcome = verify(local_chain, "--json")
 
     assert outcome.code == 1
     comparisons = outcome.content["comparisons"]
@@ -245,6 +249,21 @@ def test_verify__all__tells_every_difference_and_asks_no_foreign_code(
         "answers of NodeRegistry",
     ]
     assert "administrators of IdentityUpdates" in {item["subject"] for item in comparisons}
+
+
+def test_verify__role_that_the_contract_does_not_know__is_named_until_it_is_revoked(
+    local_chain: LocalChain,
+) -> None:
+    role, holder = b"\x07" * 32, dev_address(6)
+    as_administrator("GroupMessages", "grantRole", role, holder)(local_chain)
+
+    granted = verify(local_chain, "--json")
+    as_administrator("GroupMessages", "revokeRole", role, holder)(local_chain)
+
+    assert granted.code == 1
+    assert differences(granted)[0]["subject"] == "roles of GroupMessages that it does not know"
+    assert differences(granted)[0]["got"] == f"{holder} holds the role 0x{role.hex()}"
+    assert verify(local_chain).code == 0
 
 
 def test_verify__record_without_parameters__tells_who_holds_what(local_chain: LocalChain) -> None:
@@ -285,7 +304,7 @@ def test_verify__record_of_another_chain__is_a_difference(
     outcome = verify(local_chain, "--json")
 
     assert outcome.code == 1
-    assert outcome.content["comparisons"][-1]["subject"] == subject
+    assert differences(outcome)[0]["subject"] == subject
 
 
 def test_verify__account_should_be_a_contract__names_it(
@@ -299,7 +318,7 @@ def test_verify__account_should_be_a_contract__names_it(
     outcome = verify(local_chain, "--json", "--parameters", path)
 
     assert outcome.code == 1
-    last = outcome.content["comparisons"][-1]
+    last = differences(outcome)[0]
     assert last["subject"] == f"kind of registry owner {dev_address(ADMINISTRATOR)}"
     assert (last["expected"], last["got"]) == ("contract", "account")
 

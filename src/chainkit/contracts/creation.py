@@ -9,7 +9,7 @@ byte, and every implementation since must be a known release.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,15 +24,18 @@ from chainkit.contracts.comparison import Comparison, code_words, told
 from chainkit.contracts.deployment import DeployedContract, DeploymentRecord, RecordedParameters
 from chainkit.contracts.interface import render_call, shipped_interface
 from chainkit.contracts.parameters import Parameters
-from chainkit.contracts.state import ContractState
+from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
 from chainkit.errors import MalformedData
 from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import parse_bytes
 from chainkit.types import ADDRESS_LENGTH, Log
 
 _UPGRADED: Final = keccak256(b"Upgraded(address)")
+_ROLE_GRANTED: Final = keccak256(b"RoleGranted(bytes32,address,address)")
+_ROLE_TOPICS: Final = 4
 _PROXY_ARGUMENTS: Final = ("address", "bytes")
 _ALL_KNOWN: Final = "all known releases"
+_NO_ROLES: Final = "held by nobody"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def compare_creations(
     """Compare how each contract was created with what the package would have sent.
 
     The first owner and administrators are compared if the record has parameters, else shown. They
-    must not be the deployer, unless ``council`` names the deployer's account as the council's.
+    must not be the deployer, unless the record's parameters or ``council`` name its account.
     Implementations are left out: their code is compared, and nothing reads their own storage.
     """
     sequence = record.originator_sequence
@@ -86,13 +89,13 @@ def _compare_registry(
     owner = given.registry_owner if given else first
     expected = _expected(registry, registry.name, record.deployer, owner.rjust(32, b"\0"))
     yield _comparison(registry.name, expected, found)
-    allowed = council.registry_owner if council else None
+    allowed = [each.registry_owner for each in (given, council) if each]
     yield _first(f"first owner of {registry.name}", first, record.deployer, allowed)
 
 
-def _first(subject: str, account: bytes, deployer: bytes, allowed: bytes | None) -> Comparison:
+def _first(subject: str, account: bytes, deployer: bytes, allowed: Collection[bytes]) -> Comparison:
     words = to_checksum_address(account) if account else "unknown"
-    if account == deployer != allowed:
+    if account == deployer and account not in allowed:
         return Comparison(subject, "not the deployer", f"the deployer {words}")
     return told(subject, None, words)
 
@@ -122,7 +125,7 @@ def _compare_proxy(
         )
         _, wanted = _initialization(proxy.name, data)
     yield told(f"first call to {proxy.name}", wanted, got)
-    allowed = council.message_admin if council else None
+    allowed = [each.message_admin for each in (record.parameters, council) if each]
     yield _first(f"first administrator of {proxy.name}", admin, record.deployer, allowed)
 
 
@@ -133,7 +136,7 @@ def _compare_history(state: ContractState, proxy: DeployedContract) -> Compariso
     again as a release at the same address, passes.
     """
     subject = f"implementations of {proxy.name} since block {proxy.block}"
-    logs = list(_upgrades(state, proxy))
+    logs = list(_events(state, proxy, _UPGRADED))
     if any(len(log.topics) != 2 for log in logs):
         return Comparison(subject, _ALL_KNOWN, "an Upgraded event without an implementation")
     addresses = dict.fromkeys(log.topics[1][-ADDRESS_LENGTH:] for log in logs)
@@ -146,9 +149,30 @@ def _compare_history(state: ContractState, proxy: DeployedContract) -> Compariso
     return Comparison(subject, _ALL_KNOWN, got if addresses else "none")
 
 
-def _upgrades(state: ContractState, proxy: DeployedContract) -> Iterator[Log]:
+def compare_roles(state: ContractState, proxy: DeployedContract) -> Comparison:
+    """Compare who holds roles that the contracts do not know; code after an upgrade may use them.
+
+    No function lists a contract's roles: their holders are those of the events who hold them still.
+    """
+    known = ("RoleGranted", DEFAULT_ADMIN_ROLE)
+    held: dict[str, None] = {}
+    subject = f"roles of {proxy.name} that it does not know"
+    for log in _events(state, proxy, _ROLE_GRANTED):
+        if len(log.topics) != _ROLE_TOPICS:
+            got = "a RoleGranted event without role and account"
+            return Comparison(subject, _NO_ROLES, got)
+        event = shipped_interface(proxy.name).decode_event(log)
+        if event is None or (event[0], event[1]["role"]) == known:
+            continue
+        role, account = event[1]["role"], event[1]["account"]
+        if state.ask(proxy.name, proxy.address, "hasRole", role, account):
+            held[f"{to_checksum_address(account)} holds the role 0x{role.hex()}"] = None
+    return Comparison(subject, _NO_ROLES, "; ".join(held) or _NO_ROLES)
+
+
+def _events(state: ContractState, proxy: DeployedContract, topic: bytes) -> Iterator[Log]:
     """Yield the proxy's events since its creation, in ranges as wide as the endpoint gives."""
-    wanted = LogFilter((proxy.address,), (_UPGRADED,))
+    wanted = LogFilter((proxy.address,), (topic,))
     for _, logs in logs_by_pieces(state.endpoint, proxy.block, state.block.number, wanted):
         yield from logs
 

@@ -49,7 +49,7 @@ class Parameters:
     registry_owner: bytes
     """20 bytes: owns the NodeRegistry."""
     payload_bounds: Mapping[str, PayloadBounds]
-    """By contract name, for each of SEQUENCED_LOGS."""
+    """By contract name, for each of SEQUENCED_LOGS; where none is wanted, there is no name."""
     message_admin_is_contract: bool
     """Whether code must stand at the address, as it does for a Safe."""
     registry_owner_is_contract: bool

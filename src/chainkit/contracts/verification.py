@@ -20,7 +20,7 @@ from eth_utils.address import to_checksum_address
 from chainkit.chain import Endpoint
 from chainkit.contracts.artifacts import identify_release, immutables_of, runtime_code
 from chainkit.contracts.comparison import Comparison, code_words, told
-from chainkit.contracts.creation import compare_creations
+from chainkit.contracts.creation import compare_creations, compare_roles
 from chainkit.contracts.deployment import DeployedContract, DeploymentRecord, RecordedParameters
 from chainkit.contracts.implementation import initialization_words
 from chainkit.contracts.parameters import Parameters
@@ -185,7 +185,8 @@ class _Comparisons:
         yield Comparison(f"topic kind of {name}", str(int(TOPIC_KINDS[name])), str(kind))
         yield from self._administrators(proxy)
         bounds, known = state.payload_bounds(name, address), self._parameters
-        expected = str(known.payload_bounds[name]) if known else None
+        wanted = known.payload_bounds.get(name) if known else None
+        expected = None if wanted is None else str(wanted)
         yield told(f"payload bounds of {name}", expected, str(bounds))
         paused = state.ask(name, address, "paused")
         yield told(f"pause of {name}", None, "paused" if paused else "not paused")
@@ -199,6 +200,7 @@ class _Comparisons:
         role = state.ask(name, proxy.address, "getRoleAdmin", DEFAULT_ADMIN_ROLE)
         subject = f"role that names administrators of {name}"
         yield Comparison(subject, f"0x{DEFAULT_ADMIN_ROLE.hex()}", f"0x{role.hex()}")
+        yield compare_roles(state, proxy)
         deployer = to_checksum_address(self._record.deployer)
         holds = state.ask(name, proxy.address, "hasRole", DEFAULT_ADMIN_ROLE, deployer)
         got = "administrator" if holds else _NOTHING

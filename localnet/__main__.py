@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +23,13 @@ FOLDER: Final = PROJECT / "build" / "localnet"
 PASSWORD: Final = "localnet"
 _RECORD: Final = "deployment.json"
 _PASSWORD: Final = "password"
+_LOCK: Final = ".lock"
+
+
+class InUse(click.ClickException):
+    """Another localnet runs in the folder; as the `chainkit` command, it exits with 2."""
+
+    exit_code = 2
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -33,6 +44,8 @@ _PASSWORD: Final = "password"
 def main(folder: Path) -> None:
     """Run a private chain with the contracts deployed and a Safe of three owners, until Ctrl-C.
 
+    A second one needs a folder of its own.
+
     It says what to export, and how to make traffic and a reorg. Each start is a new chain: what was
     indexed, or proposed, of another one is of no use with it.
 
@@ -44,9 +57,9 @@ def main(folder: Path) -> None:
         signal.signal(number, interrupt)
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / _RECORD).unlink(missing_ok=True)
     try:
-        with Anvil() as anvil:
+        with _held(folder), Anvil() as anvil:
+            (folder / _RECORD).unlink(missing_ok=True)
             deploy(anvil.url, folder / _RECORD)
             safe = create_council(anvil, folder, PASSWORD)
             write_private(folder / _PASSWORD, PASSWORD + "\n")
@@ -55,6 +68,24 @@ def main(folder: Path) -> None:
                 time.sleep(3600)
     except KeyboardInterrupt:
         click.echo("\nstopped", err=True)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep a folder for this run: another would replace its record, and leave its keys with us.
+
+    Raises ClickException where another run has it; the system frees the folder of a killed one.
+    """
+    # Not the folder itself: the deployment into it locks that.
+    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        words = f"{folder} belongs to a localnet that runs; choose another with --folder FOLDER"
+        raise InUse(words) from error
+    finally:
+        os.close(descriptor)
 
 
 def _explain(url: str, folder: Path, safe: str) -> None:

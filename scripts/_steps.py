@@ -13,6 +13,7 @@ from eth_utils.address import to_checksum_address
 from web3.types import Nonce
 from web3.utils import get_create_address
 
+from chainkit.contracts.artifacts import creation_code
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.parameters import Parameters
 
@@ -22,6 +23,13 @@ _PROXIES = {"GroupMessages": 3, "IdentityUpdates": 4}
 """The order of the six transactions, as offsets to the first nonce."""
 
 _COUNT = 6
+
+_GAS_OF_CREATION = 21_000 + 32_000
+"""A transaction, and CREATE."""
+_GAS_PER_BYTE = 16 + 200
+"""A byte of creation code that is not zero, and that the chain then stores."""
+_GAS_OF_STORAGE = 50_000
+"""What a proxy's constructor writes; its creation code, which is not all stored, saves the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,15 @@ class Step:
     nonce: int
     address: str
     """Checksummed: where it will stand."""
+
+    @property
+    def gas(self) -> int:
+        """Gas that its transaction takes where gas costs what it does on Ethereum, rounded up.
+
+        No endpoint can estimate it before the contracts that it names are there.
+        """
+        size = len(creation_code(self.contract))
+        return _GAS_OF_CREATION + _GAS_PER_BYTE * size + _GAS_OF_STORAGE
 
     @property
     def name(self) -> str:

@@ -21,7 +21,7 @@ from ape.contracts import ContractContainer
 from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint
-from chainkit.chain.sending import Sending, SignedTransaction, wait_for_receipt
+from chainkit.chain.sending import Sending, SignedTransaction, next_nonce, wait_for_receipt
 from chainkit.contracts.artifacts import CONTRACTS, creation_code
 from chainkit.contracts.deployment import (
     RECORD_FORMAT,
@@ -33,6 +33,7 @@ from chainkit.contracts.parameters import Parameters, read_parameters
 from chainkit.contracts.verification import compare_accounts, compare_deployment, require_all
 from chainkit.errors import ConfigurationError, InconsistentAnswer, WrongChain
 from chainkit.signatures import keccak256
+from chainkit.text.ether import ether_words
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import Receipt
 from scripts._connection import connected, network_option
@@ -65,7 +66,8 @@ def deploy(
     """Deploy what is missing, check what stands there, and write the record.
 
     Raises ConfigurationError before anything is sent if the council's accounts are not on this
-    chain or no record can be written, and UnfinishedDeployment, which names the file with what was
+    chain, the deployer cannot pay, or no record can be written; RefusedRequest if transactions of
+    the deployer wait; and UnfinishedDeployment, which names the file with what was
     sent, if it goes wrong later.
     """
     require_all(compare_accounts(endpoint, parameters, endpoint.head().reference))
@@ -80,6 +82,7 @@ def deploy(
     nonce = endpoint.transaction_count(account.address, endpoint.head().reference)
     with drafted(record_path, header, nonce) as draft:
         steps = deployment_steps(account.address, draft.first_nonce, parameters)
+        check_means(steps, endpoint, account.address, draft)
         with click.progressbar(steps, label="deploying", file=sys.stderr) as bar:
             for step in bar:
                 take(step, account, endpoint, contracts[step.contract], draft)
@@ -107,6 +110,23 @@ def packaged_contracts() -> Mapping[str, ContractContainer]:
             place = "run `make generate`"
             raise ConfigurationError(f"code of {name}", "the package's", "another", place)
     return contracts
+
+
+def check_means(steps: Sequence[Step], endpoint: Endpoint, deployer: str, draft: Draft) -> None:
+    """Refuse to begin, or go on with, what could not be finished; nothing is sent yet.
+
+    Raises RefusedRequest where transactions of the deployer wait, so that its nonces are not free
+    (unless they may be this deployment's own), and ConfigurationError where it cannot pay.
+    """
+    if not draft.was_begun:
+        next_nonce(endpoint, deployer)
+    missing = [step for step in steps if not transactions_of(draft.entry(*step.place))]
+    head = endpoint.head().reference
+    price = endpoint.next_base_fee(head) + endpoint.priority_fee()
+    needed, balance = sum(step.gas for step in missing) * price, endpoint.balance(deployer, head)
+    if balance < needed:
+        expected = f"{ether_words(needed)} for the gas of {len(missing)} contracts"
+        raise ConfigurationError(f"balance of {deployer}", expected, ether_words(balance))
 
 
 def take(

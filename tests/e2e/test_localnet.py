@@ -32,6 +32,20 @@ def settings(tmp_path: Path) -> Iterator[dict[str, str]]:
     assert process.returncode == 0, lines
 
 
+def test_localnet__second_in_the_same_folder__says_no_and_leaves_the_first_alone(
+    settings: dict[str, str],
+) -> None:
+    record = Path(settings["CHAINKIT_DEPLOYMENT"])
+    before = record.read_bytes()
+    command = [sys.executable, "-m", "localnet", "--folder", str(record.parent)]
+
+    second = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+
+    assert second.returncode == 2
+    assert "belongs to a localnet that runs; choose another with --folder" in second.stderr
+    assert record.read_bytes() == before
+
+
 def rehearsal() -> list[str]:
     """The commands of the guide's rehearsal, as its reader copies them."""
     section = GUIDE.read_text().split("## Rehearse it first")[1]

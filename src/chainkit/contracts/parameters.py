@@ -16,6 +16,7 @@ from eth_utils.address import is_checksum_address
 
 from chainkit.documents.fields import read_json
 from chainkit.errors import ConfigurationError
+from chainkit.text.printable import printable
 
 PAYLOAD_SIZE_CAP: Final = 1024 * 1024
 """Bytes: what the contracts' `payloadSizeCap` answers, the highest bound that may be set."""
@@ -71,6 +72,7 @@ def read_parameters(path: Path) -> Parameters:
         message_admin_is_contract=admin[1],
         registry_owner_is_contract=owner[1],
     )
+    fields.note_unknown()
     if fields.faults:
         expected = "; ".join(f"{path} {wanted}" for path, wanted, _ in fields.faults)
         got = "; ".join(f"{path} {found}" for path, _, found in fields.faults)
@@ -84,6 +86,7 @@ class _Fields:
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self._content = content
+        self._known: set[str] = set()
         self.faults: list[tuple[str, str, str]] = []
 
     def integer(self, path: str, minimum: int, maximum: int) -> int:
@@ -113,12 +116,32 @@ class _Fields:
         self._source(path)
         return PayloadBounds(minimum, maximum)
 
+    def note_unknown(self) -> None:
+        """Note each field that nothing asked for: what was misspelled would be left out silently.
+
+        A field within a value that is at fault itself is not told, too.
+        """
+        parents = {
+            path[:end] for path in self._known for end, each in enumerate(path) if each == "."
+        }
+        self._note_unknown(self._content, "", parents)
+
+    def _note_unknown(self, content: Mapping[str, Any], prefix: str, parents: set[str]) -> None:
+        for name, value in content.items():
+            path = f"{prefix}{name}"
+            if path in parents:
+                if isinstance(value, Mapping):
+                    self._note_unknown(value, f"{path}.", parents)
+            elif path not in self._known:
+                self.faults.append((printable(path), "no such field", "one"))
+
     def _source(self, path: str) -> None:
         value = self._value(f"{path}.source")
         if not isinstance(value, str) or not value.strip():
             self._fault(f"{path}.source", "where the value comes from", value)
 
     def _value(self, path: str) -> Any:
+        self._known.add(path)
         value: Any = self._content
         for name in path.split("."):
             value = value.get(name) if isinstance(value, Mapping) else None

@@ -102,6 +102,21 @@ def test_read__several_bad_fields__are_all_told_at_once(tmp_path: Path) -> None:
     assert "'safe'" in str(caught.value.got) and "maximum nothing" in str(caught.value.got)
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("note", "message_admn", "message_admin.adress", "registry_owner.note"),
+        *("payload_bounds.GroupMesages", "payload_bounds.GroupMessages.maxmum"),
+    ],
+)
+def test_read__field_that_does_not_exist__is_refused_and_named(path: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read_parameters(written(tmp_path, changed(path, {"minimum": 1})))
+
+    assert caught.value.place == path
+    assert f"{path} no such field" in str(caught.value.expected)
+
+
 @pytest.mark.parametrize("text", ["[]", "{", "null"])
 def test_read__no_object__is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "parameters.json"

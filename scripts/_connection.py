@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import IO, Any
 
 import click
 from ape import networks
@@ -10,6 +11,7 @@ from ape.exceptions import ApeException
 from ape.logging import LogLevel, logger
 
 from chainkit.errors import ChainkitError
+from chainkit.terminal.facts import folded
 
 # Ape's own option falls back to a throw-away anvil, where nobody would find what was done, and
 # answers a missing or dead network with pages of choices or a traceback.
@@ -26,6 +28,10 @@ class Undone(click.ClickException):
     """What a script was asked for could not be done; as the `chainkit` command, it exits with 2."""
 
     exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the error, folded on a terminal."""
+        click.echo(folded(f"Error: {self.format_message()}"), file=file, err=True)
 
 
 @contextmanager

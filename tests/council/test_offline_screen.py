@@ -128,12 +128,15 @@ def test_show__text_of_its_drafter__draws_no_line_of_its_own(
     after = expected_change(EFFECTS, RECORD, [add], facts).after
     said = replace(said, before=facts, after=after, expires=int(time.time()) + WEEK)
 
-    lines = shown(tmp_path, Proposal.make(RECORD, SAFE, [add], said, 0, None)).out.splitlines()
+    proposal = Proposal.make(RECORD, SAFE, [add], said, 0, None)
+
+    lines = shown(tmp_path, proposal).out.splitlines()
 
     drawn = [line for line in lines if "1111" in line]
     assert all(line[16:18] == "> " for line in drawn)
     assert max(map(len, drawn)) <= min(max(columns, 40), 80)
-    assert sum(line.startswith("SafeTx hash") for line in lines) == 1
+    hashes = {line for line in lines if line.startswith("SafeTx hash")}
+    assert hashes == {f"SafeTx hash     0x{proposal.hash.hex()}"}
 
 
 def test_echo_quoted__blanks_and_quotes__are_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,9 +89,9 @@ def test_dry_run__every_change__shows_it_and_changes_nothing(local_chain: LocalC
     [
         (["enable", 100], "one that changes something, got node 100 status: enabled already"),
         (["close-updates"], "address updates: closed already"),
-        (["transfer", 100, "--to", OPERATOR], f"node 100 holder: {OPERATOR} already"),
-        (["transfer", 200, "--to", OPERATOR], "expected a registered node"),
-        (["transfer", 100, "--to", "0x" + 40 * "0"], "--to: expected an account"),
+        (["transfer", 100, "--holder", OPERATOR], f"node 100 holder: {OPERATOR} already"),
+        (["transfer", 200, "--holder", OPERATOR], "expected a registered node"),
+        (["transfer", 100, "--holder", "0x" + 40 * "0"], "--holder: expected an account"),
         (["history", 200], "expected a registered node"),
         (["history", "--from-block", 10**9], "--from-block: expected a height from"),
         (["disable", 200], "expected a registered node"),
@@ -142,7 +142,7 @@ def test_broadcast__key_is_not_the_owners__is_refused_before_sending(
 
 @pytest.mark.parametrize(
     "arguments",
-    [["disable", 100], ["transfer", 100, "--to", dev_address(6)], ["open-updates"]],
+    [["disable", 100], ["transfer", 100, "--holder", dev_address(6)], ["open-updates"]],
     ids=lambda arguments: str(arguments[0]),
 )
 def test_broadcast__owner_is_a_contract__is_refused_before_a_key_is_read(

@@ -32,7 +32,7 @@ def chain(local_chain: LocalChain, tmp_path: Path) -> LocalChain:
         add_arguments(KEYS[0]),
         add_arguments(KEYS[1], "https://b.example"),
         ["disable", 100],
-        ["transfer", 200, "--to", OTHER_OPERATOR],
+        ["transfer", 200, "--holder", OTHER_OPERATOR],
         ["open-updates"],
     ):
         outcome = registry_command(local_chain, *arguments, *sending)

@@ -84,7 +84,7 @@ def test_transfer__node_of_an_operator__goes_to_the_other(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
     local_chain.add_node(OPERATOR, KEYS[0], URL)
-    give = ["transfer", 100, "--to", OTHER_OPERATOR]
+    give = ["transfer", 100, "--holder", OTHER_OPERATOR]
 
     dry = registry_command(local_chain, *give)
     sent = registry_command(local_chain, *give, *sent_by(tmp_path, OWNER))
@@ -100,7 +100,7 @@ def test_transfer__to_one_of_the_contracts__is_refused(local_chain: LocalChain, 
     local_chain.add_node(OPERATOR, KEYS[0], URL)
     address = "0x" + getattr(local_chain.record, name).address.hex()
 
-    for command in (["transfer", 100, "--to", address], ["hand-over", "--to", address]):
+    for command in (["transfer", 100, "--holder", address], ["hand-over", "--to", address]):
         outcome = registry_command(local_chain, *command)
 
         assert outcome.code == 2

@@ -21,7 +21,7 @@ def registry_command(chain: LocalChain, *arguments: object, url: str = "") -> Ou
 
 
 def add_arguments(key: bytes, url: str = URL) -> list[str]:
-    add = ["add", "--owner", OPERATOR, "--public-key", "0x" + key.hex(), "--http-address", url]
+    add = ["add", "--holder", OPERATOR, "--public-key", "0x" + key.hex(), "--http-address", url]
     return [*add, "--no-check-url"]
 
 

@@ -11,7 +11,7 @@ from eth_utils.address import to_checksum_address
 
 from chainkit.contracts.artifacts import releases
 from chainkit.contracts.interface import render
-from chainkit.council.calls.log_effects import ADMINISTRATOR_ROLE
+from chainkit.council.calls.log_effects import ADMINISTRATOR_ROLE, ADMINISTRATOR_ROLE_NAME
 from chainkit.council.calls.registry_effects import HTTP_ADDRESS
 from chainkit.council.proposal import AddressBook, Grounds, Proposal, hashes, proposal_content
 from chainkit.council.safe import SafeTransaction
@@ -102,6 +102,12 @@ def echo_hashes(proposal: Proposal) -> None:
         echo_fact(_HASH_LABELS[name], hex0x(value))
 
 
+def echo_signed_hash(proposal: Proposal) -> None:
+    """Print the hash alone that owners sign."""
+    name = "safe_tx" if proposal.fees is None else "transaction"
+    echo_fact(_HASH_LABELS[name], hex0x(proposal.hash))
+
+
 def echo_signers(signers: Collection[str], book: AddressBook) -> None:
     """Print who has signed, by what the signatures alone show; only the chain knows the owners."""
     for signer in signers:
@@ -111,7 +117,7 @@ def echo_signers(signers: Collection[str], book: AddressBook) -> None:
 
 
 def echo_status(status: ProposalStatus, book: AddressBook) -> None:
-    """Print the status of a proposal on the chain: its signers and its obstacles."""
+    """Print the status of a proposal on the chain: its signers, and the code that it names."""
     echo_fact("read at", f"block {status.block}")
     echo_fact("signatures", f"{len(status.signed)} of {status.account.threshold} needed")
     for owner in status.account.owners:
@@ -122,8 +128,6 @@ def echo_status(status: ProposalStatus, book: AddressBook) -> None:
             release = releases(call.contract)[0].version
             code = call.arguments["newImplementation"]
             echo_fact("code", f"at {code} is {call.contract} of release {release}")
-    for obstacle in status.obstacles:
-        echo_fact("in the way", obstacle)
 
 
 def echo_slots(slots: Iterable[str]) -> None:
@@ -150,13 +154,17 @@ def status_json(status: ProposalStatus) -> dict[str, Any]:
     }
 
 
+def argument_words(name: str, value: Any) -> str:
+    """Write an argument as text, the administrators' role by its name."""
+    is_role = name == "role" and value == ADMINISTRATOR_ROLE
+    return ADMINISTRATOR_ROLE_NAME if is_role else render(value)
+
+
 def _echo_argument(name: str, value: Any, book: AddressBook) -> None:
     """Print an argument in full: an owner must see everything that the signature covers."""
     label = f"  {name}"
-    if name == "role" and value == ADMINISTRATOR_ROLE:
-        echo_fact(label, "DEFAULT_ADMIN_ROLE")
-    elif not isinstance(value, str):
-        echo_fact(label, render(value))
+    if not isinstance(value, str):
+        echo_fact(label, argument_words(name, value))
     elif value == render(value):
         echo_fact(label, book.described(value))
     else:

@@ -14,6 +14,7 @@ from chainkit.cli.change.evidence import Exhibit, evidence_cautions, read_exhibi
 from chainkit.cli.change.proposal_options import Reading, council_option_for, no_tracing_option
 from chainkit.cli.change.proposal_output import echo_cautions, echo_proposal, echo_slots
 from chainkit.cli.change.proposal_simulation import simulated
+from chainkit.cli.change.screen import Screen
 from chainkit.cli.change.sending import max_cost_option
 from chainkit.cli.change.typed_addresses import caution_of_addresses_in
 from chainkit.contracts.deployment import DeploymentRecord
@@ -32,7 +33,7 @@ from chainkit.council.proposal.drafting import Terms, draft
 from chainkit.council.proposal.grounds import MOST_EVIDENCE
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
-from chainkit.terminal.facts import shown_to_people
+from chainkit.terminal.facts import echo_fact, shown_to_people
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
@@ -155,11 +156,15 @@ def write_proposal(
         # A script's user too learns what to stop at.
         echo_cautions(cautions)
     if not is_quiet:
-        echo_proposal(proposal, reading.book)
-        echo_slots(slots)
+        screen = Screen(reading, cautions)
+        with screen.counted():
+            echo_proposal(proposal, reading.book)
+            echo_slots(slots)
+        screen.end()
         option = " --owners" if proposal.changes_safe else ""
         next_command = f"chainkit council sign{option} {path}"
-        click.echo(f"written to {path}; nothing was sent; next: {next_command}")
+        echo_fact("written to", f"{path}; nothing was sent")
+        click.echo(f"next: {next_command}")
 
 
 def _read_terms(options: TermsOptions, max_cost: int) -> tuple[Council, Terms, tuple[Exhibit, ...]]:

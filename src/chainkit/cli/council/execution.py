@@ -26,6 +26,7 @@ from chainkit.cli.change.proposal_output import (
     status_json,
 )
 from chainkit.cli.change.proposal_simulation import simulated
+from chainkit.cli.change.screen import Screen
 from chainkit.cli.change.sending import (
     NOT_SENT,
     SendingOptions,
@@ -83,7 +84,13 @@ def status(
     elif status.nonce_use is not None and status.nonce_use.outcome is not None:
         _echo_past(status.nonce_use)
     else:
-        _echo(reading, status, slots)
+        screen = Screen(reading, status.cautions)
+        with screen.counted():
+            _echo(reading, status)
+            echo_slots(slots)
+        screen.end()
+        for obstacle in status.obstacles:
+            echo_fact("in the way", obstacle)
         if status.is_executable:
             click.echo("it can be executed: chainkit council execute")
     if not status.is_executable:
@@ -121,14 +128,16 @@ def execute_proposal(
     if needs_payer:
         sending.signing.require("--broadcast of a Safe's proposal")
     status = _stand(reading, rpc_url, files)
+    screen = Screen(reading, status.cautions)
     if not as_json:
-        echo_cautions(status.cautions)
-        echo_proposal(reading.proposal, reading.book)
-        echo_status(status, reading.book)
+        with screen.counted():
+            _echo(reading, status)
     require_executable(status)
     slots = simulated(reading, status.account, no_tracing)
     if not as_json:
-        echo_slots(slots)
+        with screen.counted():
+            echo_slots(slots)
+        screen.end()
     stand_again = partial(_stand_again, reading, rpc_url, files, no_tracing, slots)
     payer = sending.signing.open(reading.record.chain_id) if needs_payer else None
     if payer:
@@ -207,11 +216,10 @@ def _echo_past(use: NonceUse) -> None:
     echo_fact("executed", f"in block {use.block} by {transaction}{failed}")
 
 
-def _echo(reading: Reading, status: ProposalStatus, slots: tuple[str, ...]) -> None:
+def _echo(reading: Reading, status: ProposalStatus) -> None:
     echo_cautions(status.cautions)
     echo_proposal(reading.proposal, reading.book)
     echo_status(status, reading.book)
-    echo_slots(slots)
 
 
 def _content(reading: Reading, status: ProposalStatus, slots: tuple[str, ...]) -> dict[str, Any]:

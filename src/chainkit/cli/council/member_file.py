@@ -65,7 +65,7 @@ def init(
         echo_fact("", book.described(owner))
     for caution in cautions:
         echo_fact("caution", caution)
-    click.echo(f"written to {council_path}; compare the addresses, then name the owners in it")
+    echo_fact("written to", f"{council_path}; compare the addresses, then name the owners in it")
 
 
 def _doubts(found: AccountState, record: DeploymentRecord) -> Iterator[str]:

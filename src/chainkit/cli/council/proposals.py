@@ -25,6 +25,7 @@ from chainkit.cli.change.proposal_output import (
     moment,
     proposal_json,
 )
+from chainkit.cli.change.screen import Screen
 from chainkit.cli.change.signers import SignerOptions, signature_option, signer_options
 from chainkit.council.proposal import (
     LONGEST_DAYS,
@@ -77,10 +78,13 @@ def show(
     if as_json:
         echo_json(proposal_json(reading.proposal) | {"cautions": list(cautions)})
         return
-    echo_cautions(cautions)
-    echo_proposal(reading.proposal, reading.book)
-    echo_unasked(reading.proposal)
-    echo_signers(reading.proposal.signatures, reading.book)
+    screen = Screen(reading, cautions)
+    with screen.counted():
+        echo_cautions(cautions)
+        echo_proposal(reading.proposal, reading.book)
+        echo_unasked(reading.proposal)
+        echo_signers(reading.proposal.signatures, reading.book)
+    screen.end()
 
 
 @click.command("sign", cls=CompleteCommand)
@@ -132,9 +136,13 @@ def sign(
         check_signer(signer, reading.council)
     with shown_to_people(as_json):
         # A person who is asked for a password must see what for, a script's user too.
-        echo_cautions(offline_cautions(proposal, reading.council))
-        echo_proposal(proposal, reading.book)
-        echo_unasked(proposal)
+        cautions = offline_cautions(proposal, reading.council)
+        screen = Screen(reading, cautions)
+        with screen.counted():
+            echo_cautions(cautions)
+            echo_proposal(proposal, reading.book)
+            echo_unasked(proposal)
+        screen.end()
     if export_path is not None:
         _write_new(export_path, json.dumps(typed_data(proposal), indent=2) + "\n")
         if as_json:

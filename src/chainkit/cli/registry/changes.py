@@ -35,7 +35,7 @@ PENDING_OWNER: Final = "the account that ownership was offered to"
 
 
 @click.command("add", cls=CompleteCommand)
-@click.option("--owner", "holder", required=True, metavar="ADDRESS", help="The node's operator.")
+@click.option("--holder", required=True, metavar="ADDRESS", help="The account that gets the node.")
 @click.option(
     "--public-key",
     "public_key",
@@ -61,11 +61,11 @@ def add(
 
     \b
     Example:
-      chainkit registry add --owner 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
+      chainkit registry add --holder 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
         --public-key 0x04… --http-address https://node.example.org \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    holder, key = typed_account(holder), _public_key(public_key)
+    holder, key = typed_account(holder, "--holder"), _public_key(public_key)
     check_public_key(key)
     check_http_address(http_address)
 
@@ -106,20 +106,20 @@ def disable(node_id: int, options: ChangeOptions) -> None:
 
 @click.command("transfer", cls=CompleteCommand)
 @click.argument("node_id", type=NODE_ID)
-@click.option("--to", "holder", required=True, metavar="ADDRESS", help="The node's new operator.")
+@click.option("--holder", required=True, metavar="ADDRESS", help="The account that gets the node.")
 @change_options(OWNER)
 def transfer(node_id: int, holder: str, options: ChangeOptions) -> None:
-    """Give a node to another operator; a dry run without --broadcast or --propose.
+    """Give a node to another holder; a dry run without --broadcast or --propose.
 
     The registry's owner moves it, whoever holds it. Its key and URL stay the same, so the old key
     continues to sign.
 
     \b
     Example:
-      chainkit registry transfer 100 --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
+      chainkit registry transfer 100 --holder 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \\
         --rpc http://127.0.0.1:8545 --deployment deployment.json
     """
-    holder = typed_account(holder, "--to")
+    holder = typed_account(holder, "--holder")
 
     def arguments(state: ContractState, record: DeploymentRecord) -> tuple[object, ...]:
         registry = Registry(state.endpoint, record.node_registry.address)

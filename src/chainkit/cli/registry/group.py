@@ -35,7 +35,7 @@ _COMMANDS: Final = {
     "add": LazyCommand(_CHANGES, "add", f"Add an enabled node; {_DRY_RUN}"),
     "enable": LazyCommand(_CHANGES, "enable", f"Enable a disabled node; {_DRY_RUN}"),
     "disable": LazyCommand(_CHANGES, "disable", f"Disable an enabled node; {_DRY_RUN}"),
-    "transfer": LazyCommand(_CHANGES, "transfer", f"Give a node to another operator; {_DRY_RUN}"),
+    "transfer": LazyCommand(_CHANGES, "transfer", f"Give a node to another holder; {_DRY_RUN}"),
     "open-updates": LazyCommand(
         _CHANGES, "open_updates", f"Let operators change their nodes' URLs; {_DRY_RUN}"
     ),

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from chainkit.contracts.state import ContractState
 
 ADMINISTRATOR_ROLE: Final = bytes(32)
-"""DEFAULT_ADMIN_ROLE, the only one that the contracts use."""
+"""The only role that the contracts use."""
+ADMINISTRATOR_ROLE_NAME: Final = "DEFAULT_ADMIN_ROLE"
+"""What it is called where people read and write calls."""
 
 
 _RUNNING: Final = r"0x[0-9a-fA-F]{40} \((no known release|release [0-9]+\.[0-9]+\.[0-9]+[a-z, ]*)\)"

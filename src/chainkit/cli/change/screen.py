@@ -1,0 +1,87 @@
+"""A proposal on a screen: where it is longer than one, a summary of it stands last."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, Final
+
+import click
+
+from chainkit.cli.change.proposal_options import Reading
+from chainkit.cli.change.proposal_output import argument_words, echo_signed_hash, moment
+from chainkit.contracts.interface import render
+from chainkit.council.calls import Call
+from chainkit.terminal.facts import LABEL_WIDTH, LINE_WIDTH, echo_fact
+
+SCREEN_LINES: Final = 24
+"""Lines that any terminal is taken to have."""
+
+_MOST_CALLS: Final = 8
+_MOST_CAUTIONS: Final = 3
+_LONGEST_VALUE: Final = 42
+"""Characters of an argument: an address is whole."""
+
+
+class Screen:
+    """Counts the lines of a proposal that it prints: the first may be out of sight at the end."""
+
+    def __init__(self, reading: Reading, cautions: Sequence[str]) -> None:
+        """Take what the summary is of; ``cautions`` are what a reader should stop at."""
+        self._reading = reading
+        self._cautions = cautions
+        self._lines = 0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Print what is printed within, and count its lines."""
+        text = io.StringIO()
+        try:
+            with redirect_stdout(text):
+                yield
+        finally:
+            self._lines += text.getvalue().count("\n")
+            click.echo(text.getvalue(), nl=False)
+
+    def end(self) -> None:
+        """Print the summary, shorter than a screen, if what was printed is longer than one."""
+        if self._lines <= SCREEN_LINES:
+            return
+        proposal = self._reading.proposal
+        count = len(proposal.calls)
+        calls = "1 call" if count == 1 else f"{count} calls"
+        click.echo()
+        place = f"on chain id {proposal.transaction.chain_id}, nonce {proposal.nonce}"
+        echo_fact("in short", _one_line(f"{calls} of {proposal.account} {place}"))
+        for caution in self._cautions[:_MOST_CAUTIONS]:
+            echo_fact("  caution", _one_line(caution))
+        _echo_rest(len(self._cautions) - _MOST_CAUTIONS, "caution")
+        for call in proposal.calls[:_MOST_CALLS]:
+            echo_fact("  call", _one_line(_short(call)))
+        _echo_rest(count - _MOST_CALLS, "call")
+        echo_fact("expires", moment(proposal.grounds.expires))
+        echo_signed_hash(proposal)
+
+
+def _echo_rest(count: int, name: str) -> None:
+    if count > 0:
+        echo_fact("", f"and {count} more {name}{'s' * (count > 1)}, above")
+
+
+def _short(call: Call) -> str:
+    """Write a call in short; a stranger's text is left out, and stands above."""
+    arguments = ", ".join(f"{name}={_value(name, each)}" for name, each in call.arguments.items())
+    return f"{call.contract}.{call.function}({arguments})"
+
+
+def _value(name: str, value: Any) -> str:
+    if isinstance(value, str) and value != render(value):
+        return "…"
+    words = argument_words(name, value)
+    return words if len(words) <= _LONGEST_VALUE else f"{words[:10]}…"
+
+
+def _one_line(text: str) -> str:
+    width = LINE_WIDTH - LABEL_WIDTH
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -8,7 +8,7 @@ from eth_account import Account
 from chainkit.council.proposal import write_proposal_file
 from support.command_line import run
 from support.council.offline import STRANGER_ADDRESS, in_one_line, paper
-from support.council.proposals import OWNERS, PLAIN, SECRETS, STRANGER
+from support.council.proposals import OWNERS, PLAIN, SECRETS, STRANGER, disable, proposed
 
 # ------------------------------------------------------------------ no network
 
@@ -93,6 +93,39 @@ def test_collect__copy_signed_by_somebody_not_in_the_council_file__is_refused(
     assert f"your council file names, got {STRANGER_ADDRESS}" in in_one_line(of_both.err)
     assert desk.path.read_bytes() == before
     assert run("council", "collect", desk.path, bob, *desk.files).code == 0
+
+
+def test_collect__copies_of_two_owners__says_hash_count_and_what_comes_next(tmp_path: Path) -> None:
+    desk = paper(tmp_path)
+    copies = [desk.copy_signed(SECRETS[number], f"from-{number}.json") for number in (0, 1)]
+
+    outcome = run("council", "collect", desk.path, *copies, *desk.files)
+
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines() == [
+        f"SafeTx hash     0x{desk.proposal.hash.hex()}",
+        "signatures      2; the chain knows how many are needed",
+        f"signed by       {OWNERS[0]} (alice)",
+        f"signed by       {OWNERS[1]} (bob)",
+        f"next: chainkit council status {desk.path}",
+    ]
+
+
+def test_collect__one_copy_is_another_proposal__names_the_file_and_writes_nothing(
+    tmp_path: Path,
+) -> None:
+    desk = paper(tmp_path)
+    before, other = desk.path.read_bytes(), proposed(disable(400))
+    bob = desk.copy_signed(SECRETS[1], "from-bob.json")
+    write_proposal_file(tmp_path / "other.json", other, is_new=True)
+
+    outcome = run("council", "collect", desk.path, bob, tmp_path / "other.json", *desk.files)
+
+    assert outcome.code == 2
+    words = f"expected a copy of the proposal with the hash 0x{desk.proposal.hash.hex()}"
+    found = f"got another, with 0x{other.hash.hex()}"
+    assert f"copy {tmp_path / 'other.json'}: {words}, {found}" in in_one_line(outcome.err)
+    assert desk.path.read_bytes() == before
 
 
 def test_sign__plain_account_by_somebody_elses_signature__is_refused(tmp_path: Path) -> None:

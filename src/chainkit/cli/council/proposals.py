@@ -20,6 +20,7 @@ from chainkit.cli.change.proposal_options import (
 from chainkit.cli.change.proposal_output import (
     echo_cautions,
     echo_proposal,
+    echo_signed_hash,
     echo_signers,
     echo_unasked,
     moment,
@@ -160,7 +161,7 @@ def sign(
     added = signed.signatures.keys() - proposal.signatures.keys()
     # Another owner may have signed the same file while this one was asked.
     latest = read_proposal(proposal_path, reading.record, reading.council, files.changes_safe)
-    signed = collect(latest, reading.council, [signed])
+    signed = collect(latest, reading.council, {f"proposal {proposal_path}": signed})
     write_proposal_file(proposal_path, signed, is_new=False)
     _end(signed, added, reading.book, as_json)
 
@@ -180,18 +181,28 @@ def collect_signatures(
 ) -> None:
     """Add the signatures of other copies of a proposal to FILE; no network is used.
 
+    A copy that is another proposal is named, and then nothing is written.
+
     \b
     Example:
       chainkit council collect disable-300.json from-bob.json from-carol.json \\
         --deployment deployment.json --council council.json
     """
     reading = Reading.open(proposal_path, files)
-    others = [
-        read_proposal(copy, reading.record, reading.council, files.changes_safe) for copy in copies
-    ]
+    others = {
+        f"copy {path}": read_proposal(path, reading.record, reading.council, files.changes_safe)
+        for path in copies
+    }
     collected = collect(reading.proposal, reading.council, others)
     write_proposal_file(proposal_path, collected, is_new=False)
+    with shown_to_people(as_json):
+        echo_signed_hash(collected)
+        count = len(collected.signatures)
+        echo_fact("signatures", f"{count}; the chain knows how many are needed")
     _end(collected, collected.signatures, reading.book, as_json)
+    if not as_json:
+        option = " --owners" if collected.changes_safe else ""
+        click.echo(f"next: chainkit council status{option} {proposal_path}")
 
 
 @click.command("export", cls=CompleteCommand)

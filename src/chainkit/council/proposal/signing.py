@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from chainkit.council.proposal.account_transaction import AccountTransaction
@@ -69,15 +69,16 @@ def typed_data(proposal: Proposal) -> Mapping[str, Any]:
     return proposal.transaction.typed_data()
 
 
-def collect(proposal: Proposal, council: Council, others: Iterable[Proposal]) -> Proposal:
-    """Return the proposal with the signatures of other copies of it.
+def collect(proposal: Proposal, council: Council, copies: Mapping[str, Proposal]) -> Proposal:
+    """Return the proposal with the signatures of copies of it, which are by name.
 
-    Raises MalformedData where one of them is another proposal, ConfigurationError where somebody
-    signed it who may not.
+    Raises MalformedData that names the copy which is another proposal, ConfigurationError where
+    somebody signed it who may not.
     """
-    for other in others:
+    for name, other in copies.items():
         if other.hash != proposal.hash or other.grounds != proposal.grounds:
-            raise MalformedData("copy", hex0x(proposal.hash), hex0x(other.hash))
+            expected = f"a copy of the proposal with the hash {hex0x(proposal.hash)}"
+            raise MalformedData(name, expected, f"another, with {hex0x(other.hash)}")
         for signer, signature in other.signatures.items():
             check_signer(signer, council)
             proposal = proposal.signed(signature)

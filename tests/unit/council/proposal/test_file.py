@@ -307,7 +307,7 @@ def test_collect__copies_signed_apart__holds_all_signatures() -> None:
     proposal = proposed()
     copies = [sign_proposal(proposal, SAFE, signer(number)) for number in range(3)]
 
-    found = collect(proposal, SAFE, copies)
+    found = collect(proposal, SAFE, dict(zip("abc", copies, strict=True)))
 
     assert set(found.signatures) == set(OWNERS)
 
@@ -315,8 +315,8 @@ def test_collect__copies_signed_apart__holds_all_signatures() -> None:
 def test_collect__another_proposal__is_refused() -> None:
     other = sign_proposal(proposed(nonce=1), SAFE, signer(0))
 
-    with pytest.raises(MalformedData, match="copy"):
-        collect(proposed(), SAFE, [other])
+    with pytest.raises(MalformedData, match=f"^copy b.json: .* another, with 0x{other.hash.hex()}"):
+        collect(proposed(), SAFE, {"copy b.json": other})
 
 
 def test_write__new_one_over_a_file__leaves_it(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What holds for every proposal of a council: any calls, arguments, grounds, nonce and signers."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +34,10 @@ from support.council.proposals import OWNERS, PLAIN, RECORD, SAFE, signer
 
 assert SAFE.safe is not None
 MULTI_SEND = SAFE.safe.multi_send
+
+
+def named(copies: Sequence[Proposal]) -> dict[str, Proposal]:
+    return {f"copy {number}": copy for number, copy in enumerate(copies)}
 
 
 def parse(data: bytes, proposal: Proposal, council: Council = SAFE) -> Proposal:
@@ -241,8 +246,8 @@ def test_collect__owners_in_any_order__gives_the_same_file_and_the_safes_order(
 ) -> None:
     copies = [sign_proposal(proposal, SAFE, signer(number)) for number in numbers]
 
-    found = collect(proposal, SAFE, copies)
-    again = collect(proposal, SAFE, data.draw(st.permutations(copies)))
+    found = collect(proposal, SAFE, named(copies))
+    again = collect(proposal, SAFE, named(data.draw(st.permutations(copies))))
 
     assert proposal_bytes(again) == proposal_bytes(found)
     assert found.signatures.keys() == {OWNERS[number] for number in numbers}
@@ -256,4 +261,4 @@ def test_collect__signature_of_another_proposal__is_refused(one: Proposal, other
     assume(one != other)
 
     with pytest.raises(ChainkitError):
-        collect(one, SAFE, [sign_proposal(other, SAFE, signer(0))])
+        collect(one, SAFE, {"copy": sign_proposal(other, SAFE, signer(0))})

@@ -5,7 +5,7 @@
     - NodeRegistry.updateHealth: {tokenId: 300, isHealthy: false}
     - GroupMessages.pause: {}
 
-Each argument is read by its type in the package's ABI.
+Each argument is read by its type in the package's ABI; a role may be DEFAULT_ADMIN_ROLE.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from chainkit.contracts.checks import check_account
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.interface import shipped_interface
 from chainkit.council.calls import FUNCTIONS, Call
+from chainkit.council.calls.log_effects import ADMINISTRATOR_ROLE, ADMINISTRATOR_ROLE_NAME
 from chainkit.documents.fields import Faults
 from chainkit.documents.yaml_text import read_yaml
 from chainkit.errors import ConfigurationError
+from chainkit.text.hexadecimal import hex0x
 from chainkit.text.printable import printable
 
 _NUMBER: Final = re.compile("[0-9]{1,78}")
@@ -64,6 +66,9 @@ def _call(record: DeploymentRecord, entry: Any, subject: str, place: str) -> Cal
         got = ", ".join(map(str, given)) if isinstance(given, Mapping) else str(given)
         expected = f"the arguments {', '.join(inputs) or '{}'}"
         raise ConfigurationError(subject, expected, printable(got[:80]) or "none", place)
+    if given.get("role") == ADMINISTRATOR_ROLE_NAME:
+        # As a screen shows it; the name of an argument is the contract's own.
+        given = {**given, "role": hex0x(ADMINISTRATOR_ROLE)}
     arguments = [
         _value(kind, given[argument], subject, f"{place}.{argument}")
         for argument, kind in inputs.items()

@@ -41,6 +41,14 @@ def test_read__calls_of_every_kind_of_argument__are_those_calls(tmp_path: Path) 
     )
 
 
+def test_read__role_of_the_administrators__is_taken_as_it_is_shown(tmp_path: Path) -> None:
+    text = f"- GroupMessages.grantRole: {{role: DEFAULT_ADMIN_ROLE, account: '{OWNERS[1]}'}}\n"
+
+    assert read(tmp_path, text) == (
+        Call.make(RECORD, "GroupMessages", "grantRole", bytes(32), OWNERS[1]),
+    )
+
+
 def test_read__names_of_arguments_in_another_order__mean_the_same(tmp_path: Path) -> None:
     text = "- NodeRegistry.updateHealth: {isHealthy: false, tokenId: 300}\n"
 

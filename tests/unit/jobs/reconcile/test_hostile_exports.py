@@ -80,7 +80,7 @@ def test_audit__one_export_is_hostile__the_honest_are_compared_and_not_accused(
     inputs = read_inputs(scene / "chain", nodes)
     audit = run_audit(context, inputs, options=Options(work=tmp_path / "work"))
 
-    honest_counts = {"expected": 7, "served": 7, "matched": 7, "outside": 0}
+    honest_counts = {"expected": 7, "served": 7, "matched": 7, "outside": 0, "undecided": 0}
     for node_id in (A, B):
         assert audit.counts[node_id] == {"node_id": node_id} | honest_counts
     assert {row["node_id"] for row in audit.findings} <= {HOSTILE}

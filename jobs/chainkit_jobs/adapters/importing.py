@@ -58,9 +58,7 @@ def import_chain(
     # Spark tells paths without links, and the rows' file names are cut off these.
     resolved = directory.resolve()
     with ExitStack() as stack:
-        folder = stack.enter_context(ExportFolder(out, "chain", CHAIN_TABLES))
-        if folder.manifest is not None:
-            raise StoreError(f"export {out}", "a folder without an export", folder.manifest.source)
+        folder = stack.enter_context(_new_export(out))
         files = adapter.files(resolved)
         stack.enter_context(_row_reader(spark))
         source = stack.enter_context(_converted_once(adapter.read(spark, resolved)))
@@ -90,6 +88,20 @@ def import_chain(
         )
         folder.publish(manifest)
         return Imported(manifest, ())
+
+
+def check_new_export(out: Path) -> None:
+    """Raise StoreError where ``import_chain`` could not write to ``out``; leave nothing there."""
+    with _new_export(out):
+        pass
+
+
+@contextmanager
+def _new_export(out: Path) -> Iterator[ExportFolder]:
+    with ExportFolder(out, "chain", CHAIN_TABLES) as folder:
+        if folder.manifest is not None:
+            raise StoreError(f"export {out}", "a folder without an export", folder.manifest.source)
+        yield folder
 
 
 def _bounds(

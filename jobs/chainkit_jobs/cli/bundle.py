@@ -16,7 +16,7 @@ from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.keystore import load_signing_key
 from chainkit.terminal.options import echo_json, json_option, password_option
 from chainkit.text.hexadecimal import hex0x
-from chainkit_jobs.cli.options import out_option
+from chainkit_jobs.cli.options import check_audit_folder, check_export_folder, out_option
 from chainkit_jobs.evidence.bundle import (
     Reporter,
     WrittenBundle,
@@ -85,6 +85,8 @@ def bundle_command(
     """
     if keystore_path is not None and reported_at is None:
         raise click.UsageError("--keystore needs --reported-at TIME, which is signed too")
+    check_audit_folder(audit)
+    check_export_folder(chain_path)
     inputs = read_bundle_inputs(audit, chain_path)
     nodes = accused_nodes(inputs, node_id)
     key = None if keystore_path is None else load_signing_key(keystore_path, password_path)

@@ -16,7 +16,7 @@ from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import deployment_option, echo_json, json_option
 from chainkit_jobs.adapters.faults import Fault
-from chainkit_jobs.adapters.importing import Imported, import_chain
+from chainkit_jobs.adapters.importing import Imported, check_new_export, import_chain
 from chainkit_jobs.adapters.registry import ADAPTERS
 from chainkit_jobs.chain_export.limits import DEFAULT_RANGE_BLOCKS
 from chainkit_jobs.cli.options import EXIT_FINDINGS, master_option
@@ -96,6 +96,7 @@ def import_chain_command(
     if not source.is_dir():
         expected = f"a folder with files of {format_name}"
         raise ConfigurationError(f"source {source}", expected, "none")
+    check_new_export(out)
     with spark_session(master) as spark:
         imported = import_chain(
             spark,

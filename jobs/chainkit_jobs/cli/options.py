@@ -30,20 +30,26 @@ def out_option(what: str) -> Callable[[Any], Any]:
 
 def check_export_folder(path: Path) -> None:
     """Raise ConfigurationError, with what to give, for a path beside the folder of an export."""
-    subject, expected = f"export {path}", "the folder of one export"
-    if path.name == MANIFEST_NAME and path.is_file():
-        raise ConfigurationError(subject, expected, f"its manifest: give {path.parent}")
-    if not path.is_dir():
-        return  # who opens it says so
-    if (path / MANIFEST_NAME).exists():
+    _check_folder(path, MANIFEST_NAME, f"export {path}", ("the folder of one export", "exports"))
+
+
+def check_audit_folder(path: Path) -> None:
+    """Raise ConfigurationError, with what to give, for a path beside the output of an audit."""
+    _check_folder(path, "summary.json", f"audit {path}", ("the folder of one audit", "audits"))
+
+
+def _check_folder(path: Path, marker: str, subject: str, words: tuple[str, str]) -> None:
+    """``marker`` is the file that such a folder contains, ``words`` name one and several."""
+    expected, several = words
+    if path.joinpath(marker).exists():
         return
-    below = sorted(each.parent.name for each in path.glob(f"*/{MANIFEST_NAME}"))
+    if path.parent.joinpath(marker).exists() and path.exists():
+        kind = "a file" if path.is_file() else "a folder"
+        raise ConfigurationError(subject, expected, f"{kind} within one: give {path.parent}")
+    below = sorted(each.parent.name for each in path.glob(f"*/{marker}"))
     if below:
-        words = ", ".join(str(path / name) for name in below[:3])
-        raise ConfigurationError(subject, expected, f"a folder of exports: give {words}")
-    if path.parent.joinpath(MANIFEST_NAME).exists():
-        got = f"a folder within an export: give {path.parent}"
-        raise ConfigurationError(subject, expected, got)
+        names = ", ".join(str(path / name) for name in below[:3])
+        raise ConfigurationError(subject, expected, f"a folder of {several}: give {names}")
 
 
 master_option = click.option(

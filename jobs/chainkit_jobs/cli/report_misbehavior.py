@@ -11,7 +11,7 @@ from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.keystore import load_signing_key
 from chainkit.terminal.options import keystore_option, password_option
-from chainkit_jobs.cli.options import out_option
+from chainkit_jobs.cli.options import check_audit_folder, check_export_folder, out_option
 from chainkit_jobs.evidence.misbehavior import (
     check_reportable,
     judge_finding,
@@ -60,6 +60,9 @@ def report_misbehavior_command(
       chainkit audit report-misbehavior --findings audit/ --chain chain/ \\
         --finding 1f0c2a9be51d3c77 --keystore auditor.json --out report.pb
     """
+    check_audit_folder(findings_path)
+    if chain_path is not None:
+        check_export_folder(chain_path)
     finding = read_finding(findings_path, finding_id)
     check_reportable(finding)
     verdict = None

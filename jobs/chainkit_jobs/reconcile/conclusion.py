@@ -14,6 +14,9 @@ from chainkit_jobs.findings import Severity
 from chainkit_jobs.proof.result import ChainProof, GapCode
 from chainkit_jobs.reconcile.audit import Audit
 
+SUMMARY_FORMAT: Final = 2
+"""The format of summary.json. An audit that was kept in another one is made again."""
+
 
 class Outcome(StrEnum):
     """How an audit ended. Words are never renamed: scripts refer to them."""

@@ -16,6 +16,7 @@ from chainkit.documents.fields import Fields, read_json
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError, StoreError
 from chainkit.exports import check_digest
+from chainkit_jobs.reconcile.conclusion import SUMMARY_FORMAT
 from chainkit_jobs.reconcile.inputs import Inputs
 from chainkit_jobs.reconcile.scope import Options
 
@@ -75,6 +76,7 @@ def audit_name(inputs: Inputs, trusted_hash: bytes | None, options: Options) -> 
     """Name an audit by all that its output depends on; manifests name the digests of all files."""
     content = {
         "version": __version__,
+        "format": SUMMARY_FORMAT,
         "chain": inputs.chain.manifest_digest,
         "nodes": sorted([node_id or 0, export.manifest_digest] for node_id, export in inputs.nodes),
         "trust": None if trusted_hash is None else trusted_hash.hex(),

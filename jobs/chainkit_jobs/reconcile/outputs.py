@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,11 +22,9 @@ from chainkit_jobs.proof import ChainProof
 from chainkit_jobs.proof.words import unproved_words
 from chainkit_jobs.reconcile.audit import Audit, Row
 from chainkit_jobs.reconcile.comparability import NodeExport
-from chainkit_jobs.reconcile.conclusion import conclude, not_compared
+from chainkit_jobs.reconcile.conclusion import SUMMARY_FORMAT, conclude, not_compared
 from chainkit_jobs.reconcile.coverage import COVERAGE
 from chainkit_jobs.report.page import ReportInput, render_report
-
-SUMMARY_FORMAT: Final = 2
 
 
 def write_outputs(directory: Path, audit: Audit) -> dict[str, Any]:

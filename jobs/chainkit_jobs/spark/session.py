@@ -23,6 +23,7 @@ from chainkit.errors import ConfigurationError
 from chainkit.terminal.java import JAVA_HINT, MINIMUM_JAVA, java_version
 from chainkit_jobs.spark.cluster import check_master, check_workers, explain_workers, is_local
 from chainkit_jobs.spark.frames import session_in
+from chainkit_jobs.spark.gateway import launch_java
 
 DEFAULT_MASTER: Final = "local[*]"
 
@@ -198,6 +199,8 @@ def _settings(master: str, scratch: Path) -> dict[str, str]:
 def _get_or_create(master: str, settings: Mapping[str, str]) -> SparkContext:
     wanted = SparkConf().setMaster(master).setAll(list(settings.items()))
     try:
+        if SparkContext._gateway is None:
+            SparkContext._ensure_initialized(gateway=launch_java(wanted))
         return SparkContext.getOrCreate(wanted)
     except Exception as error:  # Java's, py4j's and Spark's own have no common type
         # An exception of Java comes with its whole stack: its last cause says it best.

@@ -33,8 +33,8 @@ def test_check_export_folder__the_export_itself_or_nothing__is_left_to_its_reade
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("chain/manifest.json", "its manifest: give {exports}/chain"),
-        ("chain/blocks", "a folder within an export: give {exports}/chain"),
+        ("chain/manifest.json", "a file within one: give {exports}/chain"),
+        ("chain/blocks", "a folder within one: give {exports}/chain"),
         ("", "a folder of exports: give {exports}/chain"),
     ],
 )
@@ -56,7 +56,7 @@ def test_verify_chain__manifest_given__is_refused_before_spark_starts(
     outcome = run("audit", "verify-chain", "--chain", export / "manifest.json", *trust)
 
     assert outcome.code == 2
-    assert f"its manifest: give {export}" in " ".join(outcome.err.split())
+    assert f"a file within one: give {export}" in " ".join(outcome.err.split())
 
 
 def test_import_chain__source_that_is_none__is_refused_before_spark_starts(
@@ -71,6 +71,64 @@ def test_import_chain__source_that_is_none__is_refused_before_spark_starts(
 
     assert outcome.code == 2
     assert "expected a folder with files of cryo, got none" in " ".join(outcome.err.split())
+
+
+def test_import_chain__out_that_is_taken__is_refused_before_spark_starts(
+    export: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chainkit_jobs.cli.import_chain.spark_session", None)
+    record = export.parent / "record.json"
+    record.write_text(json.dumps(record_content()))
+    options = ("--source", export.parent, "--deployment", record, "--out", export.parent)
+
+    outcome = run("audit", "import-chain", "--format", "cryo", *options)
+
+    assert outcome.code == 2
+    assert "expected an export, or an empty folder, got chain" in " ".join(outcome.err.split())
+
+
+@pytest.fixture
+def audit(tmp_path: Path) -> Path:
+    folder = tmp_path / "audits" / "monday"
+    folder.mkdir(parents=True)
+    (folder / "summary.json").write_text("{}")
+    (folder / "findings.parquet").touch()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("monday/findings.parquet", "a file within one: give {audits}/monday"),
+        ("", "a folder of audits: give {audits}/monday"),
+    ],
+)
+def test_bundle_and_report__path_beside_the_audit__say_what_to_give(
+    audit: Path, export: Path, place: str, words: str
+) -> None:
+    path, out = audit.parent / place, ("--out", audit.parent / "out")
+    keys = ("--finding", "0" * 16, "--keystore", audit.parent / "none.json")
+
+    bundled = run("audit", "bundle", path, "--chain", export, *out)
+    reported = run("audit", "report-misbehavior", "--findings", path, *keys, *out)
+
+    for outcome in (bundled, reported):
+        assert outcome.code == 2
+        assert words.format(audits=audit.parent) in " ".join(outcome.err.split())
+
+
+def test_bundle_and_report__manifest_given_as_the_chain__say_what_to_give(
+    audit: Path, export: Path
+) -> None:
+    shared = ("--chain", export / "manifest.json", "--out", audit.parent / "out")
+    keys = ("--finding", "0" * 16, "--keystore", audit.parent / "none.json")
+
+    bundled = run("audit", "bundle", audit, *shared)
+    reported = run("audit", "report-misbehavior", "--findings", audit, *keys, *shared)
+
+    for outcome in (bundled, reported):
+        assert outcome.code == 2
+        assert f"a file within one: give {export}" in " ".join(outcome.err.split())
 
 
 def test_import_chain__kinds_of_fault__are_counted_in_words(

@@ -127,6 +127,8 @@ def test_command__edited_rows__names_counts_and_places_each_and_writes_nothing(
     assert "block_number 14, transaction_index 2" in conflict.expected
     [broken] = [each for each in faults if each.code == FaultCode.BROKEN_LINK]
     assert broken.got == "0x" + "01" * 32
+    [half] = [each for each in faults if (each.code, each.block) == (FaultCode.HALF_WRITTEN, 7)]
+    assert half.got == "0 logs with another bloom"
 
 
 def test_import__rows_that_only_look_wrong__are_taken(

@@ -56,7 +56,9 @@ class ChainkitError(Exception):
         self.got = got
         self.place = place
         is_state = expected is None
-        message = f"{subject} {got}" if is_state else f"{subject}: expected {expected}, got {got}"
+        # An empty text would end the sentence where its reader waits for more.
+        words = "nothing" if got == "" else got
+        message = f"{subject} {got}" if is_state else f"{subject}: expected {expected}, got {words}"
         super().__init__(f"{message} ({place})" if place else message)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -128,3 +128,7 @@ def test_tell_apart__rate_limit_and_bad_data__are_different_types() -> None:
     assert not issubclass(RateLimited, errors.InconsistentAnswer)
     assert not issubclass(errors.InconsistentAnswer, RateLimited)
     assert not issubclass(EndpointUnavailable, RateLimited)
+
+
+def test_error__empty_text_received__says_that_there_was_nothing() -> None:
+    assert str(ChainkitError("role", "a name", "")) == "role: expected a name, got nothing"

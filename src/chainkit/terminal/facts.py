@@ -78,6 +78,8 @@ def echo_error(sentence: str) -> None:
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in sentence
     )
+    # A run of blanks could move a stranger's words to where they pass for a line of their own.
+    shown = re.sub("(?<= ) ", r"\\x20", shown)
     click.echo(folded(f"error: {shown}"), err=True)
 
 

@@ -101,6 +101,14 @@ def test_run__error_with_line_breaks_of_a_stranger__is_folded_by_us_alone(
     ]
 
 
+def test_run__error_with_a_run_of_blanks__shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = ChainkitError("reason", "single blanks", "a   SafeTx hash")
+
+    printed = printed_error(error, monkeypatch)
+
+    assert printed == "error: reason: expected single blanks, got a \\x20\\x20SafeTx hash\n"
+
+
 def test_run__wrong_option_told_at_length__is_folded_too(monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = " ".join(f"--option-{number}" for number in range(20))
 

@@ -10,9 +10,18 @@ from typing import Any, Final
 import click
 
 from chainkit.cli.change.proposal_options import Reading
-from chainkit.cli.change.proposal_output import argument_words, echo_signed_hash, moment
+from chainkit.cli.change.proposal_output import (
+    argument_words,
+    echo_cautions,
+    echo_proposal,
+    echo_signed_hash,
+    echo_signers,
+    echo_unasked,
+    moment,
+)
 from chainkit.contracts.interface import render
 from chainkit.council.calls import Call
+from chainkit.council.proposal.cautions import offline_cautions
 from chainkit.terminal.facts import LABEL_WIDTH, LINE_WIDTH, echo_fact
 
 SCREEN_LINES: Final = 24
@@ -62,6 +71,19 @@ class Screen:
         _echo_rest(count - _MOST_CALLS, "call")
         echo_fact("expires", moment(proposal.grounds.expires))
         echo_signed_hash(proposal)
+
+
+def echo_reading(reading: Reading, *, names_signers: bool) -> None:
+    """Print a proposal as its file and the member's own files have it; no chain is asked."""
+    cautions = offline_cautions(reading.proposal, reading.council)
+    screen = Screen(reading, cautions)
+    with screen.counted():
+        echo_cautions(cautions)
+        echo_proposal(reading.proposal, reading.book)
+        echo_unasked(reading.proposal)
+        if names_signers:
+            echo_signers(reading.proposal.signatures, reading.book)
+    screen.end()
 
 
 def _echo_rest(count: int, name: str) -> None:

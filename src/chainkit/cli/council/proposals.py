@@ -18,15 +18,12 @@ from chainkit.cli.change.proposal_options import (
     reading_options,
 )
 from chainkit.cli.change.proposal_output import (
-    echo_cautions,
-    echo_proposal,
     echo_signed_hash,
     echo_signers,
-    echo_unasked,
     moment,
     proposal_json,
 )
-from chainkit.cli.change.screen import Screen
+from chainkit.cli.change.screen import echo_reading
 from chainkit.cli.change.signers import SignerOptions, signature_option, signer_options
 from chainkit.council.proposal import (
     LONGEST_DAYS,
@@ -75,17 +72,11 @@ def show(
       chainkit council show disable-300.json --deployment deployment.json --council council.json
     """
     reading = Reading.open(proposal_path, files)
-    cautions = offline_cautions(reading.proposal, reading.council)
     if as_json:
+        cautions = offline_cautions(reading.proposal, reading.council)
         echo_json(proposal_json(reading.proposal) | {"cautions": list(cautions)})
         return
-    screen = Screen(reading, cautions)
-    with screen.counted():
-        echo_cautions(cautions)
-        echo_proposal(reading.proposal, reading.book)
-        echo_unasked(reading.proposal)
-        echo_signers(reading.proposal.signatures, reading.book)
-    screen.end()
+    echo_reading(reading, names_signers=True)
 
 
 @click.command("sign", cls=CompleteCommand)
@@ -137,13 +128,7 @@ def sign(
         check_signer(signer, reading.council)
     with shown_to_people(as_json):
         # A person who is asked for a password must see what for, a script's user too.
-        cautions = offline_cautions(proposal, reading.council)
-        screen = Screen(reading, cautions)
-        with screen.counted():
-            echo_cautions(cautions)
-            echo_proposal(proposal, reading.book)
-            echo_unasked(proposal)
-        screen.end()
+        echo_reading(reading, names_signers=False)
     if export_path is not None:
         _write_new(export_path, json.dumps(typed_data(proposal), indent=2) + "\n")
         if as_json:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.council.calls.call import Call
+from chainkit.documents.canonical import short
 from chainkit.errors import ConfigurationError, MalformedData
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class _Given(dict[str, str]):
     """Facts that somebody wrote down, who may have left one out."""
 
     def __missing__(self, name: str) -> str:
-        raise MalformedData("facts before", name, ", ".join(self) or "none")
+        raise MalformedData("facts before", name, short(", ".join(self) or "none"))
 
 
 def difference(before: Facts, after: Facts) -> tuple[str, ...]:
@@ -125,7 +126,7 @@ def expected_change(
             raise ConfigurationError(f"call {call}", "one that changes something", got)
         after |= wanted
     if others := [name for name in before if name not in after]:
-        raise MalformedData("facts before", ", ".join(after), ", ".join(others))
+        raise MalformedData("facts before", ", ".join(after), short(", ".join(others)))
     return Change(tuple(calls), dict(before), after)
 
 

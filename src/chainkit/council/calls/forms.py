@@ -12,6 +12,7 @@ from typing import Final
 from eth_utils.address import is_checksum_address
 
 from chainkit.council.calls.effect import NONE, Facts
+from chainkit.documents.canonical import short
 from chainkit.errors import MalformedData
 
 SEPARATOR: Final = ", "
@@ -62,4 +63,4 @@ def matching(facts: Facts, name: str, pattern: str, expected: str) -> str:
 
 
 def _wrong(facts: Facts, name: str, expected: str) -> MalformedData:
-    return MalformedData(f"facts before, {name}", expected, facts[name])
+    return MalformedData(f"facts before, {name}", expected, short(facts[name]))

@@ -19,6 +19,7 @@ from chainkit.contracts.storage_layout import compare_storage
 from chainkit.council.calls import forms
 from chainkit.council.calls.call import Call
 from chainkit.council.calls.effect import Effect, Facts
+from chainkit.documents.canonical import short
 from chainkit.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ ADMINISTRATOR_ROLE_NAME: Final = "DEFAULT_ADMIN_ROLE"
 """What it is called where people read and write calls."""
 
 
-_RUNNING: Final = r"0x[0-9a-fA-F]{40} \((no known release|release [0-9]+\.[0-9]+\.[0-9]+[a-z, ]*)\)"
+_RUNNING: Final = (
+    r"0x[0-9a-fA-F]{40} \((no known release|release ([0-9]{1,4}\.){2}[0-9]{1,4}(, this package)?)\)"
+)
 
 
 class _ByAdministrator:
@@ -134,7 +137,7 @@ class _Upgrade(_ByAdministrator):
         sequence = to_checksum_address(record.originator_sequence.address)
         name = _name(call, "sequence")
         if before[name] != sequence:
-            raise ConfigurationError(name, f"{sequence}, the record's", before[name])
+            raise ConfigurationError(name, f"{sequence}, the record's", short(before[name]))
         implementation = _name(call, "implementation")
         running = forms.matching(before, implementation, _RUNNING, "an address and its release")
         if running.endswith(_release_words(releases(call.contract)[0])):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from chainkit.council.calls import Facts, difference
-from chainkit.documents.canonical import Record, line_bytes
+from chainkit.documents.canonical import Record, line_bytes, short
 from chainkit.errors import MalformedData
 from chainkit.types import HASH_LENGTH
 
@@ -121,8 +121,8 @@ class Grounds:
             expires=fields.integer("expires"),
         )
         if grounds.before.keys() != grounds.after.keys():
-            expected = f"the names in before: {', '.join(grounds.before)}"
-            raise MalformedData(f"{subject}, after", expected, ", ".join(grounds.after))
+            expected = f"the names in before: {short(', '.join(grounds.before))}"
+            raise MalformedData(f"{subject}, after", expected, short(", ".join(grounds.after)))
         return grounds
 
 
@@ -174,7 +174,7 @@ def _check_blanks(text: str, subject: str) -> str:
     """Refuse blanks that move text to where it passes for a line of its own."""
     if text.strip() != text or "  " in text:
         expected = "single blanks, and none at an end"
-        raise MalformedData(subject, expected, f'"{text}"')
+        raise MalformedData(subject, expected, f'"{short(text)}"')
     return text
 
 

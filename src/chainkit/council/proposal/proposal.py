@@ -22,6 +22,7 @@ from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.grounds import Grounds
 from chainkit.council.safe import InnerCall, SafeTransaction, recover_owner
 from chainkit.council.signing import recover_signer
+from chainkit.documents.canonical import short
 from chainkit.errors import ConfigurationError, MalformedData
 
 MOST_CALLS: Final = 50
@@ -132,13 +133,13 @@ def _check_promise(record: DeploymentRecord, calls: Sequence[Call], grounds: Gro
     for name in {**after, **grounds.after}:
         wanted, got = after.get(name, "no such fact"), grounds.after.get(name, "nothing")
         if wanted != got:
-            raise MalformedData(f"grounds, after, {name}", wanted, got)
+            raise MalformedData(f"grounds, after, {name}", wanted, short(got))
     proxies = {call.contract for call in calls}.intersection(SEQUENCED_LOGS)
     for name in {*proxies, *grounds.runs}:
         runs = grounds.runs.get(name, "nothing")
         if name not in proxies or not is_checksum_address(runs):
             expected = f"the address that each of {', '.join(sorted(proxies)) or 'no proxy'} runs"
-            raise MalformedData("grounds, runs", expected, f"{name}: {runs}")
+            raise MalformedData("grounds, runs", expected, short(f"{name}: {runs}"))
 
 
 def _plain(

@@ -32,11 +32,23 @@ _LEAST_QUOTED_WIDTH: Final = 40
 
 def echo_fact(name: str, value: str) -> None:
     """Print a name and what it is, wrapped to fit 100 columns."""
-    first, *rest = textwrap.wrap(value, LINE_WIDTH - LABEL_WIDTH, break_on_hyphens=False) or [""]
     # At least one space, also behind a long name.
-    click.echo(f"{name:<{LABEL_WIDTH - 1}} {first}".rstrip())
-    for line in rest:
-        click.echo(" " * LABEL_WIDTH + line)
+    start = f"{name:<{LABEL_WIDTH - 1}} "
+    lines = textwrap.wrap(
+        value,
+        LINE_WIDTH,
+        initial_indent=start,
+        subsequent_indent=" " * LABEL_WIDTH,
+        break_on_hyphens=False,
+    )
+    for line in lines or [start]:
+        click.echo(line.rstrip())
+
+
+def echo_wrapped(text: str, indentation: int = 0) -> None:
+    """Print a text below ``indentation`` blanks, wrapped to fit 100 columns."""
+    for line in textwrap.wrap(text, LINE_WIDTH - indentation, break_on_hyphens=False):
+        click.echo(" " * indentation + line)
 
 
 def echo_quoted(name: str, text: str) -> None:
@@ -81,6 +93,11 @@ def echo_error(sentence: str) -> None:
     # A run of blanks could move a stranger's words to where they pass for a line of their own.
     shown = re.sub("(?<= ) ", r"\\x20", shown)
     click.echo(folded(f"error: {shown}"), err=True)
+
+
+def echo_notice(sentence: str) -> None:
+    """Print a sentence on standard error beside what a command prints, folded as an error is."""
+    click.echo(folded(sentence), err=True)
 
 
 def shown_to_people(as_json: bool) -> redirect_stdout[TextIO]:

@@ -45,7 +45,7 @@ from chainkit.council.upgrade.upgrade import (
 from chainkit.documents.files import check_replaceable
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
-from chainkit.terminal.facts import echo_fact, shown_to_people
+from chainkit.terminal.facts import echo_fact, echo_notice, shown_to_people
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
@@ -232,7 +232,7 @@ class _Upgrading:
         self._end(plan, deployed, receipt, refusal)
         if deployed and receipt:
             replace_implementation(self.record_path, plan.name, deployed)
-            click.echo(f"wrote the new implementation into {self.record_path}", err=True)
+            echo_notice(f"wrote the new implementation into {self.record_path}")
         if refusal:
             sys.exit(1)
 
@@ -241,7 +241,7 @@ class _Upgrading:
         # On standard error: whatever fails from here on, its address must not be lost.
         content = implementation_content(deployed)
         text = f"{content['address']}, block {content['block']}, {content['transaction']}"
-        click.echo(f"deployed the implementation of {name}: {text}", err=True)
+        echo_notice(f"deployed the implementation of {name}: {text}")
         return deployed
 
     def _end(

@@ -28,6 +28,7 @@ from chainkit.errors import ConfigurationError
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
+from chainkit.terminal.facts import echo_notice
 from chainkit.terminal.options import (
     block_hash,
     deployment_option,
@@ -207,7 +208,7 @@ def _grounds(directory: Path, nodes: Sequence[RankedNode], others: int) -> list[
     named = sources[: max(MOST_EVIDENCE - others, 0)]
     if len(named) < len(sources):
         words = f"the proposal names {len(named)} of {len(sources)} pieces of evidence"
-        click.echo(f"warning: {words}, as many as one can", err=True)
+        echo_notice(f"warning: {words}, as many as one can")
     return [root / source for source in named]
 
 

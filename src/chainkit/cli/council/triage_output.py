@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from chainkit.council.triage.values import (
     independent,
 )
 from chainkit.signatures import address_of
-from chainkit.terminal.facts import LINE_WIDTH, echo_fact
+from chainkit.terminal.facts import echo_fact, echo_wrapped
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
 from chainkit.text.printable import printable
@@ -46,7 +45,7 @@ def echo_ranking(ranking: Ranking, block: BlockReference | None) -> None:
         counts = (node.proved, node.claimed, node.reporters)
         _echo_row((node.node_id, node.status, severity, *counts), node.recommendation)
         for tally in node.tallies:
-            _echo_wrapped(_tally_words(tally), 8)
+            echo_wrapped(_tally_words(tally), 8)
     click.echo()
     _echo_dismissed(ranking.dismissed)
     disable = ", ".join(f"node {node.node_id}" for node in ranking.to_disable)
@@ -128,16 +127,11 @@ def _echo_dismissed(dismissed: Sequence[Dismissed]) -> None:
         return
     click.echo("not counted")
     for each in dismissed[:_MOST_DISMISSED]:
-        _echo_wrapped(printable(each.source), 2)
-        _echo_wrapped(printable(each.reason), 6)
+        echo_wrapped(printable(each.source), 2)
+        echo_wrapped(printable(each.reason), 6)
     if (more := len(dismissed) - _MOST_DISMISSED) > 0:
         click.echo(f"  … and {more} more; --json tells all")
     click.echo()
-
-
-def _echo_wrapped(text: str, indent: int) -> None:
-    for line in textwrap.wrap(text, LINE_WIDTH - indent, break_on_hyphens=False):
-        click.echo(" " * indent + line)
 
 
 def _node_json(node: RankedNode) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from chainkit.council.evidence import (
     Step,
 )
 from chainkit.evidence.verdict import Verdict
-from chainkit.terminal.facts import echo_fact
+from chainkit.terminal.facts import echo_fact, echo_wrapped
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
 
@@ -41,7 +41,8 @@ def echo_bundle(result: BundleVerdict) -> None:
     order = list(Verdict)
     findings = sorted(result.findings, key=lambda finding: order.index(finding.verdict))
     for finding in findings[:_MOST_FINDINGS]:
-        click.echo("\n" + ", ".join([f"finding {finding.finding_id[:16]}", *_labels(finding)]))
+        click.echo()
+        echo_wrapped(", ".join([f"finding {finding.finding_id[:16]}", *_labels(finding)]))
         if finding.claimed_code not in finding.codes:
             echo_fact("claimed", f"{finding.claimed_code}, which does not follow from the bundle")
         _echo_steps(finding.steps)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from chainkit.contracts.registry import NOT_ASKED, find_silent
-from chainkit.terminal.facts import folded
+from chainkit.terminal.facts import echo_notice
 from chainkit.terminal.options import gathered, several
 from chainkit.text.printable import printable
 
@@ -29,7 +29,7 @@ class UrlCheck:
             words = f"does not answer: {reason}"
             if reason == NOT_ASKED:
                 words = f"is not asked for an answer: it is {reason}; --check-private-url asks it"
-            click.echo(folded(f"warning: {printable(url)} {words}"), err=True)
+            echo_notice(f"warning: {printable(url)} {words}")
 
 
 url_check_options = several(

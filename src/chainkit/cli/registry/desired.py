@@ -33,7 +33,7 @@ from chainkit.council.registry_plan import (
 )
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.facts import echo_fact
+from chainkit.terminal.facts import echo_fact, echo_notice
 from chainkit.terminal.options import deployment_option, echo_json, json_option, rpc_option
 
 _DIFFERS = 1
@@ -115,7 +115,7 @@ def plan(desired_path: Path, url_check: UrlCheck, options: ChangeOptions) -> Non
 def _warn(difference: RegistryDifference, url_check: UrlCheck) -> None:
     for each in difference.unlisted_enabled:
         words = "is enabled and not in the file, and stays so; to disable it, list it as disabled"
-        click.echo(f"warning: node {each.node.node_id} {words}", err=True)
+        echo_notice(f"warning: node {each.node.node_id} {words}")
     added = (each.desired.http_address for each in difference.nodes if each.found is None)
     url_check.warn_of_silence(list(dict.fromkeys(added)))
 

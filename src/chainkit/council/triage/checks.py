@@ -93,7 +93,11 @@ class Examiner:
         bundle = read_bundle(piece.path)
         last = bundle.trusted_block
         if self.witness is None and last.hash not in self.trusted:
-            reason = f"no --trust names the block in which it ends, {last.number}"
+            # Not the bundle's own hash, which would be pasted back.
+            reason = (
+                f"no --trust is the hash of block {last.number}, in which it says that it ends: "
+                "take that from a node or explorers of your choice"
+            )
             return Dismissed(piece.source, reason, is_unchecked=True)
         result = self._verified(piece, bundle, advance)
         if result.verdict is not Verdict.PROVED:

@@ -118,7 +118,12 @@ def test_triage__bundles_of_several_blocks__each_needs_its_hash(
     only_other = ("--trust", other, "--deployment", scene.record_path)
     outcome = run("council", "triage", heap, *only_other)
     assert outcome.code == 2
-    assert "no --trust names" in outcome.out.replace("\n     ", "")
+    words = " ".join(outcome.out.split())
+    assert "no --trust is the hash of block 20, in which it says that it ends" in words
+    assert "take that from a node or explorers of your choice" in words
+    # A hash that the bundle gives would be pasted back.
+    as_json = run("council", "triage", heap, *only_other, "--json")
+    assert scene.trusted_hash.hex()[:8] not in outcome.out + outcome.err + as_json.out
 
 
 def test_triage__long_list_of_what_is_not_counted__is_cut_for_people_alone(

@@ -16,7 +16,7 @@ _DRY_RUN: Final = "a dry run without --broadcast or --propose."
 
 _COMMANDS: Final = {
     "list": LazyCommand(_READING, "list_nodes", "List all nodes, enabled or not, at a block."),
-    "show": LazyCommand(_READING, "show", "Show one node with its operator and its signing key."),
+    "show": LazyCommand(_READING, "show", "Show one node with its holder and its signing key."),
     "history": LazyCommand(
         _HISTORY,
         "history",

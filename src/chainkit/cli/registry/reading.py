@@ -80,7 +80,7 @@ def _echo_node(start: str, node: Node) -> None:
 def show(
     node_id: int, rpc_url: str, deployment_path: Path, block_number: int | None, as_json: bool
 ) -> None:
-    """Show one node with its operator and its signing key.
+    """Show one node with its holder and its signing key.
 
     \b
     Example:

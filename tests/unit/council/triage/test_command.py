@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.cli.council.triage_output import default_reason
+from chainkit.cli.council.triage_output import default_reason, echo_ranking
 from chainkit.council.proposal.grounds import LONGEST_REASON, check_reason
 from chainkit.council.triage.ranking import rank
+from chainkit.types import BlockReference
 from support.audit.audit_exports import key_of
 from support.audit.bundles import (
     ACCUSED,
@@ -23,8 +24,10 @@ from support.audit.bundles import (
 )
 from support.command_line import Outcome, run
 from support.council.triage import AUDITOR, liveness_report, proof, registered, roll, tells
+from support.project import ROOT
 
 ESCAPE = "\x1b[2J"
+GUIDE = ROOT / "docs" / "triage.md"
 
 
 @pytest.fixture
@@ -194,6 +197,25 @@ def test_triage__folder_that_is_none__could_not_be_checked(
 
     assert outcome.code == 2
     assert "expected a folder of reports and bundles, got none" in outcome.err
+
+
+def test_triage__example_of_the_guide__is_what_the_command_prints(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    claims = [
+        proof(300, b"one", reporter=key_of(200), source="bundle"),
+        *(proof(300, b"one", source=name) for name in ("first.pb", "more/copy.pb")),
+        *(tells(100, 400, number) for number in range(2)),
+    ]
+    ranking = rank(claims, [], roll(100, registered(200, is_enabled=False), 300, 400), 3)
+    guide = GUIDE.read_text()
+
+    echo_ranking(ranking, BlockReference(40, bytes.fromhex("28ce7bff") + bytes(28)))
+
+    start = "$ chainkit council triage evidence\n"
+    example = guide.partition(start)[2].partition("$ chainkit")[0]
+    assert capsys.readouterr().out == example
+    assert f"for example, `{default_reason(ranking.to_disable)}`" in " ".join(guide.split())
 
 
 # ------------------------------------------------------------------ the proposal's reason

@@ -5,7 +5,10 @@ import { pathToFileURL } from "node:url";
 import chromium from "@sparticuz/chromium";
 import puppeteer from "puppeteer-core";
 
-const WIDTHS = [1280, 390];
+const SCREENS = [
+  { width: 1280, height: 900 },
+  { width: 390, height: 844 },
+];
 
 const [file, printed] = process.argv.slice(2);
 const browser = await puppeteer.launch({
@@ -34,11 +37,13 @@ async function look(url) {
   await page.setJavaScriptEnabled(false);
   await page.goto(url, { waitUntil: "networkidle0" });
   const overflow = {};
-  for (const width of WIDTHS) {
-    await page.setViewport({ width, height: 900 });
-    overflow[width] = await page.evaluate(findOverflow);
+  const sight = {};
+  for (const screen of SCREENS) {
+    await page.setViewport(screen);
+    overflow[screen.width] = await page.evaluate(findOverflow);
+    sight[screen.width] = await page.evaluate(findInSight);
   }
-  await page.setViewport({ width: WIDTHS[0], height: 900 });
+  await page.setViewport(SCREENS[0]);
   const seen = {
     headings: await page.evaluate(findVisibleHeadings),
     plots: await page.evaluate(measurePlots),
@@ -49,6 +54,7 @@ async function look(url) {
   return {
     ...seen,
     overflow,
+    sight,
     complaints,
     requests: requests.filter((request) => !expected.has(request.split("#")[0])),
   };
@@ -62,7 +68,8 @@ function findVisibleHeadings() {
 }
 
 function measurePlots() {
-  return [...document.querySelectorAll("figure svg")].map((plot) => {
+  const plots = [...document.querySelectorAll("figure svg")];
+  return plots.filter((plot) => plot.checkVisibility()).map((plot) => {
     const frame = plot.getBoundingClientRect();
     const cut = [...plot.querySelectorAll("text")].filter((text) => {
       const box = text.getBoundingClientRect();
@@ -100,6 +107,62 @@ function findOverflow() {
   });
   const page = document.documentElement.scrollWidth > width ? ["the page itself"] : [];
   return [...page, ...outside.map((element) => element.textContent.trim().slice(0, 80))];
+}
+
+/** What a reader of this screen sees without scrolling to the right, and of the top without scrolling. */
+function findInSight() {
+  const visible = (selector) =>
+    [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility());
+  const rectOf = (node) => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    return range.getBoundingClientRect();
+  };
+  /** Whether a rectangle is within the window, and within each box around it that scrolls. */
+  const isInSight = (rect, element) => {
+    let [left, right] = [0, document.documentElement.clientWidth];
+    for (let box = element.parentElement; box !== null; box = box.parentElement) {
+      if (getComputedStyle(box).overflowX === "visible") continue;
+      left = Math.max(left, box.getBoundingClientRect().left);
+      right = Math.min(right, box.getBoundingClientRect().right);
+    }
+    return rect.left >= left - 1 && rect.right <= right + 1;
+  };
+  const words = (element) => element.textContent.replace(/\s+/g, " ").trim();
+  const [strips] = visible("figure.in-two-widths svg");
+  const texts = strips ? [...strips.querySelectorAll("text")] : [];
+  const first = document.querySelector(".verdict p");
+  const isOnTop = first && rectOf(first).bottom <= window.innerHeight;
+  return {
+    verdicts: visible(".nodes .outcome").map((cell) =>
+      isInSight(rectOf(cell), cell) ? words(cell) : `out of sight: ${words(cell)}`,
+    ),
+    strips: strips ? isInSight(strips.getBoundingClientRect(), strips) : null,
+    labels: texts.map((text) => text.textContent),
+    hidden: texts
+      .filter((text) => !isInSight(text.getBoundingClientRect(), text))
+      .map((text) => text.textContent),
+    smallest: Math.min(...texts.map((text) => text.getBoundingClientRect().height)),
+    broken: brokenNumbers(),
+    first: isOnTop ? words(first) : null,
+  };
+
+  /** Numbers with their sign, and shortened hashes, that stand on more than one line. */
+  function brokenNumbers() {
+    const whole = /0x[0-9a-f]+…[0-9a-f]+|\d[\d.]*(?:[\u2009\u202f](?:\d{3}\b|[%×]))+(?:\.\d+)?/g;
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const broken = [];
+    while (walker.nextNode()) {
+      for (const match of walker.currentNode.data.matchAll(whole)) {
+        const range = document.createRange();
+        range.setStart(walker.currentNode, match.index);
+        range.setEnd(walker.currentNode, match.index + match[0].length);
+        const lines = new Set([...range.getClientRects()].map((rect) => Math.round(rect.top)));
+        if (lines.size > 1) broken.push(match[0]);
+      }
+    }
+    return broken;
+  }
 }
 
 /** Follows the first number of the matrix to its evidence and opens it; null if there is none. */

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chainkit.signatures import SigningKey
+from chainkit_jobs.findings import Code
 from chainkit_jobs.reconcile.audit import run_audit
 from chainkit_jobs.reconcile.coverage import COVERAGE
 from chainkit_jobs.reconcile.inputs import read_inputs
@@ -33,6 +34,7 @@ from support.audit.audit_exports import (
 )
 from support.audit.report_input import (
     TRUST,
+    costs,
     coverage_row,
     finding,
     node,
@@ -177,13 +179,106 @@ def test_report__costs__are_those_of_the_whole_export(report: Report) -> None:
     assert "addMessage(bytes32,bytes)" in page
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_report__any_screen__shows_each_verdict_and_all_of_the_strips(
+    report: Report, width: str
+) -> None:
+    sight = report.seen["sight"][width]
+
+    assert sight["verdicts"] == [
+        "none",
+        "ENVELOPE_MISSING 1",
+        "ENVELOPE_ALTERED 1",
+        "SIGNATURE_INVALID 7",
+        "none",
+        "not compared, see below",
+    ]
+    assert (sight["strips"], sight["hidden"], sight["broken"]) == (True, [], [])
+    assert sight["first"].startswith("Not everything could be compared.")
+
+
 # ------------------------------------------------------------------ what strangers and numbers do
+
+
+LONG_NAME = "https://" + "node." * 60 + "example"
+LACKING = [
+    "not proved: the chain export (see --trust)",
+    "not checked: signatures",
+    "not known: the end of the contracts' counter",
+]
+MANY = range(4_294_967_284, 4_294_967_296)
+"""Ids of twelve nodes, as long as they get."""
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    """A page with twelve nodes, long names and large numbers."""
+    about = {"http_address": LONG_NAME, "from_block": 19_123_456, "to_block": 21_234_567}
+    large = dict.fromkeys(("expected", "served", "matched", "undecided"), 123_456_789)
+    codes = {code.value: 123_456_789 for code in (Code.REGISTRY_HISTORY_CONTRADICTS, *Code)[:4]}
+    base = summary(outcome="could not compare")
+    content = base | {
+        "assurance": {"complete": False, "lacking": LACKING},
+        "nodes": [node(n, **about, **large, findings=codes) for n in MANY],
+        "chain": base["chain"] | {"from_block": 1, "to_block": 21_234_567, "payloads": 10**9},
+        "findings_total": 10**9,
+    }
+    counts = {"matched": 10**9, "missing": 123_456, "wrong": 234_567, "outside": 345_678}
+    strips = [
+        coverage_row(block, **counts) | {"node_id": n, "last_block": block + 262_143}
+        for n in MANY
+        for block in range(1, 21_234_567, 262_144)
+    ]
+    page = tmp_path_factory.mktemp("crowded") / "report.html"
+    page.write_text(
+        render_report(report_input(summary=content, coverage=strips, costs=costs())),
+        encoding="utf-8",
+    )
+    return look_at(page)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_report__many_nodes_and_long_names__each_verdict_is_in_sight(
+    crowded: Seen, width: str
+) -> None:
+    verdicts = crowded["sight"][width]["verdicts"]
+
+    assert len(verdicts) == len(MANY)
+    assert all("undecided 123 456 789" in each for each in verdicts)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_report__many_nodes_and_large_numbers__the_strips_end_in_sight(
+    crowded: Seen, width: str
+) -> None:
+    sight = crowded["sight"][width]
+
+    assert (sight["strips"], sight["hidden"]) == (True, [])
+    assert "21\u202f234\u202f567" in sight["labels"] or width != "390"
+    assert sight["smallest"] > 9
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_report__not_proved_nor_checked__the_first_words_say_so_before_anyone_scrolls(
+    crowded: Seen, width: str
+) -> None:
+    assert crowded["sight"][width]["first"].startswith(
+        "Not everything could be compared. Not proved: the chain export (see --trust). "
+        "Not checked: signatures. Not known: the end of the contracts' counter."
+    )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_report__large_numbers_and_shortened_hashes__stand_on_one_line(
+    crowded: Seen, width: str
+) -> None:
+    assert crowded["sight"][width]["broken"] == []
+    assert crowded["overflow"][width] == []
 
 
 def test_report__hostile_text_and_many_nodes__is_still_only_text(tmp_path: Path) -> None:
     ids = range(100, 4_100, 100)
-    long_name = "https://" + "node." * 60 + "example"
-    many = summary(nodes=[node(n, http_address=long_name) for n in ids], trust=TRUST)
+    many = summary(nodes=[node(n, http_address=LONG_NAME) for n in ids], trust=TRUST)
     found = [finding(node_id=n, detail="<img src=//x>" + "x" * 400) for n in ids]
     rows = [coverage_row(12, matched=0, wrong=1) | {"node_id": n} for n in ids]
     page = tmp_path / "report.html"

@@ -147,7 +147,7 @@ def _time_axis(axes: Axes, rows: Rows, key: str) -> None:
     axes.xaxis.set_major_formatter(dates)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("time, UTC")
-    grouped = FuncFormatter(lambda value, _: f"{value:,.10g}".replace(",", "\u2009"))
+    grouped = FuncFormatter(lambda value, _: f"{value:,.10g}".replace(",", "\u202f"))
     axes.yaxis.set_major_formatter(grouped)
 
 
@@ -157,4 +157,4 @@ def _legend(axes: Axes) -> None:
 
 
 def _thousands() -> FuncFormatter:
-    return FuncFormatter(lambda value, _: f"{value:,.0f}".replace(",", "\u2009"))
+    return FuncFormatter(lambda value, _: f"{value:,.0f}".replace(",", "\u202f"))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import groupby
 from typing import Any, Final
 
@@ -24,6 +27,12 @@ _HALF: Final = 0.34
 _STRIP: Final = 0.36
 """Inches of a node's strip and the space around it."""
 
+_LINE: Final = 0.42
+"""A line of text above a strip, in heights of a strip and the space around it."""
+
+_LINE_LENGTH: Final = 40
+"""Letters of a line on a narrow screen."""
+
 _FRAME: Final = "#64748b"
 _STATES: Final[Mapping[str, dict[str, Any]]] = {
     "wrong": {"facecolor": "#1f1f1f", "edgecolor": "#ffffff", "hatch": "xxxx"},
@@ -43,6 +52,15 @@ _LABELS: Final = {
 _SHORT: Final = {"missing": "missing", "wrong": "wrong", "outside": "not compared"}
 
 
+class Layout(StrEnum):
+    """The screen that a picture is drawn for."""
+
+    WIDE = "wide"
+    """Words stand beside the strips."""
+    NARROW = "narrow"
+    """Words stand above the strips, which take the whole width."""
+
+
 @dataclass(frozen=True, slots=True)
 class Strip:
     """A node's part of the picture."""
@@ -59,21 +77,40 @@ class Strip:
         return sum(row[state] for row in self.bins)
 
 
-def coverage_figure(strips: Sequence[Strip], first_block: int, last_block: int) -> Figure:
+def coverage_figure(
+    strips: Sequence[Strip], first_block: int, last_block: int, layout: Layout = Layout.WIDE
+) -> Figure:
     """Draw the strips, the first on top, over the blocks of a chain export."""
-    figure = Figure(figsize=(8.6, 0.95 + _STRIP * len(strips)), layout="constrained")
+    labels = [_lines(strip) for strip in strips] if layout is Layout.NARROW else []
+    above = _LINE * max(map(len, labels), default=0)
+    places = [row * (1 + above) for row in range(len(strips))]
+    width, rest = (8.6, 0.95) if layout is Layout.WIDE else (3.4, 1.25)
+    figure = Figure(
+        figsize=(width, rest + _STRIP * len(strips) * (1 + above)), layout="constrained"
+    )
     figure.patch.set_alpha(0)
     axes = figure.subplots()
-    for place, strip in enumerate(strips):
+    for place, strip in zip(places, strips, strict=True):
         _draw_ground(axes, place, strip, first_block, last_block)
     for state, look in _STATES.items():
-        boxes = [box for place, strip in enumerate(strips) for box in _boxes(place, strip, state)]
+        boxes = [
+            box
+            for place, strip in zip(places, strips, strict=True)
+            for box in _boxes(place, strip, state)
+        ]
         axes.add_collection(PolyCollection(boxes, linewidth=0.3, **look))
-    _label_axes(axes, strips, first_block, last_block)
+    axes.set_xlim(first_block - 0.5, last_block + 0.5)
+    axes.set_ylim(places[-1] + 0.5, -0.5 - above)
+    if layout is Layout.WIDE:
+        _label_beside(axes, strips)
+    else:
+        _label_above(axes, places, labels)
+    _label_blocks(axes, layout, sorted({first_block, last_block}))
+    _explain(axes, layout)
     return figure
 
 
-def _draw_ground(axes: Axes, place: int, strip: Strip, first_block: int, last_block: int) -> None:
+def _draw_ground(axes: Axes, place: float, strip: Strip, first_block: int, last_block: int) -> None:
     """Mark blocks that were not compared, whether the chain holds a payload there or not."""
     whole = (first_block - 0.5, last_block + 0.5)
     gaps = [whole]
@@ -88,7 +125,7 @@ def _draw_ground(axes: Axes, place: int, strip: Strip, first_block: int, last_bl
     axes.add_patch(frame)
 
 
-def _boxes(place: int, strip: Strip, state: str) -> Iterator[list[tuple[float, float]]]:
+def _boxes(place: float, strip: Strip, state: str) -> Iterator[list[tuple[float, float]]]:
     """Give the corners of the boxes of a state; bins that look alike make one box."""
     spans = [
         (row["first_block"] - 0.5, row["last_block"] + 0.5, *_shares(row)[state])
@@ -131,32 +168,60 @@ def _shares(row: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     return places
 
 
-def _label_axes(axes: Axes, strips: Sequence[Strip], first_block: int, last_block: int) -> None:
-    axes.set_xlim(first_block - 0.5, last_block + 0.5)
-    axes.set_ylim(len(strips) - 0.5, -0.5)
+def _label_beside(axes: Axes, strips: Sequence[Strip]) -> None:
     axes.set_yticks(range(len(strips)), [f"node {strip.node_id}" for strip in strips])
     right = axes.secondary_yaxis("right")
     right.set_yticks(range(len(strips)), [_in_words(strip) for strip in strips])
-    for axis in (axes.yaxis, right.yaxis):
-        axis.set_tick_params(length=0)
+    right.yaxis.set_tick_params(length=0)
+    right.spines["right"].set_visible(False)
+
+
+def _label_above(axes: Axes, places: Sequence[float], labels: Sequence[list[str]]) -> None:
+    axes.set_yticks([])
+    left = axes.get_xlim()[0]
+    for place, lines in zip(places, labels, strict=True):
+        for number, line in enumerate(reversed(lines)):
+            axes.text(left, place - _HALF - 0.1 - number * _LINE, line, va="bottom")
+
+
+def _lines(strip: Strip) -> list[str]:
+    """Return what stands above a strip, in lines for a narrow screen."""
+    # A line ends behind a comma only.
+    words = f"node {strip.node_id}: {_in_words(strip)}".replace(" ", "\u00a0")
+    return textwrap.wrap(re.sub("(?<=[,:])\u00a0", " ", words), _LINE_LENGTH)
+
+
+def _label_blocks(axes: Axes, layout: Layout, ends: Sequence[int]) -> None:
+    axes.yaxis.set_tick_params(length=0)
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
-    right.spines["right"].set_visible(False)
     axes.grid(visible=False)
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    if layout is Layout.WIDE:
+        # Labels of eight digits would touch each other.
+        axes.xaxis.set_major_locator(MaxNLocator(8 if ends[-1] < 10**6 else 5, integer=True))
+    else:
+        axes.set_xticks(ends)
+        first, *others = axes.get_xticklabels()
+        first.set_horizontalalignment("left")
+        for last in others:
+            last.set_horizontalalignment("right")
     grouped = FuncFormatter(lambda value, _: f"{value:,.0f}".replace(",", THIN))
     axes.xaxis.set_major_formatter(grouped)
     axes.set_xlabel("block of the chain")
+
+
+def _explain(axes: Axes, layout: Layout) -> None:
+    is_wide = layout is Layout.WIDE
     legend = [Patch(label=label, **_STATES[state]) for state, label in _LABELS.items()]
     legend.append(Patch(label="no payload", facecolor="white", edgecolor=_FRAME, linewidth=0.6))
     axes.legend(
         handles=legend,
         loc="lower left",
         bbox_to_anchor=(0, 1),
-        ncols=5,
+        ncols=5 if is_wide else 2,
         fontsize=8,
-        columnspacing=1.2,
-        handlelength=1.6,
+        columnspacing=1.2 if is_wide else 0.6,
+        handlelength=1.6 if is_wide else 1.2,
         borderaxespad=0.3,
     )
 

@@ -14,7 +14,8 @@ from markupsafe import Markup
 from chainkit_jobs.cost.terminal import decimal_text
 
 NOTHING: Final = "–"
-THIN: Final = "\u2009"
+THIN: Final = "\u202f"
+"""Between the digits of a number, and before its sign: narrow, and no line ends there."""
 
 ENVELOPE_SHOWN: Final = 1_024
 """Bytes of an envelope in the page; all of them stand in findings.jsonl."""
@@ -57,7 +58,7 @@ def text(value: Any) -> str:
 
 
 def thousands(value: int | Decimal | None) -> str:
-    """Group the digits of an integer or a decimal by thin spaces."""
+    """Group the digits of an integer or a decimal by narrow spaces."""
     return NOTHING if value is None else f"{value:,}".replace(",", THIN)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,7 +15,7 @@ from chainkit_jobs.cost.digest import CostDigest
 from chainkit_jobs.findings import Severity
 from chainkit_jobs.report import formats
 from chainkit_jobs.report.costs import VARIANT_WORDS, cost_pictures, cost_problem
-from chainkit_jobs.report.coverage_figure import Strip, coverage_figure
+from chainkit_jobs.report.coverage_figure import Layout, Strip, coverage_figure
 from chainkit_jobs.report.drawing import drawn
 from chainkit_jobs.report.findings import findings_matrix
 from chainkit_jobs.report.trust import taken_on_trust
@@ -66,7 +67,7 @@ def render_report(report: ReportInput) -> str:
             sections=SECTIONS,
             severities=_severities(report.findings),
             matrix=matrix,
-            coverage_picture=_coverage_picture(summary, report.coverage),
+            coverage=_coverage_pictures(summary, report.coverage),
             gaps=gaps[:MOST_GAPS],
             hidden_gaps=max(0, len(gaps) - MOST_GAPS),
             trusted=taken_on_trust(summary["trust"]),
@@ -120,7 +121,8 @@ def _severity_badge(severity: Severity) -> Markup:
     return Markup(f'<span class="severity {severity.value}">{severity.value}</span>')
 
 
-def _coverage_picture(summary: Row, coverage: Sequence[Row]) -> Markup | None:
+def _coverage_pictures(summary: Row, coverage: Sequence[Row]) -> dict[str, Markup]:
+    """Draw the coverage, for a wide screen and for a narrow one; nothing where no node is."""
     chain = summary["chain"]
     first, last = chain["from_block"], chain["to_block"]
     bins: dict[int, list[Row]] = {}
@@ -128,14 +130,18 @@ def _coverage_picture(summary: Row, coverage: Sequence[Row]) -> Markup | None:
         bins.setdefault(row["node_id"], []).append(row)
     strips = [_strip(node, bins, first, last) for node in summary["nodes"]]
     if not strips:
-        return None
+        return {}
     described = "; ".join(
         f"node {strip.node_id}: {strip.total('matched')} matched, "
         f"{strip.total('missing')} missing, {strip.total('wrong')} wrong, "
         f"{strip.total('outside')} not compared"
         for strip in strips
     )
-    return drawn("coverage", described, lambda: coverage_figure(strips, first, last))
+    draw = partial(coverage_figure, strips, first, last)
+    return {
+        layout.value: drawn(f"coverage-{layout}", described, partial(draw, layout))
+        for layout in Layout
+    }
 
 
 def _strip(node: Row, bins: Mapping[int, Sequence[Row]], first: int, last: int) -> Strip:

@@ -1,5 +1,6 @@
 """The picture of the coverage: what is drawn where, and that no fault is too small to be seen."""
 
+import re
 from typing import Any
 
 import matplotlib
@@ -7,7 +8,7 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Rectangle
 
-from chainkit_jobs.report.coverage_figure import Strip, coverage_figure
+from chainkit_jobs.report.coverage_figure import Layout, Strip, coverage_figure
 from chainkit_jobs.report.drawing import drawn
 from support.audit.report_input import coverage_row
 
@@ -81,7 +82,7 @@ def test_strip__export_of_some_blocks__the_others_are_not_compared() -> None:
         (strip(coverage_row(1)), "all matched"),
         (strip(), "no payload"),
         (strip(first=None, last=None), "not compared"),
-        (strip(coverage_row(1, missing=1200), coverage_row(2, outside=3)), "1\u2009200 missing"),
+        (strip(coverage_row(1, missing=1200), coverage_row(2, outside=3)), "1\u202f200 missing"),
     ],
 )
 def test_strip__counts__stand_beside_it(shown: Strip, words: str) -> None:
@@ -89,6 +90,35 @@ def test_strip__counts__stand_beside_it(shown: Strip, words: str) -> None:
 
     assert f">{words}" in picture
     assert ">node 100<" in picture
+
+
+def narrow(*strips: Strip, first: int = 1, last: int = 20) -> list[str]:
+    """The words of a picture for a narrow screen."""
+    picture = drawn("n", "", lambda: coverage_figure(strips, first, last, Layout.NARROW))
+    return [words.replace("\u00a0", " ") for words in re.findall("<text[^>]*>([^<]*)<", picture)]
+
+
+def test_strip__narrow_screen__words_stand_above_it_and_lines_end_behind_a_comma() -> None:
+    counts = {"missing": 10**9, "wrong": 10**9, "outside": 10**9}
+
+    words = narrow(strip(coverage_row(1, **counts)), strip())
+
+    assert words[3:7] == [
+        "1\u202f000\u202f000\u202f000 not compared",
+        "1\u202f000\u202f000\u202f000 wrong,",
+        "node 100: 1\u202f000\u202f000\u202f000 missing,",
+        "node 100: no payload",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "ends"),
+    [(1, 20, ["1", "20"]), (7, 7, ["7"]), (0, 21_234_567, ["0", "21\u202f234\u202f567"])],
+)
+def test_strip__narrow_screen__is_labelled_at_both_ends(
+    first: int, last: int, ends: list[str]
+) -> None:
+    assert narrow(strip(), first=first, last=last)[: len(ends)] == ends
 
 
 def test_drawn__figure__is_described_and_has_no_prolog_size_or_name_of_a_group() -> None:

@@ -99,7 +99,7 @@ def test_render__long_envelope__shows_its_start_and_says_so() -> None:
 
     assert "ee" * ENVELOPE_SHOWN in page
     assert "ee" * (ENVELOPE_SHOWN + 1) not in page
-    assert "(the first 1\u2009024; all of them stand in findings.jsonl under this id)" in page
+    assert "(the first 1\u202f024; all of them stand in findings.jsonl under this id)" in page
 
 
 def test_render__finding_without_envelope__says_none() -> None:

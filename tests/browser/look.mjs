@@ -109,7 +109,7 @@ function findOverflow() {
   return [...page, ...outside.map((element) => element.textContent.trim().slice(0, 80))];
 }
 
-/** What a reader of this screen sees without scrolling to the right, and of the top without scrolling. */
+/** What is in sight without scrolling to the right, and of the top without scrolling at all. */
 function findInSight() {
   const visible = (selector) =>
     [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility());

@@ -104,6 +104,13 @@ def test_reconcile__many_hostile_exports__each_is_named_and_the_honest_are_compa
     assert summary["findings"] == {}
     page = (tmp_path / "audit" / "report.html").read_text()
     assert "Not everything could be compared" in page
+    pipe, thief = (
+        str(tmp_path / str(IDS[name])) for name in ("manifest.json is a pipe", "another node's key")
+    )
+    assert [each["folder"] for each in summary["refused"]] == [pipe, thief]
+    for folder in (pipe, thief):
+        assert f'<span class="soft">{folder}</span>' in page
+        assert f"not compared: ...{folder[-40:]}\n" in result.stdout
 
 
 def test_reconcile__chain_export_is_broken_and_spark_judges__the_unreadable_is_set_aside(

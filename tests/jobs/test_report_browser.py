@@ -38,6 +38,7 @@ from support.audit.report_input import (
     coverage_row,
     finding,
     node,
+    refused,
     report_input,
     summary,
 )
@@ -212,11 +213,11 @@ MANY = range(4_294_967_284, 4_294_967_296)
 
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    """A page with twelve nodes, long names and large numbers."""
+    """A page with twelve nodes, an export of nobody, long names and large numbers."""
     about = {"http_address": LONG_NAME, "from_block": 19_123_456, "to_block": 21_234_567}
     large = dict.fromkeys(("expected", "served", "matched", "undecided"), 123_456_789)
     codes = {code.value: 123_456_789 for code in (Code.REGISTRY_HISTORY_CONTRADICTS, *Code)[:4]}
-    base = summary(outcome="could not compare")
+    base = summary(outcome="could not compare", refused=[refused(folder="folder" * 20)])
     content = base | {
         "assurance": {"complete": False, "lacking": LACKING},
         "nodes": [node(n, **about, **large, findings=codes) for n in MANY],
@@ -243,8 +244,9 @@ def test_report__many_nodes_and_long_names__each_verdict_is_in_sight(
 ) -> None:
     verdicts = crowded["sight"][width]["verdicts"]
 
-    assert len(verdicts) == len(MANY)
-    assert all("undecided 123 456 789" in each for each in verdicts)
+    assert len(verdicts) == len(MANY) + 1
+    assert all("undecided 123 456 789" in each for each in verdicts[:-1])
+    assert verdicts[-1] == "not compared, see below"
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -32,6 +32,9 @@ from chainkit_jobs.reconcile.inputs import open_inputs, proving
 from chainkit_jobs.reconcile.kept import KeptAudits, audit_name
 from chainkit_jobs.reconcile.scope import Options
 from chainkit_jobs.spark.session import spark_context
+
+_FOLDER_WIDTH: Final = 43
+"""Columns that the table of nodes leaves to a folder."""
 
 
 @click.command("reconcile", cls=CompleteCommand)
@@ -201,7 +204,16 @@ def _echo_summary(summary: Mapping[str, Any], out: Path) -> None:
             counts, codes = ["-"] * 3, "not compared"
         numbers = "".join(f"{count:>9}" for count in counts)
         click.echo(f"{node['node_id']:>6}  {status:<9}{numbers}  {codes}")
+    for export in summary["refused"]:
+        name = "-" if export["node_id"] is None else export["node_id"]
+        numbers = f"{'-':>9}" * 3
+        click.echo(f"{name:>6}  {'-':<9}{numbers}  not compared: {_end_of(export['folder'])}")
     for sentence in summary["not_compared"]:
         click.echo(f"not compared: {sentence}")
     total = summary["findings_total"]
     click.echo(f"\n{total} finding{'' if total == 1 else 's'}; see {out / 'report.html'}")
+
+
+def _end_of(folder: str) -> str:
+    """Return a folder's name so short that its row fits a line; a sentence below names it whole."""
+    return folder if len(folder) <= _FOLDER_WIDTH else f"...{folder[3 - _FOLDER_WIDTH :]}"

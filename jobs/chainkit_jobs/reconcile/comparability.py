@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from chainkit.exports import Manifest
 from chainkit.types import Node
+from chainkit_jobs.reconcile.inputs import Refused
 from chainkit_jobs.sources import Export
 
 
@@ -33,13 +34,14 @@ class Comparability:
     """Node id to why nothing of it was compared."""
     left_out: tuple[str, ...]
     """Blocks of comparable nodes that were not compared."""
-    refused: tuple[str, ...] = ()
-    """A sentence for each export that is no node's, or whose manifest cannot be read."""
+    refused: tuple[Refused, ...] = ()
+    """The exports that are no node's, or whose manifest cannot be read."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """A sentence for each export of which nothing was compared."""
-        return (*self.refused, *self.set_aside.values())
+        """A sentence for each export of which nothing was compared, or for two that share it."""
+        refused = dict.fromkeys(each.reason for each in self.refused)
+        return (*refused, *self.set_aside.values())
 
 
 def set_aside(comparability: Comparability, unreadable: Mapping[int, str]) -> Comparability:

@@ -18,7 +18,7 @@ from chainkit.errors import ConfigurationError, MalformedEnvelope
 from chainkit.protocol.envelope import blockchain_proof_digest, parse_originator_envelope
 from chainkit.types import Node
 from chainkit_jobs.reconcile.comparability import NodeExport
-from chainkit_jobs.reconcile.inputs import Inputs, NamedExport
+from chainkit_jobs.reconcile.inputs import Inputs, NamedExport, Refused, shown_folder
 from chainkit_jobs.reconcile.nodes import Registry
 from chainkit_jobs.reconcile.served import signature_problem
 from chainkit_jobs.sources import RAW_ENVELOPES, Export, envelopes_problem, table_paths
@@ -30,11 +30,11 @@ _GROUP_ROWS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """The exports whose nodes are known, and a sentence for each of the others."""
+    """The exports whose nodes are known, and the others."""
 
     nodes: tuple[NodeExport, ...]
     """By node id."""
-    refused: tuple[str, ...]
+    refused: tuple[Refused, ...]
 
 
 def identify_nodes(inputs: Inputs, registry: Registry) -> Identified:
@@ -48,7 +48,7 @@ def identify_nodes(inputs: Inputs, registry: Registry) -> Identified:
     for named in inputs.nodes:
         found = _claimed(named, registry)
         if isinstance(found, str):
-            refused.append(found)
+            refused.append(_refused(named, found))
         else:
             claims.setdefault(found.node_id, []).append(named)
     nodes = []
@@ -57,19 +57,24 @@ def identify_nodes(inputs: Inputs, registry: Registry) -> Identified:
         owner = _owner(claimants, node, inputs.faults)
         if owner is not None:
             nodes.append(NodeExport(node, owner))
-        refused += _losers(node_id, [export for _, export in claimants], owner)
+        refused += _losers(node_id, claimants, owner)
     return Identified(tuple(nodes), tuple(refused))
+
+
+def _refused(named: NamedExport, reason: str) -> Refused:
+    node_id, export = named
+    return Refused(shown_folder(export.directory), node_id, reason)
 
 
 def _claimed(named: NamedExport, registry: Registry) -> Node | str:
     """Return the node that an export claims to be of, or why there is none."""
     node_id, export = named
-    key = export.manifest.node_public_key
+    key, folder = export.manifest.node_public_key, shown_folder(export.directory)
     if node_id is None:
         if key is None:
-            return f"export {export.directory}: expected node_public_key in its manifest, got none"
+            return f"export {folder}: expected node_public_key in its manifest, got none"
         try:
-            return registry.by_key(key, str(export.directory))
+            return registry.by_key(key, folder)
         except ConfigurationError as error:
             return str(error)
     node = registry.by_id(node_id)
@@ -79,7 +84,7 @@ def _claimed(named: NamedExport, registry: Registry) -> Node | str:
     # An id on the command line must not hold a node to signatures that it never claimed.
     whose = "that is not registered" if owner is None else f"of node {owner.node_id}"
     return (
-        f"node {node_id}: expected an export with its registered key ({export.directory}), got "
+        f"node {node_id}: expected an export with its registered key ({folder}), got "
         f"another: its manifest names the key {whose}"
     )
 
@@ -97,19 +102,22 @@ def _owner(
     return signed[0] if len(signed) == 1 else None
 
 
-def _losers(node_id: int, exports: Sequence[Export], owner: Export | None) -> Iterator[str]:
-    if owner is None:
-        folders = " and ".join(str(each.directory) for each in exports)
-        yield (
-            f"node {node_id}: {folders} name its key, and their signatures do not tell which is "
-            f"its export: give its id with the right one (--node {node_id}=DIR)"
-        )
-        return
-    for export in exports:
-        if export is not owner:
-            yield (
-                f"export {export.directory}: its manifest names the key of node {node_id}, whose "
-                f"export is {owner.directory}"
+def _losers(
+    node_id: int, claimants: Sequence[NamedExport], owner: Export | None
+) -> Iterator[Refused]:
+    folders = [shown_folder(export.directory) for _, export in claimants]
+    undecided = (
+        f"node {node_id}: {' and '.join(folders)} name its key, and their signatures do not tell "
+        f"which is its export: give its id with the right one (--node {node_id}=DIR)"
+    )
+    for named, folder in zip(claimants, folders, strict=True):
+        if owner is None:
+            yield _refused(named, undecided)
+        elif named[1] is not owner:
+            yield _refused(
+                named,
+                f"export {folder}: its manifest names the key of node {node_id}, whose export is "
+                f"{shown_folder(owner.directory)}",
             )
 
 

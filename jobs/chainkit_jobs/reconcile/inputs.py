@@ -16,6 +16,7 @@ from threading import Event
 
 from chainkit.errors import ConfigurationError, StoreError
 from chainkit.exports import one_line
+from chainkit.text.printable import printable
 from chainkit_jobs.sources import (
     PAYLOAD_CONTRACTS,
     Export,
@@ -29,14 +30,31 @@ NamedExport = tuple[int | None, Export]
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """An export that is no node's, or whose manifest cannot be read: nothing of it is compared."""
+
+    folder: str
+    """As it was given, printable."""
+    node_id: int | None
+    """The id that the auditor gave with it."""
+    reason: str
+    """A printable sentence; two exports of which one is the node's share it."""
+
+
+def shown_folder(directory: Path) -> str:
+    """Return a folder's name as it was given, printable: it may come from a stranger."""
+    return printable(str(directory))
+
+
+@dataclass(frozen=True, slots=True)
 class Inputs:
     """A chain export, and the exports of nodes."""
 
     chain: Export
     nodes: tuple[NamedExport, ...]
     """All whose manifest can be read."""
-    refused: tuple[str, ...] = ()
-    """A sentence for each export whose manifest cannot be read."""
+    refused: tuple[Refused, ...] = ()
+    """The exports whose manifest cannot be read."""
     faults: Mapping[Path, str] = field(default_factory=dict)
     """Folder of an export among ``nodes`` to why it cannot be used."""
 
@@ -66,7 +84,8 @@ def open_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]])
         try:
             export = open_export(directory, "node")
         except StoreError as error:
-            refused.append(_sentence(node_id, error))
+            reason = _sentence(node_id, error)
+            refused.append(Refused(shown_folder(directory), node_id, reason))
             continue
         opened.append((node_id, export))
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import asdict, fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,7 @@ def summarize(audit: Audit) -> dict[str, Any]:
             "sequence_after": manifest.sequence_after,
         },
         "nodes": [_summarize_node(audit, node) for node in audit.scope.nodes],
+        "refused": [asdict(each) for each in audit.scope.comparability.refused],
         "with_signatures": audit.scope.options.with_signatures,
         "with_tables": audit.scope.options.with_tables,
         "trust": _summarize_proof(audit.scope.proof) if audit.scope.proof else None,

@@ -39,6 +39,7 @@ def summary(**changes: Any) -> Row:
             "quarantined": 1,
         },
         "nodes": [node(100, http_address=EVIL), node(200, compared=False)],
+        "refused": [],
         "trust": None,
         "findings_total": 1,
         "not_compared": [f"node 200: {EVIL}{HIDDEN}"],
@@ -64,6 +65,11 @@ def node(node_id: int, **changes: Any) -> Row:
         "undecided": 0,
         "findings": {"ENVELOPE_ALTERED": 1},
     }
+    return content | changes
+
+
+def refused(**changes: Any) -> Row:
+    content: Row = {"node_id": None, "folder": "exports/c", "reason": "export exports/c: torn"}
     return content | changes
 
 

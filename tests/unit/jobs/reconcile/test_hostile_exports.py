@@ -86,6 +86,9 @@ def test_audit__one_export_is_hostile__the_honest_are_compared_and_not_accused(
     assert {row["node_id"] for row in audit.findings} <= {HOSTILE}
     assert (HOSTILE in audit.counts) is not case.is_set_aside
     assert len(audit.reasons) == case.is_set_aside
+    rows = [node.node.node_id for node in audit.scope.nodes]
+    refused = [(each.folder, each.reason) for each in audit.scope.comparability.refused]
+    assert refused == ([] if HOSTILE in rows else [(str(export), audit.reasons[0])])
     for sentence in audit.reasons:
         assert str(export) in sentence or sentence.startswith(f"node {HOSTILE}: ")
         assert sentence.isprintable()

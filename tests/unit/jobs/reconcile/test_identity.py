@@ -9,7 +9,7 @@ import pytest
 from chainkit.errors import ConfigurationError
 from chainkit.types import Node
 from chainkit_jobs.reconcile.identity import Identified, identify_nodes
-from chainkit_jobs.reconcile.inputs import NamedExport, read_inputs
+from chainkit_jobs.reconcile.inputs import NamedExport, Refused, read_inputs
 from chainkit_jobs.reconcile.nodes import Registry
 from support.audit.audit_exports import base_posts, honest, key_of, write_chain, write_node
 
@@ -63,9 +63,8 @@ def test_identify__another_nodes_key__the_signatures_decide(tmp_path: Path, is_f
     result = identified(tmp_path, *(nodes if is_first else nodes[::-1]))  # type: ignore[arg-type]
 
     assert found(result) == {A: "own"}
-    assert result.refused == (
-        f"export {other}: its manifest names the key of node 100, whose export is {own}",
-    )
+    reason = f"export {other}: its manifest names the key of node 100, whose export is {own}"
+    assert result.refused == (Refused(str(other), None, reason),)
 
 
 @pytest.mark.parametrize("signer", [A, STRANGER], ids=["both signed", "none signed"])
@@ -76,9 +75,13 @@ def test_identify__signatures_do_not_tell__neither_is_believed(tmp_path: Path, s
     result = identified(tmp_path, (None, first), (None, second), (None, served(tmp_path, "b", B)))
 
     assert found(result) == {B: "b"}
-    assert result.refused == (
+    reason = (
         f"node 100: {first} and {second} name its key, and their signatures do not tell which is "
-        "its export: give its id with the right one (--node 100=DIR)",
+        "its export: give its id with the right one (--node 100=DIR)"
+    )
+    assert result.refused == (
+        Refused(str(first), None, reason),
+        Refused(str(second), None, reason),
     )
 
 
@@ -111,6 +114,26 @@ def test_identify__key_of_nobody_or_of_another_than_the_id__is_set_aside(
     result = identified(tmp_path, (None, served(tmp_path, "a", A)), (node_id, wrong))
 
     assert found(result) == {A: "a"}
-    assert len(result.refused) == 1
-    assert words in result.refused[0]
-    assert str(wrong) in result.refused[0]
+    [refused] = result.refused
+    assert words in refused.reason
+    assert str(wrong) in refused.reason
+    assert (refused.folder, refused.node_id) == (str(wrong), node_id)
+
+
+def test_identify__folder_named_to_rewrite_a_screen__is_shown_as_it_is_written(
+    tmp_path: Path,
+) -> None:
+    wrong = served(tmp_path, "b", B, claimed=STRANGER).rename(tmp_path / "\x1b[2J\nb\udcff")
+    empty = tmp_path / "\x1b[2J\nc"
+    empty.mkdir()
+
+    inputs = read_inputs(
+        write_chain(tmp_path / "chain", base_posts(), []), [(None, wrong), (B, empty)]
+    )
+
+    [of_nobody] = identify_nodes(inputs, registry(A, B)).refused
+    [without_manifest] = inputs.refused
+    assert of_nobody.folder == f"{tmp_path}/\\x1b[2J\\x0ab\\udcff"
+    assert without_manifest.folder == f"{tmp_path}/\\x1b[2J\\x0ac"
+    assert without_manifest.node_id == B
+    assert (of_nobody.reason + without_manifest.reason).isprintable()

@@ -18,6 +18,7 @@ from support.audit.report_input import (
     costs,
     coverage_row,
     finding,
+    refused,
     report_input,
     summary,
 )
@@ -159,6 +160,18 @@ def test_render__chain_export_that_was_not_proved__says_so() -> None:
 )
 def test_render__outcome__is_the_first_thing_said(outcome: str, words: str) -> None:
     assert words in text_of(render_report(report_input(summary=summary(outcome=outcome))))
+
+
+def test_render__export_of_nobody_or_without_a_manifest__has_a_row() -> None:
+    rows = [refused(folder=EVIL + HIDDEN), refused(node_id=300, folder="exports/d")]
+
+    page = render_report(report_input(summary=summary(refused=rows)))
+
+    text = text_of(page)
+    assert "no node known &lt;script&gt;" in text and "\\u202e\\u0007 set aside not comp" in text
+    assert "300 exports/d set aside not compared, see below" in text
+    assert "1 of 4 exports of nodes compared" in text
+    assert EVIL not in page and not set(HIDDEN) & set(page)
 
 
 def test_render__tables_compared__says_so() -> None:

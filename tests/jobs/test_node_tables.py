@@ -211,6 +211,19 @@ def test_not_compared__each_table_that_is_missing__is_said(scene: Scene) -> None
     ]
 
 
+def test_compared__each_table__names_the_nodes_that_it_was_compared_of(scene: Scene) -> None:
+    every = sorted(IDS.values())
+    old, other = IDS["an older export"], IDS["history of another registry"]
+
+    others = [each for each in every if each != old]
+    assert scene.result.compared == {
+        "envelopes": every,
+        "quarantine": others,
+        "journal": others,
+        "registry_updates": [each for each in others if each != other],
+    }
+
+
 def test_node_tables__a_file_stops_half_way__is_told_and_the_others_are_compared(
     spark: SparkSession, scene: Scene, tmp_path: Path
 ) -> None:
@@ -232,6 +245,7 @@ def test_node_tables__a_file_stops_half_way__is_told_and_the_others_are_compared
     assert {row["node_id"] for row in found} == {IDS["wrong columns"]}
     # Without knowing what the bytes hold, the two rows that exchanged their columns are not told.
     assert sorted(int(row["sequence_id"]) for row in found) == [1, 2, 3, 5, 6, 7, 8, 10, 11]
+    assert result.compared["envelopes"] == [IDS["wrong columns"]]
     [unreadable] = result.unreadable
     assert unreadable.startswith(
         "node 1: its columns beside the envelopes cannot be read: envelopes.parquet: "

@@ -42,8 +42,13 @@ def test_reconcile__all_honest__exits_0_and_writes_every_output(tmp_path: Path) 
     assert (
         (out / "summary.json").read_text().startswith('{\n  "assurance": {\n    "complete": false')
     )
-    assert "<b>No difference found.</b> Not proved: the chain" in (out / "report.html").read_text()
+    page = (out / "report.html").read_text()
+    assert "<b>No difference found.</b> Not proved: the chain" in page
+    assert "beside their envelopes: see --tables</li>" in page
     assert summary["not_compared"] == [TABLES]
+    assert f"not compared: {TABLES}" in result.stdout.splitlines()
+    assert "\ncompared beside" not in result.stdout
+    assert summary["tables_compared"] is None
     assert [(n["node_id"], n["matched"]) for n in summary["nodes"]] == [(A, 7), (B, 7)]
     assert summary["chain"]["quarantined"] == 1
 
@@ -63,6 +68,14 @@ def test_reconcile__with_tables__columns_that_lie_are_found_and_what_is_lacking_
     assert summary["findings"] == expected
     assert [(n["node_id"], n["matched"]) for n in summary["nodes"]] == [(A, 7), (B, 7)]
     assert TABLES not in summary["not_compared"]
+    # These exports contain no other table.
+    nobody = {"quarantine": [], "journal": [], "registry_updates": []}
+    assert summary["tables_compared"] == {"envelopes": [A, B]} | nobody
+    words = " ".join(result.stdout.split())
+    assert (
+        "compared beside the envelopes: other columns of 2 nodes, quarantine of no node, journal "
+        "of no node, the registry's history of no node, and the manifests of all nodes compared"
+    ) in words
     assert any("journal" in sentence for sentence in summary["not_compared"])
 
 

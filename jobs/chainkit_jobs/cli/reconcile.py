@@ -31,6 +31,7 @@ from chainkit_jobs.reconcile.audit import run_audit
 from chainkit_jobs.reconcile.inputs import open_inputs, proving
 from chainkit_jobs.reconcile.kept import KeptAudits, audit_name
 from chainkit_jobs.reconcile.scope import Options
+from chainkit_jobs.report.compared import tables_compared
 from chainkit_jobs.spark.session import spark_context
 
 _FOLDER_WIDTH: Final = 43
@@ -208,6 +209,9 @@ def _echo_summary(summary: Mapping[str, Any], out: Path) -> None:
         name = "-" if export["node_id"] is None else export["node_id"]
         numbers = f"{'-':>9}" * 3
         click.echo(f"{name:>6}  {'-':<9}{numbers}  not compared: {_end_of(export['folder'])}")
+    if summary["with_tables"]:
+        words = f"compared beside the envelopes: {tables_compared(summary['tables_compared'])}"
+        click.echo("\n".join(textwrap.wrap(words, LINE_WIDTH)))
     for sentence in summary["not_compared"]:
         click.echo(f"not compared: {sentence}")
     total = summary["findings_total"]

@@ -64,6 +64,8 @@ class Audit:
     """The chain's costs, the reason why they are not known, or None where nobody asked."""
     tables_unreadable: tuple[str, ...] = ()
     """A sentence for each table of a node that is there and cannot be read."""
+    tables_compared: dict[str, list[int]] | None = None
+    """Table to the ids of the nodes that it was compared of; None where nobody asked."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -105,6 +107,7 @@ def _compare(context: SparkContext, scope: AuditScope, work: Path | None) -> Aud
         findings=complete(findings, scope.signing_keys, scope.checks),
         tables_not_compared=tables.not_compared,
         tables_unreadable=tables.unreadable,
+        tables_compared=tables.compared,
         coverage=judged.coverage,
         costs=read_digest(session_in(context), scope.chain) if scope.options.with_costs else None,
     )

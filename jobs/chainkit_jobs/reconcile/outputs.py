@@ -74,6 +74,7 @@ def summarize(audit: Audit) -> dict[str, Any]:
         "refused": [asdict(each) for each in audit.scope.comparability.refused],
         "with_signatures": audit.scope.options.with_signatures,
         "with_tables": audit.scope.options.with_tables,
+        "tables_compared": audit.tables_compared,
         "trust": _summarize_proof(audit.scope.proof) if audit.scope.proof else None,
         "findings": findings,
         "findings_total": sum(findings.values()),

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from chainkit_jobs.cost.digest import CostDigest
 from chainkit_jobs.findings import Severity
 from chainkit_jobs.report import formats
+from chainkit_jobs.report.compared import tables_compared
 from chainkit_jobs.report.costs import VARIANT_WORDS, cost_pictures, cost_problem
 from chainkit_jobs.report.coverage_figure import Layout, Strip, coverage_figure
 from chainkit_jobs.report.drawing import drawn
@@ -70,6 +71,7 @@ def render_report(report: ReportInput) -> str:
             coverage=_coverage_pictures(summary, report.coverage),
             gaps=gaps[:MOST_GAPS],
             hidden_gaps=max(0, len(gaps) - MOST_GAPS),
+            tables_compared=tables_compared,
             trusted=taken_on_trust(summary["trust"]),
             costs=costs,
             cost_problem=cost_problem(report.costs),

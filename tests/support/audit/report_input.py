@@ -26,6 +26,7 @@ def summary(**changes: Any) -> Row:
         "outcome": "findings",
         "with_signatures": True,
         "with_tables": False,
+        "tables_compared": None,
         "tool": "chainkit 0",
         "chain": {
             "chain_id": 31337,

@@ -46,6 +46,8 @@ class NodeTables:
     """A sentence each, as comparability.Comparability has them."""
     unreadable: tuple[str, ...] = ()
     """A sentence for each table that is there and cannot be read."""
+    compared: dict[str, list[int]] | None = None
+    """Table to the ids of the nodes that it was compared of; None where nobody asked."""
 
 
 def node_table_findings(
@@ -64,9 +66,10 @@ def node_table_findings(
     """
     nodes = scope.compared
     if not nodes:
-        return NodeTables([], ())
+        return NodeTables([], (), compared={table: [] for table in SCHEMAS})
     readable, sentences, unreadable = _readable(nodes)
     side = chain_side(spark, scope.chain, expected)
+    compared: dict[str, list[int]] = {table: [] for table in SCHEMAS}
     findings = [row for node in nodes for row in cursor_findings(node)]
     steps: dict[str, Step] = {
         "envelopes": lambda those: (
@@ -81,6 +84,7 @@ def node_table_findings(
             rows, broken = _without_broken(table, those, step)
             findings += rows
             unreadable += broken.values()
+            compared[table] = [each for each in _ids(those) if each not in broken]
             if table == "envelopes" and broken:
                 # A quarantine is compared with what is served.
                 held = readable["quarantine"]
@@ -90,8 +94,15 @@ def node_table_findings(
                     for node in held
                     if node.node.node_id in broken
                 ]
-    compared, reasons = _registry_history(spark, scope.chain, readable["registry_updates"])
-    return NodeTables(findings + compared, (*sentences, *reasons), tuple(unreadable))
+    with_history = readable["registry_updates"]
+    history, reasons = _registry_history(spark, scope.chain, with_history)
+    compared["registry_updates"] = [each for each in _ids(with_history) if each not in reasons]
+    sentences += reasons.values()
+    return NodeTables(findings + history, tuple(sentences), tuple(unreadable), compared)
+
+
+def _ids(nodes: Sequence[NodeExport]) -> list[int]:
+    return [node.node.node_id for node in nodes]
 
 
 def _readable(
@@ -165,7 +176,8 @@ def _journal(
 
 def _registry_history(
     spark: SparkSession, chain: Export, nodes: Sequence[NodeExport]
-) -> tuple[Rows, list[str]]:
+) -> tuple[Rows, dict[int, str]]:
+    """Return findings, and by id a sentence for each node whose history was not compared."""
     findings: Rows = []
     reasons = {node.node.node_id: not_comparable(chain, node) for node in nodes}
     compared = [node for node in nodes if reasons[node.node.node_id] is None]
@@ -177,9 +189,9 @@ def _registry_history(
         for node in compared:
             rows, reasons[node.node.node_id] = history_findings(chain, node, updates, hashes)
             findings += rows
-    sentences = [
-        f"node {node_id}: its history of the registry: {reason}"
+    sentences = {
+        node_id: f"node {node_id}: its history of the registry: {reason}"
         for node_id, reason in reasons.items()
         if reason is not None
-    ]
+    }
     return findings, sentences

@@ -175,11 +175,14 @@ def test_render__export_of_nobody_or_without_a_manifest__has_a_row() -> None:
 
 
 def test_render__tables_compared__says_so() -> None:
-    with_tables = text_of(render_report(report_input(summary=summary(with_tables=True))))
+    compared = {"envelopes": [100, 200], "quarantine": [100], "journal": [], "registry_updates": []}
+    asked = summary(with_tables=True, tables_compared=compared)
+    with_tables = text_of(render_report(report_input(summary=asked)))
     without = text_of(render_report(report_input(summary=summary(with_tables=False))))
 
     words = "Also the tables beside the envelopes, in the exports that contain them"
     assert words in with_tables
+    assert "other columns of 2 nodes, quarantine of 1 node, journal of no node, the" in with_tables
     assert words not in without
 
 

@@ -10,6 +10,9 @@ const SCREENS = [
   { width: 390, height: 844 },
 ];
 
+/** A4 within the page's margins of 14 mm. */
+const PAPER = { width: 688, height: 1000 };
+
 const [file, printed] = process.argv.slice(2);
 const browser = await puppeteer.launch({
   executablePath: await chromium.executablePath(),
@@ -43,6 +46,10 @@ async function look(url) {
     overflow[screen.width] = await page.evaluate(findOverflow);
     sight[screen.width] = await page.evaluate(findInSight);
   }
+  await page.emulateMediaType("print");
+  await page.setViewport(PAPER);
+  sight.paper = await page.evaluate(findInSight);
+  await page.emulateMediaType("screen");
   await page.setViewport(SCREENS[0]);
   const seen = {
     headings: await page.evaluate(findVisibleHeadings),
@@ -122,7 +129,7 @@ function findInSight() {
   const isInSight = (rect, element) => {
     let [left, right] = [0, document.documentElement.clientWidth];
     for (let box = element.parentElement; box !== null; box = box.parentElement) {
-      if (getComputedStyle(box).overflowX === "visible") continue;
+      if (getComputedStyle(box).overflowX === "visible" && !box.matches(".card")) continue;
       left = Math.max(left, box.getBoundingClientRect().left);
       right = Math.min(right, box.getBoundingClientRect().right);
     }

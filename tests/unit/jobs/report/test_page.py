@@ -162,6 +162,17 @@ def test_render__outcome__is_the_first_thing_said(outcome: str, words: str) -> N
     assert words in text_of(render_report(report_input(summary=summary(outcome=outcome))))
 
 
+@pytest.mark.parametrize("outcome", ["could not decide", "could not compare"])
+def test_render__findings_beside_what_stays_open__are_counted(
+    outcome: str,
+) -> None:
+    page = text_of(render_report(report_input(summary=summary(outcome=outcome))))
+    without = summary(outcome=outcome, findings_total=0)
+
+    assert "Listed below: 1 finding." in page
+    assert "Listed below" not in text_of(render_report(report_input(summary=without, findings=[])))
+
+
 def test_render__export_of_nobody_or_without_a_manifest__has_a_row() -> None:
     rows = [refused(folder=EVIL + HIDDEN), refused(node_id=300, folder="exports/d")]
 

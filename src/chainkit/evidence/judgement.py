@@ -78,7 +78,7 @@ class EnvelopeJudge:
     """The judge of envelopes: the same for an endpoint's answers and for proved data."""
 
     accused: Node | None
-    """None if no such node is registered at the block."""
+    """None if no such node is registered at the block, or nothing proves that it is."""
     contracts: PayloadAddresses
     block: BlockReference
     """Nothing above it is looked at."""
@@ -102,7 +102,7 @@ class _EnvelopeCheck:
         self._against = judge
         self._steps: list[Step] = []
         self._served: ServedEnvelope | None = None
-        self._is_signed = False
+        self._is_signed: bool | None = False
 
     def verdict(self, data: bytes) -> EnvelopeVerdict:
         verdict, reason = self._judge(data)
@@ -141,7 +141,8 @@ class _EnvelopeCheck:
             return f"nobody can be held to it: {error}"
         if accused is None:
             self._note("signature", f"by {address_of(signer)}")
-            return "the accused node is not registered, so no key is its own"
+            self._is_signed = None
+            return "no key is known to be the accused node's"
         if signer != accused.signing_key:
             self._note("signature", f"by {address_of(signer)}, not by the accused node")
             return "the accused node did not sign it, so it cannot be held to it"

@@ -65,7 +65,7 @@ def codes_that_follow(
         codes.append(ALTERED)
     elif log is not None and quarantine_reason(log) is not None:
         codes.append(QUARANTINED_SERVED)
-    if not judged.is_signed:
+    if judged.is_signed is False:
         codes.append(SIGNATURE_INVALID)
     return tuple(codes)
 

@@ -26,6 +26,8 @@ class Step:
 
     name: str
     found: str
+    is_quoted: bool = False
+    """Whether somebody else wrote ``found``: it is shown so that it passes for no line of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,8 @@ class EnvelopeVerdict:
     steps: tuple[Step, ...]
     served: ServedEnvelope | None
     """None if the bytes are no envelope."""
-    is_signed: bool = False
-    """Whether the accused node's key signed it."""
+    is_signed: bool | None = False
+    """Whether the accused node's key signed it; None where no key is known to be the node's."""
 
     @property
     def signed_digest(self) -> bytes | None:

@@ -16,7 +16,7 @@ from chainkit.council.evidence import (
     Step,
 )
 from chainkit.evidence.verdict import Verdict
-from chainkit.terminal.facts import echo_fact, echo_wrapped
+from chainkit.terminal.facts import echo_fact, echo_quoted, echo_wrapped
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
 
@@ -125,7 +125,7 @@ def _envelope_json(envelope: EnvelopeVerdict) -> dict[str, Any]:
 
 def _echo_steps(steps: Sequence[Step]) -> None:
     for step in steps:
-        echo_fact(step.name, step.found)
+        (echo_quoted if step.is_quoted else echo_fact)(step.name, step.found)
 
 
 def _steps_json(steps: Sequence[Step]) -> list[dict[str, str]]:

@@ -268,13 +268,16 @@ def _steps(
     key = bundle.reporter_public_key
     last = bundle.trusted_block
     return (
-        Step("bundle", f"node {bundle.node_id}, findings: {bundle.findings}, by {bundle.tool}"),
+        Step("bundle", f"node {bundle.node_id}, findings: {bundle.findings}"),
+        Step("made by", bundle.tool, is_quoted=True),
         Step("reporter", "nobody signed" if key is None else reporter_words(key, nodes)),
-        Step("accused", accused_words(bundle.node_id, accused)),
+        Step(
+            "accused", accused_words(bundle.node_id, accused, "of which no registration is proved")
+        ),
         Step("trusted block", f"{last.number} 0x{last.hash.hex()}"),
         Step(
             "follows from it",
             f"headers from block {bundle.first_block}, transactions: {len(opened.transactions)}",
         ),
-        *(Step("left out", sentence) for sentence in bundle.left_out),
+        *(Step("left out", sentence, is_quoted=True) for sentence in bundle.left_out),
     )

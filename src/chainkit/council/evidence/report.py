@@ -78,10 +78,10 @@ def check_unchanged(endpoint: Endpoint, block: BlockReference) -> None:
         raise InconsistentAnswer(f"block {block.number} at {endpoint.name}", block, found)
 
 
-def accused_words(node_id: int, accused: Node | None) -> str:
-    """Name the accused node, its status, and the owner of its key."""
+def accused_words(node_id: int, accused: Node | None, absence: str = "not registered") -> str:
+    """Name the accused node, its status, and the owner of its key; or its ``absence``."""
     if accused is None:
-        return f"node {node_id}, not registered"
+        return f"node {node_id}, {absence}"
     key = address_of(accused.signing_key)
     return f"node {accused.node_id}, {status_word(accused)}, key of {key}"
 

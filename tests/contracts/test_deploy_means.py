@@ -7,8 +7,6 @@ from localnet.deployment import PARAMETERS
 from scripts import deploy as script
 from scripts._steps import deployment_steps
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 
 def set_balance(endpoint, account, wei):
     endpoint.request("anvil_setBalance", account.address, hex(wei))

@@ -39,7 +39,10 @@ def test_localnet__second_in_the_same_folder__says_no_and_leaves_the_first_alone
     before = record.read_bytes()
     command = [sys.executable, "-m", "localnet", "--folder", str(record.parent)]
 
-    second = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    # One that takes the folder would run until it is stopped.
+    second = subprocess.run(
+        command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60
+    )
 
     assert second.returncode == 2
     assert "belongs to a localnet that runs; choose another with --folder" in second.stderr

@@ -191,3 +191,15 @@ def test_find_silent__name_that_leads_to_this_machine__is_not_asked(
 
     assert silent == {url: NOT_ASKED}
     assert (asked, paths) == ({}, ["/"])
+
+
+def test_find_silent__private_url_where_a_proxy_is_set__does_not_ask_the_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    private, public = "http://10.1.2.3/", "http://node.example.org/"
+    with http_server(200) as (proxy, paths):
+        monkeypatch.setenv("http_proxy", proxy)
+        silent = find_silent([private, public])
+
+    assert silent == {private: NOT_ASKED}
+    assert paths == [public]

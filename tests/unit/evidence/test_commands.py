@@ -231,7 +231,6 @@ def test_verify__many_findings__tells_some_and_counts_all(scene: BundleScene) ->
         (("--trust", "12"), "expected a block hash"),
         (("--trust", "00" * 32, "--rpc", "http://127.0.0.1:1"), "one of --trust and --rpc"),
         (("--trust", "00" * 32, "--block", 3), "--block is for reports"),
-        (("--trust", "00" * 32), "the hash of block 20"),
     ],
 )
 def test_verify__options_that_fit_no_bundle__are_refused(
@@ -243,6 +242,23 @@ def test_verify__options_that_fit_no_bundle__are_refused(
 
     assert outcome.code == 2
     assert words in " ".join(outcome.err.split())
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_verify__another_hash_is_trusted__says_so_without_the_bundles_own(
+    scene: BundleScene, options: tuple[str, ...]
+) -> None:
+    assert bundle(scene).code == 0
+    trust = ("--trust", "00" * 32, "--deployment", scene.record_path)
+
+    outcome = run("council", "verify", scene.bundle, *trust, *options)
+
+    words = " ".join(outcome.err.split())
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "expected the hash of block 20, in which the bundle says that it ends, got 0x00" in words
+    assert "take the hash of block 20 from a node or explorers of your choice" in words
+    # Nobody can paste what is not printed, nor complete its beginning.
+    assert scene.trusted_hash.hex()[:8] not in outcome.err
 
 
 def test_verify__endpoint_from_the_environment__is_not_asked_where_a_hash_is_trusted(

@@ -120,7 +120,7 @@ KINDS: Final = tuple(_calls())
 
 _WHOLE: Final = ("add", "batch", "plain", "threshold")
 _FACTS: Final = (("before",), ("after",), ("runs",))
-"""Of the other kinds only these and the calls are changed: all else is the same in each."""
+"""The other kinds have only these and the calls changed: all else is the same in each."""
 
 
 def council_of(kind: str) -> Council:
@@ -294,8 +294,8 @@ def _renamed(content: Content, path: Path) -> Content:
 def sealed(content: Content, path: Path) -> Content | None:
     """Return a changed content with all that a forger computes again, None where he cannot.
 
-    What ``path`` names stays as it was changed, and so do the signatures' bytes: they stand under
-    the address to which they recover now.
+    The place that ``path`` names stays as it was changed, and so do the signatures' bytes: they
+    stand under the address to which they recover now.
     """
     forged = copy.deepcopy(content)
     try:

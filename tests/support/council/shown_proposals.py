@@ -1,7 +1,8 @@
 """A proposal's file, hashed and put in words by another hand than the package's.
 
 The hashes follow EIP-712 and MultiSend by eth_abi, keccak and rlp alone; the words are those that a
-screen must have, each between blanks. Of the package only the names of releases are used.
+screen must have, each between blanks. Nothing of the package is used but keccak and the address of
+a key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Each leaf of a bundle changed, and all digests and ids computed again: nothing new is shown.
 
-What a forger can seal is no proof. So a changed bundle is refused, or it shows and ranks at most
-what the honest one does.
+A seal is no proof: a forger can make it. So a changed bundle is refused, or it shows and ranks at
+most what the honest one does.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def verified(scene: BundleScene) -> BundleVerdict:
 
 
 def facts(result: BundleVerdict) -> set[tuple[object, ...]]:
-    """What is shown of served bytes, a fact each; of what nobody served nothing is proved."""
+    """All that is shown of served bytes, a fact each; nothing is proved where none were served."""
     found: set[tuple[object, ...]] = {("verdict", result.verdict), ("node", result.bundle.node_id)}
     for finding in result.findings:
         if (signed := finding.signed_digest) is not None:
@@ -152,7 +152,7 @@ def facts(result: BundleVerdict) -> set[tuple[object, ...]]:
 
 
 def ranked(scene: BundleScene) -> list[Any]:
-    """What triage ranks, without the names of files."""
+    """The nodes that triage ranks, without the names of files."""
     examiner = Examiner(scene.record, None, (scene.trusted_hash,))
     ranking = rank(
         *examiner.examine(find_evidence(scene.root / "bundles"), lambda done: None), None, 3

@@ -19,7 +19,7 @@ ENVELOPES = {
 
 
 def reported(scene: BundleScene, envelope: bytes) -> Outcome:
-    """What the command does about an alleged alteration of sequence 3."""
+    """The command's answer to an alleged alteration of sequence 3."""
     scene.write_audit([scene.finding("ENVELOPE_ALTERED", 3, envelope)])
     [row] = pq.read_table(scene.root / "audit" / "findings.parquet").to_pylist()
     return run(

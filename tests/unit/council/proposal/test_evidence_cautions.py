@@ -1,4 +1,4 @@
-"""What evidence does not bear out of a proposal's calls, at an endpoint of the drafter's choice."""
+"""Evidence that does not bear a proposal's calls out, at an endpoint of the drafter's choice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def altered(scene: BundleScene) -> Row:
 
 
 def cautions(scene: BundleScene, node_id: int = ACCUSED, chain_id: int | None = None) -> list[str]:
-    """What is cautioned of where the scene's bundle is the evidence to disable a node."""
+    """The cautions where the scene's bundle is the evidence to disable a node."""
     record = replace(scene.record, chain_id=chain_id or scene.record.chain_id)
     witness = SceneRegistry(scene=scene).witness()
     call = Call.make(record, "NodeRegistry", "updateHealth", node_id, False)

@@ -1,4 +1,4 @@
-"""What figures were measured on: they say nothing without it."""
+"""The machine and packages that figures were measured on: they say nothing without them."""
 
 from __future__ import annotations
 

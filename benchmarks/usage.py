@@ -1,4 +1,4 @@
-"""What a process and its children have used: Linux' own account of it, in /proc."""
+"""CPU time and memory of a process and its children: Linux' own account, in /proc."""
 
 from __future__ import annotations
 

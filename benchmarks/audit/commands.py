@@ -21,11 +21,11 @@ _CLEAN, _FINDINGS = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a command took, and what it said."""
+    """A measured run of a command, and its output."""
 
     run: Run
     said: Mapping[str, Any]
-    """What it printed as JSON."""
+    """Its output, read as JSON."""
 
 
 def reconcile(exports: Exports, out: Path, *options: str) -> Measured:

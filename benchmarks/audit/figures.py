@@ -1,4 +1,4 @@
-"""What build/bench/audit.json holds: figures by name, and the rows that they come from."""
+"""The content of build/bench/audit.json: figures by name, and the rows that they come from."""
 
 from __future__ import annotations
 

@@ -31,11 +31,11 @@ _EVENT_BYTES: Final = 4 * 32 + PAYLOAD_BYTES + -PAYLOAD_BYTES % 32
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What one way has done."""
+    """The result of one way: its rows, counts and time."""
 
     rows: int
     counts: Mapping[str, int]
-    """What it counted, over all nodes."""
+    """Its counts, summed over all nodes."""
     seconds: float | None = None
     """By its own clock, where the start of processes is no part of it."""
 

@@ -41,7 +41,7 @@ def _targets(figures: Figures) -> str:
     head = ("target", "wanted", "found", "verdict")
     rows = table(head, ((t.what, t.wanted, t.found, t.verdict) for t in targets(figures)))
     return f"""
-## What the audit is to reach
+## The audit's targets
 
 {rows}
 """
@@ -90,7 +90,7 @@ def _accuracy(figures: Figures) -> str:
         ),
     )
     return f"""
-## What was found of the faults
+## Faults found
 
 {rows}
 

@@ -21,12 +21,12 @@ class Sizes:
 
     rows: int
     faults: int
-    """Of the nodes; of all kinds in turn."""
+    """Number of faults in the nodes' exports, each kind in turn."""
     proved_transactions: int
-    """Of the chain export that is proved from its last block's hash."""
+    """Transactions of the chain export that is proved from its last block's hash."""
     rows_per_block: int = 100
     rounds: int = 3
-    """Of reconciling without signatures, which takes seconds: a machine has its moods."""
+    """Rounds of reconciling without signatures, which takes seconds: a machine has its moods."""
     is_linearity_measured: bool = False
     nodes: int = 3
 
@@ -43,7 +43,7 @@ class Sizes:
     def linear_shapes(self) -> Iterator[Shape]:
         """Yield exports that compress, as many rows in all as the chain has else, and ten times.
 
-        Of five million payloads that each of three nodes serves: five and fifty million rows.
+        With five million payloads and three nodes, these have five and fifty million rows.
         """
         for times in (1, LINEAR_TIMES):
             yield Shape(

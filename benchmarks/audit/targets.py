@@ -1,4 +1,4 @@
-"""What the audit is meant to reach, and whether the figures of a run say that it does."""
+"""The audit's targets, and whether the figures of a run reach them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FLOOR_PERCENT: Final = 70
 RERUN_PERCENT: Final = 5
 RECALL_PERCENT: Final = 100
 LINEAR_TIMES_COST: Final = 1.1
-"""What a row may cost among ten times as many, for each among the fewer."""
+"""Limit of a row's cost among ten times the rows, over its cost among the fewer."""
 MEMORY_MEBIBYTES: Final = 4096
 
 

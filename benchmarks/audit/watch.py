@@ -25,13 +25,13 @@ class CommandFailed(ChainkitError):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a command printed, and what it took."""
+    """A command's output, and the time and memory that it took."""
 
     output: str
     seconds: float
-    """Of the wall clock, from its start to its end."""
+    """Time of the wall clock, from its start to its end."""
     cpu_seconds: float
-    """Of the command and of all that it started, as far as they lived for a quarter of a second."""
+    """CPU time of the command and of its descendants that lived for a quarter of a second."""
     peak_mebibytes: float
     """The most memory that all of them held at once; pages that two share count twice."""
 
@@ -89,7 +89,7 @@ class _Watch:
 
     @property
     def cpu_seconds(self) -> float:
-        """What all of them took, as it was when each was seen last."""
+        """CPU time of all of them, as it was when each was seen last."""
         return sum(self._cpu_seconds.values())
 
     def _look(self) -> None:

@@ -28,11 +28,11 @@ class MeasuringFailed(ChainkitError):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one row has cost in one round."""
+    """The cost of one row in one round."""
 
     measured: Measured
     server_cpu_seconds: float
-    """Of PostgreSQL, which is not ours: apart."""
+    """CPU time of PostgreSQL, which is not ours and is counted apart."""
 
 
 class Bench:

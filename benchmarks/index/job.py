@@ -1,4 +1,4 @@
-"""What a measuring process is told, and what it answers: one line of JSON each."""
+"""The job of a measuring process, and its answer: one line of JSON each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Stretch:
     first_block: int
     last_block: int
     events: int
-    """Of all its blocks together."""
+    """Number of events in all its blocks together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What some events have cost."""
+    """The cost of some events."""
 
     events: int
     seconds: float
     cpu_seconds: float
-    """Of the process and its children together."""
+    """CPU time of the process and its children together."""
 
     @property
     def events_per_second(self) -> float:
@@ -67,13 +67,13 @@ class Cost:
 
     @property
     def cpu_microseconds_per_event(self) -> float:
-        """Of all processors together."""
+        """CPU time on all processors together."""
         return self.cpu_seconds / self.events * 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a row has cost, in a process of its own."""
+    """The cost of a row, measured in a process of its own."""
 
     total: Cost
     peak_mebibytes: float

@@ -1,4 +1,4 @@
-"""What the figures were measured on: they say nothing without it."""
+"""The hardware and programs behind the figures, which say nothing without them."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _WARM_UP: Final = [PlacedEvent(message_sent(bytes(32), b"", 1), _NO_LOG, 0)] * 1
 
 @dataclass(frozen=True, slots=True)
 class Indexer:
-    """What a step needs, opened."""
+    """The opened parts that a step needs."""
 
     deployment: FollowedDeployment
     pool: EndpointPool

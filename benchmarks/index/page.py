@@ -84,7 +84,7 @@ the clock starts after imports, connections and empty tables.
 - *CPU µs/event*: CPU time of the process and its children; *server µs*: PostgreSQL's own, apart.
 - *peak MiB*: resident memory of the process and its children, summed; the most of any round.
 
-What the rows do:
+Each row does this:
 
 - *{TITLES["floor"]}*: all headers and logs of 100 blocks at a time, as typed values, by the client
   that the indexer uses, which has Python collect garbage as seldom. Nothing is checked but their

@@ -11,7 +11,7 @@ from chainkit.protocol.proto import envelopes_pb2
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, HASH_LENGTH, TopicKind
 
 PAYLOAD_BYTES: Final = 300
-"""Of the ClientEnvelope that a transaction hands to the contract."""
+"""Size of the ClientEnvelope that a transaction hands to the contract."""
 
 _SEED: Final = 49
 

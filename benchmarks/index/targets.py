@@ -1,4 +1,4 @@
-"""What the indexer is meant to reach, and whether the figures of a run say that it does."""
+"""The indexer's targets, and whether the figures of a run reach them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PROVED_PERCENT: Final = 60
 """Share of the rate without a proof, in the same run."""
 MEMORY_MEGABYTES: Final = 150
 FLAT_TIMES: Final = 1.1
-"""What the last events of a long chain may cost, in CPU time, for each of the first's."""
+"""Limit of the CPU time per event at the end of a long chain, over that at its beginning."""
 P99_MILLISECONDS: Final = 50
 REORG_SECONDS: Final = 1
 
 _FEWEST_BLOCKS: Final = 100
-"""Of fewer blocks, the 99th percentile is the slowest one's time."""
+"""With fewer blocks, the 99th percentile is the slowest one's time."""
 
 _MEGABYTES_PER_MEBIBYTE: Final = 1.048576
 

@@ -23,7 +23,7 @@ _BLOCKS_PER_REQUEST: Final = 100
 
 
 class Base(DeclarativeBase):
-    """What SQLAlchemy keeps of the tables."""
+    """The base class of the tables, as SQLAlchemy wants it."""
 
 
 class Message(Base):

@@ -1,4 +1,4 @@
-"""What the contracts emit before the first payload: their deployment, and the nodes' entries."""
+"""The contracts' events before the first payload: their deployment, and the nodes' entries."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from chainkit.types import HASH_LENGTH, NANOSECONDS_PER_SECOND
 SIGNATURE_BYTES: Final = 65
 
 _PAYER: Final = b"\x0a" + varint(PAYLOAD_BYTES)
-"""What stands before the payload in a PayerEnvelope."""
+"""The bytes before the payload in a PayerEnvelope."""
 
 _PROOF_HEAD: Final = bytes((0x1A, 2 + HASH_LENGTH + 4 + SIGNATURE_BYTES, 0x0A, HASH_LENGTH))
 _SIGNATURE_HEAD: Final = bytes((0x12, 2 + SIGNATURE_BYTES, 0x0A, SIGNATURE_BYTES))
@@ -45,7 +45,7 @@ class Batch:
     sequence_ids: NDArray[np.uint64]
     block_numbers: NDArray[np.int64]
     positions: NDArray[np.int64]
-    """Of the transaction, and of its only log, in the block."""
+    """Index of the transaction, and of its only log, in the block."""
     block_hashes: Bytes
     transaction_hashes: Bytes
     content: Payloads

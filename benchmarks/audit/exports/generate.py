@@ -36,7 +36,7 @@ from chainkit.signatures import keccak256
 
 CHAIN: Final = "chain"
 EXPECTED_FOLDER: Final = "expected"
-"""What the chain demands, for engines that cannot build an envelope; it is no export."""
+"""Folder of the chain's demands, for engines that cannot build an envelope; it is no export."""
 
 _CHAIN_ID: Final = 31337
 _FEW_ROWS: Final = 10_000
@@ -54,7 +54,7 @@ _Files = dict[str, dict[str, dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Exports:
-    """What was written."""
+    """The exports of a shape, written to a folder."""
 
     directory: Path
     shape: Shape
@@ -127,7 +127,7 @@ def _written(jobs: list[_Job]) -> Iterator[tuple[_Job, _Files]]:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
         except BaseException:
-            # Whoever interrupts does not wait for what has not begun.
+            # An interrupted run does not wait for jobs that have not begun.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 

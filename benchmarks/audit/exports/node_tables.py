@@ -24,7 +24,7 @@ EXPECTED: Final = pa.schema(
         ("transaction_hash", pa.binary()),
     ]
 )
-"""What the chain demands: the bytes of each UnsignedOriginatorEnvelope, and its transaction."""
+"""The chain's demands: the bytes of each UnsignedOriginatorEnvelope, and its transaction."""
 
 
 def envelope_table(shape: Shape, batch: Batch, parts: list[Heads], node_id: int) -> pa.Table:

@@ -9,7 +9,7 @@ from typing import Final
 from chainkit.signatures import SigningKey, keccak256
 
 PAYLOAD_BYTES: Final = 300
-"""Of each ClientEnvelope on the chain."""
+"""Size of each ClientEnvelope on the chain."""
 
 FIRST_BLOCK: Final = 1
 """Where the contracts are deployed."""

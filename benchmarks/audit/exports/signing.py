@@ -1,4 +1,4 @@
-"""What a node adds to an envelope: the signature of its BlockchainProof (XIP-49 §3.2.1)."""
+"""The node's part of an envelope: the signature of its BlockchainProof (XIP-49 §3.2.1)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _RUN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class ChainKind:
-    """What is changed in the logs of some payloads in succession, and what must be found of it."""
+    """A change to the logs of some payloads in succession, and the finding that it must give."""
 
     name: str
     changes: str

@@ -49,7 +49,7 @@ def _zero_written(window: Window) -> list[Served]:
 
 
 def _sequence_twice(window: Window) -> list[Served]:
-    """Of a field that stands twice, the last counts."""
+    """Write a wrong sequence before the right one: the last one counts."""
     [payload] = window.payloads
     return [window.signed(number(2, payload.sequence_id + 1) + unsigned(payload))]
 
@@ -171,7 +171,7 @@ FORM: Final = (
     ),
     Kind("empty", "no bytes", _empty, _UNREADABLE),
     Kind("random", "bytes that are no message", _random, _UNREADABLE),
-    # What is outside of what is signed changes nothing that the node says: a note.
+    # A change outside of the signed bytes changes nothing that the node says: a note.
     Kind(
         "outer_unknown_field",
         "an unknown field behind the proof",

@@ -74,7 +74,7 @@ def _served(shape: Shape, batch: Batch, fault: Fault) -> _Piece:
     first = fault.first - int(batch.sequence_ids[0])
     rows = range(first, first + kind.width)
     window = window_of(shape, fault.node_id, (payload_of(batch, row) for row in rows))
-    # What is malformed has no row, so that those behind it stand further to the front.
+    # A malformed payload has no row, so those behind it stand further to the front.
     before = int(np.count_nonzero(~batch.are_malformed[:first]))
     honest = int(np.count_nonzero(~batch.are_malformed[rows.start : rows.stop]))
     served = [_row(batch, first + each.payload, each) for each in kind.serve(window)]

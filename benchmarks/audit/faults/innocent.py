@@ -1,4 +1,4 @@
-"""What an honest node's export may look like besides: nothing of it is anybody's fault."""
+"""Variants of an honest node's export: nothing in them is anybody's fault."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Served(NamedTuple):
 
     envelope: bytes
     claimed_sequence_id: int
-    """What the table says beside the envelope."""
+    """The sequence in the table's own column, beside the envelope."""
     payload: int = 0
     """Which payload of the window its other columns speak of."""
 
@@ -78,7 +78,7 @@ Expected = tuple[Code, int] | tuple[Code, Callable[[Window], tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is changed, and what must be found because of it and nothing else."""
+    """A change to a node's rows, and the findings that it must give: these and no others."""
 
     name: str
     changes: str

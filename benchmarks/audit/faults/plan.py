@@ -25,7 +25,7 @@ _MARGIN: Final = 2
 
 
 class Finding(NamedTuple):
-    """What an audit must find, as far as it does not depend on its words."""
+    """A finding that an audit must give, without its words."""
 
     node_id: int | None
     """None for a finding about the chain's export."""

@@ -11,7 +11,7 @@ from chainkit.signatures import SigningKey
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What the chain holds of one payload."""
+    """One payload as the chain holds it."""
 
     sequence_id: int
     originator_ns: int

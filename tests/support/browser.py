@@ -18,7 +18,7 @@ _PATIENCE = 120
 
 @dataclass(frozen=True)
 class Seen:
-    """What look.mjs says of a page, and the page as it is printed."""
+    """The answers of look.mjs about a page, and the page as it is printed."""
 
     told: dict[str, Any]
     printed: bytes

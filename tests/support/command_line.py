@@ -26,7 +26,7 @@ class Outcome:
 
     @property
     def content(self) -> Any:
-        """What --json printed."""
+        """The JSON that --json printed."""
         return json.loads(self.out)
 
 

@@ -1,4 +1,4 @@
-"""What `contracts verify --json` found to differ, in the order in which it was compared."""
+"""The differences that `contracts verify --json` found, in the order of its comparisons."""
 
 from __future__ import annotations
 

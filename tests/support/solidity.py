@@ -34,7 +34,7 @@ class Transaction:
 
 @dataclass(frozen=True)
 class RawLog:
-    """What of a log a contract decides."""
+    """The parts of a log that a contract decides."""
 
     address: str
     topics: tuple[bytes, ...]

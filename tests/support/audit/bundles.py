@@ -260,5 +260,5 @@ def proved(scene: BundleScene) -> set[tuple[int, bytes | None]]:
 
 
 def guilty(scene: BundleScene) -> set[tuple[int, bytes | None]]:
-    """What the usual findings prove."""
+    """The node and the transaction that the usual findings prove."""
     return {(ACCUSED, scene.post(3).transaction)}

@@ -15,7 +15,7 @@ from support.chains.proved_chain import CHAIN_ID, ProvedChain, number_column
 
 
 def claims_of(chain: ProvedChain, **about: Any) -> Claims:
-    """What an honest manifest says; ``about`` overrides it."""
+    """The claims of an honest manifest; ``about`` overrides them."""
     claims = {
         "chain_id": CHAIN_ID,
         "genesis_hash": GENESIS,
@@ -28,7 +28,7 @@ def claims_of(chain: ProvedChain, **about: Any) -> Claims:
 def check_rows(
     rows: Mapping[str, Sequence[Row]], trusted_hash: bytes, claims: Claims
 ) -> dict[int | None, Collector]:
-    """What was found in each block."""
+    """The findings in each block, by its number."""
     return {
         block.number: check_block(block, claims) for block in _blocks(rows, trusted_hash, claims)
     }

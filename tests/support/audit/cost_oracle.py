@@ -1,4 +1,4 @@
-"""What `chainkit audit cost` must tell, in plain Python."""
+"""The answers that `chainkit audit cost` must give, in plain Python."""
 
 from __future__ import annotations
 

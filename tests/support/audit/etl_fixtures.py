@@ -26,7 +26,7 @@ UNTOLD: Final = {
     "receipts": set[str](),
     "logs": set[str](),
 }
-"""What none of the three formats holds."""
+"""Columns that none of the three formats holds."""
 
 
 def expected_rows(table: str, untold: Iterable[str] = ()) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ def expected_rows(table: str, untold: Iterable[str] = ()) -> list[dict[str, Any]
 
 @dataclass(frozen=True)
 class Told:
-    """What an adapter says of a source."""
+    """The rows and faults that an adapter tells of a source."""
 
     rows: dict[str, list[dict[str, Any]]]
     """By table, in the order of its keys, written as expected.json writes them."""

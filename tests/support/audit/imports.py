@@ -1,4 +1,4 @@
-"""What an endpoint answered about the chain of a fixture, as the rows that an import must give."""
+"""An endpoint's answers about the chain of a fixture, as the rows that an import must give."""
 
 from __future__ import annotations
 

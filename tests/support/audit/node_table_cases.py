@@ -40,7 +40,7 @@ def chain_posts() -> list[Post]:
 
 POSTS = {post.sequence_id: post for post in chain_posts()}
 ELSEWHERE = Post(3, 9, commit(GROUP, seed=99), transaction=keccak256(b"gone"))
-"""Of a branch that is gone: no transaction of the chain."""
+"""A post of a branch that is gone: no transaction of the chain."""
 
 
 def at(sequence_id: int, post: Post) -> Post:

@@ -1,4 +1,4 @@
-"""What a report is made of, small and by hand; everything that a stranger writes is hostile."""
+"""The input of a report, small and by hand; everything that a stranger writes is hostile."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def cost_row(table: str, **values: Any) -> Row:
 
 
 def costs(**changes: Any) -> CostDigest:
-    """What a chain cost that has one row in every table."""
+    """The costs of a chain that has one row in every table."""
     hour = {"hour": 1_700_000_400, "price": Decimal("1000000001.500")}
     variants = [
         {"variant": name, "rules": rules, "gas": 1000, "gas_ratio": Decimal("0.5"), "capped": 0}
@@ -151,7 +151,7 @@ def costs(**changes: Any) -> CostDigest:
 
 
 def report_input(**changes: Any) -> ReportInput:
-    """What a report is made of that draws one figure only: those of costs take their time."""
+    """The input of a report that draws one figure only: those of costs take their time."""
     parts: Row = {
         "summary": summary(),
         "findings": [finding()],

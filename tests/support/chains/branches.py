@@ -28,7 +28,7 @@ class Branches:
     before: LocalChain
     after: LocalChain
     fork_height: int
-    """Of the highest block that both have."""
+    """Height of the highest block that both have."""
 
 
 @contextmanager

@@ -129,7 +129,7 @@ def _call(signature: str, *arguments: object) -> bytes:
 
 @dataclass(frozen=True)
 class Deployment:
-    """What the deploy script sent once, to be sent again to each fresh anvil."""
+    """The transactions of the deploy script, to be sent again to each fresh anvil."""
 
     record: dict[str, object]
     raw_transactions: list[str]
@@ -137,7 +137,7 @@ class Deployment:
 
 @pytest.fixture(scope="session")
 def local_deployment(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
-    """What one worker of a run deploys, for all of them: its compiler takes longest."""
+    """The deployment by one worker of a run, for all of them: its compiler takes longest."""
     base = tmp_path_factory.getbasetemp()
     # Each worker has its own folder in that of the run; without workers, the folder is the run's.
     folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base

@@ -1,4 +1,4 @@
-"""What Hypothesis' machines for the contracts have in common: blocks, reorgs, and the comparison.
+"""The common part of Hypothesis' machines for the contracts: blocks, reorgs, and the comparison.
 
 A machine keeps the model as it stood before each block, so it can follow the chain back.
 """
@@ -126,7 +126,7 @@ class ChainMachine(RuleBasedStateMachine):
         self.check_logs(logs)
 
     def check_logs(self, logs: list[dict[str, Any]]) -> None:
-        """What must hold of all logs of this example, whatever the model says."""
+        """Check rules that all logs of this example must keep, whatever the model says."""
 
     def _follow(self, transactions: Sequence[Transaction], hashes: Sequence[str]) -> None:
         before, happened = self.model, []

@@ -24,7 +24,7 @@ ZERO = "0x" + "00" * 20
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a mined transaction did: its logs, or the data with which it reverted."""
+    """The logs of a mined transaction, or the data with which it reverted."""
 
     refusal: bytes | None
     logs: tuple[RawLog, ...]
@@ -73,7 +73,7 @@ class MinedChain:
         self.request("anvil_reorg", len(blocks), raw)
 
     def outcomes(self, number: int, sent: Sequence[str]) -> list[Outcome]:
-        """What the transactions of a block did, which are these in this order and no others."""
+        """The outcomes of a block's transactions, which are these in this order and no others."""
         receipts = self.request("eth_getBlockReceipts", hex(number))
         found = [receipt["transactionHash"] for receipt in receipts]
         assert found == list(sent), f"block {number}: expected {list(sent)}, got {found}"
@@ -95,7 +95,7 @@ class MinedChain:
         return found
 
     def answers(self, questions: Sequence[Question | StorageQuestion]) -> list[bytes]:
-        """What the contracts answer now, or the data with which they revert."""
+        """The answers of the contracts now, or the data with which they revert."""
         answers = self._batch([question.request for question in questions])
         return [
             parse_bytes(answer["result"] if "result" in answer else answer["error"]["data"])

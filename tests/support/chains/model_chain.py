@@ -1,6 +1,6 @@
 """A chain that forks as it likes and remembers each block that it ever had.
 
-Its transactions post several payloads each, to contracts of one or of several originators. What it
+Its transactions post several payloads each, to contracts of one or of several originators. Its
 answers can be disturbed from one request of a step to the next: the chain moves, the connection is
 cut, or a replica that stands elsewhere answers.
 """

@@ -40,7 +40,7 @@ FINALITIES = (
     FinalityPolicy(blocks=None, tag="finalized"),
 )
 SHAPES = ("m", "u", "x", "mm", "mu", "mmm", "xmx", "umu")
-"""What a transaction posts: messages, identity updates, malformed bytes; a letter that comes again
+"""Payloads of a transaction: messages, identity updates, malformed bytes; a letter that comes again
 is the same payload again."""
 
 shapes = st.lists(st.sampled_from(SHAPES), max_size=3)
@@ -233,7 +233,7 @@ class ModelMachine(RuleBasedStateMachine):
         ahead = self.reader._prefetcher
         under_way = [] if ahead is None else [page for page, _ in ahead._pages]
         for page in under_way:
-            # What is asked ahead is asked now, so that an example runs the same each time.
+            # A page asked for ahead is awaited now, so that an example runs the same each time.
             page.exception()
         if isinstance(outcome, Advanced):
             self.shown_since.append([])
@@ -257,7 +257,7 @@ class ModelMachine(RuleBasedStateMachine):
         return isinstance(outcome, RetryableChainError) and bool(self.ahead_before)
 
     def _expected(self) -> type[StepResult | ChainkitError]:
-        """What a step must do, as long as the chain stands still."""
+        """The result or error that a step must give, as long as the chain stands still."""
         node, blocks = self.node, self.chain.blocks
         head, height = blocks[-1], node.height
         if node.cursor is None:
@@ -278,7 +278,7 @@ class ModelMachine(RuleBasedStateMachine):
         return self._final(head) if self.settings.serves_final_only else head
 
     def _final(self, height: int) -> int:
-        """What is final of a chain that ends at a height."""
+        """The highest final block of a chain that ends at a height."""
         if self.settings.finality.tag:
             is_there = self.chain.finalized <= self.chain.head.number
             found = min(self.chain.finalized, height) if is_there else NOTHING_FINAL
@@ -287,7 +287,7 @@ class ModelMachine(RuleBasedStateMachine):
         return max(found, self.node.final)
 
     def _highest_final(self, to: Block) -> int:
-        """What may be final after a step that anything happened in."""
+        """The highest block that may be final after a step in which anything happened."""
         if self.settings.finality.tag:
             return max(min(self.chain.finalized, to.number), self.node.final)
         if self.settings.serves_final_only:

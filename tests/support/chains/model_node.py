@@ -1,4 +1,4 @@
-"""What an honest node of a model chain holds: worked out from the branches, not by the indexer.
+"""An honest node of a model chain: worked out from the branches, not by the indexer.
 
 Its tables follow from where its cursor stands and from the reorgs that it saw, by XIP-49 §3.2.1 and
 the decisions on reorgs, in the plainest way that there is.

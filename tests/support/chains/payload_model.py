@@ -21,7 +21,7 @@ INITIALIZE_CALL = encode_call("initialize(address,uint32,uint32)", ZERO, 0, 1)
 
 @dataclass(frozen=True)
 class UpgradeTarget:
-    """What an address answers when a contract is to be upgraded to it."""
+    """The answers of an address when a contract is to be upgraded to it."""
 
     sequence: str = ZERO
     topic_kind: int = NO_KIND
@@ -235,7 +235,7 @@ class PayloadModel:
         return events + self._called(contract, sender, data)
 
     def _called(self, contract: PayloadContract, sender: str, data: bytes) -> list[Event]:
-        """What the call that comes with an upgrade does in the proxy."""
+        """The proxy's events for the call that comes with an upgrade."""
         if data == PAUSE_CALL:
             return self._pause(contract, sender)
         if data == INITIALIZE_CALL:

@@ -91,7 +91,7 @@ class Sent:
     receipt: Mapping[str, Any] = field(default_factory=dict)
     """Likewise of its receipt."""
     sequence_ids: tuple[int, ...] = ()
-    """Of the payloads that it brought."""
+    """Sequences of the payloads that it brought."""
 
 
 def sent_of(posts: Sequence[Post], registry: Sequence[Row] = ()) -> list[Sent]:

@@ -1,4 +1,4 @@
-"""What nobody could do on a real chain, and what an administrator could: done to an anvil."""
+"""Changes to an anvil: some that nobody could make on a real chain, some by an administrator."""
 
 from __future__ import annotations
 

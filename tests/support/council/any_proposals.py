@@ -49,7 +49,7 @@ crowds = st.lists(accounts, min_size=3, max_size=5, unique=True)
 keys = st.integers(1, SECP256K1_ORDER - 1).map(
     lambda number: SigningKey(number.to_bytes(32, "big"))
 )
-# What a URL may hold behind its host.
+# Text that a URL may hold behind its host.
 paths = st.text(
     st.characters(min_codepoint=0x21, max_codepoint=0x7E, exclude_characters="\\"), max_size=400
 )
@@ -216,7 +216,7 @@ texts = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=
 spaced = texts.map(lambda text: " ".join(text.split())).filter(bool)
 digests = st.binary(min_size=32, max_size=32).map(bytes.hex)
 evidence = st.lists(st.builds(Evidence, spaced, digests), max_size=3).map(tuple)
-# What the file's integers hold; the Safe's own nonce is a uint256.
+# Numbers that the file's integers hold; the Safe's own nonce is a uint256.
 counts = st.integers(0, 2**63 - 1)
 
 

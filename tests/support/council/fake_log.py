@@ -16,7 +16,7 @@ from chainkit.types import BlockReference
 
 SEQUENCE = b"\x44" * 20
 CURRENT = b"\x55" * 20
-"""What the proxies run."""
+"""Address of the code that the proxies run."""
 PROPOSED = b"\x66" * 20
 """Where this package's GroupMessages stands, locked."""
 BOUNDS = PayloadBounds(1, 100)
@@ -46,7 +46,7 @@ def old_code() -> bytes:
 
 @dataclass
 class FakeLog:
-    """What a log answers; both have the same here."""
+    """The answers of a log; both logs give the same here."""
 
     members: tuple[str, ...] = (FIRST, SECOND)
     bounds: PayloadBounds = BOUNDS

@@ -81,7 +81,7 @@ class FakeRegistry:
 
     nodes: list[Node] = field(default_factory=three_nodes)
     holders: dict[int, str] = field(default_factory=dict)
-    """Of nodes that somebody else than HOLDER holds."""
+    """Holders of the nodes that somebody else than HOLDER holds."""
     owner: str = OWNER_ADDRESS
     pending_owner: str = NOBODY
     is_open: bool = False

@@ -33,7 +33,7 @@ def sent_by(folder: Path, number: int) -> list[str]:
 
 
 def standing(chain: LocalChain) -> tuple[BlockHeader, list[str]]:
-    """What changes with anything that is sent: the head, and how much each account has sent."""
+    """The head, and how much each account has sent: all that is sent changes them."""
     accounts = [dev_address(number) for number in range(10)]
     nonces = [
         chain.anvil.request("eth_getTransactionCount", account, "pending") for account in accounts

@@ -125,7 +125,7 @@ class SceneRegistry(FakeRegistry):
         }
 
     def witness(self, **answers: Any) -> Witness:
-        """What the council's own endpoint says, with other ``answers`` where they are given."""
+        """The council's own endpoint as a witness, with other ``answers`` where they are given."""
         known = self.answers() | {"eth_getTransactionReceipt": None} | answers
         endpoint = FakeProvider(known).endpoint()
         return Witness(endpoint, endpoint.head().reference, roll(*map(_held, self.nodes)))

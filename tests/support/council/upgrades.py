@@ -19,7 +19,7 @@ def upgrade_command(chain: LocalChain, *arguments: object) -> Outcome:
 
 
 def traces(chain: LocalChain) -> tuple[object, ...]:
-    """What sending anything would change."""
+    """The head, nonces and record, which sending anything would change."""
     accounts = [dev_address(number) for number in range(10)]
     nonces = [chain.anvil.request("eth_getTransactionCount", item, "pending") for item in accounts]
     return (chain.head(), *nonces, chain.record_path.read_text())

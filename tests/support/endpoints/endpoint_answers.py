@@ -1,4 +1,4 @@
-"""What an endpoint answers about a chain of blocks 0 to 9, and each way to damage an answer."""
+"""An endpoint's answers about a chain of blocks 0 to 9, and each way to damage an answer."""
 
 from __future__ import annotations
 

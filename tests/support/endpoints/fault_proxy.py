@@ -1,7 +1,7 @@
 """A real HTTP and WebSocket server in front of an anvil that lies, breaks or stalls when told to.
 
-Unless a fault is due, the bytes of anvil's answer pass unchanged. What a fault is stands in
-``support.endpoints.faults``; here is when it is due, to which calls, and how often it was really
+Unless a fault is due, the bytes of anvil's answer pass unchanged. The faults themselves stand in
+``support.endpoints.faults``; here is when one is due, to which calls, and how often it was really
 delivered.
 """
 
@@ -34,14 +34,14 @@ class Call:
     method: str
     params: Any
     ask: Callable[..., Any]
-    """What the chain answers to a method and parameters: its result, or None with an error."""
+    """Asks the chain by method and parameters: gives its result, or None with an error."""
     ask_other: Callable[..., Any]
     """The same of the other branch."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What goes back over HTTP."""
+    """An answer over HTTP."""
 
     body: bytes
     status: int = 200

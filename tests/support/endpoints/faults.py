@@ -1,7 +1,7 @@
 """Well-formed and untrue: what lagging, mixed up and lying endpoints answer.
 
-Each fault is one named function over the honest answer. What is not even well-formed stands in
-``support.endpoints.broken_answers``.
+Each fault is one named function over the honest answer. Answers that are not even well-formed
+stand in ``support.endpoints.broken_answers``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def result_changed(change: Callable[[Call, Any], Any]) -> Callable[[Call, Answer
 
 def logs_fault(name: str, change: Callable[[list[Answer]], Any]) -> Fault:
     def changed(_: Call, logs: list[Answer]) -> Any:
-        # What has no log can lose none.
+        # An answer without logs can lose none.
         return change(logs) if logs else logs
 
     return Fault(f"logs: {name}", result_changed(changed), methods=LOGS)

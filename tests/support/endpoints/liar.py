@@ -21,7 +21,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Change:
-    """What a liar changes: one place in the answer to one call."""
+    """A liar's change: one place in the answer to one call."""
 
     call: str
     """Method and parameters, as JSON."""
@@ -38,7 +38,7 @@ class Change:
 
 
 class KeptAnswers:
-    """What an anvil answers, asked once for each call."""
+    """The answers of an anvil, asked once for each call."""
 
     def __init__(self, anvil: Anvil) -> None:
         self._anvil = anvil

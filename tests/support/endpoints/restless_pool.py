@@ -46,5 +46,5 @@ class RestlessPool:
         return result
 
     def errors_of(self, number: int) -> Mapping[str, int]:
-        """What the pool counted against one of its endpoints."""
+        """The errors that the pool counted against one of its endpoints."""
         return self.pool.statistics()[number].errors

@@ -48,7 +48,7 @@ DYNAMIC_FEE = (
     | {
         "type": "0x2",
         "nonce": "0x2",
-        # What was paid, not what was offered.
+        # The price that was paid, not the one that was offered.
         "gasPrice": "0x2da7a993",
         "r": "0x51801c564cfb74f2b8a998f882e29087bcaac3cbff99a0a98bb773ac37af137",
         "s": "0x307a9afc93a162be3f52669c3bfdfb2392242501b037be675e2eff15b9b21802",

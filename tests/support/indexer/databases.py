@@ -20,7 +20,7 @@ PAGE_PAYLOADS = 100
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """One server for the whole run; whoever restarts it leaves it running."""
-    # What a crash of the server leaves does not depend on it, only what a power cut would.
+    # Without fsync only a power cut loses data: a crash of the server does not.
     with Postgres(fsync="off") as server:
         yield server
 

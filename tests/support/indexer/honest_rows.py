@@ -1,4 +1,4 @@
-"""What an indexer may hold at all: the rows of a clean run, on each branch that the chain had."""
+"""The rows that an indexer may hold: those of a clean run, on each branch that the chain had."""
 
 from __future__ import annotations
 

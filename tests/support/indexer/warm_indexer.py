@@ -30,7 +30,7 @@ IMPORTED = (
     "sqlalchemy.dialects.sqlite",
     "chainkit.cli.main",
 )
-"""What the command imports only when it is called, beside all of ``PACKAGES``."""
+"""Modules that the command imports only when it is called, beside all of ``PACKAGES``."""
 
 PACKAGES = ("chainkit.cli", "chainkit.chain", "chainkit_indexer", "chainkit_indexer.cli")
 
@@ -82,7 +82,7 @@ class WarmIndexer:
 
     @property
     def said(self) -> str:
-        """What the life that was begun has written to standard error so far."""
+        """Standard error of the life that was begun, so far."""
         return self._log.read_text() if self._log.exists() else ""
 
     def live(self, arguments: Sequence[str], seconds: float | None = None) -> Death:

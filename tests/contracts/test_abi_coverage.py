@@ -28,7 +28,7 @@ UNREACHABLE = {
     # No function is for initializers only.
     "NotInitializing",
 }
-"""What OpenZeppelin declares and no transaction can cause here."""
+"""Events and errors that OpenZeppelin declares and no transaction can cause here."""
 
 
 def names_used_in(path):

@@ -5,7 +5,7 @@ from support.tables import rows_of_table
 
 from .conftest import PAYLOAD_BOUNDS
 
-# What OpenZeppelin declares and the document says is never emitted.
+# OpenZeppelin declares these events; the document says that they are never emitted.
 NEVER_EMITTED = {"Approval", "ApprovalForAll", "RoleAdminChanged"}
 SLOTS = {row["namespace"]: row["slot"] for row in rows_of_table("contracts.md", ["namespace"])}
 

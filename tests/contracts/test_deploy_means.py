@@ -1,4 +1,4 @@
-"""What the deployer has, and has sent, is looked at before the first transaction."""
+"""The deployer's ether and waiting transactions are looked at before the first transaction."""
 
 import pytest
 

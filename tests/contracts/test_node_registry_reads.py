@@ -19,7 +19,7 @@ def many_nodes(project, deployer, owner, operator, public_key):
 
 
 def gas_of(networks, registry, method, *arguments):
-    """What a call's execution uses, as a contract that makes it would pay."""
+    """Gas of a call's execution, as a contract that makes the call would pay it."""
     call = {"to": registry.address, "data": "0x" + method.encode_input(*arguments).hex()}
     trace = networks.provider.make_request(
         "debug_traceCall", [call, "latest", {"tracer": "callTracer"}]

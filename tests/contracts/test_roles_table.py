@@ -46,7 +46,7 @@ NODE = 100
 
 
 def arguments(contract, caller, party, public_key):
-    """What each function is called with, so that only the caller can be wrong."""
+    """The arguments of each function: all right, so that only the caller can be wrong."""
     move = (party["operator"], party["newcomer"], NODE)
     return {
         "addMessage(bytes32,bytes)": (bytes(32), bytes(PAYLOAD_BOUNDS[0])),

@@ -1,4 +1,4 @@
-"""What administrators of the two logs do with `chainkit contracts`, on a real anvil."""
+"""Administrators change the two logs with `chainkit contracts`, on a real anvil."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Safe does as administrator of the two logs: proposed, signed, executed, read back."""
+"""A Safe administers the two logs: a change is proposed, signed, executed and read back."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def read(desk: Desk) -> Proposal:
 
 
 def joined(text: str) -> str:
-    """What a command printed, without its line breaks."""
+    """A command's output, without its line breaks."""
     return " ".join(text.split())
 
 

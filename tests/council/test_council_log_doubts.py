@@ -1,4 +1,4 @@
-"""What hides from the trail, and what moves under it: told, or refused, never passed over."""
+"""Hidden events and a chain that moves are told or refused, never passed over."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def test_topics__of_the_released_contracts__are_those_that_are_asked_for(version
     since_1_5 = {keccak(text="ChangedModuleGuard(address)")}
 
     assert set(SAFE_TOPICS) - released == (since_1_5 if version == "1.4.1" else set())
-    # What neither changes a Safe nor executes: ether that came, a signed message, and what an
-    # event of a module says in more words.
+    # These neither change a Safe nor execute: ether that came, a signed message, and the longer
+    # form of an event of a module.
     assert released - set(SAFE_TOPICS) == {
         keccak(text="SafeReceived(address,uint256)"),
         keccak(text="SignMsg(bytes32)"),

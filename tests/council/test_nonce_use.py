@@ -1,4 +1,4 @@
-"""What is told of a proposal whose nonce is used: executed by whom, or replaced by another."""
+"""A used nonce is explained: the proposal was executed, or another one in its place."""
 
 from pathlib import Path
 from typing import Any

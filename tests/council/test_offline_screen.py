@@ -1,4 +1,4 @@
-"""What an owner without a network is shown, and what is kept from passing for checked."""
+"""An owner without a network is shown a proposal, and nothing unchecked passes for checked."""
 
 import time
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ NOT_CHECKED = (
 
 
 def drafted(call: Call, before: Mapping[str, str]) -> Proposal:
-    """What somebody drafts who says what he likes of the state before."""
+    """A proposal by somebody who claims what he likes of the state before."""
     after = expected_change(EFFECTS, RECORD, [call], before).after
     said = replace(grounds(), before=before, after=after, expires=int(time.time()) + WEEK)
     if call.contract == "GroupMessages":

@@ -1,4 +1,4 @@
-"""What must be true before a proposal is drafted or sent, and after: each check alone holds it."""
+"""Each check alone stops a wrong proposal: before it is drafted or sent, and afterwards."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is looked at between a person's word and the sending of a proposal, and afterwards."""
+"""A proposal is checked again between a person's word and its sending, and afterwards."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -140,7 +140,7 @@ def test_execute__proxy_runs_other_code_once_it_is_mined__is_no_success(desk: De
     with pytest.raises(TransactionFailed, match="code of GroupMessages: expected 0x"):
         execute(execution, desk.sending, signed)
 
-    # What the other code answers is not what proves it.
+    # The other code answers that it is paused: that proves nothing.
     assert is_paused(desk)
 
 

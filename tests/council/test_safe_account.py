@@ -1,4 +1,4 @@
-"""What is read of a Safe, from the real contracts of every known release."""
+"""A Safe of every known release is read from the real contracts, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the owners sign by our hashes, before the real contracts of every known release."""
+"""The real contracts of every known release accept the owners' signatures of our hashes."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def heap(tmp_path: Path) -> Path:
 
 
 def served(chain: LocalChain, node_id: int, transaction: bytes, seed: int | None = None) -> bytes:
-    """What a node serves for a transaction: with a ``seed``, another payload than the chain's."""
+    """A node's envelope for a transaction; with a ``seed``, of another payload than the chain's."""
     receipt = chain.endpoint.receipt(transaction)
     assert receipt is not None
     event = decode_payload_event(parse_log(receipt["logs"][0]))

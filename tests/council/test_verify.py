@@ -42,7 +42,7 @@ def served(
     payload: bytes | None = None,
     key: SigningKey = NODES[0],
 ) -> bytes:
-    """What an honest node serves for a transaction, or with ``payload`` a dishonest one."""
+    """An honest node's envelope for a transaction, or with ``payload`` a dishonest one's."""
     receipt = chain.endpoint.receipt(transaction)
     assert receipt is not None
     event = decode_payload_event(parse_log(receipt["logs"][position]))

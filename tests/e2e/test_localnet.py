@@ -18,7 +18,7 @@ LAST_LINE = "docs/council.md has a rehearsal"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """What `make localnet` says to export, while it runs."""
+    """The settings that `make localnet` says to export, while it runs."""
     command = [sys.executable, "-m", "localnet", "--folder", str(tmp_path / "localnet")]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

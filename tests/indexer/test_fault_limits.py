@@ -129,7 +129,7 @@ def test_follow__gigantic_answer__is_not_read_to_its_end(trial: Trial, fault: Fa
 
     delivered = trial.proxy.delivered[fault.name]
     assert delivered
-    # What was read, and what waits in the sockets' buffers.
+    # The bytes sent were read, or wait in the sockets' buffers.
     assert trial.proxy.bytes_sent < delivered * 4 * LONGEST_ANSWER_BYTES
     assert all(isinstance(error, RetryableChainError) for error in trial.errors)
     assert chain_tables(trial.follower.store) == trial.scene.tables

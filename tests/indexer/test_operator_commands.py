@@ -107,7 +107,7 @@ def test_verify__rows_that_do_not_hold__are_few_short_lines_and_mended_by_a_rewi
     content = run_here(*verify, "--to-block", local_chain.head().number, "--json").content
 
     assert max(map(len, text.out.splitlines())) <= 100
-    # What is wider than a terminal goes on in an indented line.
+    # A line that is wider than a terminal goes on in an indented one.
     lines = text.out.replace("\n  ", " ").splitlines()
     assert (text.code, len(lines)) == (1, 22)
     assert lines[0].endswith(f", got 0x01010101… (block {first}, log 0)")

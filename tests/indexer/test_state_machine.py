@@ -161,7 +161,7 @@ class Following(ModelMachine):
     def teardown(self) -> None:
         if hasattr(self, "store"):
             try:
-                # What has failed before would only fail again.
+                # An example that has failed would only fail again.
                 if self.is_sound:
                     self._come_to_rest()
             finally:

@@ -28,7 +28,7 @@ GROUP, INBOX = b"\x01" * 32, b"\x02" * 32
 def served(
     chain: LocalChain, transaction: bytes, key: SigningKey, changes: Mapping[str, Any] | None = None
 ) -> bytes:
-    """What a node serves for a transaction, with other arguments of the event if it cheats."""
+    """A node's envelope for a transaction, with other arguments of the event if it cheats."""
     receipt = chain.endpoint.receipt(transaction)
     assert receipt is not None
     event = decode_payload_event(parse_log(receipt["logs"][0]))

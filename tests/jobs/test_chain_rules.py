@@ -1,4 +1,4 @@
-"""What the contracts' own events and the payloads between them tell of each other."""
+"""Contradictions between the contracts' own events and the payloads among them are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the audit's report tells of costs is what `chainkit audit cost` writes."""
+"""The audit's report tells the same costs as `chainkit audit cost` writes."""
 
 from __future__ import annotations
 

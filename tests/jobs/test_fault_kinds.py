@@ -48,7 +48,7 @@ class Audited:
 
     @property
     def counts(self) -> dict[int, dict[str, int]]:
-        """What the audit counted of each node that it compared, as the oracle counts it."""
+        """The audit's counts for each node that it compared, as the oracle counts."""
         return {
             node["node_id"]: {"expected": node["expected"], "matched": node["matched"]}
             | node["findings"]
@@ -102,7 +102,7 @@ def test_reconcile__one_fault_of_a_kind__is_found_and_nothing_beside_it(
 
 
 def near(found: Counter[Finding], fault: Fault) -> Counter[Finding]:
-    """What was found about the node at the sequences of a fault, and where the fault leads."""
+    """Findings about the node at the sequences of a fault, and where the fault leads."""
     places = {(0, sequence_id) for sequence_id in range(fault.first - 1, fault.first + 6)}
     places |= {each[2:] for each in findings_of(ONCE, fault)}
     mine = {each: n for each, n in found.items() if each.node_id == fault.node_id}

@@ -1,6 +1,6 @@
 """Hostile exports on Spark, with their tables: many in one audit, beside two honest nodes.
 
-What Spark does not see is in tests/unit/jobs/reconcile/test_hostile_exports.py, case by case.
+Cases that Spark does not see are in tests/unit/jobs/reconcile/test_hostile_exports.py.
 """
 
 import json

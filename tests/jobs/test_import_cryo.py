@@ -42,7 +42,7 @@ def run(spark: SparkSession, source: str, out: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def chain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What was imported of raw bytes."""
+    """The chain export, imported from raw bytes."""
     return run(spark, "binary", tmp_path_factory.mktemp("import") / "chain")
 
 

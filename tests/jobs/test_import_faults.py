@@ -172,7 +172,7 @@ def test_command__other_chain_and_range_beyond_the_source__names_both(
     assert codes == {
         ("MISSING_BLOCK", "blocks", "3"),
         *(("MISSING_FILE", table, "1") for table in ("blocks", "transactions", "logs")),
-        # Of the names of files, and of rows; block 0 counts twice.
+        # Counted by the names of files, then by rows; block 0 counts twice.
         *(("WRONG_CHAIN", table, "3") for table in ("blocks", "transactions", "logs")),
         ("WRONG_CHAIN", "blocks", str(LAST + 2)),
         ("WRONG_CHAIN", "transactions", "24"),

@@ -38,7 +38,7 @@ AWS_UNTOLD = {
     "receipts": (),
     "logs": (),
 }
-"""What the other two formats hold, and this layout does not, or only as a double."""
+"""Columns that the other two formats hold, and this layout does not, or only as a double."""
 
 
 def exact_aws(tmp_path: Path) -> Path:
@@ -141,7 +141,7 @@ def test_read__wrong_cells_of_parquet__named(spark: SparkSession, tmp_path: Path
         ("OUT_OF_RANGE", times),
         ("WRONG_ENCODING", times),
     ]
-    # What is wrong with a receipt is told of the row that holds it.
+    # A receipt's fault is told of the transaction's row, which holds the receipt.
     assert found["transactions"] == [
         ("MISSING_VALUE", "receipt_effective_gas_price: a value"),
         ("MISSING_VALUE", "receipt_status: a value"),

@@ -1,4 +1,4 @@
-"""What nodes' tables say beside their envelopes: each case is a node of one network.
+"""Nodes' tables are judged beside their envelopes: each case is a node of one network.
 
 Every code has cases that must raise it, and near misses that must not.
 """
@@ -64,7 +64,7 @@ def write_case(root: Path, name: str, history: list[dict[str, Any]]) -> NodeExpo
 
 
 def found_before() -> list[dict[str, Any]]:
-    """What the comparison of envelopes finds about the served bytes of a journal."""
+    """Findings of the comparison of envelopes about the served bytes of a journal."""
     case = "bytes of the journal served"
     key = key_of(IDS[case])
     digest = keccak256(b"blockchain|" + ELSEWHERE.unsigned + ELSEWHERE.transaction_hash)

@@ -21,7 +21,7 @@ from support.chains.exported_chain import exported, publish, rows_of
 
 
 def envelopes_of(chain: Path, key: SigningKey) -> list[bytes]:
-    """What an honest node serves of a chain export."""
+    """The envelopes that an honest node serves, made from a chain export."""
     times = {row["number"]: row["timestamp"] for row in rows_of(chain, "blocks")}
     manifest = json.loads((chain / "manifest.json").read_text())
     contracts = {

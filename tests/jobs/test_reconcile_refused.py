@@ -1,4 +1,4 @@
-"""What `chainkit audit reconcile` refuses, and how it says so."""
+"""Unusable exports are refused by `chainkit audit reconcile`, or set aside, in clear words."""
 
 import json
 from collections.abc import Callable

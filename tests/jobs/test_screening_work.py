@@ -1,4 +1,4 @@
-"""What an audit keeps: a second run does only what is new, and says the same."""
+"""An audit keeps its work: a second run does only what is new, and says the same."""
 
 from collections.abc import Callable
 from dataclasses import replace

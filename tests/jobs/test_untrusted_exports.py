@@ -1,4 +1,4 @@
-"""What an export claims, or lacks, must neither accuse the honest nor hide the others."""
+"""An export's claims and gaps must neither accuse the honest nor hide the others."""
 
 import json
 from collections.abc import Callable

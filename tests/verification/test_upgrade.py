@@ -92,7 +92,7 @@ def test_broadcast__by_an_administrator__changes_the_code_and_nothing_else(
 
     record = json.loads(local_chain.record_path.read_text())
     assert record["contracts"][NAME]["implementation"] == content["new_implementation"]
-    # What an administrator changed is a difference; the code no longer is.
+    # An administrator's own changes are differences; the code no longer is.
     subjects = [each["subject"] for each in differences(verify(local_chain))]
     assert subjects == ["administrators of GroupMessages", "payload bounds of GroupMessages"]
 
@@ -195,7 +195,7 @@ def test_upgrade__code_of_no_known_release__is_refused_unless_accepted(
     assert untouched
     assert (refused.code, accepted.code) == (1, 0), accepted.err
     assert "differences     not known" in refused.out
-    # What ran until then stays unknown: verification tells of it ever after.
+    # The code that ran until then stays unknown: verification tells of it ever after.
     difference = differences(verify(local_chain))[0]
     assert difference["subject"].startswith(f"implementations of {NAME} since block")
 

@@ -1,4 +1,4 @@
-"""What is shown before `upgrade --broadcast` sends, and what changes while it does."""
+"""The plan is shown before `upgrade --broadcast` sends, and made again if the chain changes."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def window_for(kind: Kind) -> Window:
 
 
 def judged(window: Window, rows: list[Served]) -> Iterator[Found]:
-    """What an audit must say of rows, one key after the other, as its codes are documented."""
+    """Findings that an audit must give of rows, key by key, as its codes are documented."""
     demanded = {payload.sequence_id: payload for payload in window.payloads}
     keys = {(0, sequence_id): [0, 0] for sequence_id in demanded}
     for row in dict.fromkeys(rows):

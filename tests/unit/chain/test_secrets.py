@@ -19,7 +19,7 @@ PATH = "/v2/hush-path?token=hush-query"
 LOCATION = f"alice:hush-password@rpc.example:8443{PATH}"
 URL = f"https://{LOCATION}"
 
-# What urllib3 and requests say, with the path as they say it.
+# Words of urllib3 and requests, with the path as they write it.
 REFUSED = (
     "HTTPSConnectionPool(host='rpc.example', port=8443): Max retries exceeded with url: "
     f"{PATH} (Caused by NewConnectionError('[Errno 111] Connection refused'))"

@@ -256,7 +256,7 @@ def test_send__second_request_of_a_session__has_a_body_of_its_own_and_all_that_t
     endpoint = server.endpoint("http://someone:secret@node.example")
 
     endpoint.chain_id()
-    # What the environment says is read once: to read it for each request took a third of it.
+    # The environment is read once: to read it for each request took a third of the request.
     monkeypatch.setenv("HTTP_PROXY", "http://second.example:3128")
     endpoint.call(bytes(20), b"", BlockReference(7, bytes(32)))
 

@@ -49,7 +49,7 @@ def examples_of(command: click.Command) -> list[str]:
 
 
 def faults_of_example(example: str) -> list[str]:
-    """What in an example line is no command or no option of it."""
+    """Words of an example line that are no command, or no option of the command."""
     command: click.Command = chainkit
     words = shlex.split(example)
     if words[:1] != ["chainkit"]:

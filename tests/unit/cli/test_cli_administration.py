@@ -1,4 +1,4 @@
-"""What the administrators' commands refuse before they open a chain."""
+"""The administrators' commands refuse wrong options before they open a chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the council's commands refuse before they read anything."""
+"""The council's commands refuse a missing signer before they read anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the root prints where a command ends in an error, and its exit code."""
+"""The root prints an error of a command in words, and exits with its code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILE = "/media/council/proposals-of-november/" + "disable-300-and-" * 6 + ".json
 
 
 class Terminal(io.StringIO):
-    """What is printed to a person."""
+    """A stream that a person reads."""
 
     def isatty(self) -> bool:
         return True
@@ -25,7 +25,7 @@ class Terminal(io.StringIO):
 def printed_error(
     error: Exception, monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO] = Terminal
 ) -> str:
-    """What the root prints on standard error where a command raises."""
+    """The root's output on standard error where a command raises."""
 
     def fail(**_: object) -> None:
         raise error

@@ -60,7 +60,7 @@ def refusal_of(result: Result) -> str:
 
 
 def everything_said(result: Result) -> str:
-    """What was printed, and what a log of the exception would print."""
+    """The output, and the text that a log of the exception would print."""
     trace = traceback.format_exception(result.exception) if result.exception else []
     return result.output + "".join(trace)
 

@@ -242,7 +242,7 @@ def test_verify_bundle__payload_through_a_wallet__proves_nothing(tmp_path: Path)
 
     assert result.verdict == Verdict.NOT_PROVED
     assert "no direct call" in result.findings[0].reason
-    # Whoever may name the contracts could call the wallet one of them.
+    # A person who may name the contracts could call the wallet one of them.
     record = json.loads(scene.record_path.read_text())
     record["contracts"]["IdentityUpdates"]["address"] = "0x" + wallet.hex()
     scene.record_path.write_text(json.dumps(record))

@@ -81,7 +81,7 @@ def test_verify_bundle__any_byte_changed_and_sealed_again__never_accuses_of_more
         outcomes.add("less" if found < guilty(scene) else "same")
         assert found <= guilty(scene)
 
-    # Of a finding the auditor's words may change; of what the chain holds nothing may.
+    # The auditor's words in a finding may change; nothing that the chain holds may.
     assert outcomes >= {"refused"}
     assert name == "findings.jsonl" or outcomes == {"refused"}
 

@@ -1,4 +1,4 @@
-"""What a trie holds, taken apart again: every type of transaction and receipt, and headers."""
+"""A trie's content is taken apart again: every type of transaction and receipt, and headers."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def answers_of(
     hash_: bytes | None = None,
     block: BlockReference | None = None,
 ) -> dict[str, Any]:
-    """What an endpoint says of the transaction that brought a payload, or of one like it."""
+    """An endpoint's answer about the transaction that brought a payload, or about one like it."""
     post = scene.post(sequence_id)
     [sent] = scene.chain.block(post.block)["transactions"]
     [log] = scene.chain.block(post.block)["logs"]

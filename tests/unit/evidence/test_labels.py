@@ -1,4 +1,4 @@
-"""What a forger writes above a true proof, with all digests computed again, is not shown."""
+"""A forger's words above a true proof are not shown, though all digests are computed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Parquet file may look like that Arrow and Spark are to read in the same way."""
+"""A Parquet file is accepted only if Arrow and Spark read it in the same way."""
 
 from __future__ import annotations
 

@@ -65,6 +65,6 @@ def test_guide__memory_of_the_start__has_room_for_what_scrypt_takes() -> None:
     told = re.findall(r"scrypt decrypts the keystore \| (\d+) MB|takes (\d+) MB of it", guide)
     (start, _), (_, scrypt) = told
 
-    # What `chainkit key new` writes: RFC 7914 has the 128 bytes.
+    # The parameters that `chainkit key new` writes; RFC 7914 has the 128 bytes.
     taken = 128 * keyfile.SCRYPT_R * keyfile.get_default_work_factor_for_kdf("scrypt")
     assert int(scrypt) == round(taken / 1e6) < int(start)

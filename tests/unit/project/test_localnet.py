@@ -1,4 +1,4 @@
-"""What localnet and the demo write for their owner alone."""
+"""Secrets that localnet and the demo write are readable by their owner alone."""
 
 from __future__ import annotations
 

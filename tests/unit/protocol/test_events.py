@@ -232,7 +232,7 @@ class Encoding:
         return log_of(eth_abi.encode(self.types, data), *topics)
 
     def decoded(self, log: Log) -> tuple[bytes, bytes, int] | None:
-        """What eth_abi makes of a log, if it is the one encoding of that."""
+        """The values that eth_abi reads from a log, if the log is their one encoding."""
         topics, data = list(log.topics[1:]), []
         values: list[Any] = []
         with suppress(DecodingError, OverflowError):

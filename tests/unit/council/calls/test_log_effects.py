@@ -1,4 +1,4 @@
-"""What each call of the two logs changes, who may make it, and what must never be sent."""
+"""Each call of the two logs has a known change and senders; calls that would harm are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each call of the registry changes, who may make it, and what must never be sent."""
+"""Each call of the registry has a known change and senders; calls that would harm are refused."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a proposal keeps of evidence: from folders that strangers write to, while it is read."""
+"""A proposal keeps evidence as it was read, though strangers write to its folders meanwhile."""
 
 import hashlib
 import os

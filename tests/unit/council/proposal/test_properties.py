@@ -1,4 +1,4 @@
-"""What holds for every proposal of a council: any calls, arguments, grounds, nonce and signers."""
+"""Rules hold for every proposal of a council: any calls, arguments, grounds, nonce and signers."""
 
 from collections.abc import Sequence
 from dataclasses import replace

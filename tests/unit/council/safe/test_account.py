@@ -1,4 +1,4 @@
-"""What no real contract answers: an endpoint that lies, or is broken."""
+"""Answers that no real contract gives are refused: an endpoint lies, or is broken."""
 
 import eth_abi
 import pytest

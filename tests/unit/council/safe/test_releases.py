@@ -18,7 +18,7 @@ KNOWN = known_contracts()
 
 
 def published() -> Iterator[tuple[tuple[str, str], Any]]:
-    """What Safe's own register of deployments says, by name and version."""
+    """The entries of Safe's own register of deployments, by name and version."""
     for version in known_versions():
         for path in sorted((DEPLOYMENTS / f"v{version}").glob("*.json")):
             content = json.loads(path.read_text())

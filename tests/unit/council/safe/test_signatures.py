@@ -132,7 +132,7 @@ def test_recover__second_form_of_a_signature__is_refused(kind: str) -> None:
     ("kind", "words"), [(0, "a contract's signature"), (1, "a hash approved on the chain")]
 )
 def test_recover__kind_without_a_key__is_refused_in_words(kind: int, words: str) -> None:
-    # What a Safe takes for the owner's word without any signature of the hash.
+    # A Safe takes this for the owner's word without any signature of the hash.
     keyless = bytes(12) + bytes.fromhex(ADDRESSES[0][2:]) + bytes(32) + bytes([kind])
 
     with pytest.raises(InvalidSignature, match=f"V {kind}, {words}"):

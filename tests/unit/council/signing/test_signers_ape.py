@@ -21,7 +21,7 @@ SIGNATURE = SIGNER.sign_typed_data(TYPED_DATA)
 
 
 class PlayedAccount:
-    """What a plugin of Ape might be, or do."""
+    """An account of a plugin of Ape, which might do anything."""
 
     address = SIGNER.address
 

@@ -1,4 +1,4 @@
-"""What counts as a piece of evidence in a folder, and what is left alone."""
+"""Bundles and reports in a folder count as evidence; all else is left alone."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def test_take__fetch_of_a_page_that_is_dropped_hangs__nobody_waits_behind_it() -
 
 
 class Answer:
-    """What an endpoint sent, in memory."""
+    """An endpoint's answer, in memory."""
 
 
 def test_take__failed_fetch__keeps_nothing_of_the_answer() -> None:

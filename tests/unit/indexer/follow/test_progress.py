@@ -1,4 +1,4 @@
-"""What a store remembers of the cursor must be what its database says."""
+"""A store's memory of the cursor must equal its database."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -55,7 +55,7 @@ def signed(transaction: dict[str, Any]) -> Any:
 
 
 def answered(transaction: dict[str, Any]) -> dict[str, Any]:
-    """What an endpoint answers to eth_getTransactionByHash."""
+    """An endpoint's answer to eth_getTransactionByHash."""
     done = signed(transaction)
     fields = {
         name: hex(value) if isinstance(value, int) else value for name, value in transaction.items()

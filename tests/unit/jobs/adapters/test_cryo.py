@@ -1,4 +1,4 @@
-"""What cryo's files say before Spark reads a row."""
+"""The names and columns of cryo's files are checked before Spark reads a row."""
 
 import shutil
 from collections.abc import Callable

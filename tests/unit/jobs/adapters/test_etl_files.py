@@ -1,4 +1,4 @@
-"""What is refused before Spark reads a file of the ethereum-etl family."""
+"""Wrong files of the ethereum-etl family are refused before Spark reads them."""
 
 import gzip
 import json
@@ -184,7 +184,7 @@ def seconds(text: str) -> int:
 
 
 def day_faults(first_of_second_day: str, last: str, *, asked: bool = False) -> list[str]:
-    """What the import says of two days whose blocks are 7 to 9 and 10 to 16."""
+    """The import's words about two days whose blocks are 7 to 9 and 10 to 16."""
     times = {1: ("2026-03-01 10:00:00", "2026-03-01 23:59:59"), 2: (first_of_second_day, last)}
     files = Aws().files(AWS / "documented")
     spans = {

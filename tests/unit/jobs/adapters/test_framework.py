@@ -1,4 +1,4 @@
-"""What an import checks and writes without Spark: names of files, row groups, blooms."""
+"""An import checks and writes without Spark: names of files, row groups, blooms."""
 
 import random
 from collections.abc import Sequence

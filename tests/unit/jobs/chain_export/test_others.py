@@ -1,4 +1,4 @@
-"""What the folder holds is of another branch, or of another export."""
+"""A folder with blocks of another branch is mended; one of another export is refused."""
 
 import json
 from collections.abc import Iterator

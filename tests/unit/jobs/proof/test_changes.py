@@ -122,7 +122,7 @@ def test_change__any_value_to_any_other__is_found_or_listed(data: st.DataObject)
 def test_change__any_values_at_once_and_hashes_that_fit__raises_nothing(
     data: st.DataObject,
 ) -> None:
-    """Whoever writes rows can hash and link them as well: then more of the checks run."""
+    """A forger of rows can hash and link them as well: then more of the checks run."""
     number = data.draw(st.sampled_from(range(1, len(every_kind()) + 1)))
     rows, demanded, claims = block_of(one_by_one, number)
     changed = {table: [dict(row) for row in held] for table, held in rows.items()}

@@ -1,4 +1,4 @@
-"""What the proof of a chain lists because nothing in an export tells it, and what it lets pass."""
+"""The proof of a chain lists what nothing in an export tells, and lets pass what may differ."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What runs inside Spark's workers, without Spark: rows in, rows out."""
+"""The code inside Spark's workers does its work without Spark: rows in, rows out."""
 
 from dataclasses import replace
 from decimal import Decimal

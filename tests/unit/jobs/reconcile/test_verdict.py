@@ -1,4 +1,4 @@
-"""What stands under one key, judged without Spark."""
+"""The rows under one key are judged without Spark."""
 
 from decimal import Decimal
 from typing import Any
@@ -87,7 +87,7 @@ UNREADABLE = served(None, transaction_hash=None, unreadable="no envelope")
             [served(), served(WRONG, 1)],
             ["ENVELOPE_DUPLICATED", "ENVELOPE_ALTERED"],
         ),
-        # What the chain export holds twice, or not though it may, accuses nobody.
+        # A row that the chain export holds twice, or lacks though it may, accuses nobody.
         ([held(), held(block=13)], [served(WRONG)], []),
         ([], [served()], []),
     ],

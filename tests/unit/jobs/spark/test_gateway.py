@@ -1,4 +1,4 @@
-"""What Java writes is passed on, except one warning."""
+"""All that Java writes is passed on, except one warning."""
 
 from __future__ import annotations
 

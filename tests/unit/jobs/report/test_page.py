@@ -152,7 +152,7 @@ def test_render__chain_export_that_was_not_proved__says_so() -> None:
     ("outcome", "words"),
     [
         ("clean", "Clean. Every node compared serves what the chain demands"),
-        ("no difference found", "No difference found. Not proved: the chain export. What is"),
+        ("no difference found", "No difference found. Not proved: the chain export. Other"),
         ("findings", "1 finding. Not proved: the chain export. Each is listed below"),
         ("could not decide", "Not everything could be decided. Not proved: the chain export. See"),
         ("could not compare", "Not everything could be compared. Not proved: the chain export."),

@@ -19,6 +19,7 @@ FOLDERS = (
 FIRST_WORD = re.compile(rf"\b(?:{'|'.join(FIRST_WORDS)})\b")
 BEGINNING = re.compile(rf"(?:^|[.!?:][\"')*_]* )(?:{'|'.join(FIRST_WORDS)})\b[^.!?]{{0,60}}")
 MARKS = re.compile(r"^[\s#>*|-]+|\"\"\"")
+TAGS = re.compile(r"<[^>]*>|\{[%#].*?[%#]\}|\{\{|\}\}|(?<=[(, ])\"", re.DOTALL)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -32,6 +33,8 @@ def paragraphs(path: Path) -> Iterator[str]:
     text = path.read_text(encoding="utf-8")
     if not FIRST_WORD.search(text):
         return  # parsing takes a hundred times as long
+    if path.suffix == ".j2":
+        text = TAGS.sub("\n\n", text)
     if path.suffix != ".py":
         yield from re.split(r"\n\s*\n|\n(?=#|[-*|] )|(?<=\|) ", FENCE.sub("", text))
         return
@@ -51,7 +54,7 @@ def texts() -> Iterator[Path]:
     """Return the files that people read, without those that are generated or installed."""
     yield from ROOT.glob("*.md")
     for folder in FOLDERS:
-        for suffix in ("py", "md", "sol", "mjs", "yaml", "yml"):
+        for suffix in ("py", "md", "sol", "mjs", "yaml", "yml", "j2"):
             yield from sorted(ROOT.joinpath(folder).rglob(f"*.{suffix}"))
 
 

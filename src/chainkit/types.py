@@ -54,7 +54,7 @@ class BlockReference:
 
 @dataclass(frozen=True, slots=True)
 class BlockRoots:
-    """What a header commits to beside its own fields (yellow paper, section 4.3), 32 bytes each."""
+    """A header's roots, which commit to other data (yellow paper, section 4.3), 32 bytes each."""
 
     transactions: bytes
     """Root of the trie over the block's transactions."""

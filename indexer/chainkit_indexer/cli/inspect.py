@@ -43,7 +43,7 @@ originator_option = click.option(
     type=click.IntRange(min=0),
     default=BLOCKCHAIN_ORIGINATOR_ID,
     show_default=True,
-    help="Whose sequence id it is.",
+    help="The originator of the sequence id.",
 )
 
 

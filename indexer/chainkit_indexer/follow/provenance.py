@@ -3,7 +3,7 @@
 The headers' hashes were computed when they were read, and each links to the one before. Their bloom
 filters, which the hashes bind, say which blocks hold no payload; the receipts of all others prove
 their logs. Where that cannot be had, an endpoint of another host must say the same of the page.
-What is left is one endpoint's word, which only the operator's option makes enough.
+Otherwise only one endpoint's word is left, which is enough only by the operator's option.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ cannot be sent again: its blobs are not part of it."""
 
 _FIRST_LEGACY_BYTE: Final = 0xC0
 _CHAIN_ID_OFFSET: Final = 35
-"""What EIP-155 adds to twice the chain id in a legacy signature's v."""
+"""The number that EIP-155 adds to twice the chain id in a legacy signature's v."""
 
 
 @dataclass(frozen=True, slots=True)

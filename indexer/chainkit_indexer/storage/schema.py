@@ -177,9 +177,9 @@ journal = Table(
     Index("journal_by_transaction", "transaction_hash"),
     Index("journal_by_sequence", "originator_id", "sequence_id"),
 )
-"""What reorgs retracted: it was served, so it is evidence. ``envelope`` is null for what stood
-in quarantine; ``outcome`` is dropped until the same payload of the same transaction is seen
-again, then kept or, with ``new_sequence_id``, moved."""
+"""Payloads that reorgs retracted: a served one is evidence. ``envelope`` is null for a payload in
+quarantine; ``outcome`` is dropped until the same payload of the same transaction is seen again,
+then kept or, with ``new_sequence_id``, moved."""
 
 raw_transactions = Table(
     "raw_transactions",

@@ -45,7 +45,7 @@ MAXIMUM_ORIGINATOR_ID: Final = 2**32 - 1
 """``originator_node_id`` is a uint32 (XIP-49 §3.2.1)."""
 
 LAST_SELECTOR: Final = keccak256(b"last()")[:4]
-"""Of OriginatorSequence: the last sequence id that was given out."""
+"""OriginatorSequence's function: the last sequence id that was given out."""
 
 
 @dataclass(frozen=True, slots=True)

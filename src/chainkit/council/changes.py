@@ -49,7 +49,7 @@ class Plan:
     gas: tuple[int, ...]
     """Estimated gas units, by call."""
     cautions: tuple[str, ...] = ()
-    """What a reader should stop at, a line each, safe to print."""
+    """Warnings for the reader, a line each, safe to print."""
 
     @property
     def calls(self) -> tuple[Call, ...]:

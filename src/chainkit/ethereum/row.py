@@ -16,7 +16,7 @@ Row: TypeAlias = Mapping[str, Any]
 """One row of a table of chainkit.exports.tables, as pyarrow gives it."""
 
 Item: TypeAlias = "bytes | list[Item]"
-"""What RLP encodes."""
+"""A value that RLP encodes."""
 
 _REFUSALS: Final = (ValueError, TypeError, KeyError, OverflowError)
 

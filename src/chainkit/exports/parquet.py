@@ -120,7 +120,7 @@ def _parquet_file(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     repeated = [
         leaf for field in schema if field.name not in _HARDLY_REPEATED for leaf in _leaves(field)
     ]
-    # Of LZ4, faster still, parquet-java 1.17.0 cannot read larger pages (its issue 3478).
+    # LZ4 is faster still, but parquet-java 1.17.0 cannot read larger pages of it (its issue 3478).
     return pq.ParquetWriter(
         path,
         schema,

@@ -22,7 +22,7 @@ _MOST_SHOWN: Final = 300
 
 
 Problem = tuple[str, str]
-"""What was expected, and what was found."""
+"""The words for what was expected, and for what was found."""
 
 
 def columns_problem(path: Path, schema: pa.Schema) -> Problem | None:
@@ -33,7 +33,7 @@ def columns_problem(path: Path, schema: pa.Schema) -> Problem | None:
     try:
         with pq.ParquetFile(path) as file:
             return _problem(file.metadata, file.schema_arrow, schema)
-    # What the libraries raise for bytes that they did not write: names need not be UTF-8.
+    # The libraries raise these for bytes that they did not write: names need not be UTF-8.
     except (OSError, ValueError, pa.ArrowException) as error:
         return "Parquet", one_line(error)
 

@@ -56,7 +56,7 @@ class SuggestingGroup(click.Group):
         """Find the command as click does. Raises UsageError that names those of a similar name."""
         name = args[0]
         known = self.list_commands(ctx)
-        # What begins otherwise is an option: click tells of it.
+        # A word that begins otherwise is an option: click tells of it.
         if name not in known and name[:1].isalnum() and not ctx.resilient_parsing:
             ctx.fail(_no_such_command(name, get_close_matches(name, known)))
         return super().resolve_command(ctx, args)

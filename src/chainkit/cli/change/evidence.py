@@ -35,7 +35,7 @@ class Exhibit:
 
     @property
     def evidence(self) -> Evidence:
-        """What a proposal keeps of it."""
+        """The name and the digest that a proposal keeps of it."""
         return Evidence(_name(self.path), hashlib.sha256(self.data).hexdigest())
 
 

@@ -42,7 +42,7 @@ _TOLD: Final = "not compared"
     "parameters_path",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Who must hold the contracts, and their bounds; else what the record was deployed with.",
+    help="The expected holders and bounds of the contracts; else those of the deployment's record.",
 )
 @council_option_for("The council's file: its account alone must hold the contracts.")
 @json_option

@@ -1,4 +1,4 @@
-"""What ``chainkit council log`` prints: a paragraph for each transaction, the newest last."""
+"""The output of ``chainkit council log``: a paragraph for each transaction, the newest last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``chainkit council triage`` prints, for people and for scripts."""
+"""The output of ``chainkit council triage``, for people and for scripts."""
 
 from __future__ import annotations
 

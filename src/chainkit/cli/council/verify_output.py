@@ -1,4 +1,4 @@
-"""What ``chainkit council verify`` prints, for people and for scripts."""
+"""The output of ``chainkit council verify``, for people and for scripts."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class RegistryEvent:
 
     @property
     def node(self) -> Node:
-        """What NodeUpdated says of its node."""
+        """The node's entry, as NodeUpdated states it."""
         return Node(self.arguments["nodeId"], *self.arguments["node"].values())
 
     @property

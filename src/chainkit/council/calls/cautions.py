@@ -1,6 +1,6 @@
-"""What an owner should stop at in a proposal's calls: lines for the top of a screen.
+"""Warnings for the owners about a proposal's calls: lines for the top of a screen.
 
-None of it is refused: each can be meant. The chain would do all of it without a word.
+The calls are not refused: each can be meant. The chain would do all of it without a word.
 """
 
 from __future__ import annotations

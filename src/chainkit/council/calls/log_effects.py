@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ADMINISTRATOR_ROLE: Final = bytes(32)
 """The only role that the contracts use."""
 ADMINISTRATOR_ROLE_NAME: Final = "DEFAULT_ADMIN_ROLE"
-"""What it is called where people read and write calls."""
+"""The role's name where people read and write calls."""
 
 
 _RUNNING: Final = (

@@ -1,4 +1,4 @@
-"""What a reader of a proposal should stop at: from its calls alone, and from the chain besides."""
+"""Warnings for a proposal's reader: from its calls alone, and from the chain besides."""
 
 from __future__ import annotations
 

@@ -38,9 +38,9 @@ class ProposalStatus:
     obstacles: tuple[str, ...]
     """Why it cannot be executed now, a sentence each, safe to print."""
     cautions: tuple[str, ...]
-    """What a reader should stop at, a line each, safe to print."""
+    """Warnings for the reader, a line each, safe to print."""
     nonce_use: NonceUse | None
-    """What used its nonce, so that it can never be executed any more; None where nothing has."""
+    """The use of its nonce, after which it can never be executed; None where it is unused."""
 
     @property
     def block(self) -> BlockReference:

@@ -1,7 +1,7 @@
 """A Safe at one block: its code, its owners, and everything else that may act or interfere.
 
-What cannot be read: a Safe's first transaction may run any code on its storage, and so hide an
-owner or a module from the lists that its contract answers with. A council creates its own Safe, or
+An owner or a module can be hidden: a Safe's first transaction may run any code on its storage, and
+so keep it out of the lists that its contract answers with. A council creates its own Safe, or
 looks at the transaction that did.
 """
 

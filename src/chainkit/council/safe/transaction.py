@@ -184,7 +184,7 @@ class SafeTransaction:
 
     @property
     def arguments(self) -> tuple[int | bytes, ...]:
-        """What ``getTransactionHash`` of the Safe takes, in its order."""
+        """The arguments of the Safe's ``getTransactionHash``, in its order."""
         return tuple(self._values().values())
 
     def _values(self) -> dict[str, int | bytes]:

@@ -19,7 +19,7 @@ from chainkit.signatures import SIGNATURE_LENGTH, address_of, recover_public_key
 from chainkit.text.hexadecimal import hex0x
 
 V_OFFSET = 27
-"""What Ethereum's wallets add to V, which is 0 or 1."""
+"""The number that Ethereum's wallets add to V, which is 0 or 1."""
 
 
 class Signer(Protocol):

@@ -5,7 +5,7 @@
     other report types, particularly liveness failures, we rely on MisbehaviorReports from a
     sufficiently large sample size of the node's peers.
 
-What follows from that, since keys cost nothing and a report may be copied:
+These rules follow from that, since keys cost nothing and a report may be copied:
 
 - **One proof suffices.** It is valid from any reporter, but another key than the accused's must
   have signed the report. The same envelope is one proof, however often it is brought.

@@ -82,7 +82,7 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
         Severity.MINOR, "The node serves more than one envelope under this sequence."
     ),
     Code.ENVELOPE_UNREADABLE: Meaning(
-        Severity.MAJOR, "What the node serves is no envelope with a BlockchainProof."
+        Severity.MAJOR, "The node serves bytes that are no envelope with a BlockchainProof."
     ),
     Code.SIGNATURE_INVALID: Meaning(
         Severity.MAJOR, "The envelope's signature is not by the key that the registry holds."
@@ -92,7 +92,7 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     ),
     Code.ENVELOPE_FORM_DIFFERS: Meaning(
         Severity.NOTE,
-        "What the node signed is the chain's; the message around it has another encoding.",
+        "The node signed the chain's bytes; the message around them has another encoding.",
     ),
     Code.ENVELOPE_RETRACTED: Meaning(
         Severity.NOTE,
@@ -177,7 +177,7 @@ RESTS_ON_SIGNATURE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What an audit proved and checked."""
+    """The checks that an audit made: the severity of its findings depends on them."""
 
     is_chain_proved: bool = True
     """The chain export follows from a trusted block hash."""

@@ -41,7 +41,7 @@ _NAME: Final = re.compile(
     r"/[^/._][^/]*\.parquet"
 )
 _MARKERS: Final = re.compile(r"(?:.+/)?(?:_SUCCESS|\.[^/]+\.crc)")
-"""What Spark writes beside its files, and holds no rows."""
+"""Files without rows that Spark writes beside its data."""
 
 _EMPTY: Final = ("to_address", "receipt_contract_address")
 """Where the layout may write no address as an empty string."""

@@ -8,10 +8,10 @@ github.com/ClickHouse/examples, ethereum/batch/schemas (types of the live tables
 writes types: cloud.google.com/bigquery/docs/exporting-data. INT64 is text in JSON; CSV holds no
 lists, so that ``topics`` must be exported as ``ARRAY_TO_STRING(topics, ',') AS topics``.
 
-What the dataset does not hold is null: of headers the mix hash, the parent beacon block's root, the
-requests' hash and, in older copies, what came with Shanghai and Cancun; of transactions the chain,
-signatures, access lists and authorizations. Such headers and transactions cannot be proved by
-their own hashes.
+Columns that the dataset does not hold are null: of headers the mix hash, the parent beacon block's
+root, the requests' hash and, in older copies, what came with Shanghai and Cancun; of transactions
+the chain, signatures, access lists and authorizations. Such headers and transactions cannot be
+proved by their own hashes.
 """
 
 from __future__ import annotations

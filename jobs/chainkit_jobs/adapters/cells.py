@@ -44,7 +44,7 @@ class Cell:
     value: str
     """Null where the source has none, or a wrong one."""
     fault: str
-    """Of FAULT_TYPE, null where it is fine."""
+    """A FAULT_TYPE, null where the value is fine."""
 
 
 NO_FAULT: Final = f"cast(null as {FAULT_TYPE})"

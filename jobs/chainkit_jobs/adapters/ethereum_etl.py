@@ -7,10 +7,10 @@ output must be called ``stream.json``, and its receipts stand in the rows of its
 Columns: github.com/blockchain-etl/ethereum-etl, docs/schema.md, ethereumetl/jobs/exporters and
 ethereumetl/streaming/enrich.py.
 
-What the tool never writes is null: of headers the mix hash, the parent beacon block's root and the
-requests' hash; of transactions the chain, signatures, access lists and authorizations. Nor is
-``l1_fee_scalar`` taken: the tool passes it through a double. Such headers and transactions cannot
-be proved by their own hashes.
+Columns that the tool never writes are null: of headers the mix hash, the parent beacon block's root
+and the requests' hash; of transactions the chain, signatures, access lists and authorizations. Nor
+is ``l1_fee_scalar`` taken: the tool passes it through a double. Such headers and transactions
+cannot be proved by their own hashes.
 """
 
 from __future__ import annotations

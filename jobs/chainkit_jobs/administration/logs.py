@@ -1,7 +1,7 @@
 """The contracts' own events but payloads: a few logs among millions.
 
-Who wrote them and what they are stands in two narrow columns, of few values that Parquet keeps in
-dictionaries. Only where one of these tells of such an event are rows read, payloads among them:
+Two narrow columns hold their emitters and topics: few values, which Parquet keeps in dictionaries.
+Rows, payloads among them, are read only where both columns show that such an event may be there:
 some milliseconds a file, without Spark.
 """
 

@@ -146,7 +146,7 @@ def _reconcile(
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
     check_free(out)
-    # What a node's folder contains must not end the audit of the others.
+    # A fault in one node's folder must not end the audit of the others.
     check_export_folder(chain_path)
     inputs = open_inputs(chain_path, nodes)
     if trusted_hash is not None:

@@ -25,7 +25,7 @@ _ROOTS: Final = {
 def in_order(table: str, rows: Iterable[Row], found: Collector) -> list[Row]:
     """Return rows by their place, one for each, and tell of places that are empty or taken twice.
 
-    Of rows at the same place the order is by content: the same whatever the partitioning.
+    Rows at the same place are ordered by content: the same whatever the partitioning.
     """
     column = PLACES[table]
     by_place: dict[int, list[Row]] = {}

@@ -36,7 +36,7 @@ _WHOLE_BLOCKS: Final = frozenset(GapCode) - {GapCode.COLUMN, GapCode.CONTENT, Ga
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What an audit may claim."""
+    """The claim that an audit may make."""
 
     outcome: Outcome
     lacking: tuple[str, ...]

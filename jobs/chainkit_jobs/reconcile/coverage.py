@@ -35,7 +35,7 @@ COVERAGE: Final = pa.schema(
 )
 """One row per node that was compared and bin of blocks, first and last block included; a bin in
 which the chain holds no payload has none. ``expected`` counts the valid payloads of these blocks.
-Of them are
+They are
 
 - ``matched``: served once or more, with the chain's bytes and the node's signature;
 - ``missing``: not served, though the node was bound to;

@@ -1,4 +1,4 @@
-"""Whose export is whose: by the id that the auditor gave, the key in the manifest, the signatures.
+"""The node of each export: by the id that the auditor gave, the manifest's key, the signatures.
 
 An export may name any key. So where two name one key, what they hold decides: only its owner can
 sign new envelopes with it.

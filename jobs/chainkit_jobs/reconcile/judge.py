@@ -1,6 +1,6 @@
 """Nodes against the chain: screened first, then judged where something was doubtful.
 
-What is little is judged in the driver, what is not in Spark: by the same rules, to the same rows.
+The driver judges few rows, Spark judges many: by the same rules, to the same findings.
 """
 
 from __future__ import annotations

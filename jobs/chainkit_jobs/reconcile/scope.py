@@ -79,7 +79,7 @@ class AuditScope:
 
     @property
     def checks(self) -> Checks:
-        """What is proved and checked: the severity of findings follows."""
+        """The checks that this audit makes: the severity of findings depends on them."""
         return Checks(self.proof is not None, self.options.with_signatures)
 
     @property

@@ -26,8 +26,8 @@ SECTIONS: Final = {
     "nodes": "Nodes",
     "coverage": "Coverage",
     "findings": "Findings",
-    "not-compared": "What was not compared",
-    "cost": "What the chain cost",
+    "not-compared": "Data not compared",
+    "cost": "Cost of the chain",
     "inputs": "Inputs and digests",
 }
 """The page's headings, by the anchors that its links use."""

@@ -24,7 +24,7 @@ _PAGE_SECONDS: Final = 3.0
 _USUAL_PORT: Final = 7077
 _DOCUMENT: Final = "docs/cluster.md says how to ship it"
 
-# What Java reads, and what Python reads or writes.
+# Messages about files that Java reads, or that Python reads or writes.
 _MISSING_FILES: Final = (
     re.compile(r"FILE_NOT_EXIST\].*?(?P<file>file:/\S+?)\.?\s", re.DOTALL),
     re.compile(r"File (?P<file>file:/\S+) does not exist"),

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
-"""What a query raises that fails."""
+"""The errors of a query that fails."""
 
 
 def is_read_failure(error: Exception) -> bool:

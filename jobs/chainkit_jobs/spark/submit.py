@@ -1,4 +1,4 @@
-"""What ``spark-submit`` runs: the ``chainkit`` command line, on the cluster that it was given.
+"""The script for ``spark-submit``: the ``chainkit`` command line, on the cluster that it was given.
 
 ::
 

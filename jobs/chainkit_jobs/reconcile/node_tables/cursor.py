@@ -25,7 +25,7 @@ Problem = tuple[str, str, str]
 def cursor_findings(node: NodeExport) -> list[dict[str, Any]]:
     """Return what the manifest of a node's export says that cannot be so.
 
-    Of the files only the footers are read: their rows, and the lowest and highest value in them.
+    Only the files' footers are read: the number of rows, and the lowest and highest values.
     """
     problems = [*_manifest_problems(node.manifest), *_file_problems(node.export)]
     # A fault in whatever wrote the files is in each of them: it is told once.

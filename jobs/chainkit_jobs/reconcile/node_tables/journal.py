@@ -1,6 +1,6 @@
 """A node's journal of what reorgs took back, against what the chain holds since.
 
-Nearly all entries agree with the chain at once. Of the transactions of the others, all entries and
+Nearly all entries agree with the chain at once. For the transactions of the others, all entries and
 payloads are brought together, and ``journal_judgement`` decides.
 """
 

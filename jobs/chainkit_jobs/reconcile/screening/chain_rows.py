@@ -71,7 +71,7 @@ class ChainRows:
     log_indexes: Integers
     payload_sizes: Integers
     is_message: Flags
-    """Of GroupMessages; else of IdentityUpdates."""
+    """Whether GroupMessages emitted it; else IdentityUpdates did."""
     is_valid: Flags
     """Whether it must be served, and not kept in quarantine."""
     is_odd: Flags

@@ -1,6 +1,6 @@
 """How an audit is divided: units of the chain's logs, each with the rows that may belong to them.
 
-Only the files' footers are read, and the first payload of each unit. What a stranger's footer says
+Only the files' footers are read, and the first payload of each unit. A stranger's footer only
 guides rows to a unit; it is checked where the rows are read, and decides nothing.
 """
 

@@ -19,7 +19,7 @@ class Rule:
     """Between two places, exclusive, a contract may emit payloads of some sizes only."""
 
     is_message: bool
-    """Of GroupMessages; else of IdentityUpdates."""
+    """Whether the contract is GroupMessages; else it is IdentityUpdates."""
     since: LogPosition
     until: LogPosition
     smallest: int

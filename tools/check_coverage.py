@@ -4,7 +4,7 @@ Interfaces are left out; everything else must have each line, statement, branch 
 reached, as `forge coverage` counts them. forge compiles without the optimizer for this, or several
 statements would share one instruction.
 
-What forge cannot see, mutation testing must: an `if` without `else` counts as one branch, so that
+Mutation testing must see what forge cannot: an `if` without `else` counts as one branch, so that
 its other way shows in the statements that follow only, and the operands of `&&`, `||` and `?:`
 count as no branch at all.
 """
@@ -41,7 +41,7 @@ class CoverageUnmeasured(ChainkitError):
 
 @dataclass
 class FileCoverage:
-    """What the suites reached of one file."""
+    """The parts of one file that the suites reached."""
 
     reached: Counter[str] = field(default_factory=Counter)
     """How many parts were reached, by measure."""

@@ -125,7 +125,7 @@ def _mined(name: str, options: Sequence[str], raw: Sequence[str]) -> dict[str, A
 
 
 def _transaction(transaction: dict[str, Any]) -> dict[str, Any]:
-    # What a later type answers as gasPrice is what was paid, not what its sender signed.
+    # The gasPrice of a later type is the price that was paid, not the one that its sender signed.
     signed = transaction["type"] in ("0x0", "0x1")
     price = {"gasPrice": transaction["gasPrice"]} if signed else {}
     return _kept(transaction) | price

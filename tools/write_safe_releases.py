@@ -70,10 +70,10 @@ INTERFACES: Final = {
     ),
     "MultiSendCallOnly": ("multiSend",),
 }
-"""What is called or read of each, the same in every release that has it."""
+"""The functions and events used of each, the same in every release that has it."""
 
 _WIDEST: Final = {"Safe": "SafeL2"}
-"""Whose ABI holds all of another's."""
+"""The contract whose ABI is read in place of another's, because it holds all of that one."""
 
 Json = dict[str, Any]
 

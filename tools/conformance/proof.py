@@ -1,4 +1,4 @@
-"""What ``prove`` found, kept in ``proved.json``: the mutation of each demand, and what failed."""
+"""Results of ``prove``, kept in ``proved.json``: the mutation of each demand, and what failed."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What publishing and the registry cost, measured on anvil beside XIP-49 §2.1.3's table."""
+"""The gas of publishing and of the registry, measured on anvil beside XIP-49 §2.1.3's table."""

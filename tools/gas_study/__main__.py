@@ -50,7 +50,7 @@ _CELLS: Final = len(HARDFORKS) * (
     type=click.IntRange(min=1),
     default=PUBLISHED_GAS_PER_SECOND,
     show_default=True,
-    help="What the chain executes, for the messages per second.",
+    help="Gas per second of the chain, for the messages per second.",
 )
 def main(check: bool, gas_per_second: int) -> None:
     """Measure what publishing and the registry cost, and write docs/gas.md, .svg and .json.

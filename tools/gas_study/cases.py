@@ -1,4 +1,4 @@
-"""What is measured: the ways to publish a message, the sizes, and the published figures."""
+"""The measured cases: the ways to publish a message, the sizes, and the published figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 PUBLISHED_SIZES: Final = (2_048, 51_200)
-"""What "2kb" and "50kb" in XIP-49 §2.1.3 are, in bytes: the figures come out with these."""
+"""The sizes "2kb" and "50kb" of XIP-49 §2.1.3, in bytes: the figures come out with these."""
 
 SIZES: Final = (100, 512, 2_000, 2_048, 10_000, 50_000, 51_200, 100_000)
 """Sizes of the payloads, in bytes."""
@@ -129,7 +129,7 @@ STORED_CASES: Final = (
     MessageCase("stored-message", "message in storage (SSTORE)", "StoredMessage"),
     MessageCase("stored-code", "message as code of contracts", "StoredCode"),
 )
-"""What it costs to store in the sense of the EVM."""
+"""The ways to store in the sense of the EVM."""
 
 MESSAGE_CASES: Final = (*PUBLISHED_CASES, *STEADY_CASES, *OUR_CASES, *STORED_CASES)
 

@@ -16,7 +16,7 @@ from chainkit.signatures import keccak256
 from localnet.anvil import Anvil
 
 GAS_LIMIT: Final = 1_000_000_000
-"""Of a block, and of each transaction: far above any real chain's, so that all can be measured."""
+"""For a block and for each transaction: far above any real chain's, so that all can be measured."""
 
 _INTRINSIC_GAS: Final = 21_000
 

@@ -34,7 +34,7 @@ REGISTRY_CASES: Final = (
     "allNodes",
     "healthyNodes",
 )
-"""What is called, in the order of the rows."""
+"""The measured calls, in the order of the rows."""
 
 _OWNER: Final = 0
 _HOLDER: Final = 1
@@ -53,7 +53,7 @@ class Call:
     data: bytes
     sender: int = _OWNER
     before: bytes | None = None
-    """What the owner calls first, unmeasured."""
+    """The owner's call before it, unmeasured."""
 
 
 def registry_rows(ledger: Ledger, codes: Bytecodes) -> Iterator[Row]:

@@ -18,7 +18,7 @@ class Row:
     table: str
     """``published`` (XIP-49's own construction), ``messages`` or ``registry``."""
     case: str
-    """What was called."""
+    """The way to publish, or the registry's function."""
     size_bytes: int | None
     """Size of the message; None where there is none."""
     nodes: int | None
@@ -33,12 +33,12 @@ class Row:
 
     @property
     def key(self) -> tuple[str, str, int | None, int | None, str]:
-        """What names the cell."""
+        """The identity of the cell."""
         return self.table, self.case, self.size_bytes, self.nodes, self.hardfork
 
     @property
     def cell(self) -> str:
-        """What names the cell, for people."""
+        """The name of the cell, for people."""
         size = "" if self.size_bytes is None else f", {self.size_bytes} bytes"
         nodes = "" if self.nodes is None else f", {self.nodes} nodes"
         return f"{self.case}{size}{nodes}, {self.hardfork} ({self.table})"

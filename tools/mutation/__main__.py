@@ -94,7 +94,7 @@ def main() -> None:
 @click.option("--only", default="", help="Try only mutants whose name matches this expression.")
 @click.option("--survivors", is_flag=True, help="Try again what survived the last run.")
 @click.option("--suites", type=click.Choice(list(SUITES)), default="all", show_default=True)
-@click.option("--seed", default=49, show_default=True, help="Of the sample and of forge's fuzzing.")
+@click.option("--seed", default=49, show_default=True, help="Seed for the sample and for forge.")
 @click.option("--workers", default=2, show_default=True, help="How many mutants at a time.")
 def run(
     sample: int | None, only: str, survivors: bool, suites: str, seed: int, workers: int

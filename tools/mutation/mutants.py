@@ -1,7 +1,7 @@
 """The mutants of a Solidity source: each a small change that some test should notice.
 
 Pure: a source and its syntax tree (solc's JSON) come in, mutants come out, in the order of the
-source and without chance. What may be changed, and how, is in ``operators.py``.
+source and without chance. The possible changes are in ``operators.py``.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """What stays the same when lines move; unique among all mutants."""
+        """The mutant's name: it stays the same when lines move, and is unique among all mutants."""
         again = f" ({self.occurrence})" if self.occurrence > 1 else ""
         change = f"`{_one_line(self.before)}` → `{_one_line(self.after)}`"
         return f"{self.file} {self.place}: {self.operator}: {change}{again}"

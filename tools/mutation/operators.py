@@ -1,4 +1,4 @@
-"""What a mutant may change: one function per kind of node of solc's syntax tree."""
+"""The changes of mutants: one function per kind of node of solc's syntax tree."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What became of each mutant, kept in `build/mutation.json` between a run and its report."""
+"""The outcome of each mutant, kept in `build/mutation.json` between a run and its report."""
 
 import json
 from collections.abc import Iterable

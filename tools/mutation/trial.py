@@ -49,19 +49,19 @@ TIMEOUT_SECONDS = 600
 
 FAILURES = (
     r"^\[FAIL[^\n]*\] (\w+)",
-    # Of an invariant, forge prints the calls that broke it before its name.
+    # For an invariant, forge prints the calls that broke it before its name.
     r"^ (\w+)\(\) \(runs: ",
     r"^(?:FAILED|ERROR) \S+::(\S+)",
     r"(no end within .*)",
 )
-"""What names the first test that failed: the expressions are tried in turn."""
+"""Expressions for the name of the first test that failed, tried in turn."""
 
 KILLED, SURVIVED, INVALID = "killed", "survived", "not compiling"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant: `killed`, `survived` or `not compiling`."""
+    """The outcome of a mutant: `killed`, `survived` or `not compiling`."""
 
     outcome: str
     noticed_by: str = ""

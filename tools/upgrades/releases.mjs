@@ -8,7 +8,7 @@ import { buildInfoOf, PROJECT } from "./build_info.mjs";
 
 export const RELEASES = join(PROJECT, "releases");
 
-/** What stands behind proxies, and so is upgraded. */
+/** The contracts behind proxies, which are upgraded. */
 export const UPGRADEABLE = [
   "contracts/GroupMessages.sol:GroupMessages",
   "contracts/IdentityUpdates.sol:IdentityUpdates",

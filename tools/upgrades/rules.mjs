@@ -1,4 +1,4 @@
-// What an upgrade must keep beyond what upgrades-core looks at: it trusts the annotations that
+// The rules for an upgrade that upgrades-core does not check: it trusts the annotations that
 // allow our constructors, and that a namespace's struct lies where its annotation says.
 import { createRequire } from "node:module";
 

@@ -1,5 +1,5 @@
-// What the contracts must make of the same inputs as the Python library: event topics, error
-// selectors, storage slots, node ids, key addresses, sequence ids and log data.
+// The results that the contracts must give for the same inputs as the Python library: event topics,
+// error selectors, storage slots, node ids, key addresses, sequence ids and log data.
 import { Interface, computeAddress, dataSlice, id, keccak256, toBeHex, toBigInt } from "ethers";
 
 import { COMMENT, testBytes, testKey } from "./primitives.mjs";
@@ -13,7 +13,7 @@ const EVENTS = {
 };
 const NODE_UPDATED = "NodeUpdated(uint256,(bytes,string,bool))";
 
-// What the contracts declare themselves, by the interface that declares it.
+// The contracts' own declarations, by the interface that makes them.
 const DECLARATIONS = {
   IGroupMessages: { events: [EVENTS[GROUP_MESSAGE]], errors: [] },
   IIdentityUpdates: { events: [EVENTS[IDENTITY_UPDATE]], errors: [] },

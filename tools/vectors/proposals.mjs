@@ -1,5 +1,5 @@
-// What a council may call, and proposals for a Safe: calldata, grounds in the one form of their JSON,
-// the trailer behind the last call, and the SafeTx hash that owners compare.
+// A council's possible calls, and proposals for a Safe: calldata, grounds in the one form of their
+// JSON, the trailer behind the last call, and the SafeTx hash that owners compare.
 import { Interface, concat, dataSlice, id, sha256, toBeHex, toUtf8Bytes } from "ethers";
 
 import { COMMENT } from "./primitives.mjs";

@@ -33,7 +33,7 @@ const TYPES = {
   ],
 };
 
-// What is executed are the fields that are signed, with the signatures in the nonce's place.
+// The executed fields are the signed ones, with the signatures in the nonce's place.
 const EXECUTED = TYPES.SafeTx.filter(({ name }) => name !== "nonce");
 const SAFE = new Interface([
   `function execTransaction(${EXECUTED.map(({ type }) => type).join(",")},bytes)`,

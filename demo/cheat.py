@@ -1,4 +1,4 @@
-"""What a faulty operator does to its own database: a change, an omission and an invention.
+"""The faults that an operator puts in its own database: a change, an omission, an invention.
 
 The cheat holds the node's key and signs what it changed. Anything less would be found by the
 signature alone; this is found only by comparison with the chain.

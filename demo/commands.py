@@ -23,7 +23,7 @@ class CommandFailed(ChainkitError):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What every command is told through the environment, as an operator would set it."""
+    """The settings of every command, passed in the environment as an operator would set them."""
 
     rpc_url: str
     record_path: Path
@@ -71,7 +71,7 @@ class Background:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it. Whoever is to stop it must know it before."""
+        """Start it. Its ``stop`` must be registered before."""
         with self._log_path.open("wb") as log, interruptions_deferred():
             self._process = subprocess.Popen(
                 [CHAINKIT, *self._arguments],

@@ -36,7 +36,7 @@ class Operator:
 
     @property
     def export(self) -> Path:
-        """What the auditor gets."""
+        """The folder that the auditor gets."""
         return self.folder / "export"
 
     def make_key(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the demo must have shown: computed from what happened, and compared."""
+"""The facts that the demo must show: computed from its run, and compared."""
 
 from __future__ import annotations
 

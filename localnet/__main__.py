@@ -108,7 +108,7 @@ def _explain(url: str, folder: Path, safe: str) -> None:
         "ape run traffic --network $CHAINKIT_RPC --record $CHAINKIT_DEPLOYMENT --per-block 10"
     )
     click.echo("ape run reorg --network $CHAINKIT_RPC --depth 3 --drop 2")
-    click.echo("\nWho owns the registry and administers the logs signs with:\n")
+    click.echo("\nThe owner of the registry, who also administers the logs, signs with:\n")
     click.echo(f"--broadcast --keystore {keystore(Path('$KEYS'), DEPLOYER)}")
     click.echo(
         "\n$SAFE is a Safe of ann, ben and cleo, two of whom must sign; their keystores are in"

@@ -19,7 +19,7 @@ OWNERS: Final[dict[str, int]] = {"ann": 3, "ben": 4, "cleo": 5}
 DEPLOYER: Final = "deployer"
 """Whom a local deployment gives the contracts to, until they are handed over to the Safe."""
 PAYER: Final = "payer"
-"""Who executes: none of the owners."""
+"""The account that executes: none of the owners."""
 _NUMBERS: Final = {**OWNERS, DEPLOYER: COUNCIL, PAYER: 6}
 
 

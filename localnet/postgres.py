@@ -175,7 +175,7 @@ class Postgres:
                 self._programs / "initdb",
                 *("--pgdata", self._data, "--username", _SUPERUSER, "--pwfile", password_file),
                 *("--auth", "scram-sha-256", "--encoding", "UTF8", "--no-locale"),
-                # What nobody has used yet need not outlive a power cut.
+                # A database that nobody has used yet need not outlive a power cut.
                 "--no-sync",
             ],
             capture_output=True,

@@ -27,8 +27,8 @@ class _Deferral:
 def interrupt(number: int, frame: object) -> None:
     """Raise KeyboardInterrupt, at once or at the end of ``interruptions_deferred``: a handler.
 
-    Python runs it in the main thread, whichever thread got the signal. What it raised inside a hook
-    of fork would be ignored there, and the interruption lost.
+    Python runs it in the main thread, whichever thread got the signal. An exception
+    inside a hook of fork would be ignored there, and the interruption lost.
     """
     if _Deferral.active:
         _Deferral.pending = True

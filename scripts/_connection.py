@@ -25,7 +25,7 @@ network_option = click.option(
 
 
 class Undone(click.ClickException):
-    """What a script was asked for could not be done; as the `chainkit` command, it exits with 2."""
+    """The error of a script that could not do its task; it exits with 2, as `chainkit` does."""
 
     exit_code = 2
 

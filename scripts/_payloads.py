@@ -23,7 +23,7 @@ Envelope = envelopes_pb2.ClientEnvelope
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What one transaction publishes."""
+    """The payload that one transaction publishes."""
 
     kind: TopicKind
     """Which contract it goes to: GROUP_MESSAGE or IDENTITY_UPDATE."""

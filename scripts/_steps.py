@@ -1,4 +1,4 @@
-"""What a deployment sends, in which order, and where it will stand: pure arithmetic on a nonce.
+"""A deployment's transactions, their order and their contracts' addresses, all from one nonce.
 
 The sequence must know its two callers, the implementations must know the sequence, and the proxies
 must know their implementations. The circle is cut by the deployer's nonces, which fix all addresses
@@ -29,7 +29,7 @@ _GAS_OF_CREATION = 21_000 + 32_000
 _GAS_PER_BYTE = 16 + 200
 """A byte of creation code that is not zero, and that the chain then stores."""
 _GAS_OF_STORAGE = 50_000
-"""What a proxy's constructor writes; its creation code, which is not all stored, saves the rest."""
+"""Storage of a proxy's constructor; its creation code, which is not all stored, saves the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Step:
     """Where the record holds it, below its contracts."""
     contract: str
     arguments: tuple[Any, ...]
-    """Of the constructor."""
+    """The constructor's arguments."""
     nonce: int
     address: str
     """Checksummed: where it will stand."""
@@ -56,7 +56,7 @@ class Step:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name that people read."""
         return "'s ".join(self.place)
 
 

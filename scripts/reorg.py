@@ -3,8 +3,8 @@ r"""Drills a reorg on anvil: replaces the newest blocks, loses some transactions
     ape run reorg --network http://127.0.0.1:8545 --depth 5 --drop 3 --json
 
 A lost transaction takes its sender's later ones with it (their nonces no longer fit), so only a
-sender's last ones are dropped. The rest is mined again in an order and in blocks of its own. What
-happened is then read from the chain, not taken from the plan.
+sender's last ones are dropped. The rest is mined again in an order and in blocks of its own. The
+result is then read from the chain, not taken from the plan.
 """
 
 import json
@@ -22,7 +22,7 @@ from scripts._connection import connected, network_option
 from scripts._mining import mining_stopped
 
 _REQUEST_BYTES = 2 * 1024 * 1024
-"""What anvil accepts as one request, unless it was started without that limit."""
+"""The largest request that anvil accepts, unless it was started without that limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
--- What an audit must count, in SQL alone: every envelope is taken apart field by field, and the bytes
+-- The counts that an audit must give, in SQL alone: every envelope is taken apart field by field, and the bytes
 -- that a node vouches for are held against those that the chain demands.
 --
 -- Given: tables `expected` (sequence_id, block_number, is_quarantined, unsigned, transaction_hash),
@@ -55,7 +55,7 @@ CREATE TABLE rows AS SELECT row_number() OVER () AS id, * FROM served;
 CREATE TABLE outer_messages AS SELECT id, envelope AS content FROM rows;
 CREATE TABLE outer_fields AS FROM fields('outer_messages');
 
--- Of two fields with one number the last counts; of a proof's two kinds too.
+-- The last of two fields with one number counts; of a proof's two kinds too.
 CREATE TABLE parts AS
   SELECT id,
     bool_and(is_whole) AS is_whole,
@@ -86,7 +86,7 @@ CREATE TABLE readable AS
   FROM rows
   LEFT JOIN parts USING (id) LEFT JOIN transactions USING (id) LEFT JOIN claims USING (id);
 
--- What the chain's logs hold, and how often: word 3 of a payload's event is its sequence.
+-- The payloads in the chain's logs, and how often: word 3 of a payload's event is its sequence.
 CREATE TABLE emitted AS
   SELECT ('0x' || hex(array_slice(data, 89, 96)))::UBIGINT AS sequence_id, count(*) AS times
   FROM logs

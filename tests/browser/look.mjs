@@ -67,7 +67,7 @@ async function look(url) {
   };
 }
 
-/** What follows runs in the page. */
+/** The functions from here on run in the page. */
 function findVisibleHeadings() {
   return [...document.querySelectorAll("h1, h2")]
     .filter((heading) => heading.checkVisibility() && heading.getBoundingClientRect().height > 0)
@@ -116,7 +116,7 @@ function findOverflow() {
   return [...page, ...outside.map((element) => element.textContent.trim().slice(0, 80))];
 }
 
-/** What is in sight without scrolling to the right, and of the top without scrolling at all. */
+/** Everything in sight without scrolling to the right, and at the top without scrolling at all. */
 function findInSight() {
   const visible = (selector) =>
     [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility());

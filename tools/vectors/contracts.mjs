@@ -135,7 +135,7 @@ function publications() {
 
 export function contractVectors() {
   return {
-    comment: `What the contracts answer, by ethers. ${COMMENT}`,
+    comment: `Answers of the contracts, by ethers. ${COMMENT}`,
     events: declared("events", (signature) => ({ topic0: id(signature) })),
     errors: declared("errors", (signature) => ({ selector: dataSlice(id(signature), 0, 4) })),
     storageSlots: storageSlots(),

@@ -22,6 +22,7 @@ from chainkit.documents.files import unreadable
 from chainkit.errors import StoreError
 from chainkit.exports import (
     MANIFEST_NAME,
+    PARQUET_ERRORS,
     Manifest,
     check_files,
     columns_problem,
@@ -193,7 +194,7 @@ def envelopes_problem(export: Export) -> str | None:
     try:
         paths = table_paths(export, "envelopes", RAW_ENVELOPES)
         nulls = sum(map(_rows_without_envelope, paths))
-    except (StoreError, OSError, ValueError, pa.ArrowException) as error:
+    except (StoreError, *PARQUET_ERRORS) as error:
         return f"its export cannot be read: {one_line(error)}"
     return f"its export cannot be read: {nulls} rows have no envelope" if nulls else None
 

@@ -73,8 +73,8 @@ def test_reconcile__with_tables__columns_that_lie_are_found_and_what_is_lacking_
     assert summary["tables_compared"] == {"envelopes": [A, B]} | nobody
     words = " ".join(result.stdout.split())
     assert (
-        "compared beside the envelopes: other columns of 2 nodes, quarantine of no node, journal "
-        "of no node, the registry's history of no node, and the manifests of all nodes compared"
+        "compared beside the envelopes: other columns of 2 nodes, quarantine of 0 nodes, journal "
+        "of 0 nodes, the registry's history of no node, and the manifests of all nodes compared"
     ) in words
     assert any("journal" in sentence for sentence in summary["not_compared"])
 

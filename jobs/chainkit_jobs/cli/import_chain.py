@@ -15,6 +15,7 @@ from chainkit.exports import Manifest, table_of
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import deployment_option, echo_json, json_option
+from chainkit.text.counting import counted
 from chainkit_jobs.adapters.faults import Fault
 from chainkit_jobs.adapters.importing import Imported, check_new_export, import_chain
 from chainkit_jobs.adapters.registry import ADAPTERS
@@ -125,8 +126,7 @@ def _echo_faults(faults: tuple[Fault, ...]) -> None:
     for fault in faults:
         click.echo(f"{fault.code:<19}{fault.table:<14}{fault.count:>9}  {fault.place}")
         click.echo(f"{'':<19}expected {fault.expected}, got {fault.got}")
-    kinds = "1 kind" if len(faults) == 1 else f"{len(faults)} kinds"
-    click.echo(f"\n{kinds} of fault; nothing was written")
+    click.echo(f"\n{counted(len(faults), 'kind')} of fault; nothing was written")
 
 
 def _as_json(imported: Imported) -> dict[str, Any]:

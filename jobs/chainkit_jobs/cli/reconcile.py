@@ -16,6 +16,7 @@ import click
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.facts import LINE_WIDTH, echo_error
 from chainkit.terminal.options import echo_json, json_option
+from chainkit.text.counting import counted
 from chainkit_jobs.cli.options import (
     EXIT_FINDINGS,
     EXIT_NOT_COMPARED,
@@ -104,7 +105,7 @@ def reconcile_command(
     """Compare the exports of two or more nodes with a chain export.
 
     A node whose export is at fault is set aside, with the reason, and the others are compared. The
-    first line says what was not proved or checked, and the severity of findings follows.
+    first line says what was not proved or checked; findings that rest on it are less severe.
 
     Exits 0 if nothing was found, 1 with findings of the severity given or graver, 2 if something
     could not be compared, or a node serves what the chain export cannot decide about.
@@ -214,8 +215,8 @@ def _echo_summary(summary: Mapping[str, Any], out: Path) -> None:
         click.echo("\n".join(textwrap.wrap(words, LINE_WIDTH)))
     for sentence in summary["not_compared"]:
         click.echo(f"not compared: {sentence}")
-    total = summary["findings_total"]
-    click.echo(f"\n{total} finding{'' if total == 1 else 's'}; see {out / 'report.html'}")
+    findings = counted(summary["findings_total"], "finding")
+    click.echo(f"\n{findings}; see {out / 'report.html'}")
 
 
 def _end_of(folder: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from chainkit.documents.fields import Fields, read_json
 from chainkit.errors import ConfigurationError, StoreError
 from chainkit.evidence.emission import PayloadAddresses
 from chainkit.evidence.findings import BundledFinding, FindingEvent
+from chainkit.exports import sha256_of
 from chainkit.types import HASH_LENGTH, BlockReference
 from chainkit_jobs.administration.replay import REGISTRY
 from chainkit_jobs.findings import FINDINGS, Severity
@@ -87,8 +87,8 @@ def read_bundle_inputs(audit: Path, chain_directory: Path) -> BundleInputs:
         trusted_block=BlockReference(chain.manifest.to_block, trusted_hash),
         node_manifests=manifests,
         accused=accused,
-        summary_digest=_digest_of(path),
-        findings_digest=_digest_of(audit / "findings.parquet"),
+        summary_digest=sha256_of(path),
+        findings_digest=sha256_of(audit / "findings.parquet"),
     )
 
 
@@ -140,8 +140,3 @@ def _accused(path: Path) -> dict[int, int]:
 
 def _digest_in(fields: Fields) -> str:
     return fields.matching("manifest_sha256", _SHA256, "64 hex digits").group()
-
-
-def _digest_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chainkit.text.counting import counted
 from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.proof.result import ChainProof, Problem, Unproved
 
@@ -44,5 +45,5 @@ def unproved_words(unproved: Unproved) -> str:
     detail = f", {gap.detail}" if gap.detail else ""
     if unproved.first_block is None:
         return f"{what}{detail}"
-    rows = f"{unproved.rows} row{'' if unproved.rows == 1 else 's'}"
+    rows = counted(unproved.rows, "row")
     return f"{what}{detail}: {rows}, blocks {unproved.first_block} to {unproved.last_block}"

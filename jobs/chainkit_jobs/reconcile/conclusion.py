@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from chainkit.text.counting import counted
 from chainkit_jobs.findings import Severity
 from chainkit_jobs.proof.result import ChainProof, GapCode
 from chainkit_jobs.reconcile.audit import Audit
@@ -70,7 +71,7 @@ def _outcome(audit: Audit, lacking: tuple[str, ...], undecided: tuple[str, ...])
 
 def _words(audit: Audit, outcome: Outcome) -> str:
     total = len(audit.findings)
-    findings = f"{total} finding{'' if total == 1 else 's'}"
+    findings = counted(total, "finding")
     if outcome is Outcome.CLEAN:
         return "clean: every node compared serves what the chain demands, under its own signature"
     if outcome is Outcome.FINDINGS:
@@ -99,16 +100,12 @@ def _gaps(proof: ChainProof) -> int:
 def _undecided(audit: Audit) -> tuple[str, ...]:
     last = audit.payloads.last_sequence or 0
     return tuple(
-        f"node {node_id}: {_sequences(counts['undecided'])} above {last}, the last that the chain "
-        "export contains: it names no end of the contracts' counter (sequence_after), so nothing "
-        "tells whether they are invented"
+        f"node {node_id}: {counted(counts['undecided'], 'sequence')} above {last}, the last that "
+        "the chain export contains: it names no end of the contracts' counter (sequence_after), so "
+        "nothing tells whether they are invented"
         for node_id, counts in sorted(audit.counts.items())
         if counts["undecided"]
     )
-
-
-def _sequences(count: int) -> str:
-    return f"{count} sequence{'' if count == 1 else 's'}"
 
 
 def not_compared(audit: Audit) -> list[str]:
@@ -129,7 +126,7 @@ def not_compared(audit: Audit) -> list[str]:
     for node_id, counts in sorted(audit.counts.items()):
         if known := counts["outside"] - counts["undecided"]:
             sentences.append(
-                f"node {node_id}: {_sequences(known)} that the chain export lacks or repeats, "
-                f"though the contracts must have given them out"
+                f"node {node_id}: {counted(known, 'sequence')} that the chain export lacks or "
+                f"repeats, though the contracts must have given them out"
             )
     return [*sentences, *audit.tables_not_compared]

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit.errors import ConfigurationError, MalformedEnvelope
+from chainkit.exports import PARQUET_ERRORS
 from chainkit.protocol.envelope import blockchain_proof_digest, parse_originator_envelope
 from chainkit.types import Node
 from chainkit_jobs.reconcile.comparability import NodeExport
@@ -127,7 +127,7 @@ def _is_signed(export: Export, key: bytes) -> bool:
         return False
     try:
         envelopes = list(_sample(export))
-    except (OSError, ValueError, pa.ArrowException):
+    except PARQUET_ERRORS:
         return False
     return bool(envelopes) and all(_is_by(each, key) for each in envelopes)
 

@@ -15,7 +15,7 @@ from chainkit import __version__
 from chainkit.documents.fields import Fields, read_json
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError, StoreError
-from chainkit.exports import check_digest
+from chainkit.exports import check_digest, sha256_of
 from chainkit_jobs.reconcile.conclusion import SUMMARY_FORMAT
 from chainkit_jobs.reconcile.inputs import Inputs
 from chainkit_jobs.reconcile.scope import Options
@@ -53,7 +53,7 @@ class KeptAudits:
         """
         if not self.has(name):
             shutil.rmtree(self._directory / name, ignore_errors=True)
-            digests = {path.name: _sha256(path) for path in sorted(out.iterdir())}
+            digests = {path.name: sha256_of(path) for path in sorted(out.iterdir())}
             _copy(out, self._directory / name, digests, (_DIGESTS, json.dumps(digests)))
 
     def _digests(self, name: str) -> dict[str, str] | None:
@@ -100,8 +100,3 @@ def _copy(
     except OSError as error:
         subject = f"folder {target}"
         raise StoreError(subject, f"a copy of {source}", error.strerror or error) from error
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

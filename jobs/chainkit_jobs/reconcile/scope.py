@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark import SparkContext
 
-from chainkit.documents.files import unreadable
 from chainkit.errors import StoreError
-from chainkit.exports import MANIFEST_NAME, Manifest
+from chainkit.exports import Manifest
 from chainkit_jobs.administration.logs import read_administration
 from chainkit_jobs.administration.replay import REGISTRY, Administration
 from chainkit_jobs.findings import Checks
@@ -109,7 +106,6 @@ def read_scope(
     ConfigurationError where the chain export cannot be used at all or an id is not registered, and
     StoreError where the chain export does not follow from the 32 bytes of ``trusted_hash``.
     """
-    _check_rows(inputs.chain)
     proof = None if trusted_hash is None else _proved(context, inputs.chain, trusted_hash)
     return scope_of_inputs(inputs, options, proof)
 
@@ -161,18 +157,6 @@ def _proved(context: SparkContext, chain: Export, trusted_hash: bytes) -> ChainP
     got = f"{proof.problems_total} problems, {proof.proved.blocks} of {proof.held.blocks} blocks"
     hint = "`chainkit audit verify-chain` tells which"
     raise StoreError(subject, expected, f"{got} proved", hint)
-
-
-def _check_rows(chain: Export) -> None:
-    """Raise StoreError where the manifest counts other rows than its files have."""
-    for name, about in chain.manifest.files.items():
-        try:
-            rows = pq.read_metadata(chain.directory / name).num_rows
-        except (OSError, pa.ArrowException) as error:
-            raise unreadable(StoreError, f"export file {name}", error, "Parquet") from error
-        if rows != about["rows"]:
-            expected = f"rows of {name}: {rows}, as the file has"
-            raise StoreError(f"export {chain.directory}", expected, about["rows"], MANIFEST_NAME)
 
 
 def _begins_late(manifest: Manifest) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from chainkit.text.counting import counted
+
 _WORDS: Final = {
     "envelopes": "other columns",
     "quarantine": "quarantine",
@@ -15,9 +17,5 @@ _WORDS: Final = {
 
 def tables_compared(tables: Mapping[str, Sequence[int]]) -> str:
     """Say of how many nodes each table was compared; ``tables`` is of the audit's summary."""
-    parts = [f"{words} of {_nodes(len(tables[table]))}" for table, words in _WORDS.items()]
+    parts = [f"{words} of {counted(len(tables[table]), 'node')}" for table, words in _WORDS.items()]
     return f"{', '.join(parts)}, and the manifests of all nodes compared"
-
-
-def _nodes(count: int) -> str:
-    return f"{count or 'no'} node{'' if count < 2 else 's'}"

@@ -11,6 +11,7 @@ from chainkit.exports.files import (
     describe_file,
     flush,
     read_manifest,
+    sha256_of,
     writing_to,
 )
 from chainkit.exports.folder import ExportFolder
@@ -24,11 +25,12 @@ from chainkit.exports.manifest import (
     table_of,
 )
 from chainkit.exports.parquet import TableWriter
-from chainkit.exports.reading import columns_problem, one_line
+from chainkit.exports.reading import PARQUET_ERRORS, columns_problem, one_line
 
 __all__ = [
     "FILE_NAME",
     "MANIFEST_NAME",
+    "PARQUET_ERRORS",
     "ExportFolder",
     "Manifest",
     "TableWriter",
@@ -42,6 +44,7 @@ __all__ = [
     "manifest_text",
     "one_line",
     "read_manifest",
+    "sha256_of",
     "table_of",
     "writing_to",
 ]

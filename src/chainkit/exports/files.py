@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from chainkit.documents.files import open_regular, unreadable
 from chainkit.errors import ConfigurationError, StoreError
-from chainkit.exports.manifest import Manifest, check_inside, load_manifest
+from chainkit.exports.manifest import MANIFEST_NAME, Manifest, check_inside, load_manifest
+from chainkit.exports.reading import PARQUET_ERRORS
 
 LARGEST_FILE: Final = 2**36
 """Bytes of a file in a node's export: a hole of any size takes no disk, but somebody's time."""
@@ -65,8 +67,9 @@ def check_files(
     """Prove that an export's files are the ones it was written with.
 
     ``report`` is told how many more are proved; ``threads`` are as many as cores where none are
-    named. Raises StoreError where a file is missing, is no regular file or has another
-    digest, or, in a node's export, lies elsewhere or is too large, and whatever ``report`` raises.
+    named. Raises StoreError where a file is missing, is no regular file or has another digest; in a
+    node's export also where it lies elsewhere or is too large, and in a chain's where the manifest
+    counts other rows. Raises whatever ``report`` raises.
     """
     check = partial(_check_file, directory, manifest.kind == "node")
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
@@ -84,6 +87,9 @@ def _check_file(directory: Path, is_strange: bool, name: str, about: Mapping[str
         if is_strange and size > LARGEST_FILE:
             raise StoreError(f"export file {path}", f"at most {LARGEST_FILE} bytes", size)
         _check_content(file, path, about["sha256"])
+        # A node's manifest that counts wrongly is a finding of the audit, and no reason to stop.
+        if not is_strange:
+            _check_rows(file, path, about["rows"])
 
 
 def check_digest(path: Path, expected: str) -> None:
@@ -113,12 +119,23 @@ def _check_content(file: BinaryIO, path: Path, expected: str) -> None:
         raise StoreError(f"export file {path}", f"sha256 {expected}", digest)
 
 
+def _check_rows(file: BinaryIO, path: Path, told: int) -> None:
+    file.seek(0)
+    try:
+        rows = pq.read_metadata(file).num_rows
+    except PARQUET_ERRORS as error:
+        raise unreadable(StoreError, f"export file {path}", error, "Parquet") from error
+    if rows != told:
+        raise StoreError(f"rows of {path}", f"{rows}, as the file has", told, MANIFEST_NAME)
+
+
 def describe_file(path: Path, rows: int) -> dict[str, Any]:
     """Return a manifest's entry for a file. Raises OSError where it cannot be read."""
-    return {"rows": rows, "bytes": path.stat().st_size, "sha256": _sha256(path)}
+    return {"rows": rows, "bytes": path.stat().st_size, "sha256": sha256_of(path)}
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file's content, in hex. Raises OSError."""
     with path.open("rb") as file:
         return _digest(file)
 

@@ -14,6 +14,9 @@ import pyarrow.parquet as pq
 
 from chainkit.text.printable import printable
 
+PARQUET_ERRORS: Final = (OSError, ValueError, pa.ArrowException)
+"""The errors that Arrow raises for a file that it did not write: names need not be UTF-8."""
+
 CODECS: Final = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD")
 """Compressions that an export may have. Spark comes without Brotli, and fails on some LZ4."""
 
@@ -33,8 +36,7 @@ def columns_problem(path: Path, schema: pa.Schema) -> Problem | None:
     try:
         with pq.ParquetFile(path) as file:
             return _problem(file.metadata, file.schema_arrow, schema)
-    # The libraries raise these for bytes that they did not write: names need not be UTF-8.
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except PARQUET_ERRORS as error:
         return "Parquet", one_line(error)
 
 

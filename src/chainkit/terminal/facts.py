@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 import textwrap
@@ -11,7 +10,7 @@ from typing import Final, TextIO
 
 import click
 
-from chainkit.text.printable import printable
+from chainkit.text.printable import printable, with_shown_blanks
 
 LABEL_WIDTH: Final = 16
 """Columns before what a fact says."""
@@ -58,8 +57,7 @@ def echo_quoted(name: str, text: str) -> None:
     """
     columns = shutil.get_terminal_size((_QUOTED_WIDTH, 0)).columns
     width = max(min(columns, _QUOTED_WIDTH), _LEAST_QUOTED_WIDTH) - LABEL_WIDTH - len(_MARK)
-    words = printable(text).replace('"', '\\"')
-    shown = re.sub("(?<= ) |^ | $", r"\\x20", words)
+    shown = with_shown_blanks(printable(text).replace('"', '\\"'))
     for line in textwrap.wrap(f'"{shown}"', width, break_on_hyphens=False):
         click.echo(f"{name:<{LABEL_WIDTH - 1}} {_MARK}{line}")
         name = ""
@@ -90,9 +88,7 @@ def echo_error(sentence: str) -> None:
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in sentence
     )
-    # A run of blanks could move a stranger's words to where they pass for a line of their own.
-    shown = re.sub("(?<= ) ", r"\\x20", shown)
-    click.echo(folded(f"error: {shown}"), err=True)
+    click.echo(folded(f"error: {with_shown_blanks(shown)}"), err=True)
 
 
 def echo_notice(sentence: str) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+_MOVING_BLANK: Final = re.compile("(?<= ) |^ | $")
+
 
 def printable(text: str) -> str:
     r"""Return text that a terminal shows as it is: all but printable ASCII as ``\x1b``, ``\u202e``.
@@ -10,6 +15,14 @@ def printable(text: str) -> str:
     screen, and letters of other scripts could pass for familiar ones.
     """
     return "".join(_printable_character(character) for character in text)
+
+
+def with_shown_blanks(text: str) -> str:
+    r"""Return text whose blanks move nothing: those at an end, or behind another, as ``\x20``.
+
+    A run of them could place a stranger's words where they pass for a line of their own.
+    """
+    return _MOVING_BLANK.sub(r"\\x20", text)
 
 
 def _printable_character(character: str) -> str:

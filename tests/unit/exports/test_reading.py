@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit.exports import files_of, read_manifest
+from chainkit.exports import check_files, files_of, read_manifest
 from support.audit.small_export import change_manifest
 
 pytest_plugins = ["support.audit.export_fixtures"]
@@ -137,3 +138,16 @@ def test_read__ranges_that_do_not_cover_the_export__are_refused(
 
     with pytest.raises(StoreError, match="expected envelopes: ranges from 4 to 1204331 without"):
         read_manifest(export, "node")
+
+
+def test_check__other_rows_than_the_file_has__are_told_of_a_chain_only(export: Path) -> None:
+    manifest = read_manifest(export, "node")
+    about = manifest.files["envelopes.parquet"]
+    files = {"envelopes.parquet": about | {"rows": about["rows"] + 1}}
+
+    check_files(export, replace(manifest, files=files))
+    with pytest.raises(StoreError) as caught:
+        check_files(export, replace(manifest, files=files, kind="chain"))
+
+    expected = f"rows of {export / 'envelopes.parquet'}: expected {about['rows']}, as the file has"
+    assert str(caught.value) == f"{expected}, got {about['rows'] + 1} (manifest.json)"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chainkit.exports import Manifest, table_of
+from chainkit.exports import PARQUET_ERRORS, Manifest, table_of
 from chainkit_jobs.findings import Code
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.rows import finding
@@ -62,7 +61,7 @@ def _file_problems(export: Export) -> Iterator[Problem]:
         try:
             with pq.ParquetFile(export.directory / name) as file:
                 metadata = file.metadata
-        except (OSError, ValueError, pa.ArrowException):
+        except PARQUET_ERRORS:
             continue  # the table is said to be unreadable where it is compared
         if metadata.num_rows != about["rows"]:
             told = about["rows"]

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from chainkit.exports import columns_problem, files_of, one_line
+from chainkit.exports import PARQUET_ERRORS, columns_problem, files_of, one_line
 from chainkit.exports.tables import ENVELOPES, JOURNAL, QUARANTINE, REGISTRY_UPDATES
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.sources import Export
@@ -70,7 +70,7 @@ def _rows_problem(path: Path, schema: pa.Schema) -> str | None:
                 for field in schema:
                     if not field.nullable and batch.column(field.name).null_count:
                         return f"a row has no {field.name}"
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except PARQUET_ERRORS as error:
         return one_line(error)
     return None
 

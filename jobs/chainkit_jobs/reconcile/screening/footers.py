@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit.errors import StoreError
-from chainkit.exports import tables
+from chainkit.exports import PARQUET_ERRORS, tables
 from chainkit_jobs.reconcile.screening.node_rows import HIGHEST_SEQUENCE, RowGroup, claims
 from chainkit_jobs.reconcile.screening.unit import BlockFile, LogGroup
 from chainkit_jobs.sources import RAW_ENVELOPES, Export, table_paths
@@ -137,7 +136,7 @@ def _narrowed(group: RowGroup) -> RowGroup:
     try:
         with pq.ParquetFile(group.path) as file:
             table = file.read_row_group(group.group, columns=["sequence_id"])
-    except (OSError, ValueError, pa.ArrowException):
+    except PARQUET_ERRORS:
         # The reader of its rows will report it.
         return replace(group, is_guided=False)
     found = np.sort(claims(table.column(0).combine_chunks()))
@@ -157,7 +156,7 @@ def _bounds(statistics: Any, unknown: tuple[int, int]) -> tuple[int, int]:
 def _footer(path: Path) -> pq.FileMetaData:
     try:
         return pq.read_metadata(path)
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except PARQUET_ERRORS as error:
         raise StoreError(f"export file {path}", "Parquet", error) from error
 
 

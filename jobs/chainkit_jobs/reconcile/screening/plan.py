@@ -13,12 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit import __version__
 from chainkit.errors import StoreError
-from chainkit.exports import one_line
+from chainkit.exports import PARQUET_ERRORS, one_line
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.expected import PayloadContracts
 from chainkit_jobs.reconcile.scope import AuditScope
@@ -124,7 +123,7 @@ def _row_groups(
     for node in nodes:
         try:
             found[node.node.node_id] = row_groups(node.export)
-        except (StoreError, OSError, ValueError, ArithmeticError, pa.ArrowException) as error:
+        except (StoreError, ArithmeticError, *PARQUET_ERRORS) as error:
             unreadable[node.node.node_id] = one_line(error)
     return found, unreadable
 

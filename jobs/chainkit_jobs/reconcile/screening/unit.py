@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chainkit.exports import one_line, tables
+from chainkit.exports import PARQUET_ERRORS, one_line, tables
 from chainkit_jobs.reconcile.expected import EXPECTED, PayloadContracts
 from chainkit_jobs.reconcile.screening.chain_rows import (
     LOG_COLUMNS,
@@ -170,7 +170,7 @@ def _left(leftover: Leftover, summary: UnitSummary) -> Iterator[pa.RecordBatch]:
         for rows in read_group(LastOpened(), leftover.group):
             summary.possibly_misplaced += len(rows)
             yield from _served_rows(leftover.name, leftover.node_id, rows)
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except PARQUET_ERRORS as error:
         summary.unreadable[leftover.node_id] = one_line(error)
 
 
@@ -186,7 +186,7 @@ class _Reader:
         if self._node_id not in self._summary.unreadable:
             try:
                 return self._rows.between(lowest, highest)
-            except (OSError, ValueError, pa.ArrowException) as error:
+            except PARQUET_ERRORS as error:
                 self._summary.unreadable[self._node_id] = one_line(error)
         return NodeRows(()).between(lowest, highest)
 
@@ -194,7 +194,7 @@ class _Reader:
         if self._node_id not in self._summary.unreadable:
             try:
                 yield from self._rows.rest()
-            except (OSError, ValueError, pa.ArrowException) as error:
+            except PARQUET_ERRORS as error:
                 self._summary.unreadable[self._node_id] = one_line(error)
 
 

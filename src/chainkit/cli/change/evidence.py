@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call
+from chainkit.council.calls.cautions import disabled_nodes
 from chainkit.council.evidence import verify_bundle_with_endpoint, verify_report
 from chainkit.council.proposal import Evidence
 from chainkit.council.proposal.grounds import LONGEST_NAME
@@ -22,6 +22,7 @@ from chainkit.errors import ChainkitError, ConfigurationError
 from chainkit.evidence.bundle import BUNDLE_NAME, Bundle, parse_bundle
 from chainkit.evidence.folder import LARGEST_PAGE
 from chainkit.evidence.verdict import Verdict
+from chainkit.text.printable import with_shown_blanks
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,7 @@ def evidence_cautions(
     state: ContractState,
 ) -> Iterator[str]:
     """Yield what evidence does not bear out of calls, at the state's block; safe to print."""
-    disabled = [
-        call.arguments["tokenId"]
-        for call in calls
-        if call.function == "updateHealth" and not call.arguments["isHealthy"]
-    ]
+    disabled = disabled_nodes(calls)
     for exhibit in exhibits:
         name, accused = f'evidence "{exhibit.evidence.name}"', exhibit.content.node_id
         if disabled and accused not in disabled:
@@ -96,5 +93,5 @@ def _doubt(exhibit: Exhibit, record: DeploymentRecord, state: ContractState) -> 
 
 def _name(path: Path) -> str:
     """Return what a proposal calls evidence: a stranger chose the name, and how long it is."""
-    name = re.sub("(?<= ) |^ | $", r"\\x20", ascii(path.absolute().name)[1:-1])
+    name = with_shown_blanks(ascii(path.absolute().name)[1:-1])
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."

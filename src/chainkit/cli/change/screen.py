@@ -23,6 +23,7 @@ from chainkit.contracts.interface import render
 from chainkit.council.calls import Call
 from chainkit.council.proposal.cautions import offline_cautions
 from chainkit.terminal.facts import LABEL_WIDTH, LINE_WIDTH, echo_fact
+from chainkit.text.counting import counted
 
 SCREEN_LINES: Final = 24
 """Lines that any terminal is taken to have."""
@@ -59,10 +60,9 @@ class Screen:
             return
         proposal = self._reading.proposal
         count = len(proposal.calls)
-        calls = "1 call" if count == 1 else f"{count} calls"
         click.echo()
         place = f"on chain id {proposal.transaction.chain_id}, nonce {proposal.nonce}"
-        echo_fact("in short", _one_line(f"{calls} of {proposal.account} {place}"))
+        echo_fact("in short", _one_line(f"{counted(count, 'call')} of {proposal.account} {place}"))
         for caution in self._cautions[:_MOST_CAUTIONS]:
             echo_fact("  caution", _one_line(caution))
         _echo_rest(len(self._cautions) - _MOST_CAUTIONS, "caution")
@@ -88,7 +88,7 @@ def echo_reading(reading: Reading, *, names_signers: bool) -> None:
 
 def _echo_rest(count: int, name: str) -> None:
     if count > 0:
-        echo_fact("", f"and {count} more {name}{'s' * (count > 1)}, above")
+        echo_fact("", f"and {counted(count, f'more {name}')}, above")
 
 
 def _short(call: Call) -> str:

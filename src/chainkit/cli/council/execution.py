@@ -81,7 +81,7 @@ def status(
     status, slots = _tried(reading, status, no_tracing)
     if as_json:
         echo_json(_content(reading, status, slots))
-    elif status.nonce_use is not None and status.nonce_use.outcome is not None:
+    elif status.nonce_use is not None and status.nonce_use.is_own:
         _echo_past(status.nonce_use)
     else:
         screen = Screen(reading, status.cautions)

@@ -19,6 +19,7 @@ from chainkit.council.triage.values import (
 )
 from chainkit.signatures import address_of
 from chainkit.terminal.facts import echo_fact, echo_wrapped
+from chainkit.text.counting import counted
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
 from chainkit.text.printable import printable
@@ -92,9 +93,8 @@ def _reason(node: RankedNode) -> str:
     types = ", ".join(each.misbehavior.name for each in told)
     how = "proved" if node.proved else "reported"
     count = independent(reporter for each in told for reporter in each.reporters)
-    reporters = "1 reporter" if count == 1 else f"{count} reporters"
     # The key of a reporter who is no node establishes nobody.
-    by = f" by {reporters}" if count else ""
+    by = f" by {counted(count, 'reporter')}" if count else ""
     return f"node {node.node_id}: {types}, {how}{by}"
 
 

@@ -67,11 +67,7 @@ def call_cautions(
 
 def last_nodes_cautions(calls: Sequence[Call], state: ContractState) -> tuple[str, ...]:
     """Return a caution where no node is enabled any more once the calls are made at the block."""
-    disabled = {
-        call.arguments["tokenId"]
-        for call in calls
-        if call.function == "updateHealth" and not call.arguments["isHealthy"]
-    }
+    disabled = disabled_nodes(calls)
     stay = any(
         call.function == "addNode" or call.arguments.get("isHealthy") is True for call in calls
     )
@@ -82,6 +78,15 @@ def last_nodes_cautions(calls: Sequence[Call], state: ContractState) -> tuple[st
     if {node_id for node_id, _ in page} - disabled:
         return ()
     return ("no node is enabled any more once this is done",)
+
+
+def disabled_nodes(calls: Sequence[Call]) -> set[int]:
+    """Return the ids of the nodes that some calls disable."""
+    return {
+        call.arguments["tokenId"]
+        for call in calls
+        if call.function == "updateHealth" and not call.arguments["isHealthy"]
+    }
 
 
 def is_dead_end(address: str) -> bool:

@@ -34,6 +34,11 @@ class NonceUse:
     transaction_hash: bytes | None
     """32 bytes: the transaction that executed the proposal."""
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the proposal's own execution that used the nonce."""
+        return self.outcome is not None
+
     def __str__(self) -> str:
         """The explanation for a person, safe to print."""
         if self.block is None:

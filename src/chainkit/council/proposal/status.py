@@ -64,7 +64,7 @@ def read_status(
     state = account.contracts
     _check_hash(proposal, state)
     use = find_nonce_use(proposal, state) if proposal.nonce < account.nonce else None
-    if use is not None and use.outcome is not None:
+    if use is not None and use.is_own:
         # It is done: what it would change now concerns nobody any more.
         return ProposalStatus(account, (), None, (_used(proposal, use),), (), use)
     change, failure = _change(proposal, account, record)

@@ -193,7 +193,7 @@ def test_render__tables_compared__says_so() -> None:
 
     words = "Also the tables beside the envelopes, in the exports that contain them"
     assert words in with_tables
-    assert "other columns of 2 nodes, quarantine of 1 node, journal of no node, the" in with_tables
+    assert "other columns of 2 nodes, quarantine of 1 node, journal of 0 nodes, the" in with_tables
     assert words not in without
 
 

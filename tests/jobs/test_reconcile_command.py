@@ -74,7 +74,7 @@ def test_reconcile__with_tables__columns_that_lie_are_found_and_what_is_lacking_
     words = " ".join(result.stdout.split())
     assert (
         "compared beside the envelopes: other columns of 2 nodes, quarantine of 0 nodes, journal "
-        "of 0 nodes, the registry's history of no node, and the manifests of all nodes compared"
+        "of 0 nodes, the registry's history of 0 nodes, and the manifests of all nodes compared"
     ) in words
     assert any("journal" in sentence for sentence in summary["not_compared"])
 

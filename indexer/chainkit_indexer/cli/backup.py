@@ -10,8 +10,8 @@ from chainkit.terminal.bar import late_progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.json_values import reference_as_json
-from chainkit_indexer.cli.opening import existing
-from chainkit_indexer.cli.options import database_option
+from chainkit_indexer.service.opening import existing
+from chainkit_indexer.service.options import database_option
 from chainkit_indexer.storage.backup import copy_database, file_to_copy
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from chainkit.chain import EndpointPool
 from chainkit.contracts.followed import FollowedDeployment
-from chainkit_indexer.cli.opening import connect_endpoints
+from chainkit_indexer.service.opening import connect_endpoints
 from chainkit_indexer.storage.identity import Identity
 
 

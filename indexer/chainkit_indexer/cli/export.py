@@ -12,10 +12,10 @@ from chainkit.exports import table_of
 from chainkit.terminal.bar import late_progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
-from chainkit_indexer.cli.opening import existing
-from chainkit_indexer.cli.options import database_option
 from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
 from chainkit_indexer.export import Exported, write_export
+from chainkit_indexer.service.opening import existing
+from chainkit_indexer.service.options import database_option
 
 
 @click.command("export", cls=CompleteCommand)

@@ -13,8 +13,6 @@ from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, gathered, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockHeader, BlockReference
-from chainkit_indexer.cli.opening import Following, following
-from chainkit_indexer.cli.options import FollowerOptions, follower_options
 from chainkit_indexer.config import DEFAULT_POLL_SECONDS
 from chainkit_indexer.follow.idle import IdleCheck
 from chainkit_indexer.follow.loop import Goal, StopRequest, collect_garbage_seldom, run
@@ -33,6 +31,8 @@ from chainkit_indexer.monitoring.registration import RegistrationNarrator
 from chainkit_indexer.monitoring.web_socket import WebSocketNarrator
 from chainkit_indexer.registry.watch import RegistryWatch, is_behind, watch_registry
 from chainkit_indexer.replay.keeper import RawTransactionKeeper
+from chainkit_indexer.service.opening import Following, following
+from chainkit_indexer.service.options import FollowerOptions, follower_options
 from chainkit_indexer.types import Idle, StepResult
 from chainkit_indexer.verification.background import BackgroundProver
 

@@ -14,8 +14,6 @@ from chainkit.text.hexadecimal import hex0x
 from chainkit.text.printable import printable
 from chainkit.types import BlockReference, Node
 from chainkit_indexer.cli.lines import short
-from chainkit_indexer.cli.opening import existing
-from chainkit_indexer.cli.options import database_option
 from chainkit_indexer.registry.history import (
     FollowedHistory,
     RegistryUpdate,
@@ -23,6 +21,8 @@ from chainkit_indexer.registry.history import (
     read_followed_history,
     read_updates,
 )
+from chainkit_indexer.service.opening import existing
+from chainkit_indexer.service.options import database_option
 
 
 @click.command("nodes", cls=CompleteCommand)

@@ -13,8 +13,8 @@ from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import deployment_option, echo_json, json_option
 from chainkit_indexer.cli.differences import Differences
-from chainkit_indexer.cli.opening import connect_endpoints
-from chainkit_indexer.cli.options import database_option, endpoints_option, page_option
+from chainkit_indexer.service.opening import connect_endpoints
+from chainkit_indexer.service.options import database_option, endpoints_option, page_option
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.verification.prove import prove_runs, unproved_runs
 

@@ -12,14 +12,14 @@ from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit_indexer.cli.inspect import originator_option
 from chainkit_indexer.cli.lines import cut
-from chainkit_indexer.cli.opening import existing
-from chainkit_indexer.cli.options import database_option
 from chainkit_indexer.inspection.quarantine import (
     Quarantined,
     find_quarantined,
     list_quarantine,
     preview,
 )
+from chainkit_indexer.service.opening import existing
+from chainkit_indexer.service.options import database_option
 
 _LISTED_BYTES: Final = 24
 _SHOWN_BYTES: Final = 1024

@@ -10,10 +10,10 @@ from chainkit.chain import EndpointPool
 from chainkit.contracts.followed import FollowedDeployment, read_followed_deployment
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.terminal.keystore import load_signing_key
-from chainkit_indexer.cli.options import FollowerOptions
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow.first_start import check_can_prove, check_record
 from chainkit_indexer.follow.signing import Signer, SignerProcess
+from chainkit_indexer.service.options import FollowerOptions
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 

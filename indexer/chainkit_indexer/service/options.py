@@ -15,8 +15,9 @@ from chainkit.terminal.options import (
     password_option,
     several,
 )
-from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS
+from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS, DEFAULT_POLL_SECONDS
 from chainkit_indexer.finality import DEFAULT_BLOCKS, FinalityPolicy
+from chainkit_indexer.monitoring.limits import DEFAULT_READY_LAG_BLOCKS, DEFAULT_STALE_SECONDS
 
 
 def _database(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -115,3 +116,70 @@ follower_options = several(
     gathered(FollowerOptions, "follower"),
 )
 """Decorator: everything that a step needs to know; the command takes a FollowerOptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of a service that follows the chain."""
+
+    websocket_url: str | None
+    registry_urls: tuple[str, ...]
+    poll_seconds: float
+    log_format: str
+    listen: str | None
+    stale_seconds: float
+    ready_lag_blocks: int
+
+
+run_options = several(
+    click.option(
+        "--websocket",
+        "websocket_url",
+        envvar="CHAINKIT_WEBSOCKET",
+        show_envvar=True,
+        metavar="URL",
+        help="ws:// or wss:// endpoint that tells of new heads; without it, the chain is polled.",
+    ),
+    click.option(
+        "--registry-rpc",
+        "registry_urls",
+        multiple=True,
+        metavar="URL",
+        help="Endpoint of the node registry's chain, where that is another one.",
+    ),
+    click.option(
+        "--poll-seconds",
+        type=click.FloatRange(min=0.01),
+        default=DEFAULT_POLL_SECONDS,
+        show_default=True,
+        help="Pause while there is nothing to do, also beside a WebSocket.",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Lines for a person, or one JSON object a line.",
+    ),
+    click.option(
+        "--listen",
+        metavar="HOST:PORT",
+        help="Serve /metrics, /healthz and /readyz there; port 0 takes a free one.",
+    ),
+    click.option(
+        "--stale-seconds",
+        type=click.FloatRange(min=0),
+        default=DEFAULT_STALE_SECONDS,
+        show_default=True,
+        help="Age of the head at which /readyz turns red; 0 for a chain that may stand still.",
+    ),
+    click.option(
+        "--ready-lag-blocks",
+        type=click.IntRange(min=0),
+        default=DEFAULT_READY_LAG_BLOCKS,
+        show_default=True,
+        help="Blocks between cursor and head at which /readyz turns red.",
+    ),
+    gathered(RunOptions, "options"),
+)
+"""Decorator: how a service follows and is watched; the command takes a RunOptions."""

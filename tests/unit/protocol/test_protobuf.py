@@ -1,4 +1,5 @@
-"""The generated messages against XIP-49's field numbers and vectors of another implementation."""
+"""The generated messages against XIP-49's and today's field numbers, and vectors of another
+implementation."""
 
 import importlib.util
 import json
@@ -10,12 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
-from chainkit.protocol.proto import envelopes_pb2, identity_associations_pb2, message_api_pb2
+from chainkit.protocol.proto import (
+    envelopes_pb2,
+    identity_associations_pb2,
+    message_api_pb2,
+    payer_api_pb2,
+)
 from support.project import ROOT
 
+# Fields above XIP-49's numbers are those of XMTP's public schema, at the numbers it gives them.
 XIP_49_FIELDS = {
     identity_associations_pb2.RecoverableEcdsaSignature: "bytes bytes=1",
     envelopes_pb2.Cursor: "repeated NodeIdToSequenceIdEntry node_id_to_sequence_id=1",
@@ -29,12 +37,14 @@ XIP_49_FIELDS = {
         "IdentityUpdate identity_update=5"
     ),
     envelopes_pb2.PayerEnvelope: (
-        "bytes unsigned_client_envelope=1, RecoverableEcdsaSignature payer_signature=2"
+        "bytes unsigned_client_envelope=1, RecoverableEcdsaSignature payer_signature=2, "
+        "uint32 target_originator=3, uint32 message_retention_days=4"
     ),
     # The payer envelope as bytes is the one type that is not the XIP's: the same on the wire.
     envelopes_pb2.UnsignedOriginatorEnvelope: (
         "uint32 originator_node_id=1, uint64 originator_sequence_id=2, int64 originator_ns=3, "
-        "bytes payer_envelope=4"
+        "bytes payer_envelope=4, uint64 base_fee_picodollars=5, "
+        "uint64 congestion_fee_picodollars=6, uint64 expiry_unixtime=7"
     ),
     envelopes_pb2.BlockchainProof: (
         "bytes transaction_hash=1, RecoverableEcdsaSignature node_signature=2"
@@ -55,9 +65,13 @@ XIP_49_FIELDS = {
         "repeated OriginatorEnvelope originator_envelopes=1"
     ),
     message_api_pb2.GetInboxIdsRequest: "repeated Request requests=1",
-    message_api_pb2.GetInboxIdsRequest.Request: "string address=1",
+    message_api_pb2.GetInboxIdsRequest.Request: (
+        "string identifier=1, IdentifierKind identifier_kind=2"
+    ),
     message_api_pb2.GetInboxIdsResponse: "repeated Response responses=1",
-    message_api_pb2.GetInboxIdsResponse.Response: "string address=1, string inbox_id=2",
+    message_api_pb2.GetInboxIdsResponse.Response: (
+        "string identifier=1, string inbox_id=2, IdentifierKind identifier_kind=3"
+    ),
     message_api_pb2.LivenessFailure: (
         "uint32 response_time_ns=1, SubscribeEnvelopesRequest subscribe=2, "
         "QueryEnvelopesRequest query=3, PublishPayerEnvelopesRequest publish=4"
@@ -75,6 +89,41 @@ XIP_49_FIELDS = {
     message_api_pb2.SubmitMisbehaviorReportResponse: "",
     message_api_pb2.QueryMisbehaviorReportsRequest: "uint64 after_ns=1",
     message_api_pb2.QueryMisbehaviorReportsResponse: "repeated MisbehaviorReport reports=1",
+}
+
+PUBLIC_SCHEMA_FIELDS = {
+    message_api_pb2.SubscribeTopicsRequest: "repeated TopicFilter filters=1",
+    message_api_pb2.SubscribeTopicsRequest.TopicFilter: "bytes topic=1, Cursor last_seen=2",
+    message_api_pb2.SubscribeTopicsResponse: "Envelopes envelopes=1, StatusUpdate status_update=2",
+    message_api_pb2.SubscribeTopicsResponse.Envelopes: "repeated OriginatorEnvelope envelopes=1",
+    message_api_pb2.SubscribeTopicsResponse.StatusUpdate: "SubscriptionStatus status=1",
+    message_api_pb2.GetNewestEnvelopeRequest: "repeated bytes topics=1",
+    message_api_pb2.GetNewestEnvelopeResponse: "repeated Response results=1",
+    message_api_pb2.GetNewestEnvelopeResponse.Response: "OriginatorEnvelope originator_envelope=1",
+    # The client envelopes as bytes are not the public schema's: the same on the wire.
+    payer_api_pb2.PublishClientEnvelopesRequest: "repeated bytes envelopes=1",
+    payer_api_pb2.PublishClientEnvelopesResponse: (
+        "repeated OriginatorEnvelope originator_envelopes=1"
+    ),
+    payer_api_pb2.GetNodesRequest: "",
+    payer_api_pb2.GetNodesResponse: "repeated NodesEntry nodes=1",
+    payer_api_pb2.GetNodesResponse.NodesEntry: "uint32 key=1, string value=2",
+}
+EXPECTED_FIELDS = XIP_49_FIELDS | PUBLIC_SCHEMA_FIELDS
+
+SUBSCRIPTION_STATUSES = "UNSPECIFIED STARTED CATCHUP_COMPLETE WAITING"
+
+SERVICES = {
+    "xmtp.xmtpv4.message_api.ReplicationApi": (
+        "SubscribeEnvelopes SubscribeTopics QueryEnvelopes PublishPayerEnvelopes GetInboxIds"
+        " GetNewestEnvelope"
+    ),
+    "xmtp.xmtpv4.message_api.QueryApi": (
+        "QueryEnvelopes SubscribeTopics GetInboxIds GetNewestEnvelope"
+    ),
+    "xmtp.xmtpv4.message_api.PublishApi": "PublishPayerEnvelopes",
+    "xmtp.xmtpv4.message_api.MisbehaviorApi": "SubmitMisbehaviorReport QueryMisbehaviorReports",
+    "xmtp.xmtpv4.payer_api.PayerApi": "PublishClientEnvelopes GetNodes",
 }
 
 XIP_49_MISBEHAVIORS = (
@@ -130,13 +179,15 @@ def described(field: FieldDescriptor) -> str:
     return f"{'repeated ' if field.is_repeated else ''}{name} {field.name}={field.number}"
 
 
-@pytest.mark.parametrize("message_type", XIP_49_FIELDS, ids=lambda kind: kind.DESCRIPTOR.full_name)
-def test_describe_message__any_of_section_3__has_the_xips_types_and_numbers(
+@pytest.mark.parametrize(
+    "message_type", EXPECTED_FIELDS, ids=lambda kind: kind.DESCRIPTOR.full_name
+)
+def test_describe_message__any__has_the_specified_types_and_numbers(
     message_type: type[Message],
 ) -> None:
     found = ", ".join(described(field) for field in message_type.DESCRIPTOR.fields)
 
-    assert found == XIP_49_FIELDS[message_type]
+    assert found == EXPECTED_FIELDS[message_type]
 
 
 def test_describe_misbehavior__all__have_the_xips_numbers() -> None:
@@ -145,6 +196,26 @@ def test_describe_misbehavior__all__have_the_xips_numbers() -> None:
     assert dict(message_api_pb2.Misbehavior.items()) == {
         name: number for number, name in enumerate(expected)
     }
+
+
+def test_describe_subscription_status__all__have_the_public_schemas_numbers() -> None:
+    expected = [f"SUBSCRIPTION_STATUS_{name}" for name in SUBSCRIPTION_STATUSES.split()]
+
+    assert dict(message_api_pb2.SubscribeTopicsResponse.SubscriptionStatus.items()) == {
+        name: number for number, name in enumerate(expected)
+    }
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_describe_service__any__offers_its_methods(name: str) -> None:
+    service = descriptor_pool.Default().FindServiceByName(name)
+
+    assert [method.name for method in service.methods] == SERVICES[name].split()
+    for method in service.methods:
+        assert method.input_type.name == f"{method.name}Request"
+        assert method.output_type.name == f"{method.name}Response"
+        assert method.server_streaming == method.name.startswith("Subscribe")
+        assert not method.client_streaming
 
 
 @pytest.mark.parametrize("case", vector_cases("envelopes.json"), ids=case_name)

@@ -26,15 +26,15 @@ from chainkit.protocol.proto import envelopes_pb2 as chainkit_dot_protocol_dot_p
 from chainkit.protocol.proto import identity_associations_pb2 as chainkit_dot_protocol_dot_proto_dot_identity__associations__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)chainkit/protocol/proto/message_api.proto\x12\x17xmtp.xmtpv4.message_api\x1a\'chainkit/protocol/proto/envelopes.proto\x1a\x33\x63hainkit/protocol/proto/identity_associations.proto\"o\n\x0e\x45nvelopesQuery\x12\x0e\n\x06topics\x18\x01 \x03(\x0c\x12\x1b\n\x13originator_node_ids\x18\x02 \x03(\r\x12\x30\n\tlast_seen\x18\x03 \x01(\x0b\x32\x1d.xmtp.xmtpv4.envelopes.Cursor\"S\n\x19SubscribeEnvelopesRequest\x12\x36\n\x05query\x18\x01 \x01(\x0b\x32\'.xmtp.xmtpv4.message_api.EnvelopesQuery\"Z\n\x1aSubscribeEnvelopesResponse\x12<\n\tenvelopes\x18\x01 \x03(\x0b\x32).xmtp.xmtpv4.envelopes.OriginatorEnvelope\"^\n\x15QueryEnvelopesRequest\x12\x36\n\x05query\x18\x01 \x01(\x0b\x32\'.xmtp.xmtpv4.message_api.EnvelopesQuery\x12\r\n\x05limit\x18\x02 \x01(\r\"V\n\x16QueryEnvelopesResponse\x12<\n\tenvelopes\x18\x01 \x03(\x0b\x32).xmtp.xmtpv4.envelopes.OriginatorEnvelope\"]\n\x1cPublishPayerEnvelopesRequest\x12=\n\x0fpayer_envelopes\x18\x01 \x03(\x0b\x32$.xmtp.xmtpv4.envelopes.PayerEnvelope\"h\n\x1dPublishPayerEnvelopesResponse\x12G\n\x14originator_envelopes\x18\x01 \x03(\x0b\x32).xmtp.xmtpv4.envelopes.OriginatorEnvelope\"w\n\x12GetInboxIdsRequest\x12\x45\n\x08requests\x18\x01 \x03(\x0b\x32\x33.xmtp.xmtpv4.message_api.GetInboxIdsRequest.Request\x1a\x1a\n\x07Request\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\"\xa0\x01\n\x13GetInboxIdsResponse\x12H\n\tresponses\x18\x01 \x03(\x0b\x32\x35.xmtp.xmtpv4.message_api.GetInboxIdsResponse.Response\x1a?\n\x08Response\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x15\n\x08inbox_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_inbox_id\"\x8a\x02\n\x0fLivenessFailure\x12\x18\n\x10response_time_ns\x18\x01 \x01(\r\x12G\n\tsubscribe\x18\x02 \x01(\x0b\x32\x32.xmtp.xmtpv4.message_api.SubscribeEnvelopesRequestH\x00\x12?\n\x05query\x18\x03 \x01(\x0b\x32..xmtp.xmtpv4.message_api.QueryEnvelopesRequestH\x00\x12H\n\x07publish\x18\x04 \x01(\x0b\x32\x35.xmtp.xmtpv4.message_api.PublishPayerEnvelopesRequestH\x00\x42\t\n\x07request\"M\n\rSafetyFailure\x12<\n\tenvelopes\x18\x01 \x03(\x0b\x32).xmtp.xmtpv4.envelopes.OriginatorEnvelope\"\xa4\x02\n\x19UnsignedMisbehaviorReport\x12\x18\n\x10reporter_time_ns\x18\x01 \x01(\x04\x12\x1b\n\x13misbehaving_node_id\x18\x02 \x01(\r\x12\x32\n\x04type\x18\x03 \x01(\x0e\x32$.xmtp.xmtpv4.message_api.Misbehavior\x12<\n\x08liveness\x18\x04 \x01(\x0b\x32(.xmtp.xmtpv4.message_api.LivenessFailureH\x00\x12\x38\n\x06safety\x18\x05 \x01(\x0b\x32&.xmtp.xmtpv4.message_api.SafetyFailureH\x00\x12\x19\n\x11submitted_by_node\x18\x06 \x01(\x08\x42\t\n\x07\x66\x61ilure\"\x9a\x01\n\x11MisbehaviorReport\x12\x16\n\x0eserver_time_ns\x18\x01 \x01(\x04\x12#\n\x1bunsigned_misbehavior_report\x18\x02 \x01(\x0c\x12H\n\tsignature\x18\x03 \x01(\x0b\x32\x35.xmtp.identity.associations.RecoverableEcdsaSignature\"d\n\x1eSubmitMisbehaviorReportRequest\x12\x42\n\x06report\x18\x01 \x01(\x0b\x32\x32.xmtp.xmtpv4.message_api.UnsignedMisbehaviorReport\"!\n\x1fSubmitMisbehaviorReportResponse\"2\n\x1eQueryMisbehaviorReportsRequest\x12\x10\n\x08\x61\x66ter_ns\x18\x01 \x01(\x04\"^\n\x1fQueryMisbehaviorReportsResponse\x12;\n\x07reports\x18\x01 \x03(\x0b\x32*.xmtp.xmtpv4.message_api.MisbehaviorReport*\xb9\x02\n\x0bMisbehavior\x12\x1b\n\x17MISBEHAVIOR_UNSPECIFIED\x10\x00\x12!\n\x1dMISBEHAVIOR_UNRESPONSIVE_NODE\x10\x01\x12\x19\n\x15MISBEHAVIOR_SLOW_NODE\x10\x02\x12\x1e\n\x1aMISBEHAVIOR_FAILED_REQUEST\x10\x03\x12\x1c\n\x18MISBEHAVIOR_OUT_OF_ORDER\x10\x04\x12%\n!MISBEHAVIOR_DUPLICATE_SEQUENCE_ID\x10\x05\x12\x1f\n\x1bMISBEHAVIOR_CAUSAL_ORDERING\x10\x06\x12\x1f\n\x1bMISBEHAVIOR_INVALID_PAYLOAD\x10\x07\x12(\n$MISBEHAVIOR_BLOCKCHAIN_INCONSISTENCY\x10\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)chainkit/protocol/proto/message_api.proto\x12\x17xmtp.xmtpv4.message_api\x1a\'chainkit/protocol/proto/envelopes.proto\x1a\x33\x63hainkit/protocol/proto/identity_associations.proto\"o\n\x0e\x45nvelopesQuery\x12\x0e\n\x06topics\x18\x01 \x03(\x0c\x12\x1b\n\x13originator_node_ids\x18\x02 \x03(\r\x12\x30\n\tlast_seen\x18\x03 \x01(\x0b\x32\x1d.xmtp.xmtpv4.envelopes.Cursor\"S\n\x19SubscribeEnvelopesRequest\x12\x36\n\x05query\x18\x01 \x01(\x0b\x32\'.xmtp.xmtpv4.message_api.EnvelopesQuery\"Z\n\x1aSubscribeEnvelopesResponse\x12<\n\tenvelopes\x18\x01 \x03(\x0b\x32).xmtp.xmtpv4.envelopes.OriginatorEnvelope\"^\n\x15QueryEnvelopesRequest\x12\x36\n\x05query\x18\x01 \x01(\x0b\x32\'.xmtp.xmtpv4.message_api.EnvelopesQuery\x12\r\n\x05limit\x18\x02 \x01(\r\"V\n\x16QueryEnvelopesResponse\x12<\n\tenvelopes\x18\x01 \x03(\x0b\x32).xmtp.xmtpv4.envelopes.OriginatorEnvelope\"\xb6\x01\n\x16SubscribeTopicsRequest\x12L\n\x07\x66ilters\x18\x01 \x03(\x0b\x32;.xmtp.xmtpv4.message_api.SubscribeTopicsRequest.TopicFilter\x1aN\n\x0bTopicFilter\x12\r\n\x05topic\x18\x01 \x01(\x0c\x12\x30\n\tlast_seen\x18\x02 \x01(\x0b\x32\x1d.xmtp.xmtpv4.envelopes.Cursor\"\xa6\x04\n\x17SubscribeTopicsResponse\x12O\n\tenvelopes\x18\x01 \x01(\x0b\x32:.xmtp.xmtpv4.message_api.SubscribeTopicsResponse.EnvelopesH\x00\x12V\n\rstatus_update\x18\x02 \x01(\x0b\x32=.xmtp.xmtpv4.message_api.SubscribeTopicsResponse.StatusUpdateH\x00\x1a\x63\n\x0cStatusUpdate\x12S\n\x06status\x18\x01 \x01(\x0e\x32\x43.xmtp.xmtpv4.message_api.SubscribeTopicsResponse.SubscriptionStatus\x1aI\n\tEnvelopes\x12<\n\tenvelopes\x18\x01 \x03(\x0b\x32).xmtp.xmtpv4.envelopes.OriginatorEnvelope\"\xa5\x01\n\x12SubscriptionStatus\x12#\n\x1fSUBSCRIPTION_STATUS_UNSPECIFIED\x10\x00\x12\x1f\n\x1bSUBSCRIPTION_STATUS_STARTED\x10\x01\x12(\n$SUBSCRIPTION_STATUS_CATCHUP_COMPLETE\x10\x02\x12\x1f\n\x1bSUBSCRIPTION_STATUS_WAITING\x10\x03\x42\n\n\x08response\"*\n\x18GetNewestEnvelopeRequest\x12\x0e\n\x06topics\x18\x01 \x03(\x0c\"\xda\x01\n\x19GetNewestEnvelopeResponse\x12L\n\x07results\x18\x01 \x03(\x0b\x32;.xmtp.xmtpv4.message_api.GetNewestEnvelopeResponse.Response\x1ao\n\x08Response\x12K\n\x13originator_envelope\x18\x01 \x01(\x0b\x32).xmtp.xmtpv4.envelopes.OriginatorEnvelopeH\x00\x88\x01\x01\x42\x16\n\x14_originator_envelope\"]\n\x1cPublishPayerEnvelopesRequest\x12=\n\x0fpayer_envelopes\x18\x01 \x03(\x0b\x32$.xmtp.xmtpv4.envelopes.PayerEnvelope\"h\n\x1dPublishPayerEnvelopesResponse\x12G\n\x14originator_envelopes\x18\x01 \x03(\x0b\x32).xmtp.xmtpv4.envelopes.OriginatorEnvelope\"\xbf\x01\n\x12GetInboxIdsRequest\x12\x45\n\x08requests\x18\x01 \x03(\x0b\x32\x33.xmtp.xmtpv4.message_api.GetInboxIdsRequest.Request\x1a\x62\n\x07Request\x12\x12\n\nidentifier\x18\x01 \x01(\t\x12\x43\n\x0fidentifier_kind\x18\x02 \x01(\x0e\x32*.xmtp.identity.associations.IdentifierKind\"\xe9\x01\n\x13GetInboxIdsResponse\x12H\n\tresponses\x18\x01 \x03(\x0b\x32\x35.xmtp.xmtpv4.message_api.GetInboxIdsResponse.Response\x1a\x87\x01\n\x08Response\x12\x12\n\nidentifier\x18\x01 \x01(\t\x12\x15\n\x08inbox_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x43\n\x0fidentifier_kind\x18\x03 \x01(\x0e\x32*.xmtp.identity.associations.IdentifierKindB\x0b\n\t_inbox_id\"\x8a\x02\n\x0fLivenessFailure\x12\x18\n\x10response_time_ns\x18\x01 \x01(\r\x12G\n\tsubscribe\x18\x02 \x01(\x0b\x32\x32.xmtp.xmtpv4.message_api.SubscribeEnvelopesRequestH\x00\x12?\n\x05query\x18\x03 \x01(\x0b\x32..xmtp.xmtpv4.message_api.QueryEnvelopesRequestH\x00\x12H\n\x07publish\x18\x04 \x01(\x0b\x32\x35.xmtp.xmtpv4.message_api.PublishPayerEnvelopesRequestH\x00\x42\t\n\x07request\"M\n\rSafetyFailure\x12<\n\tenvelopes\x18\x01 \x03(\x0b\x32).xmtp.xmtpv4.envelopes.OriginatorEnvelope\"\xa4\x02\n\x19UnsignedMisbehaviorReport\x12\x18\n\x10reporter_time_ns\x18\x01 \x01(\x04\x12\x1b\n\x13misbehaving_node_id\x18\x02 \x01(\r\x12\x32\n\x04type\x18\x03 \x01(\x0e\x32$.xmtp.xmtpv4.message_api.Misbehavior\x12<\n\x08liveness\x18\x04 \x01(\x0b\x32(.xmtp.xmtpv4.message_api.LivenessFailureH\x00\x12\x38\n\x06safety\x18\x05 \x01(\x0b\x32&.xmtp.xmtpv4.message_api.SafetyFailureH\x00\x12\x19\n\x11submitted_by_node\x18\x06 \x01(\x08\x42\t\n\x07\x66\x61ilure\"\x9a\x01\n\x11MisbehaviorReport\x12\x16\n\x0eserver_time_ns\x18\x01 \x01(\x04\x12#\n\x1bunsigned_misbehavior_report\x18\x02 \x01(\x0c\x12H\n\tsignature\x18\x03 \x01(\x0b\x32\x35.xmtp.identity.associations.RecoverableEcdsaSignature\"d\n\x1eSubmitMisbehaviorReportRequest\x12\x42\n\x06report\x18\x01 \x01(\x0b\x32\x32.xmtp.xmtpv4.message_api.UnsignedMisbehaviorReport\"!\n\x1fSubmitMisbehaviorReportResponse\"2\n\x1eQueryMisbehaviorReportsRequest\x12\x10\n\x08\x61\x66ter_ns\x18\x01 \x01(\x04\"^\n\x1fQueryMisbehaviorReportsResponse\x12;\n\x07reports\x18\x01 \x03(\x0b\x32*.xmtp.xmtpv4.message_api.MisbehaviorReport*\xb9\x02\n\x0bMisbehavior\x12\x1b\n\x17MISBEHAVIOR_UNSPECIFIED\x10\x00\x12!\n\x1dMISBEHAVIOR_UNRESPONSIVE_NODE\x10\x01\x12\x19\n\x15MISBEHAVIOR_SLOW_NODE\x10\x02\x12\x1e\n\x1aMISBEHAVIOR_FAILED_REQUEST\x10\x03\x12\x1c\n\x18MISBEHAVIOR_OUT_OF_ORDER\x10\x04\x12%\n!MISBEHAVIOR_DUPLICATE_SEQUENCE_ID\x10\x05\x12\x1f\n\x1bMISBEHAVIOR_CAUSAL_ORDERING\x10\x06\x12\x1f\n\x1bMISBEHAVIOR_INVALID_PAYLOAD\x10\x07\x12(\n$MISBEHAVIOR_BLOCKCHAIN_INCONSISTENCY\x10\x08\x32\xeb\x05\n\x0eReplicationApi\x12\x7f\n\x12SubscribeEnvelopes\x12\x32.xmtp.xmtpv4.message_api.SubscribeEnvelopesRequest\x1a\x33.xmtp.xmtpv4.message_api.SubscribeEnvelopesResponse0\x01\x12v\n\x0fSubscribeTopics\x12/.xmtp.xmtpv4.message_api.SubscribeTopicsRequest\x1a\x30.xmtp.xmtpv4.message_api.SubscribeTopicsResponse0\x01\x12q\n\x0eQueryEnvelopes\x12..xmtp.xmtpv4.message_api.QueryEnvelopesRequest\x1a/.xmtp.xmtpv4.message_api.QueryEnvelopesResponse\x12\x86\x01\n\x15PublishPayerEnvelopes\x12\x35.xmtp.xmtpv4.message_api.PublishPayerEnvelopesRequest\x1a\x36.xmtp.xmtpv4.message_api.PublishPayerEnvelopesResponse\x12h\n\x0bGetInboxIds\x12+.xmtp.xmtpv4.message_api.GetInboxIdsRequest\x1a,.xmtp.xmtpv4.message_api.GetInboxIdsResponse\x12z\n\x11GetNewestEnvelope\x12\x31.xmtp.xmtpv4.message_api.GetNewestEnvelopeRequest\x1a\x32.xmtp.xmtpv4.message_api.GetNewestEnvelopeResponse2\xdb\x03\n\x08QueryApi\x12q\n\x0eQueryEnvelopes\x12..xmtp.xmtpv4.message_api.QueryEnvelopesRequest\x1a/.xmtp.xmtpv4.message_api.QueryEnvelopesResponse\x12v\n\x0fSubscribeTopics\x12/.xmtp.xmtpv4.message_api.SubscribeTopicsRequest\x1a\x30.xmtp.xmtpv4.message_api.SubscribeTopicsResponse0\x01\x12h\n\x0bGetInboxIds\x12+.xmtp.xmtpv4.message_api.GetInboxIdsRequest\x1a,.xmtp.xmtpv4.message_api.GetInboxIdsResponse\x12z\n\x11GetNewestEnvelope\x12\x31.xmtp.xmtpv4.message_api.GetNewestEnvelopeRequest\x1a\x32.xmtp.xmtpv4.message_api.GetNewestEnvelopeResponse2\x95\x01\n\nPublishApi\x12\x86\x01\n\x15PublishPayerEnvelopes\x12\x35.xmtp.xmtpv4.message_api.PublishPayerEnvelopesRequest\x1a\x36.xmtp.xmtpv4.message_api.PublishPayerEnvelopesResponse2\xae\x02\n\x0eMisbehaviorApi\x12\x8c\x01\n\x17SubmitMisbehaviorReport\x12\x37.xmtp.xmtpv4.message_api.SubmitMisbehaviorReportRequest\x1a\x38.xmtp.xmtpv4.message_api.SubmitMisbehaviorReportResponse\x12\x8c\x01\n\x17QueryMisbehaviorReports\x12\x37.xmtp.xmtpv4.message_api.QueryMisbehaviorReportsRequest\x1a\x38.xmtp.xmtpv4.message_api.QueryMisbehaviorReportsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'chainkit.protocol.proto.message_api_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_MISBEHAVIOR']._serialized_start=2209
-  _globals['_MISBEHAVIOR']._serialized_end=2522
+  _globals['_MISBEHAVIOR']._serialized_start=3358
+  _globals['_MISBEHAVIOR']._serialized_end=3671
   _globals['_ENVELOPESQUERY']._serialized_start=164
   _globals['_ENVELOPESQUERY']._serialized_end=275
   _globals['_SUBSCRIBEENVELOPESREQUEST']._serialized_start=277
@@ -45,32 +45,58 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_QUERYENVELOPESREQUEST']._serialized_end=548
   _globals['_QUERYENVELOPESRESPONSE']._serialized_start=550
   _globals['_QUERYENVELOPESRESPONSE']._serialized_end=636
-  _globals['_PUBLISHPAYERENVELOPESREQUEST']._serialized_start=638
-  _globals['_PUBLISHPAYERENVELOPESREQUEST']._serialized_end=731
-  _globals['_PUBLISHPAYERENVELOPESRESPONSE']._serialized_start=733
-  _globals['_PUBLISHPAYERENVELOPESRESPONSE']._serialized_end=837
-  _globals['_GETINBOXIDSREQUEST']._serialized_start=839
-  _globals['_GETINBOXIDSREQUEST']._serialized_end=958
-  _globals['_GETINBOXIDSREQUEST_REQUEST']._serialized_start=932
-  _globals['_GETINBOXIDSREQUEST_REQUEST']._serialized_end=958
-  _globals['_GETINBOXIDSRESPONSE']._serialized_start=961
-  _globals['_GETINBOXIDSRESPONSE']._serialized_end=1121
-  _globals['_GETINBOXIDSRESPONSE_RESPONSE']._serialized_start=1058
-  _globals['_GETINBOXIDSRESPONSE_RESPONSE']._serialized_end=1121
-  _globals['_LIVENESSFAILURE']._serialized_start=1124
-  _globals['_LIVENESSFAILURE']._serialized_end=1390
-  _globals['_SAFETYFAILURE']._serialized_start=1392
-  _globals['_SAFETYFAILURE']._serialized_end=1469
-  _globals['_UNSIGNEDMISBEHAVIORREPORT']._serialized_start=1472
-  _globals['_UNSIGNEDMISBEHAVIORREPORT']._serialized_end=1764
-  _globals['_MISBEHAVIORREPORT']._serialized_start=1767
-  _globals['_MISBEHAVIORREPORT']._serialized_end=1921
-  _globals['_SUBMITMISBEHAVIORREPORTREQUEST']._serialized_start=1923
-  _globals['_SUBMITMISBEHAVIORREPORTREQUEST']._serialized_end=2023
-  _globals['_SUBMITMISBEHAVIORREPORTRESPONSE']._serialized_start=2025
-  _globals['_SUBMITMISBEHAVIORREPORTRESPONSE']._serialized_end=2058
-  _globals['_QUERYMISBEHAVIORREPORTSREQUEST']._serialized_start=2060
-  _globals['_QUERYMISBEHAVIORREPORTSREQUEST']._serialized_end=2110
-  _globals['_QUERYMISBEHAVIORREPORTSRESPONSE']._serialized_start=2112
-  _globals['_QUERYMISBEHAVIORREPORTSRESPONSE']._serialized_end=2206
+  _globals['_SUBSCRIBETOPICSREQUEST']._serialized_start=639
+  _globals['_SUBSCRIBETOPICSREQUEST']._serialized_end=821
+  _globals['_SUBSCRIBETOPICSREQUEST_TOPICFILTER']._serialized_start=743
+  _globals['_SUBSCRIBETOPICSREQUEST_TOPICFILTER']._serialized_end=821
+  _globals['_SUBSCRIBETOPICSRESPONSE']._serialized_start=824
+  _globals['_SUBSCRIBETOPICSRESPONSE']._serialized_end=1374
+  _globals['_SUBSCRIBETOPICSRESPONSE_STATUSUPDATE']._serialized_start=1020
+  _globals['_SUBSCRIBETOPICSRESPONSE_STATUSUPDATE']._serialized_end=1119
+  _globals['_SUBSCRIBETOPICSRESPONSE_ENVELOPES']._serialized_start=1121
+  _globals['_SUBSCRIBETOPICSRESPONSE_ENVELOPES']._serialized_end=1194
+  _globals['_SUBSCRIBETOPICSRESPONSE_SUBSCRIPTIONSTATUS']._serialized_start=1197
+  _globals['_SUBSCRIBETOPICSRESPONSE_SUBSCRIPTIONSTATUS']._serialized_end=1362
+  _globals['_GETNEWESTENVELOPEREQUEST']._serialized_start=1376
+  _globals['_GETNEWESTENVELOPEREQUEST']._serialized_end=1418
+  _globals['_GETNEWESTENVELOPERESPONSE']._serialized_start=1421
+  _globals['_GETNEWESTENVELOPERESPONSE']._serialized_end=1639
+  _globals['_GETNEWESTENVELOPERESPONSE_RESPONSE']._serialized_start=1528
+  _globals['_GETNEWESTENVELOPERESPONSE_RESPONSE']._serialized_end=1639
+  _globals['_PUBLISHPAYERENVELOPESREQUEST']._serialized_start=1641
+  _globals['_PUBLISHPAYERENVELOPESREQUEST']._serialized_end=1734
+  _globals['_PUBLISHPAYERENVELOPESRESPONSE']._serialized_start=1736
+  _globals['_PUBLISHPAYERENVELOPESRESPONSE']._serialized_end=1840
+  _globals['_GETINBOXIDSREQUEST']._serialized_start=1843
+  _globals['_GETINBOXIDSREQUEST']._serialized_end=2034
+  _globals['_GETINBOXIDSREQUEST_REQUEST']._serialized_start=1936
+  _globals['_GETINBOXIDSREQUEST_REQUEST']._serialized_end=2034
+  _globals['_GETINBOXIDSRESPONSE']._serialized_start=2037
+  _globals['_GETINBOXIDSRESPONSE']._serialized_end=2270
+  _globals['_GETINBOXIDSRESPONSE_RESPONSE']._serialized_start=2135
+  _globals['_GETINBOXIDSRESPONSE_RESPONSE']._serialized_end=2270
+  _globals['_LIVENESSFAILURE']._serialized_start=2273
+  _globals['_LIVENESSFAILURE']._serialized_end=2539
+  _globals['_SAFETYFAILURE']._serialized_start=2541
+  _globals['_SAFETYFAILURE']._serialized_end=2618
+  _globals['_UNSIGNEDMISBEHAVIORREPORT']._serialized_start=2621
+  _globals['_UNSIGNEDMISBEHAVIORREPORT']._serialized_end=2913
+  _globals['_MISBEHAVIORREPORT']._serialized_start=2916
+  _globals['_MISBEHAVIORREPORT']._serialized_end=3070
+  _globals['_SUBMITMISBEHAVIORREPORTREQUEST']._serialized_start=3072
+  _globals['_SUBMITMISBEHAVIORREPORTREQUEST']._serialized_end=3172
+  _globals['_SUBMITMISBEHAVIORREPORTRESPONSE']._serialized_start=3174
+  _globals['_SUBMITMISBEHAVIORREPORTRESPONSE']._serialized_end=3207
+  _globals['_QUERYMISBEHAVIORREPORTSREQUEST']._serialized_start=3209
+  _globals['_QUERYMISBEHAVIORREPORTSREQUEST']._serialized_end=3259
+  _globals['_QUERYMISBEHAVIORREPORTSRESPONSE']._serialized_start=3261
+  _globals['_QUERYMISBEHAVIORREPORTSRESPONSE']._serialized_end=3355
+  _globals['_REPLICATIONAPI']._serialized_start=3674
+  _globals['_REPLICATIONAPI']._serialized_end=4421
+  _globals['_QUERYAPI']._serialized_start=4424
+  _globals['_QUERYAPI']._serialized_end=4899
+  _globals['_PUBLISHAPI']._serialized_start=4902
+  _globals['_PUBLISHAPI']._serialized_end=5051
+  _globals['_MISBEHAVIORAPI']._serialized_start=5054
+  _globals['_MISBEHAVIORAPI']._serialized_end=5356
 # @@protoc_insertion_point(module_scope)

@@ -67,6 +67,64 @@ class QueryEnvelopesResponse(_message.Message):
     envelopes: _containers.RepeatedCompositeFieldContainer[_envelopes_pb2.OriginatorEnvelope]
     def __init__(self, envelopes: _Optional[_Iterable[_Union[_envelopes_pb2.OriginatorEnvelope, _Mapping[str, object]]]] = ...) -> None: ...
 
+class SubscribeTopicsRequest(_message.Message):
+    __slots__ = ("filters",)
+    class TopicFilter(_message.Message):
+        __slots__ = ("topic", "last_seen")
+        TOPIC_FIELD_NUMBER: _ClassVar[int]
+        LAST_SEEN_FIELD_NUMBER: _ClassVar[int]
+        topic: _builtins.bytes
+        last_seen: _envelopes_pb2.Cursor
+        def __init__(self, topic: _Optional[_builtins.bytes] = ..., last_seen: _Optional[_Union[_envelopes_pb2.Cursor, _Mapping[str, object]]] = ...) -> None: ...
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
+    filters: _containers.RepeatedCompositeFieldContainer[SubscribeTopicsRequest.TopicFilter]
+    def __init__(self, filters: _Optional[_Iterable[_Union[SubscribeTopicsRequest.TopicFilter, _Mapping[str, object]]]] = ...) -> None: ...
+
+class SubscribeTopicsResponse(_message.Message):
+    __slots__ = ("envelopes", "status_update")
+    class SubscriptionStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SUBSCRIPTION_STATUS_UNSPECIFIED: _ClassVar[SubscribeTopicsResponse.SubscriptionStatus]
+        SUBSCRIPTION_STATUS_STARTED: _ClassVar[SubscribeTopicsResponse.SubscriptionStatus]
+        SUBSCRIPTION_STATUS_CATCHUP_COMPLETE: _ClassVar[SubscribeTopicsResponse.SubscriptionStatus]
+        SUBSCRIPTION_STATUS_WAITING: _ClassVar[SubscribeTopicsResponse.SubscriptionStatus]
+    SUBSCRIPTION_STATUS_UNSPECIFIED: SubscribeTopicsResponse.SubscriptionStatus
+    SUBSCRIPTION_STATUS_STARTED: SubscribeTopicsResponse.SubscriptionStatus
+    SUBSCRIPTION_STATUS_CATCHUP_COMPLETE: SubscribeTopicsResponse.SubscriptionStatus
+    SUBSCRIPTION_STATUS_WAITING: SubscribeTopicsResponse.SubscriptionStatus
+    class StatusUpdate(_message.Message):
+        __slots__ = ("status",)
+        STATUS_FIELD_NUMBER: _ClassVar[int]
+        status: SubscribeTopicsResponse.SubscriptionStatus
+        def __init__(self, status: _Optional[_Union[SubscribeTopicsResponse.SubscriptionStatus, str]] = ...) -> None: ...
+    class Envelopes(_message.Message):
+        __slots__ = ("envelopes",)
+        ENVELOPES_FIELD_NUMBER: _ClassVar[int]
+        envelopes: _containers.RepeatedCompositeFieldContainer[_envelopes_pb2.OriginatorEnvelope]
+        def __init__(self, envelopes: _Optional[_Iterable[_Union[_envelopes_pb2.OriginatorEnvelope, _Mapping[str, object]]]] = ...) -> None: ...
+    ENVELOPES_FIELD_NUMBER: _ClassVar[int]
+    STATUS_UPDATE_FIELD_NUMBER: _ClassVar[int]
+    envelopes: SubscribeTopicsResponse.Envelopes
+    status_update: SubscribeTopicsResponse.StatusUpdate
+    def __init__(self, envelopes: _Optional[_Union[SubscribeTopicsResponse.Envelopes, _Mapping[str, object]]] = ..., status_update: _Optional[_Union[SubscribeTopicsResponse.StatusUpdate, _Mapping[str, object]]] = ...) -> None: ...
+
+class GetNewestEnvelopeRequest(_message.Message):
+    __slots__ = ("topics",)
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    topics: _containers.RepeatedScalarFieldContainer[_builtins.bytes]
+    def __init__(self, topics: _Optional[_Iterable[_builtins.bytes]] = ...) -> None: ...
+
+class GetNewestEnvelopeResponse(_message.Message):
+    __slots__ = ("results",)
+    class Response(_message.Message):
+        __slots__ = ("originator_envelope",)
+        ORIGINATOR_ENVELOPE_FIELD_NUMBER: _ClassVar[int]
+        originator_envelope: _envelopes_pb2.OriginatorEnvelope
+        def __init__(self, originator_envelope: _Optional[_Union[_envelopes_pb2.OriginatorEnvelope, _Mapping[str, object]]] = ...) -> None: ...
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[GetNewestEnvelopeResponse.Response]
+    def __init__(self, results: _Optional[_Iterable[_Union[GetNewestEnvelopeResponse.Response, _Mapping[str, object]]]] = ...) -> None: ...
+
 class PublishPayerEnvelopesRequest(_message.Message):
     __slots__ = ("payer_envelopes",)
     PAYER_ENVELOPES_FIELD_NUMBER: _ClassVar[int]
@@ -82,10 +140,12 @@ class PublishPayerEnvelopesResponse(_message.Message):
 class GetInboxIdsRequest(_message.Message):
     __slots__ = ("requests",)
     class Request(_message.Message):
-        __slots__ = ("address",)
-        ADDRESS_FIELD_NUMBER: _ClassVar[int]
-        address: str
-        def __init__(self, address: _Optional[str] = ...) -> None: ...
+        __slots__ = ("identifier", "identifier_kind")
+        IDENTIFIER_FIELD_NUMBER: _ClassVar[int]
+        IDENTIFIER_KIND_FIELD_NUMBER: _ClassVar[int]
+        identifier: str
+        identifier_kind: _identity_associations_pb2.IdentifierKind
+        def __init__(self, identifier: _Optional[str] = ..., identifier_kind: _Optional[_Union[_identity_associations_pb2.IdentifierKind, str]] = ...) -> None: ...
     REQUESTS_FIELD_NUMBER: _ClassVar[int]
     requests: _containers.RepeatedCompositeFieldContainer[GetInboxIdsRequest.Request]
     def __init__(self, requests: _Optional[_Iterable[_Union[GetInboxIdsRequest.Request, _Mapping[str, object]]]] = ...) -> None: ...
@@ -93,12 +153,14 @@ class GetInboxIdsRequest(_message.Message):
 class GetInboxIdsResponse(_message.Message):
     __slots__ = ("responses",)
     class Response(_message.Message):
-        __slots__ = ("address", "inbox_id")
-        ADDRESS_FIELD_NUMBER: _ClassVar[int]
+        __slots__ = ("identifier", "inbox_id", "identifier_kind")
+        IDENTIFIER_FIELD_NUMBER: _ClassVar[int]
         INBOX_ID_FIELD_NUMBER: _ClassVar[int]
-        address: str
+        IDENTIFIER_KIND_FIELD_NUMBER: _ClassVar[int]
+        identifier: str
         inbox_id: str
-        def __init__(self, address: _Optional[str] = ..., inbox_id: _Optional[str] = ...) -> None: ...
+        identifier_kind: _identity_associations_pb2.IdentifierKind
+        def __init__(self, identifier: _Optional[str] = ..., inbox_id: _Optional[str] = ..., identifier_kind: _Optional[_Union[_identity_associations_pb2.IdentifierKind, str]] = ...) -> None: ...
     RESPONSES_FIELD_NUMBER: _ClassVar[int]
     responses: _containers.RepeatedCompositeFieldContainer[GetInboxIdsResponse.Response]
     def __init__(self, responses: _Optional[_Iterable[_Union[GetInboxIdsResponse.Response, _Mapping[str, object]]]] = ...) -> None: ...

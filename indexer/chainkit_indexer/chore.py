@@ -10,7 +10,7 @@ from typing import Final
 from chainkit.chain import Endpoint
 from chainkit.chain.backoff import Backoff
 from chainkit.errors import ChainError, StoreUnavailable
-from chainkit_indexer.log_lines import LogEvent, log_event
+from chainkit.service.log_lines import LogEvent, log_event
 
 _REST_AFTER_WORK: Final = 9.0
 """Rests so much longer than it worked: the payloads' steps wait for a slow answer."""

@@ -2,11 +2,14 @@
 
 Imports run one way, and import-linter holds them to it (``make check``)::
 
-    chainkit_indexer, chainkit_jobs      the services; they never import each other
+    chainkit_node                        serves and originates; it runs the indexer, too
+    chainkit_gateway, chainkit_indexer,
+    chainkit_jobs                        the services; they never import each other
 
         cli                              the ``chainkit`` command, a folder per group
         council                          checks evidence; drafts, signs and executes calls
-        evidence, terminal               what proves a finding; what all command lines share
+        evidence, service, terminal      what proves a finding; what all services and all command
+                                         lines share
         contracts, exports               what stands on the chain; tables of Parquet
         chain, documents                 endpoints; files that people and strangers wrote
         ethereum, protocol, text         blocks and receipts; the bytes of XIP-49; words

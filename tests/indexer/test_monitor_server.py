@@ -18,14 +18,14 @@ from chainkit.errors import (
     ReorgTooDeep,
     StoreUnavailable,
 )
-from chainkit_indexer.follow.loop import StopRequest
-from chainkit_indexer.monitoring.monitor import Monitor
-from chainkit_indexer.monitoring.server import (
+from chainkit.service.monitor_server import (
     MOST_CONNECTIONS,
     Answer,
     MonitorServer,
     parse_listen,
 )
+from chainkit_indexer.follow.loop import StopRequest
+from chainkit_indexer.monitoring.monitor import Monitor
 from support.indexer.loop_results import advanced, idle, logging_restored
 
 

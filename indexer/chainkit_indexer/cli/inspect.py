@@ -25,6 +25,7 @@ from chainkit.errors import (
     StoreUnavailable,
     WrongChain,
 )
+from chainkit.service.log_lines import one_line
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.hexadecimal import hex0x
@@ -32,7 +33,6 @@ from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_indexer.cli.lines import fit, short, shortened
 from chainkit_indexer.inspection.history import History, Payload, Retraction, read_history
 from chainkit_indexer.inspection.status import RegistryState, Status, as_json, as_text, read_status
-from chainkit_indexer.log_lines import one_line
 from chainkit_indexer.service.opening import existing
 from chainkit_indexer.service.options import database_option
 from chainkit_indexer.storage.store import Store

@@ -27,8 +27,8 @@ from chainkit.errors import (
 )
 from chainkit.protocol.events import decode_payload_event
 from chainkit.protocol.payload_contract import EVENT_NAMES, PayloadContract
+from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.types import BlockHeader, BlockReference, Log
-from chainkit_indexer.log_lines import LogEvent, log_event
 
 _LOOKED_AT: Final = (1000, 100)
 """Blocks that are searched for payloads at each end of the chain: fewer where so many are

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from chainkit.errors import ChainkitError, FatalChainError, StoreError
-from chainkit_indexer.log_lines import LogEvent, configure_logging, log_event, without_secrets
+from chainkit.service.log_lines import LogEvent, configure_logging, log_event, without_secrets
+from chainkit.service.monitor_server import Answer, MonitorServer, parse_listen
 from chainkit_indexer.monitoring.health import Check, Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_indexer.monitoring.metrics import Differing, Metrics
 from chainkit_indexer.monitoring.narration import Narrator
-from chainkit_indexer.monitoring.server import Answer, MonitorServer, parse_listen
 from chainkit_indexer.types import StepResult
 
 if TYPE_CHECKING:

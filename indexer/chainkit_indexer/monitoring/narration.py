@@ -13,8 +13,8 @@ import click
 
 from chainkit.chain import EndpointState, EndpointStatus, NoEndpointAvailable
 from chainkit.errors import ChainkitError
+from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.types import BlockReference
-from chainkit_indexer.log_lines import LogEvent, log_event
 from chainkit_indexer.monitoring.progress import Pace, RateMeter, blocks_to_go, duration
 from chainkit_indexer.types import Advanced, Provenance, RolledBack, StepResult
 

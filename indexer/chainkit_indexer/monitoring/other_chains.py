@@ -15,8 +15,8 @@ from typing import Final
 
 from chainkit.chain import Endpoint, EndpointPool
 from chainkit.errors import ChainError
+from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.types import BlockReference
-from chainkit_indexer.log_lines import LogEvent, log_event
 
 PAUSE_SECONDS: Final = 5.0
 """Between two comparisons with an endpoint."""

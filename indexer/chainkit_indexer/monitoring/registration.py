@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from chainkit.errors import StoreUnavailable
+from chainkit.service.log_lines import LogEvent, log_event
 from chainkit_indexer.inspection.status import RegistryState
-from chainkit_indexer.log_lines import LogEvent, log_event
 from chainkit_indexer.registry.follower import RegistryIdle, RegistryStepResult
 from chainkit_indexer.registry.history import nodes_at, read_followed_history
 from chainkit_indexer.registry.watch import is_behind

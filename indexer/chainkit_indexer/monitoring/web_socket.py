@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from chainkit.chain import HeadWatcher, SubscriptionState
-from chainkit_indexer.log_lines import LogEvent, log_event
+from chainkit.service.log_lines import LogEvent, log_event
 
 
 class WebSocketNarrator:

@@ -22,8 +22,8 @@ from chainkit.errors import (
     StoreUnavailable,
     WrongChain,
 )
+from chainkit.service.log_lines import LogEvent, log_event
 from chainkit_indexer.follow.loop import REPEATS_OF_A_DEEP_REORG
-from chainkit_indexer.log_lines import LogEvent, log_event
 from chainkit_indexer.registry.follower import (
     RegistryAdvanced,
     RegistryFollower,

@@ -16,12 +16,12 @@ from typing import Final
 from chainkit.chain import Endpoint
 from chainkit.chain.backoff import Backoff
 from chainkit.errors import ChainError, Disproved, RateLimited, Unconfirmed
+from chainkit.service.log_lines import LogEvent, log_event
 from chainkit_indexer.chore import Chore
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow.pages import PageReader
 from chainkit_indexer.follow.provenance import OtherEndpoints, PageProver
 from chainkit_indexer.follow.signing import NoKey
-from chainkit_indexer.log_lines import LogEvent, log_event
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import IndexedBlock, ProvenanceRun
 from chainkit_indexer.verification.page_comparison import Difference

@@ -73,7 +73,7 @@ def trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trial]:
 def test_prove__piece_by_piece__raises_all_blocks_and_tells_the_end(
     trial: Trial, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "chainkit_indexer")
+    caplog.set_level(logging.INFO, "chainkit")
     before = trial.node.rows(schema.envelopes)
 
     trial.prove()

@@ -25,7 +25,7 @@ from chainkit.errors import (
     ReorgTooDeep,
     Unconfirmed,
 )
-from chainkit_indexer.log_lines import configure_logging, log_event
+from chainkit.service.log_lines import configure_logging, log_event
 from chainkit_indexer.monitoring.health import Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_indexer.monitoring.metrics import Metrics

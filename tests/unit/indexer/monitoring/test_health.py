@@ -11,9 +11,9 @@ from chainkit.errors import (
     StoreError,
     StoreUnavailable,
 )
+from chainkit.service.monitor_server import parse_listen
 from chainkit_indexer.monitoring.health import ALIVE_SECONDS, GAP_ERRORS, Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
-from chainkit_indexer.monitoring.server import parse_listen
 from support.indexer.loop_results import FIRST_TIMESTAMP, Clock, advanced, idle, rolled_back
 
 DEAD = EndpointUnavailable("http://node", "an answer", "connection refused")

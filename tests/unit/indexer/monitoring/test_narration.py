@@ -19,7 +19,7 @@ from chainkit.chain import (
     SubscriptionState,
 )
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, ReorgTooDeep
-from chainkit_indexer.log_lines import LogEvent, configure_logging, log_event, without_secrets
+from chainkit.service.log_lines import LogEvent, configure_logging, log_event, without_secrets
 from chainkit_indexer.monitoring.narration import (
     Narrator,
     describe,
@@ -41,7 +41,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def narrator(clock: Clock, caplog: pytest.LogCaptureFixture) -> Narrator:
-    caplog.set_level(logging.INFO, logger="chainkit_indexer")
+    caplog.set_level(logging.INFO, logger="chainkit")
     return Narrator(clock=clock)
 
 
@@ -160,7 +160,7 @@ def test_narrator__catching_up_without_terminal__tells_pace_and_end(
 def test_narrator__final_blocks_only__catches_up_with_the_final_block(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, logger="chainkit_indexer")
+    caplog.set_level(logging.INFO, logger="chainkit")
     narrator = Narrator(serves_final_only=True, clock=clock)
 
     narrator.succeeded(advanced(500, head=1000, final_block=520), 0.1)
@@ -205,7 +205,7 @@ class Subscription(HeadWatcher):
 def test_web_socket_narrator__lost_and_found__says_each_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, logger="chainkit_indexer")
+    caplog.set_level(logging.INFO, logger="chainkit")
     heads = Subscription()
     narrator = WebSocketNarrator(heads)
     for state in ("connecting", "waiting", "connecting", "waiting", "subscribed", "subscribed"):
@@ -226,7 +226,7 @@ class Terminal(io.StringIO):
 def test_narrator__terminal__shows_a_bar_with_rate_and_time_instead_of_lines(
     clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.set_level(logging.INFO, logger="chainkit_indexer")
+    caplog.set_level(logging.INFO, logger="chainkit")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("COLUMNS", "80")

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import insert
 
 from chainkit.errors import StoreUnavailable
+from chainkit.service.log_lines import LogEvent
 from chainkit.types import BlockHeader, BlockReference
-from chainkit_indexer.log_lines import LogEvent
 from chainkit_indexer.monitoring.registration import RegistrationNarrator
 from chainkit_indexer.registry.follower import RegistryAdvanced, RegistryIdle
 from chainkit_indexer.storage import schema
@@ -28,7 +28,7 @@ NOT_REGISTERED = (
 
 @pytest.fixture
 def node(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[FakeNode]:
-    caplog.set_level(logging.INFO, logger="chainkit_indexer")
+    caplog.set_level(logging.INFO, logger="chainkit")
     node = FakeNode(FakeChain(), tmp_path / "node.db")
     yield node
     node.store.close()

@@ -121,7 +121,7 @@ def test_watch__passing_error__is_told_once_and_tried_again(
 ) -> None:
     scripted = Scripted(failure(kind), failure(kind), IDLE)
 
-    with caplog.at_level(logging.INFO, "chainkit_indexer"):
+    with caplog.at_level(logging.INFO, "chainkit"):
         assert scripted.watch() is None
         assert scripted.watch() is None
         assert scripted.later(10) is None
@@ -199,7 +199,7 @@ def test_watch__changes__are_told(caplog: pytest.LogCaptureFixture) -> None:
     rolled_back = RegistryRolledBack(3, HEAD.reference, HEAD, 2)
     scripted = Scripted(advanced(10), advanced(20, updates=4), rolled_back)
 
-    with caplog.at_level(logging.INFO, "chainkit_indexer"):
+    with caplog.at_level(logging.INFO, "chainkit"):
         for _ in range(3):
             scripted.later()
 

@@ -13,13 +13,12 @@ from typing import Any, Final
 
 LOG_FORMATS: Final = ("text", "json")
 
-_LOGGERS: Final = ("chainkit_indexer", "chainkit")
 _ERASE_LINE: Final = "\r\x1b[2K"
 _URL: Final = re.compile(
     r"\b([a-zA-Z][\w+.-]*://)(?:[^\s/@\"']*@)?([^\s/?#\"']*)(?:[/?#][^\s\"']*?(?=:?(?:[\s\"']|$)))?"
 )
 
-_logger = logging.getLogger("chainkit_indexer")
+_logger = logging.getLogger("chainkit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +51,9 @@ def configure_logging(log_format: str = "text") -> None:
     formatter.converter = time.gmtime
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
-    for name in _LOGGERS:
-        logger = logging.getLogger(name)
-        logger.handlers[:] = [handler]
-        logger.setLevel(logging.INFO)
+    # The library's own modules log below the same name.
+    _logger.handlers[:] = [handler]
+    _logger.setLevel(logging.INFO)
 
 
 def without_secrets(text: str) -> str:

@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 from chainkit.errors import ConfigurationError
-from chainkit_indexer.log_lines import LogEvent, log_event
+from chainkit.service.log_lines import LogEvent, log_event
 
 MOST_CONNECTIONS: Final = 16
 """At one time; one more is closed at once."""

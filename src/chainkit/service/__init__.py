@@ -1,0 +1,1 @@
+"""Parts of every long-running service: its log lines, its monitor, its gRPC server."""

@@ -107,7 +107,7 @@ def draft_transaction(
     ConfigurationError where it could cost more than ``max_cost`` wei.
     """
     nonce = next_nonce(endpoint, sender)
-    tip, maximum = _fees(endpoint)
+    tip, maximum = transaction_fees(endpoint)
     gas = request.gas + request.gas // 4
     check_cost(gas * maximum, max_cost)
     return {
@@ -183,7 +183,7 @@ def _is_known(endpoint: Endpoint, transaction_hash: bytes) -> bool:
     return known is not None
 
 
-def _fees(endpoint: Endpoint) -> tuple[int, int]:
+def transaction_fees(endpoint: Endpoint) -> tuple[int, int]:
     """Priority fee and highest fee per gas in wei: the base fee may double before it is mined."""
     tip = endpoint.priority_fee()
     base = endpoint.next_base_fee(endpoint.head().reference)

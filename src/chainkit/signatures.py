@@ -17,6 +17,15 @@ from chainkit.errors import InvalidSignature
 BLOCKCHAIN_LABEL: Final = b"blockchain|"
 """Label of BlockchainProof.node_signature."""
 
+PAYER_LABEL: Final = b"payer|"
+"""Label of PayerEnvelope.payer_signature, as XIP-49 has it."""
+
+TARGET_LABEL: Final = b"target|"
+"""Stands before PAYER_LABEL where a payer's signature binds the target originator, too."""
+
+ORIGINATOR_LABEL: Final = b"originator|"
+"""Label of OriginatorEnvelope.originator_signature."""
+
 MISBEHAVIOR_LABEL: Final = b"misbehavior|"
 """Label of MisbehaviorReport.signature."""
 

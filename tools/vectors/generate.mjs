@@ -14,6 +14,7 @@ import { contractVectors } from "./contracts.mjs";
 import { envelopeVectors } from "./envelopes.mjs";
 import { eventVectors } from "./events.mjs";
 import { misbehaviorReportVectors } from "./misbehavior_reports.mjs";
+import { originatedEnvelopeVectors } from "./originated_envelopes.mjs";
 import { proposalVectors } from "./proposals.mjs";
 import { publicKeyVectors } from "./public_keys.mjs";
 import { safeVectors } from "./safe.mjs";
@@ -25,6 +26,7 @@ const FILES = {
   "envelopes.json": envelopeVectors,
   "events.json": eventVectors,
   "misbehavior_reports.json": misbehaviorReportVectors,
+  "originated_envelopes.json": originatedEnvelopeVectors,
   "proposals.json": proposalVectors,
   "public_keys.json": publicKeyVectors,
   "safe.json": safeVectors,

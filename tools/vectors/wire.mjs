@@ -1,5 +1,6 @@
-// Protobuf wire format by protobufjs, from descriptors written by hand after XIP-49 section 3.
-// They are kept apart from src/chainkit/protocol/proto/*.proto on purpose: a wrong number there must show.
+// Protobuf wire format by protobufjs, from descriptors written by hand after XIP-49 section 3 and, for
+// fields that it does not have, after XMTP's public schema. They are kept apart from
+// src/chainkit/protocol/proto/*.proto on purpose: a wrong number there must show.
 import { getBytes, hexlify } from "ethers";
 import protobuf from "protobufjs";
 
@@ -65,12 +66,15 @@ const root = protobuf.Root.fromJSON({
     PayerEnvelope: message({
       unsigned_client_envelope: field(1, "bytes"),
       payer_signature: field(2, "EcdsaSignature"),
+      target_originator: field(3, "uint32"),
+      message_retention_days: field(4, "uint32"),
     }),
     UnsignedOriginatorEnvelope: message({
       originator_node_id: field(1, "uint32"),
       originator_sequence_id: field(2, "uint64"),
       originator_ns: field(3, "int64"),
       payer_envelope: field(4, "PayerEnvelope"),
+      expiry_unixtime: field(7, "uint64"),
     }),
     BlockchainProof: message({
       transaction_hash: field(1, "bytes"),

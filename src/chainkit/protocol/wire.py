@@ -1,4 +1,4 @@
-"""How a node-0 envelope is written in bytes: protobuf, in one form that never changes.
+"""How an envelope is written in bytes: protobuf, in one form that never changes.
 
 The signed bytes of nodes are compared byte by byte, and protobuf does not promise the same bytes: a
 library may write others in its next version (protobuf.dev, "Proto Serialization Is Not Canonical").
@@ -24,14 +24,22 @@ TIME_TAG: Final = 0x18
 """``UnsignedOriginatorEnvelope.originator_ns``."""
 PAYER_TAG: Final = 0x22
 """``UnsignedOriginatorEnvelope.payer_envelope``."""
+EXPIRY_TAG: Final = 0x38
+"""``UnsignedOriginatorEnvelope.expiry_unixtime``."""
 CLIENT_TAG: Final = 0x0A
 """``PayerEnvelope.unsigned_client_envelope``."""
+TARGET_TAG: Final = 0x18
+"""``PayerEnvelope.target_originator``."""
+RETENTION_TAG: Final = 0x20
+"""``PayerEnvelope.message_retention_days``."""
 UNSIGNED_TAG: Final = 0x0A
 """``OriginatorEnvelope.unsigned_originator_envelope``."""
 
 _SIGNATURE: Final = bytes([0x0A, SIGNATURE_LENGTH])
 SIGNATURE_HEAD: Final = bytes([0x12, len(_SIGNATURE) + SIGNATURE_LENGTH]) + _SIGNATURE
-"""Tags and length before the 65 bytes of ``BlockchainProof.node_signature``."""
+"""Tags and lengths before the 65 bytes of ``BlockchainProof.node_signature``, and of the two other
+signatures that are a message's second field: ``PayerEnvelope.payer_signature`` and
+``OriginatorEnvelope.originator_signature``."""
 
 _HASH: Final = bytes([0x0A, HASH_LENGTH])
 _PROOF_LENGTH: Final = len(_HASH) + HASH_LENGTH + len(SIGNATURE_HEAD) + SIGNATURE_LENGTH

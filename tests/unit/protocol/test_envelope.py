@@ -24,6 +24,7 @@ from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import PayloadEvent, identity_update_created, message_sent
 from support import payloads
+from support.damage import damaged, with_flipped_bit
 from support.vectors import case_name, from_hex, load
 
 ENVELOPES = load("envelopes")["cases"]
@@ -49,20 +50,6 @@ def event_of(case: dict[str, Any]) -> PayloadEvent:
 def served(event: PayloadEvent = EVENTS[0]) -> ServedEnvelope:
     unsigned = unsigned_originator_envelope(event, 1_735_689_600)
     return parse_originator_envelope(sign_originator_envelope(unsigned, TRANSACTION_HASH, KEY))
-
-
-def with_flipped_bit(data: bytes, bit: int) -> bytes:
-    changed = bytearray(data)
-    changed[bit // 8] ^= 1 << bit % 8
-    return bytes(changed)
-
-
-@st.composite
-def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
-    """The bytes cut, with a byte changed, or with others put in: they nearly parse."""
-    position = draw(st.integers(0, len(whole)))
-    replaced = draw(st.integers(0, 4))
-    return whole[:position] + draw(st.binary(max_size=4)) + whole[position + replaced :]
 
 
 # ------------------------------------------------------------------ building

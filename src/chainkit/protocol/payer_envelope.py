@@ -1,0 +1,125 @@
+"""Payer envelopes: a payer's promise to pay for what a client wrote (XIP-49 §3.1.2, §3.3.1).
+
+A payer signs in one of two forms, and field 3 tells which. Without it, as XIP-49 has it, the
+digest is over the label ``payer|`` and the ClientEnvelope's bytes. With it, as XMTP's public schema
+has it, ``target|`` and the target's id (four bytes, big-endian) stand before that, so that no other
+originator can take the envelope for one of its own. The two never have one digest: they begin with
+other bytes. A signature that is read in the other form recovers to a key that nobody holds.
+
+Neither form binds field 4, the retention: today's payers and nodes leave it out of the digest, and
+they could not verify a digest with it. The originator's own signature binds the expiry that it
+derives from the payer's wish, and the PayerEnvelope as it came.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from chainkit.errors import MalformedEnvelope
+from chainkit.protocol import wire
+from chainkit.protocol.proto import envelopes_pb2
+from chainkit.signatures import (
+    PAYER_LABEL,
+    TARGET_LABEL,
+    SigningKey,
+    keccak256,
+    recover_public_key,
+)
+
+MAXIMUM_CLIENT_ENVELOPE_LENGTH: Final = 4 * 1024 * 1024
+"""Bytes: a message with a picture in it, or the welcome to a group of hundreds of installations."""
+
+MAXIMUM_PAYER_ENVELOPE_LENGTH: Final = MAXIMUM_CLIENT_ENVELOPE_LENGTH + 1024
+"""Bytes: the signature and the other fields take less than a hundred."""
+
+_UINT32_MAXIMUM: Final = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedPayerEnvelope:
+    """A PayerEnvelope, taken apart, with the client's bytes as they came."""
+
+    client_envelope: bytes
+    """A serialized ClientEnvelope, if the client was honest: what the payer signed."""
+    target_originator: int | None
+    """Node id that the payer's signature binds; None in XIP-49's form."""
+    retention_days: int | None
+    """The payer's wish (XIP-69), not bound by its signature; None where there is none."""
+    signature: bytes
+    """R ‖ S ‖ V, 65 bytes if the payer was honest."""
+
+
+def payer_digest(client_envelope: bytes, target_originator: int | None = None) -> bytes:
+    """Return the 32 bytes that a payer signs; see above. The target is a uint32 above 0."""
+    target = b""
+    if target_originator is not None:
+        target = TARGET_LABEL + target_originator.to_bytes(4, "big")
+    return keccak256(target + PAYER_LABEL + client_envelope)
+
+
+def sign_payer_envelope(
+    client_envelope: bytes,
+    target_originator: int,
+    key: SigningKey,
+    retention_days: int | None = None,
+) -> bytes:
+    """Write a PayerEnvelope that binds its target, in today's form (XIP-49 §3.3.1).
+
+    ``retention_days`` is a uint32 above 0, if the payer has a wish. Raises MalformedEnvelope for a
+    number outside of its field, or a ClientEnvelope that is too large.
+    """
+    _check_length("client envelope", client_envelope, MAXIMUM_CLIENT_ENVELOPE_LENGTH)
+    _check_number("target originator", target_originator)
+    if retention_days is not None:
+        _check_number("retention", retention_days)
+    return b"".join(
+        (
+            wire.bytes_field(wire.CLIENT_TAG, client_envelope),
+            wire.SIGNATURE_HEAD,
+            key.sign(payer_digest(client_envelope, target_originator)),
+            wire.integer_field(wire.TARGET_TAG, target_originator),
+            wire.integer_field(wire.RETENTION_TAG, retention_days or 0),
+        )
+    )
+
+
+def parse_payer_envelope(data: bytes) -> ParsedPayerEnvelope:
+    """Take a PayerEnvelope apart. The signature is not checked here.
+
+    Raises MalformedEnvelope where it does not parse or is too large.
+    """
+    _check_length("payer envelope", data, MAXIMUM_PAYER_ENVELOPE_LENGTH)
+    try:
+        payer = envelopes_pb2.PayerEnvelope.FromString(data)
+    except DecodeError as error:
+        raise MalformedEnvelope("payer envelope", "a PayerEnvelope", error) from error
+    client_envelope = payer.unsigned_client_envelope
+    _check_length("client envelope", client_envelope, MAXIMUM_CLIENT_ENVELOPE_LENGTH)
+    return ParsedPayerEnvelope(
+        client_envelope=client_envelope,
+        target_originator=payer.target_originator or None,
+        retention_days=payer.message_retention_days or None,
+        signature=payer.payer_signature.bytes,
+    )
+
+
+def recover_payer(parsed: ParsedPayerEnvelope) -> bytes:
+    """Return the payer's 65-byte public key (XIP-49 §3.3.4, first rule of a publish).
+
+    Raises InvalidSignature where the signature is malformed or recovers to nobody.
+    """
+    digest = payer_digest(parsed.client_envelope, parsed.target_originator)
+    return recover_public_key(parsed.signature, digest)
+
+
+def _check_length(subject: str, data: bytes, maximum: int) -> None:
+    if len(data) > maximum:
+        raise MalformedEnvelope(subject, f"at most {maximum} bytes", f"{len(data)} bytes")
+
+
+def _check_number(subject: str, number: int) -> None:
+    if not 0 < number <= _UINT32_MAXIMUM:
+        raise MalformedEnvelope(subject, f"an integer from 1 to {_UINT32_MAXIMUM}", number)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from demo.commands import Settings, run, run_json
 from demo.progress import say
 from localnet.accounts import development_account
 from localnet.anvil import Anvil
+from localnet.commands import Settings, run, run_json
 from localnet.council import DEPLOYER, OWNERS, PAYER, create_council, keystore
 
 SIGNERS: Final = ("ann", "cleo")

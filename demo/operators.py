@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from chainkit.types import BlockReference
-from demo.commands import Background, CommandFailed, Settings, run, run_json
+from localnet.commands import Background, CommandFailed, Settings, run, run_json
 
 CATCH_UP_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.2

@@ -15,12 +15,12 @@ from chainkit.exports import files_of, read_manifest
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.terminal.keystore import load_signing_key
 from demo.cheat import Injected, tamper
-from demo.commands import Settings, run, run_json
 from demo.council import Council, desired_nodes
 from demo.operators import Operator
 from demo.progress import say, stage
 from demo.summary import Summary, count_codes
 from localnet.anvil import Anvil
+from localnet.commands import Settings, run, run_json
 from localnet.deployment import deploy, run_ape_script
 from localnet.private_file import write_private
 

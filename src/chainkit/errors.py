@@ -7,6 +7,7 @@
     ├── MalformedData            bytes that are not what they should be
     │   ├── MalformedLog         a log that none of our contracts can have emitted
     │   ├── MalformedEnvelope    not an envelope of XIP-49 §3.2.1
+    │   ├── MalformedMls         not a message or key package of RFC 9420
     │   ├── InvalidSignature     a signature that recovers to nobody, or to somebody else
     │   └── Unprovable           a row that leaves out what its hash is made of
     ├── ChainError               what an endpoint answered, or did not
@@ -80,6 +81,10 @@ class MalformedLog(MalformedData):
 
 class MalformedEnvelope(MalformedData):
     """Bytes are not an envelope of XIP-49 §3.2.1."""
+
+
+class MalformedMls(MalformedData):
+    """Bytes are not a message of RFC 9420, or a key package that breaks its rules."""
 
 
 class InvalidSignature(MalformedData):

@@ -1,0 +1,158 @@
+"""The judgement of one PayerEnvelope by the node that is asked to publish it (XIP-49 §3.3.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from chainkit.errors import InvalidSignature, MalformedData, MalformedEnvelope
+from chainkit.protocol.mls.key_package import check_key_package
+from chainkit.protocol.payer_envelope import (
+    ParsedPayerEnvelope,
+    parse_payer_envelope,
+    recover_payer,
+)
+from chainkit.protocol.publish_rules.client_envelope import (
+    Destination,
+    ParsedClientEnvelope,
+    parse_client_envelope,
+)
+from chainkit.protocol.publish_rules.refusal import (
+    PublishRefused,
+    RefusalReason,
+    refused,
+    refused_because,
+)
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor, TopicKind
+
+MAXIMUM_RETENTION_DAYS: Final = 365
+"""XIP-69."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """The state of a node and of one topic at the moment of a publish."""
+
+    node_id: int
+    """In the registry, never 0."""
+    cursor: Cursor
+    """Highest sequence id that the node holds of each originator, the chain's too."""
+    latest_chain_sequence_id: int
+    """Sequence id of the newest payload that the chain has on the topic; 0 where it has none."""
+    now_ns: int
+    """Nanoseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRequest:
+    """A PayerEnvelope that keeps all rules that need nothing but its bytes."""
+
+    payer_envelope: bytes
+    """As it came."""
+    payer_key: bytes
+    """65 bytes, recovered from the payer's signature."""
+    target_originator: int | None
+    """Node id that the payer's signature binds; None where it binds none."""
+    retention_days: int | None
+    """The payer's wish, from 1 to 365; None where there is none."""
+    client: ParsedClientEnvelope
+
+
+def read_publish(payer_envelope: bytes) -> PublishRequest:
+    """Take a PayerEnvelope apart and check what its bytes alone show (XIP-49 §3.3.4).
+
+    Raises PublishRefused: the payer's signature, the retention, and whatever
+    ``parse_client_envelope`` finds.
+    """
+    try:
+        payer = parse_payer_envelope(payer_envelope)
+    except MalformedEnvelope as error:
+        raise refused_because(RefusalReason.NOT_A_PAYER_ENVELOPE, error) from error
+    try:
+        payer_key = recover_payer(payer)
+    except InvalidSignature as error:
+        raise refused_because(RefusalReason.INVALID_PAYER_SIGNATURE, error) from error
+    _check_retention(payer)
+    return PublishRequest(
+        payer_envelope=payer_envelope,
+        payer_key=payer_key,
+        target_originator=payer.target_originator,
+        retention_days=payer.retention_days,
+        client=parse_client_envelope(payer.client_envelope),
+    )
+
+
+def judge_publish(publish: PublishRequest, view: NodeView) -> None:
+    """Check what a publish demands of this node, now (XIP-49 §3.3.4).
+
+    Raises PublishRefused: the target, the cursor, and the lifetime and signatures of a key package.
+    A payload that belongs to the chain is taken if it names no node; whoever calls posts it.
+    """
+    check_target(publish, view.node_id)
+    check_position(publish.client, view)
+    check_payload(publish.client, view.now_ns)
+
+
+def check_target(publish: PublishRequest, node_id: int) -> None:
+    """Check that payer and client mean this node, or the chain where that is the destination.
+
+    XIP-49's clients name the target in the AAD; today's leave it to the payer. Exactly one of the
+    two names it, or both name the same. Raises PublishRefused.
+    """
+    client, payer = publish.client.target_originator, publish.target_originator
+    if None not in (client, payer) and client != payer:
+        raise refused(RefusalReason.TARGETS_DIFFER, "target of the payer", client, payer)
+    target = client or payer
+    if publish.client.destination is Destination.CHAIN:
+        if target is not None:
+            expected = f"{BLOCKCHAIN_ORIGINATOR_ID}, the chain"
+            raise refused(RefusalReason.BELONGS_TO_CHAIN, "target originator", expected, target)
+    elif target is None:
+        raise refused(RefusalReason.NO_TARGET, "target originator", node_id, "none")
+    elif target != node_id:
+        raise refused(RefusalReason.ANOTHER_ORIGINATOR, "target originator", node_id, target)
+
+
+def check_position(client: ParsedClientEnvelope, view: NodeView) -> None:
+    """Check that the client has seen no more than the node, and of the topic's commits all.
+
+    Raises PublishRefused with the node's cursor. A group message must name the latest payload that
+    the chain has on its topic, where no entry stands for 0; and so must an identity update that
+    has a cursor. Today's have none.
+    """
+    for originator, sequence_id in client.last_seen.sequence_ids.items():
+        if sequence_id > (held := view.cursor[originator]):
+            subject, expected = f"last_seen of originator {originator}", f"at most {held}"
+            raise _conflict(RefusalReason.DEPENDENCY_AHEAD, subject, expected, sequence_id, view)
+    found, expected_id = client.last_seen[BLOCKCHAIN_ORIGINATOR_ID], view.latest_chain_sequence_id
+    if _must_name_latest(client) and found != expected_id:
+        subject = f"last_seen of originator {BLOCKCHAIN_ORIGINATOR_ID}"
+        raise _conflict(RefusalReason.BEHIND_CHAIN, subject, expected_id, found, view)
+
+
+def check_payload(client: ParsedClientEnvelope, now_ns: int) -> None:
+    """Check the lifetime and the signatures of a key package. Raises PublishRefused."""
+    if client.key_package is None:
+        return
+    try:
+        check_key_package(client.key_package, now_ns)
+    except MalformedData as error:
+        raise refused_because(RefusalReason.INVALID_PAYLOAD, error) from error
+
+
+def _must_name_latest(client: ParsedClientEnvelope) -> bool:
+    has_cursor = bool(client.last_seen.sequence_ids)
+    is_update = client.kind is TopicKind.IDENTITY_UPDATE
+    return client.kind is TopicKind.GROUP_MESSAGE or (is_update and has_cursor)
+
+
+def _conflict(
+    reason: RefusalReason, subject: str, expected: object, got: object, view: NodeView
+) -> PublishRefused:
+    return refused(reason, subject, expected, got, view.cursor)
+
+
+def _check_retention(payer: ParsedPayerEnvelope) -> None:
+    if payer.retention_days is not None and payer.retention_days > MAXIMUM_RETENTION_DAYS:
+        expected = f"1 to {MAXIMUM_RETENTION_DAYS} days"
+        raise refused(RefusalReason.INVALID_RETENTION, "retention", expected, payer.retention_days)

@@ -10,10 +10,14 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from chainkit.protocol.envelope import parse_originator_envelope, sign_originator_envelope
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey, keccak256
+
+_THE_ROW: Final = "originator_id = 0 AND sequence_id = ?"
+"""Other originators than the chain's have rows in the table, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +33,16 @@ def tamper(database: Path, key: SigningKey) -> list[Injected]:
     with closing(sqlite3.connect(database)) as connection, connection:
         sequence_ids = [
             row[0]
-            for row in connection.execute("SELECT sequence_id FROM envelopes ORDER BY sequence_id")
+            for row in connection.execute(
+                "SELECT sequence_id FROM envelope_logs ORDER BY sequence_id"
+            )
         ]
         changed = sequence_ids[len(sequence_ids) // 3]
         omitted = sequence_ids[2 * len(sequence_ids) // 3]
         invented = _next_sequence_id(connection)
         _change(connection, changed, key)
-        connection.execute("DELETE FROM envelopes WHERE sequence_id = ?", (omitted,))
+        for table in ("envelopes", "envelope_logs"):
+            connection.execute(f"DELETE FROM {table} WHERE {_THE_ROW}", (omitted,))
         _invent(connection, sequence_ids[-1], invented, key)
     return [
         Injected("ENVELOPE_ALTERED", changed),
@@ -47,7 +54,7 @@ def tamper(database: Path, key: SigningKey) -> list[Injected]:
 def _next_sequence_id(connection: sqlite3.Connection) -> int:
     (highest,) = connection.execute(
         "SELECT max(sequence_id) FROM"
-        " (SELECT sequence_id FROM envelopes UNION ALL SELECT sequence_id FROM quarantine)"
+        " (SELECT sequence_id FROM envelope_logs UNION ALL SELECT sequence_id FROM quarantine)"
     ).fetchone()
     return int(highest) + 1
 
@@ -61,9 +68,7 @@ def _change(connection: sqlite3.Connection, sequence_id: int, key: SigningKey) -
     payer = envelopes_pb2.PayerEnvelope(unsigned_client_envelope=bytes(client_envelope))
     unsigned.payer_envelope = payer.SerializeToString()
     forged = sign_originator_envelope(unsigned.SerializeToString(), served.transaction_hash, key)
-    connection.execute(
-        "UPDATE envelopes SET envelope = ? WHERE sequence_id = ?", (forged, sequence_id)
-    )
+    connection.execute(f"UPDATE envelopes SET envelope = ? WHERE {_THE_ROW}", (forged, sequence_id))
 
 
 def _invent(connection: sqlite3.Connection, model: int, sequence_id: int, key: SigningKey) -> None:
@@ -73,19 +78,20 @@ def _invent(connection: sqlite3.Connection, model: int, sequence_id: int, key: S
     unsigned.originator_sequence_id = sequence_id
     transaction_hash = keccak256(b"a transaction that never was")
     forged = sign_originator_envelope(unsigned.SerializeToString(), transaction_hash, key)
-    columns = [row[1] for row in connection.execute("PRAGMA table_info(envelopes)")]
     new = {"sequence_id": sequence_id, "transaction_hash": transaction_hash, "envelope": forged}
-    chosen = ", ".join(f":{name}" if name in new else name for name in columns)
-    connection.execute(
-        f"INSERT INTO envelopes ({', '.join(columns)})"
-        f" SELECT {chosen} FROM envelopes WHERE sequence_id = :model",
-        new | {"model": model},
-    )
+    for table in ("envelopes", "envelope_logs"):
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        chosen = ", ".join(f":{name}" if name in new else name for name in columns)
+        connection.execute(
+            f"INSERT INTO {table} ({', '.join(columns)})"
+            f" SELECT {chosen} FROM {table} WHERE originator_id = 0 AND sequence_id = :model",
+            new | {"model": model},
+        )
 
 
 def _envelope(connection: sqlite3.Connection, sequence_id: int) -> bytes:
     (envelope,) = connection.execute(
-        "SELECT envelope FROM envelopes WHERE sequence_id = ?", (sequence_id,)
+        f"SELECT envelope FROM envelopes WHERE {_THE_ROW}", (sequence_id,)
     ).fetchone()
     return bytes(envelope)
 

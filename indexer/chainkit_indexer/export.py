@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-from sqlalchemy import Connection, Select, Table, func, select
+from sqlalchemy import Connection, FromClause, Select, Table, func, select
 
 from chainkit.errors import StoreError
 from chainkit.exports import ExportFolder, Manifest
@@ -35,9 +35,10 @@ _FETCHED_ROWS: Final = 1000
 """Rows that are read from the database at a time. The export's writer decides about row groups."""
 
 _RANGED: Final = {
-    "envelopes": (ENVELOPES, schema.envelopes),
-    "quarantine": (QUARANTINE, schema.quarantine),
+    "envelopes": (ENVELOPES, schema.envelope_logs, schema.chain_envelopes),
+    "quarantine": (QUARANTINE, schema.quarantine, schema.quarantine),
 }
+"""Columns, the table whose sequence ids and blocks bound a range, and the rows themselves."""
 _WHOLE: Final = {
     "journal": (JOURNAL, schema.journal),
     "registry_updates": (REGISTRY_UPDATES, schema.registry_updates),
@@ -203,8 +204,9 @@ def _write_files(
     ]
     total = len(ranges) + len(_WHOLE)
     for done, (table, each) in enumerate(ranges, 1):
-        columns, source = _RANGED[table]
-        rows = _rows_of_range(connection, columns, source, originators, each)
+        columns, logs, source = _RANGED[table]
+        spans = _spans(connection, logs, originators, each)
+        rows = _rows_of_spans(connection, columns, source, spans)
         name, file = folder.write(each.file_name(table), columns, rows, each.is_finished)
         place = {"from_block": each.first, "to_block": each.last, "finished": each.is_finished}
         files[name] = file | place
@@ -227,30 +229,36 @@ def _ranges(about: Mapping[str, Any]) -> Iterator[_Range]:
         first = end + 1
 
 
-def _rows_of_range(
-    connection: Connection,
-    columns: pa.Schema,
-    table: Table,
-    originators: Sequence[int],
-    blocks: _Range,
-) -> Iterator[Sequence[Sequence[Any]]]:
+def _spans(
+    connection: Connection, logs: Table, originators: Sequence[int], blocks: _Range
+) -> Iterator[tuple[int, int, int | None]]:
+    """Yield originator, first sequence id in the blocks, and the first one above them."""
     for originator_id in originators:
         first, after = (
-            first_sequence_id_from(connection, table, originator_id, number)
+            first_sequence_id_from(connection, logs, originator_id, number)
             for number in (blocks.first, blocks.last + 1)
         )
-        if first is None:
-            continue
-        rows = _select(columns, table).where(
-            table.c.originator_id == originator_id, table.c.sequence_id >= first
+        if first is not None:
+            yield originator_id, first, after
+
+
+def _rows_of_spans(
+    connection: Connection,
+    columns: pa.Schema,
+    source: FromClause,
+    spans: Iterator[tuple[int, int, int | None]],
+) -> Iterator[Sequence[Sequence[Any]]]:
+    for originator_id, first, after in spans:
+        rows = _select(columns, source).where(
+            source.c.originator_id == originator_id, source.c.sequence_id >= first
         )
         if after is not None:
-            rows = rows.where(table.c.sequence_id < after)
-        yield from _rows(connection, rows.order_by(table.c.sequence_id))
+            rows = rows.where(source.c.sequence_id < after)
+        yield from _rows(connection, rows.order_by(source.c.sequence_id))
 
 
-def _select(columns: pa.Schema, table: Table) -> Select[Any]:
-    return select(*(table.c[name] for name in columns.names))
+def _select(columns: pa.Schema, source: FromClause) -> Select[Any]:
+    return select(*(source.c[name] for name in columns.names))
 
 
 def _rows(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Sequence[Any]]]:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from chainkit.types import BlockHeader, BlockReference, Log, PayloadEvent
 
-_PLACE_COLUMNS: Final = (
+LOG_COLUMNS: Final = (
     "originator_id",
     "sequence_id",
     "block_number",
@@ -18,8 +18,15 @@ _PLACE_COLUMNS: Final = (
     "transaction_index",
     "log_index",
 )
-ENVELOPE_COLUMNS: Final = (*_PLACE_COLUMNS, "originator_ns", "topic", "envelope")
-QUARANTINE_COLUMNS: Final = (*_PLACE_COLUMNS, "contract", "identifier", "payload", "reason")
+ENVELOPE_COLUMNS: Final = (
+    "originator_id",
+    "sequence_id",
+    "originator_ns",
+    "topic",
+    "expires_at",
+    "envelope",
+)
+QUARANTINE_COLUMNS: Final = (*LOG_COLUMNS, "contract", "identifier", "payload", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +109,11 @@ class VerifiedPage:
 
 @dataclass(frozen=True, slots=True)
 class PageRows:
-    """Rows of a page as tuples, in the order of ``build.ENVELOPE_COLUMNS`` and the other."""
+    """Rows of a page as tuples, in the order of ENVELOPE_COLUMNS and the others."""
 
     envelopes: tuple[tuple[Any, ...], ...]
+    logs: tuple[tuple[Any, ...], ...]
+    """The log of each envelope, in the same order."""
     quarantine: tuple[tuple[Any, ...], ...]
 
 

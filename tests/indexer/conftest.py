@@ -59,13 +59,13 @@ class Node:
     def rows(self, table: Any) -> list[dict[str, Any]]:
         store = Store.open_existing(str(self.database))
         with store.reading() as connection:
-            query = select(table).order_by(*table.primary_key.columns)
+            query = select(table).order_by(*table.primary_key)
             rows = [dict(row) for row in connection.execute(query).mappings()]
         store.close()
         return rows
 
     def payload_rows(self) -> list[list[dict[str, Any]]]:
-        return [self.rows(schema.envelopes), self.rows(schema.quarantine)]
+        return [self.rows(schema.chain_envelopes), self.rows(schema.quarantine)]
 
     def follower_options(self, **changes: object) -> list[str]:
         options: dict[str, object] = {

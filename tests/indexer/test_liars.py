@@ -33,7 +33,7 @@ from support import payloads
 from support.chains.chain import Deployment, LocalChain, redeployed
 from support.endpoints.liar import Change, KeptAnswers, Liar, errors_of, of_every_kind
 from support.indexer.follower import KEY
-from support.indexer.honest_rows import PAYLOAD_TABLES, rows_of
+from support.indexer.honest_rows import PAYLOADS, rows_of
 from support.indexer.registry_node import TABLES, add_node, followed_registry, set_status
 
 GROUP, INBOX = b"\x11" * 32, b"\x22" * 32
@@ -175,7 +175,7 @@ def follow(scene: Scene, liars: list[Liar]) -> tuple[Rows, list[ChainkitError]]:
     except ChainkitError as error:
         watch.errors.append(error)
     with store.reading() as connection:
-        rows = [rows_of(connection, table) for table in PAYLOAD_TABLES]
+        rows = [rows_of(connection, table) for table in PAYLOADS]
     store.close()
     return rows, watch.errors
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -17,7 +16,7 @@ from sqlalchemy import inspect, text
 from chainkit.errors import StoreError, StoreInUse
 from chainkit_indexer.storage import migrate, schema
 from chainkit_indexer.storage.database import Database
-from support.indexer import version_0_1_0
+from support.indexer import revisions, version_0_1_0
 
 UPGRADE_KILLED_AT = """
 import os, signal, sys
@@ -109,11 +108,7 @@ def migrated(database: Database, revision: str, other: Path, request: Any) -> Da
     made = Database(str(other))
     if database.file is None:
         made = Database(request.getfixturevalue("postgres").new_database())
-    config = Config()
-    config.set_main_option("script_location", "chainkit_indexer:storage/migrations")
-    with made.writing() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+    revisions.make_tables(made, revision)
     return made
 
 
@@ -192,8 +187,12 @@ def test_upgrade__rows_of_version_0_1_0__loses_none(database: Database) -> None:
             "final_block_number": -1,
         }
     ]
-    for table in ("envelopes", "quarantine"):
-        assert new[table] == without(old[table], "payload_digest")
+    assert new["quarantine"] == without(old["quarantine"], "payload_digest")
+    place = [*version_0_1_0.place(1)][2:]
+    envelopes = without(old["envelopes"], "payload_digest", *place)
+    assert new["envelopes"] == [row | {"expires_at": None} for row in envelopes]
+    content_of_envelopes = ("payload_digest", "originator_ns", "topic", "envelope")
+    assert new["envelope_logs"] == without(old["envelopes"], *content_of_envelopes)
     assert without(new["reorgs"], "rewound_to") == old["reorgs"]
     assert new["journal"] == old["journal"]
 
@@ -230,9 +229,12 @@ def test_served_envelopes__some_final__say_how_final_each_is(database: Database)
         ).mappings()
         rows = [dict(row) for row in served]
 
-    assert (
-        without(rows, "confirmations", "finality", "established") == content(database)["envelopes"]
-    )
+    stored = content(database)
+    added = ("confirmations", "finality", "established")
+    assert without(rows, *added) == [
+        log | without([envelope], "expires_at")[0]
+        for log, envelope in zip(stored["envelope_logs"], stored["envelopes"], strict=True)
+    ]
     for row in rows:
         number = row["block_number"]
         assert row["confirmations"] == last - number + 1

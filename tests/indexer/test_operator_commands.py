@@ -97,7 +97,7 @@ def test_verify__rows_that_do_not_hold__are_few_short_lines_and_mended_by_a_rewi
     database = ["--database", node.database]
     opened = Database(str(node.database))
     with opened.writing() as connection:
-        connection.execute(update(schema.envelopes).values(transaction_hash=b"\x01" * 32))
+        connection.execute(update(schema.envelope_logs).values(transaction_hash=b"\x01" * 32))
     opened.close()
     first = before[0][0]["block_number"]
     rpc = ["--rpc", local_chain.url]

@@ -116,7 +116,7 @@ def test_replay__broadcast__mines_them_in_the_original_order(
     node.chain.mine()
     assert {fate for _, fate in fates(replay(node, "--json"))} == {"mined again"}
     node.catch_up()
-    envelopes = node.rows(schema.envelopes)
+    envelopes = node.rows(schema.chain_envelopes)
     assert [row["transaction_hash"] for row in envelopes] == dropped
     assert [row["sequence_id"] for row in envelopes] == [1, 2, 3]
     assert [row["outcome"] for row in node.rows(schema.journal)] == ["kept"] * 3

@@ -36,7 +36,7 @@ def test_verify__real_chain_and_each_database__exits_0_then_1_with_the_differenc
         follower.catch_up(local_chain.endpoint)
         clean = verify(local_chain, database_url)
         with follower.store.writing() as connection:
-            table = schema.envelopes
+            table = schema.envelope_logs
             wrong = update(table).where(table.c.sequence_id == 3).values(log_index=7)
             connection.execute(wrong)
         text = verify(local_chain, database_url)

@@ -27,14 +27,16 @@ class PendingPage:
     def rows(self) -> PageRows:
         """Wait for the envelopes, and return the rows. Raises SignerFailed."""
         envelopes: list[tuple[Any, ...]] = []
+        logs: list[tuple[Any, ...]] = []
         quarantine: list[tuple[Any, ...]] = []
         for events, outcomes in self.chunks:
             for placed, outcome in zip(events, outcomes(), strict=True):
                 if isinstance(outcome, bytes):
                     envelopes.append(_envelope(placed, outcome))
+                    logs.append(_place(placed))
                 else:
                     quarantine.append(_quarantined(placed, outcome))
-        return PageRows(tuple(envelopes), tuple(quarantine))
+        return PageRows(tuple(envelopes), tuple(logs), tuple(quarantine))
 
 
 def submit_page(page: VerifiedPage, signer: Signer) -> PendingPage:
@@ -47,7 +49,9 @@ def submit_page(page: VerifiedPage, signer: Signer) -> PendingPage:
 def _envelope(placed: PlacedEvent, envelope: bytes) -> tuple[Any, ...]:
     event = placed.event
     topic = event.kind.topic(event.identifier)
-    return (*_place(placed), originator_ns(placed.timestamp), topic, envelope)
+    time = originator_ns(placed.timestamp)
+    # None: what the chain holds never expires.
+    return (event.originator_id, event.sequence_id, time, topic, None, envelope)
 
 
 def _quarantined(placed: PlacedEvent, reason: str) -> tuple[Any, ...]:

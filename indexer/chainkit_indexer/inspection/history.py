@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from chainkit_indexer.storage import schema
-from chainkit_indexer.storage.store import PAYLOAD_TABLES, Store, read_final_block, read_position
+from chainkit_indexer.storage.store import Store, read_final_block, read_position
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,12 @@ def read_history(store: Store, originator_id: int, sequence_id: int) -> History:
 
 
 def _current(connection: Connection, originator_id: int, sequence_id: int) -> Payload | None:
-    for table in PAYLOAD_TABLES:
-        query = select(table).where(
-            table.c.originator_id == originator_id, table.c.sequence_id == sequence_id
+    for source in (schema.chain_envelopes, schema.quarantine):
+        query = select(source).where(
+            source.c.originator_id == originator_id, source.c.sequence_id == sequence_id
         )
         if (row := connection.execute(query).mappings().one_or_none()) is not None:
-            return _payload(row, is_served=table is schema.envelopes)
+            return _payload(row, is_served=source is schema.chain_envelopes)
     return None
 
 

@@ -125,14 +125,26 @@ def insert_reorg_between(
 def retract_after(
     connection: Connection, table: Table, originator_id: int, last: int, reorg_id: int
 ) -> int:
-    """Move the rows of a payload table above a sequence id to the journal; return how many."""
-    is_above = (table.c.originator_id == originator_id) & (table.c.sequence_id > last)
-    query = _with_topic(table).where(is_above).order_by(table.c.sequence_id)
+    """Move the rows of a payload table above a sequence id to the journal; return how many.
+
+    With the logs go the envelopes: also one that has no log, which only a fault leaves behind.
+    """
+    query = _with_topic(table)
+    columns = query.selected_columns
+    query = query.where(columns.originator_id == originator_id, columns.sequence_id > last)
     # On the statement: on the connection it would hold for the insertion below, too.
-    with connection.execute(query.execution_options(yield_per=_LOOKUP_CHUNK)) as rows:
+    ordered = query.order_by(columns.sequence_id).execution_options(yield_per=_LOOKUP_CHUNK)
+    with connection.execute(ordered) as rows:
         for chunk in rows.mappings().partitions():
             entries = [_journal_row(row, reorg_id) for row in chunk]
             connection.execute(insert(schema.journal), entries)
+    if table is schema.envelope_logs:
+        _delete_above(connection, schema.envelopes, originator_id, last)
+    return _delete_above(connection, table, originator_id, last)
+
+
+def _delete_above(connection: Connection, table: Table, originator_id: int, last: int) -> int:
+    is_above = (table.c.originator_id == originator_id) & (table.c.sequence_id > last)
     return connection.execute(delete(table).where(is_above)).rowcount
 
 
@@ -153,8 +165,8 @@ def find_final_above(
 
 
 def _with_topic(table: Table) -> Select[Any]:
-    if "topic" in table.c:
-        return select(table)
+    if table is schema.envelope_logs:
+        return select(schema.chain_envelopes)
     contracts = schema.contracts
     return select(table, contracts.c.kind).join(contracts, contracts.c.address == table.c.contract)
 

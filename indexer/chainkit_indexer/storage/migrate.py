@@ -26,7 +26,7 @@ from chainkit.errors import StoreError
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
 
-REVISION: Final = "0003"
+REVISION: Final = "0004"
 """The revision of ``schema``: the newest in ``migrations/versions``. They sort as text."""
 
 _FIRST: Final = "0001"
@@ -89,9 +89,9 @@ def create(database: Database) -> None:
 def upgrade(database: Database) -> str:
     """Bring the tables of a database up to date and return the revision that it had before.
 
-    All of it is one transaction, so it may be killed anywhere. Needs free space of the size of
-    the database. Raises StoreInUse if an indexer runs on it, and StoreError where there are no
-    tables, or newer ones.
+    All of it is one transaction, so it may be killed anywhere. Needs free space of three times the
+    size of the database. Raises StoreInUse if an indexer runs on it, and StoreError where there are
+    no tables, or newer ones.
     """
     database.lock()
     found = revision(database)

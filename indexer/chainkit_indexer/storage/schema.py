@@ -1,9 +1,9 @@
 """The operator's database. Portable SQL: nothing here names SQLite or PostgreSQL.
 
-Except for the reorgs' journal, ``provenance`` and what is kept to replay, every table is a function
-of the chain and the node's key: no local clock, no order of arrival. Hashes, keys and payloads are
-binary; sequence ids fit 63 bits. ``migrations/`` makes the same tables of older ones; a test
-compares the two.
+Except for the envelopes of other originators than the chain's, the reorgs' journal, ``provenance``
+and what is kept to replay, every table is a function of the chain and the node's key: no local
+clock, no order of arrival. Hashes, keys and payloads are binary; sequence ids fit 63 bits.
+``migrations/`` makes the same tables of older ones; a test compares the two.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    and_,
+    select,
 )
 
 KEPT: Final = "kept"
@@ -108,27 +110,57 @@ cursor = Table(
 envelopes = Table(
     "envelopes",
     metadata,
-    *_payload_place(),
+    _key("originator_id", BigInteger),
+    _key("sequence_id", BigInteger),
     _column("originator_ns", BigInteger),
     _column("topic", LargeBinary),
+    # Before the envelope: SQLite reads through a long value to find what stands behind it.
+    Column("expires_at", BigInteger),
     _column("envelope", LargeBinary),
+    Index("envelopes_by_topic", "topic", "originator_id", "sequence_id"),
 )
-"""The envelopes that the node serves; ``envelope`` is the OriginatorEnvelope (XIP-49 §3.2.1).
+"""The envelopes that the node serves, of every originator; ``envelope`` is the OriginatorEnvelope
+(XIP-49 §3.2.1). ``expires_at`` is in seconds since 1970, null for one that never expires, as those
+of the chain."""
+
+envelope_logs = Table("envelope_logs", metadata, *_payload_place())
+"""The log that each envelope of the chain's originators was made of; other originators' have none.
 Sequence ids rise with the blocks, so a range of blocks is a range of the primary key: see
-``store.first_sequence_id_from``."""
+``store.first_sequence_id_from``. No foreign key: it would cost a look-up for each row, and
+``index verify`` compares both tables."""
+
+chain_envelopes = (
+    select(
+        *envelope_logs.c, *(envelopes.c[name] for name in ("originator_ns", "topic", "envelope"))
+    )
+    .join(
+        envelopes,
+        and_(
+            envelopes.c.originator_id == envelope_logs.c.originator_id,
+            envelopes.c.sequence_id == envelope_logs.c.sequence_id,
+        ),
+    )
+    .subquery("chain_envelopes")
+)
+"""The envelopes of the chain's originators with their logs; its columns are an export's."""
 
 SERVED_ENVELOPES: Final = """
 CREATE VIEW served_envelopes AS SELECT
-    envelopes.originator_id, sequence_id, envelopes.block_number, envelopes.block_hash,
+    envelope_logs.originator_id, envelope_logs.sequence_id,
+    envelope_logs.block_number, envelope_logs.block_hash,
     transaction_hash, transaction_index, log_index, originator_ns, topic, envelope,
-    cursor.block_number - envelopes.block_number + 1 AS confirmations,
-    CASE WHEN envelopes.block_number <= cursor.final_block_number
+    cursor.block_number - envelope_logs.block_number + 1 AS confirmations,
+    CASE WHEN envelope_logs.block_number <= cursor.final_block_number
         THEN 'final' ELSE 'soft' END AS finality,
-    (SELECT established FROM provenance WHERE first_block <= envelopes.block_number
+    (SELECT established FROM provenance WHERE first_block <= envelope_logs.block_number
         ORDER BY first_block DESC LIMIT 1) AS established
-FROM envelopes CROSS JOIN cursor
+FROM envelope_logs
+    JOIN envelopes ON envelopes.originator_id = envelope_logs.originator_id
+        AND envelopes.sequence_id = envelope_logs.sequence_id
+    CROSS JOIN cursor
 """
-"""A view that adds how final each envelope is, and how its block was established."""
+"""A view of the chain's envelopes that adds how final each is, and how its block was
+established."""
 
 provenance = Table(
     "provenance",

@@ -31,6 +31,7 @@ from chainkit_indexer.storage.migrate import check_revision, create
 from chainkit_indexer.storage.provenance import cut_runs, extend_runs
 from chainkit_indexer.types import (
     ENVELOPE_COLUMNS,
+    LOG_COLUMNS,
     QUARANTINE_COLUMNS,
     CursorState,
     IndexedBlock,
@@ -40,8 +41,8 @@ from chainkit_indexer.types import (
 )
 
 _BLOCK_COLUMNS: Final = ("number", "hash", "parent_hash", "timestamp", "sequence_ids")
-PAYLOAD_TABLES: Final = (schema.envelopes, schema.quarantine)
-"""Where each payload that is on the chain has one row, in one or the other."""
+PAYLOAD_TABLES: Final = (schema.envelope_logs, schema.quarantine)
+"""Where each payload that is on the chain has one row with its log, in one or the other."""
 
 
 class Store:
@@ -181,6 +182,7 @@ class Store:
                 self._check_cursor(found, page.start)
             record_outcomes(connection, page.events)
             insert_many(connection, schema.envelopes, ENVELOPE_COLUMNS, rows.envelopes)
+            insert_many(connection, schema.envelope_logs, LOG_COLUMNS, rows.logs)
             insert_many(connection, schema.quarantine, QUARANTINE_COLUMNS, rows.quarantine)
             new = (page.start, *page.blocks) if is_first else page.blocks
             # The cursor's own block is always known, also where it is final at once.

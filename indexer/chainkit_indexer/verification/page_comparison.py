@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,13 +16,10 @@ from chainkit.protocol.envelope import (
 )
 from chainkit.signatures import keccak256
 from chainkit_indexer.storage import schema
-from chainkit_indexer.storage.store import (
-    PAYLOAD_TABLES,
-    encode_sequence_ids,
-    read_position,
-)
+from chainkit_indexer.storage.store import encode_sequence_ids, read_position
 from chainkit_indexer.types import (
     ENVELOPE_COLUMNS,
+    LOG_COLUMNS,
     QUARANTINE_COLUMNS,
     IndexedBlock,
     PageRows,
@@ -30,9 +27,14 @@ from chainkit_indexer.types import (
 )
 
 _SHOWN_BYTES: Final = 65
+_SERVED: Final = "envelope"
+_QUARANTINED: Final = "quarantined payload"
 
 Key = tuple[int, int]
 """Originator id and sequence id."""
+
+Row = dict[str, Any]
+"""Column to value; a stored envelope without a log has no columns of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +63,20 @@ def page_differences(
     for block in page.blocks:
         if (stored := known.get(block.header.number)) is not None:
             yield from _block_differences(block, stored)
-    for table, names, built in (
-        (schema.envelopes, ENVELOPE_COLUMNS, rows.envelopes),
-        (schema.quarantine, QUARANTINE_COLUMNS, rows.quarantine),
+    served = [
+        dict(zip(LOG_COLUMNS, log, strict=True))
+        | dict(zip(ENVELOPE_COLUMNS, envelope, strict=True))
+        for log, envelope in zip(rows.logs, rows.envelopes, strict=True)
+    ]
+    quarantine = [dict(zip(QUARANTINE_COLUMNS, values, strict=True)) for values in rows.quarantine]
+    for kind, built, found in (
+        (_SERVED, served, _served_rows(connection, page)),
+        (_QUARANTINED, quarantine, _rows_of(connection, schema.quarantine, page)),
     ):
-        found = _rows_of(connection, table, page)
-        for values in built:
-            expected = dict(zip(names, values, strict=True))
-            yield from _row_differences(table, expected, found, node_public_key)
+        for expected in built:
+            yield from _row_differences(kind, expected, found, node_public_key)
         for key, row in found.items():
-            yield _difference(_name(table, key), "none", "one", _where(row))
+            yield _difference(_name(kind, key), "none", "one", _where(row))
 
 
 def end_differences(connection: Connection, last: IndexedBlock) -> Iterator[Difference]:
@@ -80,28 +86,28 @@ def end_differences(connection: Connection, last: IndexedBlock) -> Iterator[Diff
     is_cursor = position is not None and position.header.number == last.header.number
     # Below the cursor, the cursor's numbers bound the sequence: later rows were not compared.
     ends = last if is_cursor or position is None else position
-    for table, key in _strays(connection, ends.sequence_ids):
-        yield _difference(_name(table, key), "none", "one", where)
+    for kind, key in _strays(connection, ends.sequence_ids):
+        yield _difference(_name(kind, key), "none", "one", where)
     if position is not None and is_cursor and position.sequence_ids != last.sequence_ids:
         expected = f"sequence ids {dict(last.sequence_ids)}"
         yield _difference("cursor", expected, dict(position.sequence_ids), where)
 
 
 def _row_differences(
-    table: Table,
-    expected: Mapping[str, Any],
-    found: dict[Key, Mapping[Any, Any]],
-    node_public_key: bytes,
+    kind: str, expected: Row, found: dict[Key, Row], node_public_key: bytes
 ) -> Iterator[Difference]:
     key, where = (expected["originator_id"], expected["sequence_id"]), _where(expected)
-    name = _name(table, key)
-    if (row := found.pop(key, None)) is None:
+    name = _name(kind, key)
+    row = found.pop(key, {})
+    if not row or (kind == _SERVED and "envelope" not in row):
         yield _difference(name, "one", "none", where)
         return
+    if "log_index" not in row:
+        yield _difference(name, "its log", "none", where)
     for column, value in expected.items():
-        if column != "envelope" and row[column] != value:
+        if column != "envelope" and row.get(column, value) != value:
             yield _difference(name, f"{column} {_shown(value)}", row[column], where)
-    if "envelope" in expected:
+    if kind == _SERVED:
         problem = _envelope_problem(expected["envelope"], row["envelope"], node_public_key)
         if problem is not None:
             yield _difference(name, *problem, where)
@@ -131,10 +137,14 @@ def _envelope_problem(
     return None if whole == stored else (f"envelope {_shown(whole)}", stored)
 
 
-def _rows_of(
-    connection: Connection, table: Table, page: VerifiedPage
-) -> dict[Key, Mapping[Any, Any]]:
-    rows: dict[Key, Mapping[Any, Any]] = {}
+def _served_rows(connection: Connection, page: VerifiedPage) -> dict[Key, Row]:
+    logs = _rows_of(connection, schema.envelope_logs, page)
+    envelopes = _rows_of(connection, schema.envelopes, page)
+    return {key: logs.get(key, {}) | envelopes.get(key, {}) for key in logs | envelopes}
+
+
+def _rows_of(connection: Connection, table: Table, page: VerifiedPage) -> dict[Key, Row]:
+    rows: dict[Key, Row] = {}
     for originator_id, last in page.last.sequence_ids.items():
         query = select(table).where(
             table.c.originator_id == originator_id,
@@ -142,7 +152,7 @@ def _rows_of(
             table.c.sequence_id <= last,
         )
         found = connection.execute(query).mappings()
-        rows |= {(originator_id, row["sequence_id"]): row for row in found}
+        rows |= {(originator_id, row["sequence_id"]): {**row} for row in found}
     return rows
 
 
@@ -167,16 +177,35 @@ def _block_differences(block: IndexedBlock, stored: Mapping[Any, Any]) -> Iterat
             yield _difference("known block", what, stored[column], f"block {header.number}")
 
 
-def _strays(connection: Connection, sequence_ids: Mapping[int, int]) -> Iterator[tuple[Table, Key]]:
-    """Find rows of an originator that is not followed, or beyond the sequence's ends."""
-    for table in PAYLOAD_TABLES:
-        sequence_id = table.c.sequence_id
-        for originator_id in _originators(connection, table):
-            query = select(sequence_id).where(table.c.originator_id == originator_id)
-            if (last := sequence_ids.get(originator_id)) is not None:
-                query = query.where((sequence_id < 1) | (sequence_id > last))
-            for found in connection.scalars(query.order_by(sequence_id)):
-                yield table, (originator_id, found)
+def _strays(connection: Connection, sequence_ids: Mapping[int, int]) -> Iterator[tuple[str, Key]]:
+    """Find rows of an originator that is not followed, or beyond the sequence's ends.
+
+    An envelope without a log may be another originator's, whose envelopes are not of the chain.
+    """
+    logs, envelopes, quarantine = schema.envelope_logs, schema.envelopes, schema.quarantine
+    served = {
+        *_rows_beyond(connection, logs, _originators(connection, logs), sequence_ids),
+        *_rows_beyond(connection, envelopes, sequence_ids, sequence_ids),
+    }
+    yield from ((_SERVED, key) for key in sorted(served))
+    originators = _originators(connection, quarantine)
+    for key in _rows_beyond(connection, quarantine, originators, sequence_ids):
+        yield _QUARANTINED, key
+
+
+def _rows_beyond(
+    connection: Connection,
+    table: Table,
+    originators: Iterable[int],
+    sequence_ids: Mapping[int, int],
+) -> Iterator[Key]:
+    sequence_id = table.c.sequence_id
+    for originator_id in originators:
+        query = select(sequence_id).where(table.c.originator_id == originator_id)
+        if (last := sequence_ids.get(originator_id)) is not None:
+            query = query.where((sequence_id < 1) | (sequence_id > last))
+        for found in connection.scalars(query.order_by(sequence_id)):
+            yield originator_id, found
 
 
 def _originators(connection: Connection, table: Table) -> list[int]:
@@ -190,12 +219,13 @@ def _originators(connection: Connection, table: Table) -> list[int]:
     return originators
 
 
-def _name(table: Table, key: Key) -> str:
-    kind = "envelope" if table is schema.envelopes else "quarantined payload"
+def _name(kind: str, key: Key) -> str:
     return f"{kind} {key[1]} of originator {key[0]}"
 
 
-def _where(row: Mapping[Any, Any]) -> str:
+def _where(row: Row) -> str:
+    if "log_index" not in row:
+        return "no log"
     return f"block {row['block_number']}, log {row['log_index']}"
 
 

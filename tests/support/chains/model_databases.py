@@ -15,7 +15,7 @@ from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from support.chains.model_node import Row
 
-TABLES = ("envelopes", "quarantine", "blocks", "cursor", "reorgs", "journal")
+TABLES = ("envelopes", "envelope_logs", "quarantine", "blocks", "cursor", "reorgs", "journal")
 
 
 class Killed(Exception):
@@ -60,8 +60,7 @@ def tables_of(store: Store) -> dict[str, list[Row]]:
     with store.reading() as connection:
         return {
             name: [
-                tuple(row)
-                for row in connection.execute(select(table).order_by(*table.primary_key.columns))
+                tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key))
             ]
             for name, table in schema.metadata.tables.items()
             if name in TABLES

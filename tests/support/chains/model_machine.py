@@ -339,7 +339,9 @@ class ModelMachine(RuleBasedStateMachine):
         expected = self.node.tables()
         for name in TABLES:
             assert stored[name] == expected[name], name
-        now = {(*row[:2],): row for name in ("envelopes", "quarantine") for row in stored[name]}
+        served = {row[:2]: row for row in stored["envelopes"]}
+        placed = [row for name in ("envelope_logs", "quarantine") for row in stored[name]]
+        now = {row[:2]: (*row, *served.get(row[:2], ())) for row in placed}
         for key, row in self.final_rows.items():
             assert now[key] == row, f"envelope {key} was final"
         self.final_rows = {key: row for key, row in now.items() if row[2] <= self.node.final}

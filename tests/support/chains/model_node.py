@@ -132,8 +132,10 @@ class ModelNode:
         """The rows of each table, by primary key."""
         emissions = [each for block in self.followed for each in self.chain.emissions(block)]
         emissions.sort(key=lambda each: (each.originator_id, each.sequence_id))
+        served = [each for each in emissions if each.payload.is_valid]
         return {
-            "envelopes": [served_row(each) for each in emissions if each.payload.is_valid],
+            "envelopes": [served_row(each) for each in served],
+            "envelope_logs": [place_of(each) for each in served],
             "quarantine": [kept_back_row(each) for each in emissions if not each.payload.is_valid],
             "blocks": [self._block_row(block) for block in self.known],
             "cursor": self._cursor_rows(),
@@ -168,7 +170,8 @@ def place_of(each: Emission) -> Row:
 
 
 def served_row(each: Emission) -> Row:
-    return (*place_of(each), time_of(each), each.payload.topic, envelope_of(each))
+    key = (each.originator_id, each.sequence_id)
+    return (*key, time_of(each), each.payload.topic, None, envelope_of(each))
 
 
 def kept_back_row(each: Emission) -> Row:

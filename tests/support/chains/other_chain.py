@@ -146,7 +146,7 @@ class OtherNode:
             pass
 
     def rows(self, table: Any) -> list[dict[str, Any]]:
-        query = select(table).order_by(*table.primary_key.columns)
+        query = select(table).order_by(*table.primary_key)
         with self.store() as store, store.reading() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
@@ -154,7 +154,8 @@ class OtherNode:
         return [parse_originator_envelope(row["envelope"]) for row in self.rows(schema.envelopes)]
 
     def tables(self) -> list[list[dict[str, Any]]]:
-        return [self.rows(table) for table in (schema.envelopes, schema.quarantine, schema.cursor)]
+        of_chain = (schema.envelopes, schema.envelope_logs, schema.quarantine, schema.cursor)
+        return [self.rows(table) for table in of_chain]
 
 
 def publish_some(chain: OtherChain) -> None:

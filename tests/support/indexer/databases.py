@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from chainkit_indexer.storage import migrate, schema
 from chainkit_indexer.storage.database import Database
-from chainkit_indexer.types import ENVELOPE_COLUMNS
+from chainkit_indexer.types import ENVELOPE_COLUMNS, LOG_COLUMNS
 from localnet.postgres import Postgres
 
 PAGE_PAYLOADS = 100
@@ -68,8 +68,11 @@ def write_page(
         block = (number, bytes(32), bytes(32), number, "{}")
         names = tuple(schema.blocks.c.keys())
         database.insert_many(connection, schema.blocks, names, [block])
-        rows = Interrupted([_envelope(number, place) for place in range(PAGE_PAYLOADS)], half_way)
+        places = range(PAGE_PAYLOADS)
+        rows = Interrupted([_envelope(number, place) for place in places], half_way)
         database.insert_many(connection, schema.envelopes, ENVELOPE_COLUMNS, rows)
+        logs = [_log(number, place) for place in places]
+        database.insert_many(connection, schema.envelope_logs, LOG_COLUMNS, logs)
         values = {"block_number": number, "block_hash": bytes(32), "sequence_ids": "{}"}
         statement = update(schema.cursor) if number else insert(schema.cursor)
         connection.execute(statement.values(id=1, final_block_number=-1, **values))
@@ -82,9 +85,9 @@ def whole_pages(database: Database) -> int:
         pages = _pages(connection)
         counts = [
             connection.scalar(select(func.count()).select_from(table))
-            for table in (schema.blocks, schema.envelopes)
+            for table in (schema.blocks, schema.envelopes, schema.envelope_logs)
         ]
-    assert counts == [pages, pages * PAGE_PAYLOADS]
+    assert counts == [pages, pages * PAGE_PAYLOADS, pages * PAGE_PAYLOADS]
     return pages
 
 
@@ -94,6 +97,14 @@ def _pages(connection: Connection) -> int:
 
 
 def _envelope(number: int, place: int) -> tuple[Any, ...]:
-    sequence_id = number * PAGE_PAYLOADS + place + 1
+    return (0, _sequence_id(number, place), number, b"\x00" * 33, None, bytes(700))
+
+
+def _log(number: int, place: int) -> tuple[Any, ...]:
+    sequence_id = _sequence_id(number, place)
     hashes = (bytes(32), sequence_id.to_bytes(32))
-    return (0, sequence_id, number, *hashes, place, place, number, b"\x00" * 33, bytes(700))
+    return (0, sequence_id, number, *hashes, place, place)
+
+
+def _sequence_id(number: int, place: int) -> int:
+    return number * PAGE_PAYLOADS + place + 1

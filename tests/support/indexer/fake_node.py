@@ -32,9 +32,9 @@ def _new_database(identity: Identity) -> bytes:
         return path.read_bytes()
 
 
-def open_store(path: Path, identity: Identity) -> Store:
-    """Open a database; a new one is a copy, because to migrate each takes a tenth of a second."""
-    if not path.exists():
+def open_store(path: Path | str, identity: Identity) -> Store:
+    """Open a database, of a path or a URL; a new file is a copy, which takes less time."""
+    if isinstance(path, Path) and not path.exists():
         path.write_bytes(_new_database(identity))
     return Store.open(str(path), identity)
 
@@ -43,7 +43,7 @@ class FakeNode:
     """An indexer of a fake chain, one step at a time."""
 
     def __init__(
-        self, chain: FakeChain, path: Path, window_blocks: int = 16, recent_blocks: int = 16
+        self, chain: FakeChain, path: Path | str, window_blocks: int = 16, recent_blocks: int = 16
     ) -> None:
         self.chain = chain
         self.path = path
@@ -78,7 +78,7 @@ class FakeNode:
 
     def rows(self, table: Any) -> list[tuple[Any, ...]]:
         with self.store.reading() as connection:
-            query = select(table).order_by(*table.primary_key.columns)
+            query = select(table).order_by(*table.primary_key)
             return [tuple(row) for row in connection.execute(query)]
 
     def content(self) -> list[list[tuple[Any, ...]]]:

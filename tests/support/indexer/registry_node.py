@@ -79,9 +79,7 @@ class RegistryNode:
             return [
                 [
                     tuple(row)
-                    for row in connection.execute(
-                        select(table).order_by(*table.primary_key.columns)
-                    )
+                    for row in connection.execute(select(table).order_by(*table.primary_key))
                 ]
                 for table in tables
             ]

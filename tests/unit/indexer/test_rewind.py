@@ -19,7 +19,7 @@ from support.indexer.fake_node import FakeNode
 A, B, C, D = Post("a"), update("b"), malformed("c"), Post("d")
 E, F = Post("e"), Post("f")
 FINALITY = 2
-SERVED = (schema.envelopes, schema.quarantine, schema.cursor)
+SERVED = (schema.envelopes, schema.envelope_logs, schema.quarantine, schema.cursor)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from chainkit.protocol.envelope import (
 )
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage import schema
+from chainkit_indexer.types import LOG_COLUMNS
 from chainkit_indexer.verification.page_comparison import Difference
 from chainkit_indexer.verification.verify import Verified, stored_range, verify_range
 from support.chains.fake_chain import Block, FakeChain, Post, malformed
@@ -93,7 +94,7 @@ def test_verify__as_indexed__finds_no_difference(node: FakeNode, page_blocks: in
 
 
 def test_verify__any_database__is_only_read(node: FakeNode) -> None:
-    change(node, schema.envelopes, 1, log_index=7)
+    change(node, schema.envelope_logs, 1, log_index=7)
     before = node.content()
 
     verify(node)
@@ -111,12 +112,14 @@ def test_verify__any_database__is_only_read(node: FakeNode) -> None:
         ("log_index", 9, "9"),
         ("originator_ns", 1, "1"),
         ("topic", b"\x00\x03", "0x0003"),
+        ("expires_at", 7, "7"),
     ],
 )
 def test_verify__column_of_an_envelope_changed__names_row_and_column(
     node: FakeNode, column: str, value: Any, got: str
 ) -> None:
-    change(node, schema.envelopes, 2, **{column: value})
+    table = schema.envelope_logs if column in LOG_COLUMNS else schema.envelopes
+    change(node, table, 2, **{column: value})
 
     [line] = differences(node)
 
@@ -205,22 +208,49 @@ def test_verify__row_missing__is_told(
     assert line.startswith(f"{name} of originator 0: expected one, got none (block ")
 
 
+def add_like_the_first(node: FakeNode, table: Table, originator_id: int, sequence_id: int) -> None:
+    names = [column.name for column in table.columns]
+    row = dict(zip(names, node.rows(table)[0], strict=True))
+    added = row | {"originator_id": originator_id, "sequence_id": sequence_id}
+    with node.store.writing() as connection:
+        connection.execute(insert(table).values(added))
+
+
 @pytest.mark.parametrize(
     ("originator_id", "sequence_id"), [(0, 3), (0, 5), (0, 0), (0, -1), (7, 1)]
 )
 def test_verify__row_too_many__is_told(
     node: FakeNode, originator_id: int, sequence_id: int
 ) -> None:
-    names = [column.name for column in schema.envelopes.columns]
-    row = dict(zip(names, node.rows(schema.envelopes)[0], strict=True))
-    with node.store.writing() as connection:
-        added = row | {"originator_id": originator_id, "sequence_id": sequence_id}
-        connection.execute(insert(schema.envelopes).values(added))
+    for table in (schema.envelopes, schema.envelope_logs):
+        add_like_the_first(node, table, originator_id, sequence_id)
 
     [line] = differences(node)
 
     name = f"envelope {sequence_id} of originator {originator_id}"
     assert line.startswith(f"{name}: expected none, got one (block ")
+
+
+@pytest.mark.parametrize("table", [schema.envelopes, schema.envelope_logs])
+@pytest.mark.parametrize("sequence_id", [3, 5, 0])
+def test_verify__envelope_or_log_alone_too_many__is_told(
+    node: FakeNode, table: Table, sequence_id: int
+) -> None:
+    add_like_the_first(node, table, 0, sequence_id)
+
+    [line] = differences(node)
+
+    assert line.startswith(f"envelope {sequence_id} of originator 0: expected none, got one (")
+
+
+def test_verify__log_of_an_envelope_missing__is_told(node: FakeNode) -> None:
+    logs = schema.envelope_logs
+    with node.store.writing() as connection:
+        connection.execute(delete(logs).where(logs.c.sequence_id == 2))
+
+    assert differences(node) == [
+        "envelope 2 of originator 0: expected its log, got none (block 4, log 0)"
+    ]
 
 
 def test_verify__known_block_of_another_branch__is_told(node: FakeNode) -> None:
@@ -270,7 +300,7 @@ def test_verify__part_of_the_chain__compares_that_part(
 
 
 def test_verify__part_after_what_is_wrong__does_not_see_it(node: FakeNode) -> None:
-    change(node, schema.envelopes, 1, log_index=7)
+    change(node, schema.envelope_logs, 1, log_index=7)
 
     assert differences(node, first=4) == []
     assert len(differences(node, last=4)) == 1

@@ -22,7 +22,7 @@ from support.indexer import fake_node
 
 KEY = SigningKey(bytes([7]) * 32)
 LOWEST_FORK = 4
-PAYLOADS = (schema.envelopes, schema.quarantine)
+PAYLOADS = (schema.envelope_logs, schema.quarantine)
 
 
 def index_until_idle(store: Store, chain: FakeChain, page_blocks: int) -> None:
@@ -41,7 +41,7 @@ def open_store(chain: FakeChain, folder: Path, name: str) -> Store:
 
 def rows(store: Store, table: Any) -> list[dict[str, Any]]:
     with store.reading() as connection:
-        query = select(table).order_by(*table.primary_key.columns)
+        query = select(table).order_by(*table.primary_key)
         return [dict(row) for row in connection.execute(query).mappings()]
 
 
@@ -102,7 +102,7 @@ class Forks(RuleBasedStateMachine):
         index_until_idle(self.store, self.chain, 3)
         clean = open_store(self.chain, Path(self.folder.name), "clean.db")
         index_until_idle(clean, self.chain, 200)
-        for table in (*PAYLOADS, schema.cursor):
+        for table in (schema.envelopes, *PAYLOADS, schema.cursor):
             assert rows(self.store, table) == rows(clean, table)
         self._check_journal()
         clean.close()

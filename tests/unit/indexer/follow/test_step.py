@@ -53,8 +53,8 @@ def test_step__payloads_of_both_contracts__signs_what_the_chain_holds(node: Fake
     node.chain.mine([A, B])
     node.catch_up()
 
-    names = [column.name for column in schema.envelopes.columns]
-    rows = [dict(zip(names, row, strict=True)) for row in node.rows(schema.envelopes)]
+    names = names_of(schema.chain_envelopes)
+    rows = [dict(zip(names, row, strict=True)) for row in node.rows(schema.chain_envelopes)]
     block = node.chain.head
     assert [row["topic"] for row in rows] == [
         b"\x00" + A.identifier,

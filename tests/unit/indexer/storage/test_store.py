@@ -147,9 +147,6 @@ def rows_of(blocks: list[int], originator_id: int = 0) -> list[dict[str, Any]]:
             "transaction_hash": b"",
             "transaction_index": 0,
             "log_index": 0,
-            "originator_ns": 0,
-            "topic": b"",
-            "envelope": b"",
         }
         for sequence_id, block in enumerate(blocks, 1)
         if block % 7
@@ -163,11 +160,11 @@ def test_first_sequence_id_from__any_rows__is_the_smallest_at_or_above(
     rows = rows_of(blocks)
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
-        schema.envelopes.create(connection)
+        schema.envelope_logs.create(connection)
         for table_rows in (rows, rows_of([3, 9], originator_id=1)):
             if table_rows:
-                connection.execute(schema.envelopes.insert(), table_rows)
-        found = first_sequence_id_from(connection, schema.envelopes, 0, wanted)
+                connection.execute(schema.envelope_logs.insert(), table_rows)
+        found = first_sequence_id_from(connection, schema.envelope_logs, 0, wanted)
     engine.dispose()
 
     expected = [row["sequence_id"] for row in rows if row["block_number"] >= wanted]
@@ -320,7 +317,8 @@ def test_retract_all__nothing_final__begins_anew_and_knows_the_payloads_again(
     node.catch_up()
     clean = FakeNode(node.chain, tmp_path / "clean.db")
     clean.catch_up()
-    for table in (schema.envelopes, schema.quarantine, schema.blocks, schema.cursor):
+    of_chain = (schema.envelopes, schema.envelope_logs, schema.quarantine)
+    for table in (*of_chain, schema.blocks, schema.cursor):
         assert node.rows(table) == clean.rows(table)
     assert node.journal() == [
         (1, 1, "kept", None),

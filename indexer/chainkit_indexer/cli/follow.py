@@ -8,6 +8,7 @@ import click
 
 from chainkit.chain import HeadWatcher
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.keystore import load_signing_key
 from chainkit.terminal.options import echo_json, gathered, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockHeader, BlockReference
@@ -50,13 +51,14 @@ def run_command(follower: FollowerOptions, until: Until, options: RunOptions) ->
       chainkit index run --rpc http://127.0.0.1:8545 --deployment deployment.json \\
         --keystore node.json --password-file password.txt --database node.db
     """
+    key = load_signing_key(follower.keystore_path, follower.password_path)
     stop = StopRequest()
     limits = ReadyLimits(
         options.stale_seconds, options.ready_lag_blocks, follower.serves_final_only
     )
     with (
         Monitor(stop, options.log_format, options.listen, limits) as monitor,
-        following(follower, signs_beside=True) as follows,
+        following(follower, key, signs_beside=True) as follows,
         HeadWatcher(options.websocket_url, options.poll_seconds) as heads,
     ):
         stop.listen()
@@ -75,7 +77,8 @@ def step_command(follower: FollowerOptions, as_json: bool) -> None:
       chainkit index step --rpc http://127.0.0.1:8545 --deployment deployment.json \\
         --keystore node.json --password-file password.txt --database node.db --json
     """
-    with following(follower) as follows:
+    key = load_signing_key(follower.keystore_path, follower.password_path)
+    with following(follower, key) as follows:
         endpoint = follows.pool.choose()
         prover = PageProver(follows.settings, follows.pool.others)
         reader = PageReader(follows.settings, follows.signer, prover=prover)

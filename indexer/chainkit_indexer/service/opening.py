@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from chainkit.chain import EndpointPool
 from chainkit.contracts.followed import FollowedDeployment, read_followed_deployment
 from chainkit.contracts.right_chain import check_deployment
-from chainkit.terminal.keystore import load_signing_key
+from chainkit.signatures import SigningKey
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow.first_start import check_can_prove, check_record
 from chainkit_indexer.follow.signing import Signer, SignerProcess
@@ -29,9 +29,10 @@ class Following:
 
 
 @contextmanager
-def following(options: FollowerOptions, signs_beside: bool = False) -> Iterator[Following]:
-    """Open what a step needs; ``signs_beside`` starts a process that signs."""
-    key = load_signing_key(options.keystore_path, options.password_path)
+def following(
+    options: FollowerOptions, key: SigningKey, signs_beside: bool = False
+) -> Iterator[Following]:
+    """Open what a step needs; ``signs_beside`` starts a process that signs with the node's key."""
     deployment = read_followed_deployment(options.deployment_path)
     pool = connect_endpoints(options.rpc_urls, deployment)
     settings = IndexerSettings(

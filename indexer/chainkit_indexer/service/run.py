@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from chainkit.chain import Endpoint, HeadWatcher
+from chainkit.errors import ChainkitError
 from chainkit_indexer.follow.idle import IdleCheck
-from chainkit_indexer.follow.loop import Goal, StopRequest, run
+from chainkit_indexer.follow.loop import Goal, Observer, StopRequest, run
 from chainkit_indexer.follow.pages import PageReader
 from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.follow.step import step
@@ -44,11 +45,13 @@ def follow_chain(
     stop: StopRequest,
     monitor: Monitor,
     until: Until = _FOR_EVER,
+    observers: Sequence[Observer] = (),
 ) -> None:
     """Follow contracts and registry until the goal is reached or a stop is requested.
 
-    ``registry_urls`` are endpoints of the registry's chain, where that is another one. Raises what
-    a person must decide; see ``follow.loop.run``.
+    ``registry_urls`` are endpoints of the registry's chain, where that is another one;
+    ``observers`` are told of each step before the monitor. Raises what a person must decide; see
+    ``follow.loop.run``.
     """
     narrate_start(follows.pool.statistics())
     position = follows.store.position()
@@ -71,9 +74,24 @@ def follow_chain(
         heads,
         Goal(until.until_block, idle.is_done if until.until_idle else None),
         stop,
-        monitor,
+        _Observers((*observers, monitor)),
         _chores(follows, registry, heads, others, background),
     )
+
+
+class _Observers:
+    """Several observers as one, each told in this order."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = observers
+
+    def succeeded(self, result: StepResult, seconds: float) -> None:
+        for observer in self._observers:
+            observer.succeeded(result, seconds)
+
+    def failed(self, error: ChainkitError) -> None:
+        for observer in self._observers:
+            observer.failed(error)
 
 
 def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:

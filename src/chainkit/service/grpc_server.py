@@ -1,0 +1,154 @@
+"""A gRPC server whose methods take and give bytes: what is stored is answered as it is.
+
+A method answers, or raises a Refusal, which names gRPC's code and may have a cursor for details.
+Nothing else reaches a stranger: a fault of ours is logged, and told as INTERNAL without its words.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
+
+import grpc
+from google.protobuf import any_pb2
+from google.rpc import status_pb2
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from chainkit.errors import ChainkitError, ConfigurationError, StoreError
+from chainkit.protocol.proto import envelopes_pb2
+from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.service.refusals import NotReady, Refusal
+
+Unary = Callable[[bytes], Awaitable[bytes]]
+Streaming = Callable[[bytes], AsyncIterator[bytes]]
+
+MOST_MESSAGE_BYTES: Final = 25 << 20
+"""Bytes of a request or an answer: today's clients send and take as many."""
+
+_OPTIONS: Final = (
+    # Two processes on one port would each get a share of the readers.
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
+    # Today's clients send a ping every 16 s, also while no call is open.
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Methods:
+    """Methods by their names; requests and answers are the bytes of messages."""
+
+    unary: Mapping[str, Unary]
+    streams: Mapping[str, Streaming] = field(default_factory=dict)
+
+
+class GrpcServer:
+    """A server of methods that take and give bytes; made and used on the event loop's thread."""
+
+    def __init__(self, methods: Methods, services: Mapping[str, Collection[str]]) -> None:
+        """Take the methods, and the services by the names of their methods.
+
+        A service is called by its full name, such as ``xmtp.xmtpv4.payer_api.PayerApi``; health and
+        reflection are added.
+        """
+        handlers = {name: _unary(method) for name, method in methods.unary.items()}
+        handlers |= {name: _streaming(method) for name, method in methods.streams.items()}
+        self._server = grpc.aio.server(options=_OPTIONS)
+        for service, names in services.items():
+            handler = grpc.method_handlers_generic_handler(
+                service, {name: handlers[name] for name in names}
+            )
+            self._server.add_generic_rpc_handlers((handler,))
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection(
+            (*services, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server
+        )
+        self._services = tuple(services)
+
+    async def start(self, address: str) -> int:
+        """Listen at ``HOST:PORT``; port 0 takes a free one. Return the port.
+
+        Raises ConfigurationError where nobody can listen there.
+        """
+        try:
+            port = self._server.add_insecure_port(address)
+        except RuntimeError as error:
+            expected = "an address to listen on"
+            raise ConfigurationError("--grpc", expected, error, address) from error
+        await self._server.start()
+        return port
+
+    async def say_ready(self, is_ready: bool) -> None:
+        """Let health checks see whether the node serves (grpc.health.v1)."""
+        status = health_pb2.HealthCheckResponse
+        word = status.SERVING if is_ready else status.NOT_SERVING
+        for name in ("", *self._services):
+            await self._health.set(name, word)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Take no more calls, and end those that are open after so many seconds."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace_seconds)
+
+
+def _unary(method: Unary) -> Any:
+    async def answer(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+        try:
+            return await method(data)
+        except Exception as error:
+            return await _abort(context, error)
+
+    # No (de)serializers: bytes go in and out as they are.
+    return grpc.unary_unary_rpc_method_handler(answer)
+
+
+def _streaming(method: Streaming) -> Any:
+    async def answer(
+        data: bytes, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> AsyncIterator[bytes]:
+        try:
+            # Some clients wait for headers before they do anything else.
+            await context.send_initial_metadata(())
+            async for frame in method(data):
+                yield frame
+        except Exception as error:
+            await _abort(context, error)
+
+    return grpc.unary_stream_rpc_method_handler(answer)
+
+
+async def _abort(context: grpc.aio.ServicerContext[Any, Any], error: Exception) -> NoReturn:
+    refusal = _refusal(error)
+    details: tuple[tuple[str, bytes], ...] = ()
+    if refusal.cursor is not None:
+        details = (("grpc-status-details-bin", _status(refusal)),)
+    await context.abort(refusal.code, str(refusal), details)
+
+
+def _refusal(error: Exception) -> Refusal:
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, StoreError):
+        return NotReady("database", "an answer", error)
+    if not isinstance(error, ChainkitError):
+        text = f"request: expected an answer, got {error!r}"
+        log_event(LogEvent("request_failed", text, level=logging.ERROR))
+    return Refusal("request", "an answer", "an error of the node; its log has more")
+
+
+def _status(refusal: Refusal) -> bytes:
+    """Write a google.rpc.Status whose detail is the cursor."""
+    detail = any_pb2.Any()
+    detail.Pack(envelopes_pb2.Cursor(node_id_to_sequence_id=refusal.cursor))
+    code, message = refusal.code.value[0], str(refusal)
+    status = status_pb2.Status(code=code, message=message, details=[detail])
+    written: bytes = status.SerializeToString()
+    return written

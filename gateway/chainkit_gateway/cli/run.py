@@ -1,0 +1,164 @@
+"""``gateway run``: PayerApi for an application's clients."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from chainkit.chain import EndpointPool
+from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
+from chainkit.contracts.registry.reading import Registry
+from chainkit.contracts.right_chain import check_deployment
+from chainkit.council.signing.key import KeySigner
+from chainkit.errors import ConfigurationError
+from chainkit.service.log_lines import LOG_FORMATS, configure_logging
+from chainkit.service.monitor_server import parse_listen
+from chainkit.signatures import SigningKey
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.keystore import load_secret
+from chainkit.terminal.options import (
+    deployment_option,
+    gathered,
+    keystore_option_for,
+    password_option,
+)
+from chainkit_gateway.chain_publisher import ChainPublisher
+from chainkit_gateway.journal import Journal
+from chainkit_gateway.nodes import Nodes
+from chainkit_gateway.publishing import Payer
+from chainkit_gateway.service import serve
+
+DEFAULT_ADDRESS: Final = "127.0.0.1:5050"
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The options of ``gateway run``."""
+
+    rpc_urls: tuple[str, ...]
+    deployment_path: Path
+    keystore_path: Path
+    password_path: Path | None
+    journal_path: Path
+    node_urls: tuple[str, ...]
+    grpc_address: str
+    log_format: str
+
+
+@click.command("run", cls=CompleteCommand)
+@click.option(
+    "--rpc",
+    "rpc_urls",
+    envvar="CHAINKIT_RPC",
+    show_envvar=True,
+    required=True,
+    multiple=True,
+    metavar="URL",
+    help="JSON-RPC endpoint; give several, in order of preference, to fail over.",
+)
+@deployment_option
+@keystore_option_for("Encrypted key of the payer, which signs and pays.", required=True)
+@password_option
+@click.option(
+    "--journal",
+    "journal_path",
+    envvar="CHAINKIT_GATEWAY_JOURNAL",
+    show_envvar=True,
+    required=True,
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where the gateway keeps what it has begun to publish.",
+)
+@click.option(
+    "--node",
+    "node_urls",
+    multiple=True,
+    metavar="ID=URL",
+    help="A node to publish through, in place of the registry's enabled nodes; may be repeated.",
+)
+@click.option(
+    "--grpc",
+    "grpc_address",
+    metavar="HOST:PORT",
+    default=DEFAULT_ADDRESS,
+    show_default=True,
+    help="Where clients connect: an address of this machine alone. Port 0 takes a free one.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(LOG_FORMATS),
+    default="text",
+    show_default=True,
+    help="Lines for a person, or one JSON object a line.",
+)
+@gathered(_Options, "options")
+def run_command(options: _Options) -> None:
+    """Publish for an application's clients until a signal stops it (SIGINT or SIGTERM).
+
+    Commits and identity updates go to the chain, everything else through a node. Ending it in any
+    way, also by kill -9, publishes nothing twice: it keeps a journal.
+
+    \b
+    Example:
+      chainkit gateway run --rpc http://127.0.0.1:8545 --deployment deployment.json \\
+        --keystore payer.json --password-file password.txt --journal gateway.db
+    """
+    configure_logging(options.log_format)
+    _check_loopback(options.grpc_address)
+    secret = load_secret(options.keystore_path, options.password_path)
+    record = read_deployment_record(options.deployment_path)
+    pool = EndpointPool.connect(
+        options.rpc_urls, lambda endpoint: check_deployment(endpoint, record)
+    )
+    urls = _given_nodes(options.node_urls) or _registered_nodes(pool, record)
+    journal = Journal.open(options.journal_path)
+    signer = KeySigner(str(options.keystore_path), secret)
+    chain = ChainPublisher(pool, record, signer, journal)
+    try:
+        asyncio.run(_serve(options.grpc_address, SigningKey(secret), urls, chain, journal))
+    finally:
+        journal.close()
+
+
+async def _serve(
+    address: str, key: SigningKey, urls: dict[int, str], chain: ChainPublisher, journal: Journal
+) -> None:
+    # Connections belong to the event loop.
+    await serve(address, Payer(key, Nodes(urls), chain, journal))
+
+
+def _check_loopback(address: str) -> None:
+    """Refuse an address that strangers reach: nothing tells them from the application yet."""
+    host, _ = parse_listen(address)
+    try:
+        is_loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = host == "localhost"
+    if not is_loopback:
+        raise ConfigurationError("--grpc", "an address of this machine alone", address)
+
+
+def _given_nodes(texts: tuple[str, ...]) -> dict[int, str]:
+    urls = {}
+    for text in texts:
+        number, _, url = text.partition("=")
+        if not (number.isascii() and number.isdecimal()) or not url:
+            raise ConfigurationError("--node", "ID=URL, such as 100=https://node.example", text)
+        urls[int(number)] = url
+    return urls
+
+
+def _registered_nodes(pool: EndpointPool, record: DeploymentRecord) -> dict[int, str]:
+    endpoint = pool.choose()
+    block = endpoint.head().reference
+    nodes = Registry(endpoint, record.node_registry.address).nodes(block)
+    urls = {node.node_id: node.http_address for node in nodes if node.is_enabled}
+    if not urls:
+        got = f"{len(nodes)} registered, none enabled, at block {block}"
+        raise ConfigurationError("nodes", "at least one that is enabled", got)
+    return urls

@@ -262,3 +262,37 @@ registry_updates = Table(
 )
 """Each NodeUpdated of the registry (XIP-49 §2.2.1): the whole entry from that log on.
 ``http_address`` in the bytes of the chain, which may not be UTF-8."""
+
+inbox_members = Table(
+    "inbox_members",
+    metadata,
+    _key("originator_id", BigInteger),
+    _key("associated_sequence_id", BigInteger),
+    _key("kind", Text),
+    _key("identifier", LargeBinary),
+    _key("inbox_id", LargeBinary),
+    Column("revoked_sequence_id", BigInteger),
+    Index("inbox_members_by_identifier", "identifier", "kind"),
+)
+"""Each time that a wallet or passkey belonged to an inbox (XIP-46): which identity update added it,
+and which revoked it, null while it belongs there. ``kind`` is a ``MemberKind``. A reorg takes rows
+back by their sequence ids, in the transaction that takes back the updates."""
+
+inbox_cursors = Table(
+    "inbox_cursors",
+    metadata,
+    _key("originator_id", BigInteger),
+    _column("sequence_id", BigInteger),
+)
+"""Up to which envelope ``inbox_members`` follows each of the chain's originators."""
+
+refused_updates = Table(
+    "refused_updates",
+    metadata,
+    _key("originator_id", BigInteger),
+    _key("sequence_id", BigInteger),
+    _column("inbox_id", LargeBinary),
+    _column("reason", Text),
+    Index("refused_updates_by_inbox", "inbox_id"),
+)
+"""Identity updates below that cursor that break a rule of XIP-46, and change nothing."""

@@ -20,6 +20,7 @@ from chainkit_indexer.storage.identity import (
     insert_identity,
     read_identity,
 )
+from chainkit_indexer.storage.inboxes import retract_inboxes
 from chainkit_indexer.storage.journal import (
     find_final_above,
     insert_reorg,
@@ -309,6 +310,7 @@ def _read_oldest_block(connection: Connection) -> IndexedBlock:
 
 
 def _retract_rows(connection: Connection, sequence_ids: Mapping[int, int], reorg_id: int) -> int:
+    retract_inboxes(connection, sequence_ids)
     return sum(
         retract_after(connection, table, originator_id, last, reorg_id)
         for table in PAYLOAD_TABLES

@@ -1,0 +1,125 @@
+"""The inboxes' members, as the identity updates up to a cursor made them; see ``schema``.
+
+They follow the served envelopes: ``retract_inboxes`` belongs into each transaction that takes
+envelopes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, insert, select, tuple_, update
+
+from chainkit_indexer.storage import schema
+
+Identifier = tuple[str, bytes]
+"""A ``MemberKind`` and the key's bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedUpdate:
+    """An identity update, with what became of it."""
+
+    originator_id: int
+    sequence_id: int
+    inbox_id: bytes
+    """32 bytes."""
+    associated: Sequence[Identifier] = ()
+    revoked: Sequence[Identifier] = ()
+    refusal: str | None = None
+    """The rule that it breaks; None where it breaks none."""
+
+
+def read_inbox_cursor(connection: Connection, originator_id: int) -> int:
+    """Return the sequence id up to which the members follow an originator; 0 before the first."""
+    cursors = schema.inbox_cursors.c
+    query = select(cursors.sequence_id).where(cursors.originator_id == originator_id)
+    return connection.scalar(query) or 0
+
+
+def move_inbox_cursor(connection: Connection, originator_id: int, sequence_id: int) -> None:
+    """Note up to where the members follow an originator."""
+    of_originator = schema.inbox_cursors.c.originator_id == originator_id
+    connection.execute(delete(schema.inbox_cursors).where(of_originator))
+    row = {"originator_id": originator_id, "sequence_id": sequence_id}
+    connection.execute(insert(schema.inbox_cursors).values(row))
+
+
+def read_refused(connection: Connection, inbox_id: bytes) -> frozenset[tuple[int, int]]:
+    """Return originator and sequence ids of an inbox's updates that changed nothing."""
+    refused = schema.refused_updates.c
+    query = select(refused.originator_id, refused.sequence_id).where(refused.inbox_id == inbox_id)
+    return frozenset((row[0], row[1]) for row in connection.execute(query))
+
+
+def record_judged(connection: Connection, judged: JudgedUpdate) -> None:
+    """Store what became of an update."""
+    if judged.refusal is not None:
+        row = {
+            "originator_id": judged.originator_id,
+            "sequence_id": judged.sequence_id,
+            "inbox_id": judged.inbox_id,
+            "reason": judged.refusal,
+        }
+        connection.execute(insert(schema.refused_updates).values(row))
+        return
+    members = schema.inbox_members
+    for kind, identifier in judged.revoked:
+        still_in_it = (
+            members.c.identifier == identifier,
+            members.c.kind == kind,
+            members.c.inbox_id == judged.inbox_id,
+            members.c.revoked_sequence_id.is_(None),
+        )
+        connection.execute(
+            update(members).where(*still_in_it).values(revoked_sequence_id=judged.sequence_id)
+        )
+    if judged.associated:
+        rows = [_member_row(judged, kind, identifier) for kind, identifier in judged.associated]
+        connection.execute(insert(members), rows)
+
+
+def _member_row(judged: JudgedUpdate, kind: str, identifier: bytes) -> dict[str, object]:
+    return {
+        "originator_id": judged.originator_id,
+        "associated_sequence_id": judged.sequence_id,
+        "kind": kind,
+        "identifier": identifier,
+        "inbox_id": judged.inbox_id,
+    }
+
+
+def find_inboxes(
+    connection: Connection, identifiers: Collection[Identifier]
+) -> Mapping[Identifier, bytes]:
+    """Return the inbox of each identifier that has one: of the highest association not revoked."""
+    members = schema.inbox_members.c
+    asked: Iterable[tuple[bytes, str]] = [(key, kind) for kind, key in identifiers]
+    query = select(members.kind, members.identifier, members.inbox_id).where(
+        tuple_(members.identifier, members.kind).in_(asked),
+        members.revoked_sequence_id.is_(None),
+    )
+    ordered = query.order_by(members.associated_sequence_id)
+    # The last of several counts.
+    return {(row.kind, row.identifier): row.inbox_id for row in connection.execute(ordered)}
+
+
+def retract_inboxes(connection: Connection, sequence_ids: Mapping[int, int]) -> None:
+    """Take back what updates above an ancestor made: originator id to its sequence id there."""
+    members, refused = schema.inbox_members, schema.refused_updates
+    for originator_id, last in sequence_ids.items():
+        added = members.c.originator_id == originator_id
+        connection.execute(delete(members).where(added, members.c.associated_sequence_id > last))
+        connection.execute(
+            update(members)
+            .where(added, members.c.revoked_sequence_id > last)
+            .values(revoked_sequence_id=None)
+        )
+        connection.execute(
+            delete(refused).where(
+                refused.c.originator_id == originator_id, refused.c.sequence_id > last
+            )
+        )
+        if read_inbox_cursor(connection, originator_id) > last:
+            move_inbox_cursor(connection, originator_id, last)

@@ -132,6 +132,8 @@ def test_finding__column__names_it_and_both_values_and_the_chains_log(scene: Sce
     assert row["expected_digest"] is not None
     assert scene.one("wrong columns", 1)["detail"] == "sequence_id: expected 1, got 70"
     assert scene.one("wrong columns", 11)["detail"].startswith("topic: expected 0x000101")
+    short = scene.one("wrong topics of a short group id", 23)["detail"]
+    assert short == f"topic: expected 0x00{'05' * 16}, got 0x00{'05' * 16}{'00' * 16}"
     exchanged = "sequence_id: expected 12, got 13; log_index: expected 1012, got 1013"
     assert scene.one("wrong columns", 12)["detail"] == exchanged
 
@@ -183,7 +185,7 @@ def test_finding__registry__names_the_chains_log_where_there_is_one(scene: Scene
 
 
 def test_finding__behind__counts_the_valid_payloads_and_blocks(scene: Scene) -> None:
-    detail = "blocks 13 to 20, which its export does not reach: 8 valid payloads"
+    detail = "blocks 13 to 20, which its export does not reach: 13 valid payloads"
 
     assert scene.one("behind")["detail"] == detail
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from chainkit.protocol.envelope import originator_ns
+from chainkit.protocol.served_topic import served_topic
 from chainkit_indexer.follow.signing import Outcomes, Signer
 from chainkit_indexer.types import PageRows, PlacedEvent, VerifiedPage
 
@@ -48,7 +49,7 @@ def submit_page(page: VerifiedPage, signer: Signer) -> PendingPage:
 
 def _envelope(placed: PlacedEvent, envelope: bytes) -> tuple[Any, ...]:
     event = placed.event
-    topic = event.kind.topic(event.identifier)
+    topic = served_topic(event.kind, event.identifier, event.payload)
     time = originator_ns(placed.timestamp)
     # None: what the chain holds never expires.
     return (event.originator_id, event.sequence_id, time, topic, None, envelope)

@@ -15,6 +15,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Select, Table, bindparam, delete, func, insert, select, update
 
 from chainkit.protocol.envelope import parse_originator_envelope
+from chainkit.protocol.served_topic import served_topic
 from chainkit.signatures import keccak256
 from chainkit.types import BlockReference, TopicKind
 from chainkit_indexer.storage import schema
@@ -185,7 +186,8 @@ def _digest_of_row(row: Mapping[Any, Any]) -> bytes:
     if "envelope" in row:
         payload = parse_originator_envelope(row["envelope"]).client_envelope
         return payload_digest(row["topic"], payload)
-    return payload_digest(TopicKind(row["kind"]).topic(row["identifier"]), row["payload"])
+    topic = served_topic(TopicKind(row["kind"]), row["identifier"], row["payload"])
+    return payload_digest(topic, row["payload"])
 
 
 def record_outcomes(connection: Connection, events: Sequence[PlacedEvent]) -> None:
@@ -203,7 +205,8 @@ def record_outcomes(connection: Connection, events: Sequence[PlacedEvent]) -> No
 
 def _payload_of(placed: PlacedEvent) -> tuple[Payload, int]:
     event = placed.event
-    digest = payload_digest(event.kind.topic(event.identifier), event.payload)
+    topic = served_topic(event.kind, event.identifier, event.payload)
+    digest = payload_digest(topic, event.payload)
     return (event.originator_id, placed.log.transaction_hash, digest), event.sequence_id
 
 

@@ -57,6 +57,7 @@ from chainkit.protocol.envelope import (
     recover_node_key,
     unsigned_originator_envelope,
 )
+from chainkit.protocol.served_topic import served_topic
 from chainkit.signatures import address_of, keccak256
 from chainkit.types import (
     BLOCKCHAIN_ORIGINATOR_ID,
@@ -242,7 +243,7 @@ def _identity(served: ServedEnvelope) -> str:
 
 
 def _described(event: PayloadEvent) -> str:
-    topic = event.kind.topic(event.identifier).hex()
+    topic = served_topic(event.kind, event.identifier, event.payload).hex()
     return f"{_digest(event.payload)}, to topic 0x{topic}"
 
 

@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 from chainkit.errors import MalformedEnvelope
 from chainkit.protocol import wire
 from chainkit.protocol.proto import envelopes_pb2
+from chainkit.protocol.served_topic import is_named
 from chainkit.signatures import (
     BLOCKCHAIN_LABEL,
     SIGNATURE_LENGTH,
@@ -79,7 +80,8 @@ def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
     """Return why a posted payload must not be served, or None if it may (XIP-49 §3.3.2, §3.3.4).
 
     Anyone may post any bytes. A payload may be served if it is a ClientEnvelope that names
-    the originator and the topic it was posted to, and whose payload is of that topic's kind.
+    the originator and the topic it was posted to, and whose payload is of that topic's kind. A
+    group's topic may leave out the padding of its id (ADR 24).
     """
     try:
         envelope = envelopes_pb2.ClientEnvelope.FromString(event.payload)
@@ -91,7 +93,7 @@ def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
     if aad.target_originator != event.originator_id:
         is_ours = event.originator_id == BLOCKCHAIN_ORIGINATOR_ID
         return QuarantineReason.WRONG_ORIGINATOR if is_ours else QuarantineReason.ANOTHER_ORIGINATOR
-    if aad.target_topic != event.kind.topic(event.identifier):
+    if not is_named(aad.target_topic, event.kind.topic(event.identifier)):
         return QuarantineReason.WRONG_TOPIC
     payload_field = envelope.WhichOneof("payload")
     if payload_field is None:
@@ -120,7 +122,7 @@ def are_servable(payloads: Iterable[bytes], topics: Iterable[bytes]) -> list[boo
         # Where there is no aad, its topic is empty, and no topic is.
         aad = envelope.aad
         found.append(
-            aad.target_topic == topic
+            (aad.target_topic == topic or is_named(aad.target_topic, topic))
             and aad.target_originator == BLOCKCHAIN_ORIGINATOR_ID
             and payload_field("payload") == fields.get(topic[0])
         )

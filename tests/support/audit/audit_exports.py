@@ -61,6 +61,7 @@ class Post:
     is_update: bool = False
     transaction: bytes = b""
     gas: int = 50_000
+    group: bytes = GROUP
 
     @property
     def transaction_hash(self) -> bytes:
@@ -69,7 +70,7 @@ class Post:
     @property
     def event(self) -> PayloadEvent:
         event = identity_update_created if self.is_update else message_sent
-        return event(INBOX if self.is_update else GROUP, self.payload, self.sequence_id)
+        return event(INBOX if self.is_update else self.group, self.payload, self.sequence_id)
 
     @property
     def unsigned(self) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any
 
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey, keccak256
+from chainkit.types import TopicKind
 from support.audit.audit_exports import GROUP, Post, base_posts, hash_of
 from support.audit.identities import NODE_REGISTRY
 from support.audit.node_tables import Tables, envelope_row, journal_row, quarantine_row
@@ -18,14 +19,17 @@ from support.payloads import commit
 Found = list[tuple[str, int | None]]
 Change = Callable[[Tables, SigningKey], None]
 
-COUNTER = 20
+COUNTER = 26
+SHORT = b"\5" * 16
+PADDED = SHORT.ljust(32, b"\0")
+"""A group id of today's clients, and how the contract has it."""
 TWICE = keccak256(b"a transaction with the same payload twice")
 BOTH = keccak256(b"a transaction with two payloads")
 
 
 def chain_posts() -> list[Post]:
     """Those of base_posts in the blocks 10 to 17; two transactions with two payloads each; more
-    malformed payloads."""
+    malformed payloads; and posts to a group with a short id."""
     twice = Post(12, 19, commit(GROUP, seed=13), transaction=TWICE)
     return [
         *base_posts(),
@@ -34,7 +38,33 @@ def chain_posts() -> list[Post]:
         Post(11, 18, commit(GROUP, seed=11), transaction=BOTH),
         twice,
         replace(twice, sequence_id=13),
-        *(Post(n, 19, b"\xff" + bytes([n])) for n in range(14, COUNTER + 1)),
+        *(Post(n, 19, b"\xff" + bytes([n])) for n in range(14, 21)),
+        *(
+            Post(21 + n, 19, payload, group=PADDED)
+            for n, payload in enumerate(_to_a_short_group_id())
+        ),
+    ]
+
+
+def _to_a_short_group_id() -> list[bytes]:
+    """Payloads of the usual form and of others; the last is for another originator."""
+    usual = commit(SHORT, seed=21)
+    seen = envelopes_pb2.ClientEnvelope.FromString(commit(SHORT, size=20_000, seed=22))
+    seen.aad.last_seen.node_id_to_sequence_id[0] = 21
+    parts = envelopes_pb2.ClientEnvelope.FromString(usual)
+    aad = envelopes_pb2.ClientEnvelope(aad=parts.aad).SerializeToString()
+    parts.ClearField("aad")
+    longer = envelopes_pb2.ClientEnvelope()
+    longer.aad.target_topic = TopicKind.GROUP_MESSAGE.topic(SHORT + b"\0")
+    elsewhere = envelopes_pb2.ClientEnvelope.FromString(usual)
+    elsewhere.aad.target_originator = 7
+    return [
+        usual,
+        seen.SerializeToString(),
+        parts.SerializeToString() + aad,
+        commit(PADDED, seed=24),
+        usual + longer.SerializeToString(),
+        elsewhere.SerializeToString(),
     ]
 
 
@@ -149,6 +179,16 @@ CASES = {
         ),
         codes("ENVELOPE_COLUMNS_CONTRADICT", 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13),
     ),
+    "wrong topics of a short group id": Case(
+        both(
+            *(
+                change("envelopes", n, topic=TopicKind.GROUP_MESSAGE.topic(PADDED))
+                for n in (21, 22, 23, 25)
+            ),
+            change("envelopes", 24, topic=TopicKind.GROUP_MESSAGE.topic(SHORT)),
+        ),
+        codes("ENVELOPE_COLUMNS_CONTRADICT", 21, 22, 23, 24, 25),
+    ),
     "right columns of wrong envelopes": Case(
         both(
             lambda tables, key: tables["envelopes"].reverse(),
@@ -220,7 +260,7 @@ CASES = {
     ),
     "behind": Case(
         both(
-            drop("envelopes", *range(5, 14)),
+            drop("envelopes", *range(5, COUNTER + 1)),
             drop("quarantine", *range(4, COUNTER + 1)),
             journal((POSTS[10], "dropped", None, 1)),
         ),

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from chainkit.protocol.envelope import quarantine_reason
 from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
+from chainkit.protocol.served_topic import served_topic
 from chainkit.signatures import SigningKey
 from chainkit.types import Node
 from chainkit_jobs.reconcile.comparability import NodeExport
@@ -48,7 +49,7 @@ def place_of(post: Post) -> Row:
 def envelope_row(post: Post, key: SigningKey) -> Row:
     return place_of(post) | {
         "originator_ns": time_of(post.block) * 10**9,
-        "topic": post.event.kind.topic(post.event.identifier),
+        "topic": served_topic(post.event.kind, post.event.identifier, post.payload),
         "envelope": post.envelope(key),
     }
 

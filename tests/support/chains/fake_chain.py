@@ -19,7 +19,7 @@ from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
 from chainkit.contracts.followed import FollowedDeployment
 from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.signatures import keccak256
-from chainkit.types import TopicKind
+from chainkit.types import HASH_LENGTH, TopicKind
 from support import payloads
 from support.chains.sealed import BareLog, BareTransaction, SealedBlock, seal, transaction_hash
 
@@ -37,6 +37,8 @@ class Post:
     is_valid: bool = True
     times: int = 1
     """How often the transaction posts it."""
+    id_length: int = HASH_LENGTH
+    """Bytes of the group id that the payload names; on the chain it is padded with zeros."""
 
     @property
     def transaction_hash(self) -> bytes:
@@ -44,7 +46,11 @@ class Post:
 
     @property
     def identifier(self) -> bytes:
-        return keccak256(b"identifier " + self.name.encode())
+        return self.named_identifier.ljust(HASH_LENGTH, b"\0")
+
+    @property
+    def named_identifier(self) -> bytes:
+        return keccak256(b"identifier " + self.name.encode())[: self.id_length]
 
     @property
     def payload(self) -> bytes:
@@ -54,7 +60,7 @@ class Post:
             TopicKind.GROUP_MESSAGE: payloads.commit,
             TopicKind.IDENTITY_UPDATE: payloads.identity_update,
         }[self.kind]
-        return make(self.identifier, size=20)
+        return make(self.named_identifier, size=20)
 
 
 def update(name: str) -> Post:

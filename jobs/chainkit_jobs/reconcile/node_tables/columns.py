@@ -21,6 +21,7 @@ from chainkit.protocol.envelope import (
     parse_originator_envelope,
     unsigned_originator_envelope,
 )
+from chainkit.protocol.served_topic import named_topic
 from chainkit.types import NANOSECONDS_PER_SECOND, message_sent
 from chainkit_jobs.findings import Code
 from chainkit_jobs.reconcile.comparability import NodeExport
@@ -47,6 +48,7 @@ _TAKEN_APART: Final = pa.schema(
         ("own_ns", pa.int64()),
         ("own_transaction", pa.binary()),
         ("own_payload", pa.string()),
+        ("own_topic", pa.binary()),
         ("digest", pa.binary()),
     ]
 )
@@ -128,6 +130,7 @@ def read_row(row: dict[str, Any]) -> dict[str, Any] | None:
         "own_ns": served.originator_ns,
         "own_transaction": served.transaction_hash,
         "own_payload": hashlib.sha256(served.client_envelope).hexdigest(),
+        "own_topic": named_topic(served.client_envelope),
         "digest": blockchain_proof_digest(unsigned, served.transaction_hash),
     }
 
@@ -140,6 +143,8 @@ def _contradictions(apart: DataFrame, valid: DataFrame) -> DataFrame:
         & (sf.col("own_payload") == sf.col("payload_sha256"))
     )
     placed = apart.join(valid, list(_KEY), "inner").filter(is_right)
+    # A payload that may be served names its topic; SQL cannot read that one in every form.
+    placed = placed.withColumn("topic", sf.col("own_topic"))
     differing = sf.array_compact(sf.array(*[_difference(name) for name in PLACE]))
     log = ("block_number", "log_index", "transaction_hash")
     found = sf.struct(sf.size(differing).alias("size"), differing.alias("names"), *log, "digest")

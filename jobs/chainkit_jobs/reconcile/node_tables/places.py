@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, NANOSECONDS_PER_SECOND, TopicKind
 from chainkit_jobs.reconcile.expected import PayloadContracts
+from chainkit_jobs.reconcile.node_tables.topics import served_topic
 
 PLACE: Final = (
     "originator_id",
@@ -33,7 +34,10 @@ _LENGTH: Final = 8
 
 
 def payload_places(logs: DataFrame, blocks: DataFrame, contracts: PayloadContracts) -> DataFrame:
-    """Return the columns of PLACE for each payload event, and ``payload_sha256`` in hex.
+    """Return the columns of PLACE for each payload event, ``posted_topic`` and ``payload_sha256``.
+
+    The topic of a payload that is not in quarantine is the one it is served under, as topics has
+    it; the posted one is a kind byte and the event's identifier. The hash is in hex.
 
     ``logs`` and ``blocks`` have the columns of exports.tables; the logs are ones that
     screening has decoded, so that their data has the one form that a contract emits:
@@ -53,6 +57,7 @@ def payload_places(logs: DataFrame, blocks: DataFrame, contracts: PayloadContrac
         sf.try_multiply(sf.col("timestamp"), sf.lit(NANOSECONDS_PER_SECOND)).alias("originator_ns"),
     )
     payload = sf.substring("data", sf.lit(4 * _WORD + 1), _number(3).cast("int"))
+    posted_topic = sf.concat("kind", sf.substring("data", 1, _WORD))
     payloads = logs.withColumn("kind", kind).filter(sf.col("kind").isNotNull())
     return (
         payloads.select(
@@ -63,11 +68,12 @@ def payload_places(logs: DataFrame, blocks: DataFrame, contracts: PayloadContrac
             "transaction_hash",
             "transaction_index",
             "log_index",
-            sf.concat("kind", sf.substring("data", 1, _WORD)).alias("topic"),
+            served_topic(posted_topic, payload).alias("topic"),
+            posted_topic.alias("posted_topic"),
             sf.sha2(payload, 256).alias("payload_sha256"),
         )
         .join(times, ["block_number", "block_hash"], "inner")
-        .select(*PLACE, "payload_sha256")
+        .select(*PLACE, "posted_topic", "payload_sha256")
     )
 
 

@@ -26,7 +26,7 @@ _COMPARED: Final = (
     "transaction_hash",
     "transaction_index",
     "log_index",
-    "topic",
+    "posted_topic",
     "payload_sha256",
 )
 """Columns of places.payload_places that a row of the quarantine tells, too."""
@@ -56,7 +56,7 @@ def _held(rows: DataFrame, contracts: PayloadContracts) -> DataFrame:
         is_its = sf.col("contract") == sf.lit(address)
         kind = sf.when(is_its, sf.lit(value.topic(b""))).otherwise(kind)
     told = rows.withColumns(
-        {"topic": sf.concat(kind, "identifier"), "payload_sha256": sf.sha2("payload", 256)}
+        {"posted_topic": sf.concat(kind, "identifier"), "payload_sha256": sf.sha2("payload", 256)}
     )
     return told.select("node_id", *_KEY, sf.struct(*_COMPARED, "reason").alias("held"))
 
@@ -95,7 +95,7 @@ def _contradictions(held: DataFrame, chain: ChainSide) -> DataFrame:
 
 def _difference(name: str) -> Column:
     is_other = sf.col("place").isNotNull() & ~sf.equal_null(f"place.{name}", f"held.{name}")
-    return sf.when(is_other, sf.lit(name.removesuffix("_sha256")))
+    return sf.when(is_other, sf.lit(name.removesuffix("_sha256").removeprefix("posted_")))
 
 
 def _kind(counter: int | None) -> Column:

@@ -20,14 +20,11 @@ from chainkit_jobs.reconcile.screening.expected_bytes import (
     pieces,
 )
 
-_TOPIC_LENGTH: Final = 33
+_TOPIC_LENGTHS: Final = (33, 17)
+"""Bytes of a topic whose identifier is as long as the contract's, and of today's groups."""
 _AAD_TAG: Final = 0x0A
 _TOPIC_TAG: Final = 0x12
 _LAST_SEEN_TAG: Final = 0x1A
-_AAD_HEAD: Final = 2 + _TOPIC_LENGTH
-"""Bytes of an aad that holds the topic alone."""
-_HEAD: Final = 2 + _AAD_HEAD + 2
-"""Bytes up to those of a last_seen, where there is one."""
 _GROUP_MESSAGE_TAG: Final = 0x12
 _IDENTITY_UPDATE_TAG: Final = 0x2A
 _LENGTH_BYTES: Final = 3
@@ -39,7 +36,9 @@ def are_servable(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
 
     ``topics`` are those that they were posted to, a kind byte and an identifier: shape (n, 33).
     """
-    is_usual = _is_usual(payloads, topics)
+    is_usual = np.zeros(len(payloads), dtype=np.bool_)
+    for length in _TOPIC_LENGTHS:
+        is_usual |= _is_usual(payloads, topics, length)
     servable = is_usual.copy()
     # Fields that end where their payload ends parse one after the other just as each by itself.
     if is_usual.any() and not _parses(payloads.filter(pa.array(is_usual))):
@@ -60,15 +59,23 @@ def _parses(payloads: pa.BinaryArray) -> bool:
     return True
 
 
-def _is_usual(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
+def _is_usual(payloads: pa.BinaryArray, topics: Bytes2D, topic_length: int) -> Flags:
     """Tell which consist of an aad of the right topic and a payload of its kind, field by field.
 
-    The aad may contain a last_seen, and names no originator: 0 is not written.
+    The topic has ``topic_length`` bytes: where it is shorter than the one posted to, it is a
+    group's, and only the padding is missing. The aad may contain a last_seen, and names no
+    originator: 0 is not written.
     """
+    aad_head = 2 + topic_length
+    # Up to the bytes of a last_seen, where there is one.
+    head_length = 2 + aad_head + 2
+    is_message = topics[:, 0] == TopicKind.GROUP_MESSAGE
+    is_padding = (topics[:, topic_length:] == 0).all(axis=1)
+    is_named: Flags = is_padding & (is_message | (topic_length == topics.shape[1]))
     places = offsets(payloads)
     sizes, places = np.diff(places), places[:-1]
     data = np.frombuffer(payloads.buffers()[2] or b"", dtype=np.uint8)
-    if not len(data):
+    if not len(data) or not is_named.any():
         return np.zeros(len(payloads), dtype=np.bool_)
 
     def byte(at: Integers) -> Integers:
@@ -77,15 +84,14 @@ def _is_usual(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
         return found
 
     # One that is shorter is none of the usual.
-    head = fixed(payloads, _HEAD)
-    aad, last_seen = head[:, 1].astype(np.int64), head[:, _HEAD - 1].astype(np.int64)
-    is_usual: Flags = (head[:, 0] == _AAD_TAG) & (head[:, 2] == _TOPIC_TAG)
-    is_usual &= head[:, 3] == _TOPIC_LENGTH
-    is_usual &= (head[:, 4 : 4 + _TOPIC_LENGTH] == topics).all(axis=1)
-    has_last_seen = head[:, _HEAD - 2] == _LAST_SEEN_TAG
-    is_usual &= (aad == _AAD_HEAD) | (has_last_seen & (aad == _AAD_HEAD + 2 + last_seen))
+    head = fixed(payloads, head_length)
+    aad, last_seen = head[:, 1].astype(np.int64), head[:, head_length - 1].astype(np.int64)
+    is_usual: Flags = is_named & (head[:, 0] == _AAD_TAG) & (head[:, 2] == _TOPIC_TAG)
+    is_usual &= head[:, 3] == topic_length
+    is_usual &= (head[:, 4 : 4 + topic_length] == topics[:, :topic_length]).all(axis=1)
+    has_last_seen = head[:, head_length - 2] == _LAST_SEEN_TAG
+    is_usual &= (aad == aad_head) | (has_last_seen & (aad == aad_head + 2 + last_seen))
     is_usual &= aad < 0x80
-    is_message = topics[:, 0] == TopicKind.GROUP_MESSAGE
     is_usual &= byte(2 + aad) == np.where(is_message, _GROUP_MESSAGE_TAG, _IDENTITY_UPDATE_TAG)
     length, width = np.zeros_like(sizes), np.zeros_like(sizes)
     goes_on = np.ones(len(sizes), dtype=np.bool_)

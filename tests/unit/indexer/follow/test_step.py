@@ -69,6 +69,32 @@ def test_step__payloads_of_both_contracts__signs_what_the_chain_holds(node: Fake
         assert recover_node_key(served) == KEY.public_key
 
 
+def test_step__group_id_of_16_bytes__is_served_under_the_topic_that_the_payload_names(
+    node: FakeNode,
+) -> None:
+    node.chain.mine([Post("a", id_length=16), B])
+    node.catch_up()
+
+    assert [row[names_of(schema.envelopes).index("topic")]
+            for row in node.rows(schema.envelopes)] == [
+        b"\x00" + A.identifier[:16],
+        b"\x02" + B.identifier,
+    ]  # fmt: skip
+    assert node.rows(schema.quarantine) == []
+
+
+def test_step__group_id_of_16_bytes_seen_again_after_a_reorg__is_the_same_payload(
+    node: FakeNode,
+) -> None:
+    short = Post("a", id_length=16)
+    node.chain.mine([], [D, short])
+    node.catch_up()
+    node.chain.fork(1, [short], [D])
+    node.catch_up()
+
+    assert node.journal() == [(1, 1, "moved", 2), (1, 2, "moved", 1)]
+
+
 def test_step__malformed_payload__is_quarantined_and_uses_its_sequence_id(
     node: FakeNode,
 ) -> None:

@@ -32,6 +32,7 @@ def test_read_row__envelope__is_replaced_by_what_its_bytes_say() -> None:
         "own_ns": time_of(10) * 10**9,
         "own_transaction": POST.transaction_hash,
         "own_payload": hashlib.sha256(POST.payload).hexdigest(),
+        "own_topic": b"\0" + GROUP,
         "digest": keccak256(b"blockchain|" + POST.unsigned + POST.transaction_hash),
     }
 

@@ -16,11 +16,15 @@ from chainkit_jobs.reconcile.screening.servable import are_servable
 from support.payloads import commit, identity_update
 
 IDENTIFIER = b"\x01" * 32
+SHORT = b"\x01" * 16
+PADDED = SHORT.ljust(32, b"\0")
 KINDS = (TopicKind.GROUP_MESSAGE, TopicKind.IDENTITY_UPDATE)
 
 
-def posted(rows: Sequence[tuple[bytes, TopicKind]]) -> tuple[pa.BinaryArray, np.ndarray]:
-    topics = b"".join(kind.topic(IDENTIFIER) for _, kind in rows)
+def posted(
+    rows: Sequence[tuple[bytes, TopicKind]], identifier: bytes = IDENTIFIER
+) -> tuple[pa.BinaryArray, np.ndarray]:
+    topics = b"".join(kind.topic(identifier) for _, kind in rows)
     payloads = pa.array([b"before", *(payload for payload, _ in rows)], pa.binary()).slice(1)
     return payloads, np.frombuffer(topics, np.uint8).reshape(len(rows), 33)
 
@@ -34,8 +38,13 @@ def last_seen(payload: bytes, node_ids: Sequence[int]) -> bytes:
 
 payloads = st.one_of(
     st.binary(max_size=80),
-    st.builds(commit, st.sampled_from([IDENTIFIER, b"\x02" * 32]), st.integers(0, 20)),
-    st.builds(identity_update, st.just(IDENTIFIER), st.integers(0, 20)),
+    st.builds(
+        commit,
+        st.sampled_from([IDENTIFIER, b"\x02" * 32, PADDED, SHORT, SHORT + b"\0", b"\0" * 16, b""]),
+        st.integers(0, 20),
+    ),
+    st.builds(identity_update, st.sampled_from([IDENTIFIER, PADDED, SHORT]), st.integers(0, 20)),
+    st.builds(last_seen, st.just(commit(SHORT)), st.lists(st.integers(0, 300), max_size=40)),
     st.builds(last_seen, st.just(commit(IDENTIFIER)), st.lists(st.integers(0, 300), max_size=40)),
     # Fields that stand twice: the last one of a kind counts.
     st.builds(bytes.__add__, st.just(commit(IDENTIFIER)), st.just(identity_update(IDENTIFIER))),
@@ -51,11 +60,16 @@ def changed(draw: st.DrawFn) -> bytes:
     return bytes(payload[: len(payload) - draw(st.integers(0, 2))])
 
 
-@given(st.lists(st.tuples(changed(), st.sampled_from(KINDS)), max_size=6))
-def test_are_servable__any_payloads__those_without_a_reason_for_quarantine(rows) -> None:
-    events = [PayloadEvent(kind, IDENTIFIER, payload, 1, 0) for payload, kind in rows]
+@given(
+    st.lists(st.tuples(changed(), st.sampled_from(KINDS)), max_size=6),
+    st.sampled_from([IDENTIFIER, PADDED, bytes(32)]),
+)
+def test_are_servable__any_payloads__those_without_a_reason_for_quarantine(
+    rows, identifier
+) -> None:
+    events = [PayloadEvent(kind, identifier, payload, 1, 0) for payload, kind in rows]
 
-    found = are_servable(*posted(rows))
+    found = are_servable(*posted(rows, identifier))
 
     assert found.tolist() == [quarantine_reason(event) is None for event in events]
 
@@ -90,4 +104,6 @@ def test_are_servable__of_the_usual_form__are_not_looked_at_one_by_one(monkeypat
     ]
 
     assert are_servable(*posted(rows)).all()
+    short = [(commit(SHORT), TopicKind.GROUP_MESSAGE), (commit(PADDED), TopicKind.GROUP_MESSAGE)]
+    assert are_servable(*posted(short, PADDED)).all()
     assert seen == []

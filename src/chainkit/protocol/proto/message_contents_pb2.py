@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.chainkit/protocol/proto/message_contents.proto\x12\x15xmtp.message_contents\"\x99\x02\n\tSignature\x12\x46\n\recdsa_compact\x18\x01 \x01(\x0b\x32-.xmtp.message_contents.Signature.ECDSACompactH\x00\x12S\n\x14wallet_ecdsa_compact\x18\x02 \x01(\x0b\x32\x33.xmtp.message_contents.Signature.WalletECDSACompactH\x00\x1a/\n\x0c\x45\x43\x44SACompact\x12\r\n\x05\x62ytes\x18\x01 \x01(\x0c\x12\x10\n\x08recovery\x18\x02 \x01(\r\x1a\x35\n\x12WalletECDSACompact\x12\r\n\x05\x62ytes\x18\x01 \x01(\x0c\x12\x10\n\x08recovery\x18\x02 \x01(\rB\x07\n\x05union\"Y\n\x0fSignedPublicKey\x12\x11\n\tkey_bytes\x18\x01 \x01(\x0c\x12\x33\n\tsignature\x18\x02 \x01(\x0b\x32 .xmtp.message_contents.Signatureb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.chainkit/protocol/proto/message_contents.proto\x12\x15xmtp.message_contents\"\x99\x02\n\tSignature\x12\x46\n\recdsa_compact\x18\x01 \x01(\x0b\x32-.xmtp.message_contents.Signature.ECDSACompactH\x00\x12S\n\x14wallet_ecdsa_compact\x18\x02 \x01(\x0b\x32\x33.xmtp.message_contents.Signature.WalletECDSACompactH\x00\x1a/\n\x0c\x45\x43\x44SACompact\x12\r\n\x05\x62ytes\x18\x01 \x01(\x0c\x12\x10\n\x08recovery\x18\x02 \x01(\r\x1a\x35\n\x12WalletECDSACompact\x12\r\n\x05\x62ytes\x18\x01 \x01(\x0c\x12\x10\n\x08recovery\x18\x02 \x01(\rB\x07\n\x05union\"\xba\x01\n\x11UnsignedPublicKey\x12\x12\n\ncreated_ns\x18\x01 \x01(\x04\x12`\n\x16secp256k1_uncompressed\x18\x03 \x01(\x0b\x32>.xmtp.message_contents.UnsignedPublicKey.Secp256k1UncompressedH\x00\x1a&\n\x15Secp256k1Uncompressed\x12\r\n\x05\x62ytes\x18\x01 \x01(\x0c\x42\x07\n\x05union\"Y\n\x0fSignedPublicKey\x12\x11\n\tkey_bytes\x18\x01 \x01(\x0c\x12\x33\n\tsignature\x18\x02 \x01(\x0b\x32 .xmtp.message_contents.Signatureb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,6 +37,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SIGNATURE_ECDSACOMPACT']._serialized_end=291
   _globals['_SIGNATURE_WALLETECDSACOMPACT']._serialized_start=293
   _globals['_SIGNATURE_WALLETECDSACOMPACT']._serialized_end=346
-  _globals['_SIGNEDPUBLICKEY']._serialized_start=357
-  _globals['_SIGNEDPUBLICKEY']._serialized_end=446
+  _globals['_UNSIGNEDPUBLICKEY']._serialized_start=358
+  _globals['_UNSIGNEDPUBLICKEY']._serialized_end=544
+  _globals['_UNSIGNEDPUBLICKEY_SECP256K1UNCOMPRESSED']._serialized_start=497
+  _globals['_UNSIGNEDPUBLICKEY_SECP256K1UNCOMPRESSED']._serialized_end=535
+  _globals['_SIGNEDPUBLICKEY']._serialized_start=546
+  _globals['_SIGNEDPUBLICKEY']._serialized_end=635
 # @@protoc_insertion_point(module_scope)

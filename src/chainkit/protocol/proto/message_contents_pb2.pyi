@@ -28,6 +28,19 @@ class Signature(_message.Message):
     wallet_ecdsa_compact: Signature.WalletECDSACompact
     def __init__(self, ecdsa_compact: _Optional[_Union[Signature.ECDSACompact, _Mapping[str, object]]] = ..., wallet_ecdsa_compact: _Optional[_Union[Signature.WalletECDSACompact, _Mapping[str, object]]] = ...) -> None: ...
 
+class UnsignedPublicKey(_message.Message):
+    __slots__ = ("created_ns", "secp256k1_uncompressed")
+    class Secp256k1Uncompressed(_message.Message):
+        __slots__ = ("bytes",)
+        BYTES_FIELD_NUMBER: _ClassVar[int]
+        bytes: _builtins.bytes
+        def __init__(self, bytes: _Optional[_builtins.bytes] = ...) -> None: ...
+    CREATED_NS_FIELD_NUMBER: _ClassVar[int]
+    SECP256K1_UNCOMPRESSED_FIELD_NUMBER: _ClassVar[int]
+    created_ns: int
+    secp256k1_uncompressed: UnsignedPublicKey.Secp256k1Uncompressed
+    def __init__(self, created_ns: _Optional[int] = ..., secp256k1_uncompressed: _Optional[_Union[UnsignedPublicKey.Secp256k1Uncompressed, _Mapping[str, object]]] = ...) -> None: ...
+
 class SignedPublicKey(_message.Message):
     __slots__ = ("key_bytes", "signature")
     KEY_BYTES_FIELD_NUMBER: _ClassVar[int]

@@ -9,6 +9,7 @@
     │   ├── MalformedEnvelope    not an envelope of XIP-49 §3.2.1
     │   ├── MalformedMls         not a message or key package of RFC 9420
     │   ├── InvalidSignature     a signature that recovers to nobody, or to somebody else
+    │   ├── RefusedUpdate        an identity update that breaks a rule of XIP-46
     │   └── Unprovable           a row that leaves out what its hash is made of
     ├── ChainError               what an endpoint answered, or did not
     │   ├── RetryableChainError  asking again, or elsewhere, may help
@@ -20,6 +21,7 @@
     │   │   ├── RateLimited
     │   │   ├── RangeRefused
     │   │   ├── Unconfirmed
+    │   │   ├── WalletUnanswered     whether a contract wallet signed is not known yet
     │   │   └── InconsistentAnswer
     │   │       ├── OversizedAnswer
     │   │       └── Disproved        a hash shows that it is wrong
@@ -91,6 +93,12 @@ class InvalidSignature(MalformedData):
     """A signature recovers to no public key, or to another one than it must."""
 
 
+class RefusedUpdate(MalformedData):
+    """An identity update breaks a rule of XIP-46; ``reason`` is one of ``identity``'s Refusals."""
+
+    reason: str = ""
+
+
 class Unprovable(MalformedData):
     """A row leaves out what its hash is made of, or is of a type that this version does not know.
 
@@ -148,6 +156,10 @@ class RangeRefused(RetryableChainError):
 
 class Unconfirmed(RetryableChainError):
     """An answer can neither be proved nor compared with another endpoint's."""
+
+
+class WalletUnanswered(RetryableChainError):
+    """Whether a contract wallet signed is not known yet: that makes no identity update invalid."""
 
 
 class InconsistentAnswer(RetryableChainError):

@@ -30,7 +30,14 @@ def read_json(path: Path, subject: str, most: int = LARGEST_JSON) -> Any:
 
     Raises ConfigurationError about ``subject`` if there is none.
     """
-    data = read_regular(path, subject, most)
+    return parse_json(read_regular(path, subject, most), subject)
+
+
+def parse_json(data: bytes, subject: str) -> Any:
+    """Return what JSON in UTF-8 contains, which has no field of an object twice.
+
+    The caller bounds its length. Raises ConfigurationError about ``subject`` for anything else.
+    """
     try:
         content = json.loads(data.decode("utf-8"), object_pairs_hook=_object)
     except _FieldTwice as error:

@@ -1,0 +1,67 @@
+"""Contract wallets (ERC-1271, ERC-6492): the one kind of signature that only a chain can check."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from chainkit.errors import MalformedData
+
+_ACCOUNT_ID: Final = re.compile(r"eip155:([1-9][0-9]{0,18}):0x([0-9a-fA-F]{40})")
+
+
+class WalletSignature(NamedTuple):
+    """What a contract wallet is said to have signed."""
+
+    chain_id: int
+    """EIP-155; the chain that the wallet's contract stands on."""
+    address: bytes
+    """20 bytes."""
+    block_number: int
+    """The block of that chain whose state answers; a uint64, chosen by the signer."""
+    digest: bytes
+    """32 bytes: the text's digest by ERC-191."""
+    signature: bytes
+    """As long as the update lets it be."""
+
+
+class WalletVerifier(Protocol):
+    """Asks a chain for a contract wallet's signature. It does the I/O that this package does not.
+
+    It returns True or False only if the chain said so. Raises WalletUnanswered, or another
+    ChainError, where it does not know: that is "not yet", and the update stays undecided. A block
+    that was not yet there when the update was published has to be answered with False: an update
+    that names one far ahead would otherwise hold up its inbox for years.
+    """
+
+    def __call__(self, signature: WalletSignature) -> bool:
+        """Tell whether the wallet accepts the signature, by the state of its block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wallets:
+    """The chains whose contract wallets count, and who asks them."""
+
+    chain_ids: Set[int]
+    """The same for all nodes of a network. An update that names another chain is refused: waiting
+    for an answer that nobody can give would hold up an inbox for ever."""
+    is_valid: WalletVerifier
+
+
+def _no_chain(signature: WalletSignature) -> bool:
+    raise NotImplementedError(f"no chain is supported, not even {signature.chain_id}")
+
+
+NO_WALLETS: Final = Wallets(frozenset(), _no_chain)
+"""Refuses every contract wallet."""
+
+
+def parse_account_id(text: str) -> tuple[int, bytes]:
+    """Return chain id and 20-byte address of a CAIP-10 account. Raises MalformedData."""
+    match = _ACCOUNT_ID.fullmatch(text)
+    if match is None:
+        expected = "eip155, a chain id and an address (CAIP-10)"
+        raise MalformedData("account", expected, "another form")
+    return int(match[1]), bytes.fromhex(match[2])

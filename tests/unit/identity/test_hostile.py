@@ -1,0 +1,152 @@
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from chainkit.errors import RefusedUpdate
+from chainkit.identity import judge as judge_module
+from chainkit.identity.judge import judge, restore
+from chainkit.identity.signed import Signed, check
+from chainkit.identity.state import AssociationState
+from chainkit.identity.text import SignedText
+from chainkit.identity.update import MAXIMUM_ACTIONS
+from support.identity import (
+    AT_NS,
+    Installation,
+    Silent,
+    Step,
+    Wallet,
+    add,
+    create,
+    inbox_of,
+    revoke,
+    update,
+)
+
+ALICE, APP = Wallet("alice"), Installation("app")
+INBOX = inbox_of(ALICE)
+CREATION = update(INBOX, create(ALICE), add(APP, ALICE))
+
+
+def lines_run(function: Callable[[], object]) -> int:
+    """How many lines of Python a call runs: its work, the same on every machine."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+WALLETS = [Wallet(f"wallet {number}") for number in range(MAXIMUM_ACTIONS)]
+
+
+def additions(count: int) -> bytes:
+    return update(INBOX, *(add(each, ALICE) for each in WALLETS[:count]), at_ns=AT_NS * 2)
+
+
+def crowded(count: int) -> AssociationState:
+    """An inbox of many wallets."""
+    state = judge(None, INBOX, CREATION).state
+    return judge(state, INBOX, additions(count)).state
+
+
+def revocations(count: int) -> bytes:
+    return update(INBOX, *(revoke(each, ALICE) for each in WALLETS[:count]), at_ns=AT_NS * 3)
+
+
+HALF = MAXIMUM_ACTIONS // 2
+
+
+@pytest.mark.conforms("I15")
+def test_judge__twice_as_many_additions__are_twice_the_work() -> None:
+    state = judge(None, INBOX, CREATION).state
+    halves, wholes = additions(HALF), additions(MAXIMUM_ACTIONS)
+
+    half = lines_run(lambda: judge(state, INBOX, halves))
+    whole = lines_run(lambda: judge(state, INBOX, wholes))
+
+    assert whole < 2.2 * half
+
+
+@pytest.mark.conforms("I15")
+def test_judge__twice_as_many_members_revoked__are_twice_the_work() -> None:
+    half_crowd, crowd = crowded(HALF), crowded(MAXIMUM_ACTIONS)
+    halves, wholes = revocations(HALF), revocations(MAXIMUM_ACTIONS)
+
+    half = lines_run(lambda: judge(half_crowd, INBOX, halves))
+    whole = lines_run(lambda: judge(crowd, INBOX, wholes))
+
+    assert whole < 2.2 * half
+
+
+@pytest.mark.conforms("I15")
+def test_restore__twice_as_many_updates__are_twice_the_work() -> None:
+    def history(count: int) -> list[bytes]:
+        later = (
+            update(INBOX, add(each, APP), at_ns=AT_NS + number * 10**9)
+            for number, each in enumerate(WALLETS[:count], start=1)
+        )
+        return [CREATION, *later]
+
+    halves, wholes = history(30), history(60)
+
+    half = lines_run(lambda: restore(halves))
+    whole = lines_run(lambda: restore(wholes))
+
+    assert whole < 2.2 * half
+
+
+@pytest.mark.conforms("I15")
+def test_judge__one_signature_for_all_actions__is_checked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked: list[Signed] = []
+
+    def counted(signed: Signed, text: SignedText) -> None:
+        checked.append(signed)
+        check(signed, text)
+
+    monkeypatch.setattr(judge_module, "check", counted)
+    state = judge(None, INBOX, CREATION).state
+    checked.clear()
+
+    steps = [add(each, APP) for each in WALLETS[:50]]
+    judge(state, INBOX, update(INBOX, *steps, at_ns=AT_NS * 2))
+
+    assert len({each.signer for each in checked}) == len(checked) == 51
+
+
+@pytest.mark.conforms("I15")
+def test_judge__strangers_update__no_signature_is_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked: list[Signed] = []
+    monkeypatch.setattr(judge_module, "check", lambda signed, text: checked.append(signed))
+    state = judge(None, INBOX, CREATION).state
+    checked.clear()
+    stranger = Installation("stranger")
+    steps: list[Step] = [add(each, stranger) for each in WALLETS[:20]]
+
+    with pytest.raises(RefusedUpdate):
+        judge(state, INBOX, update(INBOX, *steps, at_ns=AT_NS * 2))
+
+    assert checked == []
+
+
+def test_judge__largest_number_of_empty_signatures__is_refused_at_the_first() -> None:
+    silent = Silent(ALICE.identifier)
+    steps = [add(each, silent, signed_by=silent) for each in WALLETS]
+
+    with pytest.raises(RefusedUpdate, match=r"\(action 1\)"):
+        judge(None, INBOX, update(INBOX, *steps))

@@ -17,6 +17,7 @@ from sqlalchemy import make_url, text
 from chainkit.errors import StoreError, StoreInUse, StoreUnavailable
 from chainkit_indexer.storage import migrate
 from chainkit_indexer.storage.database import Database
+from chainkit_indexer.storage.envelopes import read_highest
 from localnet.postgres import Postgres
 from support.indexer.databases import whole_pages, write_page
 
@@ -172,6 +173,19 @@ def test_read__interrupted_by_the_server__fails_and_works_again(
         connection.execute(text("SELECT * FROM envelopes"))
 
     assert whole_pages(database) == 1
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_read_highest__interrupted_by_the_server__fails_and_works_again(
+    fault: str, postgres: Postgres, database: Database
+) -> None:
+    with pytest.raises(StoreUnavailable), database.reading() as connection:
+        before = read_highest(connection)
+        FAULTS[fault](postgres)
+        read_highest(connection)
+
+    with database.reading() as connection:
+        assert read_highest(connection) == before
 
 
 def test_everything__server_stopped__may_pass(

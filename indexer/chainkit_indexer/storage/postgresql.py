@@ -24,6 +24,7 @@ from sqlalchemy import (
     Table,
     Text,
     create_engine,
+    event,
     text,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -47,6 +48,9 @@ _WRITER_SETTINGS: Final = (
     "SET tcp_keepalives_count = 3",
     "SET tcp_user_timeout = 60000",
 )
+_SETTING: Final = "SET enable_bitmapscan = off"
+"""For each session: what is read in the order of an index and ends at a limit is read so. A bitmap
+has no order, and takes all that may come before its first row."""
 
 # Two indexers may use two schemas of one database; advisory locks are the database's own.
 _KEY: Final = "1667983732, hashtext(coalesce(current_schema(), ''))"
@@ -222,7 +226,7 @@ class Postgresql:
 def _engine(url: URL, pool: type[NullPool] | type[QueuePool], **options: Any) -> Engine:
     complete = url.update_query_dict(_CONNECTION_DEFAULTS | dict(url.query))
     try:
-        return create_engine(
+        engine = create_engine(
             complete.set(drivername="postgresql+psycopg"),
             isolation_level="REPEATABLE READ",
             poolclass=pool,
@@ -232,6 +236,13 @@ def _engine(url: URL, pool: type[NullPool] | type[QueuePool], **options: Any) ->
     except ArgumentError:
         expected, got = "a URL with a query that PostgreSQL's driver takes", "another query"
         raise ConfigurationError("database", expected, got) from None
+    event.listen(engine, "connect", _set_up)
+    return engine
+
+
+def _set_up(driver: psycopg.Connection[Any], _: object) -> None:
+    driver.execute(_SETTING)
+    driver.commit()
 
 
 def _is_free_in_time(connection: Connection) -> bool:

@@ -1,0 +1,234 @@
+"""The envelopes of every originator, as a node adds its own and reads them all (XIP-49 §3.2).
+
+A cursor is exclusive and sparse: a missing originator is at 0. Rows come in the order of originator
+and sequence id, so the highest sequence id of each originator in a page is the cursor of the next.
+Expired rows are left out. All functions see the one state of the transaction that is handed in.
+
+Statements are written by hand: a bounded index look-up for each topic and originator has no form
+that SQLAlchemy writes for both databases. The topics of one statement, and originators twice, are
+its parameters: SQLite before version 3.32 takes 999.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection
+
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.database import Database
+from chainkit_indexer.types import ENVELOPE_COLUMNS
+
+_COLUMNS: Final = ", ".join(f"found.{name}" for name in ENVELOPE_COLUMNS)
+_BEFORE_ALL: Final = -1
+"""A time at which nothing has expired."""
+_LIVES: Final = "(found.expires_at IS NULL OR found.expires_at > ?)"
+
+_HIGHEST: Final = """
+WITH RECURSIVE held(originator_id) AS (
+    SELECT min(originator_id) FROM envelopes
+    UNION ALL
+    SELECT (SELECT min(originator_id) FROM envelopes AS found
+        WHERE found.originator_id > held.originator_id)
+    FROM held WHERE held.originator_id IS NOT NULL
+)
+SELECT originator_id, (SELECT max(sequence_id) FROM envelopes AS found
+    WHERE found.originator_id = held.originator_id)
+FROM held WHERE originator_id IS NOT NULL
+"""
+"""One look into the key for each originator, and one for its end: no scan."""
+
+_LAST: Final = """
+SELECT sequence_id, originator_ns FROM envelopes WHERE originator_id = ?
+ORDER BY sequence_id DESC LIMIT 1
+"""
+
+_AFTER: Final = f"""
+SELECT {_COLUMNS} FROM envelopes AS found
+WHERE found.originator_id = ? AND found.sequence_id > ? AND {_LIVES}
+ORDER BY found.sequence_id LIMIT ?
+"""
+
+_FIRST_ROWS: Final = f"""
+FROM envelopes AS found
+WHERE {{is_on_topic}} AND found.originator_id = held.originator_id
+    AND found.sequence_id > held.sequence_id AND {_LIVES}
+ORDER BY found.topic, found.sequence_id LIMIT ?
+"""
+_LAST_ROW: Final = f"""
+FROM envelopes AS found
+WHERE {{is_on_topic}} AND found.originator_id = held.originator_id AND {_LIVES}
+ORDER BY found.topic DESC, found.sequence_id DESC LIMIT 1
+"""
+
+
+class StoredEnvelope(NamedTuple):
+    """A row of ``envelopes``; fields are its columns."""
+
+    originator_id: int
+    sequence_id: int
+    originator_ns: int
+    topic: bytes
+    expires_at: int | None
+    """Seconds since 1970; None for one that never expires."""
+    envelope: bytes
+    """The OriginatorEnvelope, as it was signed."""
+
+
+def insert_envelopes(
+    database: Database, connection: Connection, rows: Sequence[StoredEnvelope | tuple[Any, ...]]
+) -> None:
+    """Insert envelopes that no log stands behind: a node's own, or those of its peers.
+
+    Raises StoreError, and undoes the transaction, where a sequence id is taken.
+    """
+    database.insert_many(connection, schema.envelopes, ENVELOPE_COLUMNS, rows)
+
+
+def read_last(connection: Connection, originator_id: int) -> tuple[int, int] | None:
+    """Return sequence id and time in nanoseconds of an originator's last envelope, or None.
+
+    Also of one that has expired: sequence ids go on after it.
+    """
+    for sequence_id, originator_ns in _rows(connection, _LAST, [originator_id]):
+        return sequence_id, originator_ns
+    return None
+
+
+def read_highest(connection: Connection) -> dict[int, int]:
+    """Return the highest sequence id of each originator: the cursor of XIP-49 §3.2.2.
+
+    For the chain's originators the position's ``sequence_ids`` are ahead of it where the last
+    payloads are in quarantine.
+    """
+    return dict(_rows(connection, _HIGHEST))
+
+
+def read_last_on_topic(
+    connection: Connection, topic: bytes, originator_ids: Iterable[int]
+) -> dict[int, int]:
+    """Return the highest sequence id of each originator on a topic, 0 where there is none.
+
+    Also of one that has expired.
+    """
+    last = dict.fromkeys(originator_ids, 0)
+    found = _pairs(connection, [topic], last, _LAST_ROW, [_BEFORE_ALL])
+    return last | {row.originator_id: row.sequence_id for row in found}
+
+
+def read_by_originators(
+    connection: Connection,
+    originator_ids: Iterable[int],
+    cursor: Mapping[int, int],
+    limit: int,
+    now: int,
+) -> list[StoredEnvelope]:
+    """Return up to ``limit`` envelopes (at least 1) of some originators after a cursor.
+
+    ``now`` is in seconds since 1970.
+    """
+    rows: list[StoredEnvelope] = []
+    held = _read_behind(connection, cursor)
+    for originator_id in sorted(held.keys() & set(originator_ids)):
+        if len(rows) < limit:
+            values = [originator_id, held[originator_id], now, limit - len(rows)]
+            rows += _envelopes(connection, _AFTER, values)
+    return rows
+
+
+def read_by_topics(
+    connection: Connection,
+    topics: Iterable[bytes],
+    cursor: Mapping[int, int],
+    limit: int,
+    now: int,
+) -> list[StoredEnvelope]:
+    """Return up to ``limit`` envelopes (at least 1) on up to a few hundred topics after a cursor.
+
+    At most ``limit`` rows of each topic and originator are looked at, beside expired ones.
+    ``now`` is in seconds since 1970.
+    """
+    held = _read_behind(connection, cursor)
+    end = "ORDER BY found.originator_id, found.sequence_id LIMIT ?"
+    return _pairs(connection, topics, held, _FIRST_ROWS, [now, limit], end, [limit])
+
+
+def read_newest(
+    connection: Connection, topics: Iterable[bytes], now: int
+) -> dict[bytes, StoredEnvelope]:
+    """Return the newest envelope of each topic that has any, by its time.
+
+    Of equal times, that of the highest originator. ``now`` is in seconds since 1970.
+    """
+    held = dict.fromkeys(read_highest(connection), 0)
+    found = _pairs(connection, topics, held, _LAST_ROW, [now])
+    in_order = sorted(found, key=lambda row: (row.originator_ns, row.originator_id))
+    return {row.topic: row for row in in_order}
+
+
+def _read_behind(connection: Connection, cursor: Mapping[int, int]) -> dict[int, int]:
+    """Return the sequence ids of those originators of which a cursor does not have all.
+
+    A cursor is a stranger's, and its numbers may be larger than any that a column holds.
+    """
+    return {
+        originator_id: after
+        for originator_id, highest in read_highest(connection).items()
+        if highest > (after := cursor.get(originator_id, 0))
+    }
+
+
+def _pairs(
+    connection: Connection,
+    topics: Iterable[bytes],
+    held: Mapping[int, int],
+    rows: str,
+    row_values: Sequence[int],
+    end: str = "",
+    end_values: Sequence[int] = (),
+) -> list[StoredEnvelope]:
+    """Return what ``rows`` finds for each topic and originator, both of which it may name."""
+    asked = list(dict.fromkeys(topics))
+    if not asked or not held:
+        return []
+    if connection.dialect.name == "sqlite":
+        # It has no LATERAL, and keeps the order of what is cross joined.
+        rows = rows.format(is_on_topic="found.topic = asked.topic")
+        join = f"envelopes AS found WHERE found.rowid IN (SELECT found.rowid {rows})"
+    else:
+        # Were it a plain =, the key would give the same order, and for a topic that is frequent
+        # elsewhere, PostgreSQL would look through all that an originator holds.
+        rows = rows.format(is_on_topic="found.topic = ANY(ARRAY[asked.topic])")
+        join = f"LATERAL (SELECT * {rows}) AS found"
+    statement = (
+        f"WITH {_values('asked', ['topic'], len(asked))},"
+        f" {_values('held', ['originator_id', 'sequence_id'], len(held))}"
+        f" SELECT {_COLUMNS} FROM asked CROSS JOIN held CROSS JOIN {join} {end}"
+    )
+    pairs = (value for pair in held.items() for value in pair)
+    return _envelopes(connection, statement, [*asked, *pairs, *row_values, *end_values])
+
+
+def _values(name: str, columns: Sequence[str], count: int) -> str:
+    row = f"({', '.join('?' * len(columns))})"
+    return f"{name}({', '.join(columns)}) AS (VALUES {', '.join([row] * count)})"
+
+
+def _envelopes(
+    connection: Connection, statement: str, values: Sequence[Any]
+) -> list[StoredEnvelope]:
+    return list(map(StoredEnvelope._make, _rows(connection, statement, values)))
+
+
+def _rows(
+    connection: Connection, statement: str, values: Sequence[Any] = ()
+) -> list[tuple[Any, ...]]:
+    """Read through the driver: SQLAlchemy and PostgreSQL's text form take three times as long."""
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name == "sqlite":
+        found: list[tuple[Any, ...]] = driver.execute(statement, values).fetchall()
+        return found
+    with driver.cursor(binary=True) as cursor:
+        found = cursor.execute(statement.replace("?", "%s"), values).fetchall()
+        return found

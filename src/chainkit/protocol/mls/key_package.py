@@ -19,13 +19,11 @@ from chainkit.types import NANOSECONDS_PER_SECOND
 MAXIMUM_KEY_PACKAGE_LENGTH: Final = 64 * 1024
 """Bytes; today's take fewer than 2,000, with a post-quantum key among their extensions."""
 
-INSTALLATION_KEY_LENGTH: Final = 32
-"""Bytes of an Ed25519 public key."""
-
 _SUBJECT: Final = "key package"
 _CIPHER_SUITES: Final = (1, 3)
 """Those of X25519 and Ed25519: with AES-128-GCM, and with ChaCha20-Poly1305 (RFC 9420 §17.1)."""
 _KEY_LENGTH: Final = 32
+"""Bytes of a public key, of X25519 and of Ed25519."""
 _BASIC_CREDENTIAL: Final = 1
 _OF_KEY_PACKAGE: Final = 1
 """``LeafNodeSource`` key_package."""

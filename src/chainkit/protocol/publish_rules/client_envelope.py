@@ -14,11 +14,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from chainkit.errors import MalformedMls
-from chainkit.protocol.mls.key_package import (
-    INSTALLATION_KEY_LENGTH,
-    KeyPackage,
-    parse_key_package,
-)
+from chainkit.protocol.mls.key_package import KeyPackage, parse_key_package
 from chainkit.protocol.mls.message import ContentType, MessageHeader, parse_message_header
 from chainkit.protocol.payer_envelope import MAXIMUM_CLIENT_ENVELOPE_LENGTH
 from chainkit.protocol.proto import envelopes_pb2
@@ -63,12 +59,8 @@ _PAYLOAD_FIELDS: Final = {
     TopicKind.KEY_PACKAGE: "upload_key_package",
 }
 
-_IDENTIFIER_LENGTHS: Final = {
-    TopicKind.GROUP_MESSAGE: range(1, HASH_LENGTH + 1),
-    TopicKind.WELCOME: range(INSTALLATION_KEY_LENGTH, INSTALLATION_KEY_LENGTH + 1),
-    TopicKind.IDENTITY_UPDATE: range(HASH_LENGTH, HASH_LENGTH + 1),
-    TopicKind.KEY_PACKAGE: range(INSTALLATION_KEY_LENGTH, INSTALLATION_KEY_LENGTH + 1),
-}
+_IDENTIFIER_LENGTH: Final = HASH_LENGTH
+"""Bytes of an inbox id and of an installation key, and at most of a group id: the contract's."""
 
 
 def parse_client_envelope(data: bytes) -> ParsedClientEnvelope:
@@ -124,9 +116,10 @@ def _kind(envelope: envelopes_pb2.ClientEnvelope) -> TopicKind:
     if payload != _PAYLOAD_FIELDS[kind]:
         subject = f"payload of a topic of kind {kind}"
         raise refused(reason, subject, _PAYLOAD_FIELDS[kind], payload or "no payload")
-    lengths = _IDENTIFIER_LENGTHS[kind]
-    if (length := len(topic) - 1) not in lengths:
-        expected = f"{lengths[0]} to {lengths[-1]} bytes"
+    length, is_group = len(topic) - 1, kind is TopicKind.GROUP_MESSAGE
+    shortest = 1 if is_group else _IDENTIFIER_LENGTH
+    if not shortest <= length <= _IDENTIFIER_LENGTH:
+        expected = f"{'1 to ' if is_group else ''}{_IDENTIFIER_LENGTH} bytes"
         raise refused(reason, f"identifier of a topic of kind {kind}", expected, f"{length} bytes")
     return kind
 

@@ -121,7 +121,7 @@ def test_parse__installation_key_of_another_length__is_refused(make: Any, length
     refusal = refusal_of(make(identifier=bytes(length)))
 
     assert refusal.reason is RefusalReason.WRONG_TOPIC
-    assert f"expected 32 to 32 bytes, got {length} bytes" in str(refusal)
+    assert f"expected 32 bytes, got {length} bytes" in str(refusal)
 
 
 @pytest.mark.conforms("N15")

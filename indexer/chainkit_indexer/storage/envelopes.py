@@ -159,7 +159,7 @@ def read_newest(
 ) -> dict[bytes, StoredEnvelope]:
     """Return the newest envelope of each topic that has any, by its time.
 
-    Of equal times, that of the highest originator. ``now`` is in seconds since 1970.
+    Among equal times, that of the highest originator. ``now`` is in seconds since 1970.
     """
     held = dict.fromkeys(read_highest(connection), 0)
     found = _pairs(connection, topics, held, _LAST_ROW, [now])

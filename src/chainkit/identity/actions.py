@@ -1,4 +1,4 @@
-"""What an identity update does, apart from who signed for it (XIP-46, identity actions)."""
+"""The actions of an identity update, apart from who signed for them (XIP-46, identity actions)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ class Member(NamedTuple):
 
     identifier: MemberIdentifier
     added_by: MemberIdentifier | None
-    """Who signed for it as an existing member; None for the first."""
+    """The existing member that signed for it; None for the first."""
     client_timestamp_ns: int | None
     """Nanoseconds since 1970, by the clock of the client that added it; None for the first."""
     chain_id: int | None

@@ -2,7 +2,7 @@
 
 One account pays. Its nonces are given out one after the other under a lock, and each signed
 transaction is journalled before it is sent: after a kill it is sent again as it is, and the chain
-takes it once.
+takes it once. So is one that a reorg dropped: without it, all later nonces would wait for ever.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Mined:
     transaction_hash: bytes
     """32 bytes."""
     sequence_id: int
-    """Of the chain's originator."""
+    """Sequence id of the chain's originator."""
 
 
 class ChainPublisher:
@@ -79,6 +79,26 @@ class ChainPublisher:
             raise TransactionFailed(subject, "status 1", "a revert", receipt.place)
         return Mined(signed.hash, self._sequence_id(publication, receipt))
 
+    def resend_lost(self) -> int:
+        """Send transactions again that were sent and are gone; return how many.
+
+        Raises what endpoints raise.
+        """
+        endpoint = self._pool.choose()
+        with self._lock:
+            return self._resend_lost(endpoint)
+
+    def _resend_lost(self, endpoint: Endpoint) -> int:
+        mined = endpoint.transaction_count(self._signer.address, endpoint.head().reference)
+        count = 0
+        for begun in self._journal.transactions_from(mined):
+            if begun.raw is None or begun.transaction_hash is None:
+                continue
+            if endpoint.transaction(begun.transaction_hash) is None:
+                send_transaction(endpoint, SignedTransaction(begun.raw, begun.transaction_hash))
+                count += 1
+        return count
+
     def _sequence_id(self, publication: Publication, receipt: Receipt) -> int:
         address = self._addresses[publication.kind]
         for log in receipt.logs:
@@ -89,6 +109,7 @@ class ChainPublisher:
 
     def _sent(self, endpoint: Endpoint, publication: Publication) -> SignedTransaction:
         with self._lock:
+            self._resend_lost(endpoint)
             begun = self._journal.find(publication.digest)
             if begun is not None and begun.raw is not None and begun.transaction_hash is not None:
                 signed = SignedTransaction(begun.raw, begun.transaction_hash)

@@ -1,4 +1,4 @@
-"""What the gateway has begun to publish: so that nothing is published, or paid, twice.
+"""Publications that the gateway has begun, so that nothing is published, or paid, twice.
 
 A row is written before anything is sent, and completed when the answer is there. A gateway that was
 killed in between finds out what became of it: a transaction by its hash, an envelope at its node
@@ -124,12 +124,11 @@ class Journal:
             highest = connection.scalar(select(func.max(_publications.c.nonce)))
         return 0 if highest is None else highest + 1
 
-    def unanswered_transactions(self) -> Sequence[Begun]:
-        """Return the publications whose transaction was signed and whose answer is not there."""
-        wanted = _publications.c.raw.is_not(None) & _publications.c.envelope.is_(None)
+    def transactions_from(self, nonce: int) -> Sequence[Begun]:
+        """Return the publications whose transactions have a nonce or a higher one, in order."""
+        wanted = select(_publications).where(_publications.c.nonce >= nonce)
         with self._engine.begin() as connection:
-            rows = connection.execute(select(_publications).where(wanted).order_by("nonce"))
-            return [_begun(row) for row in rows.mappings()]
+            return [_begun(row) for row in connection.execute(wanted.order_by("nonce")).mappings()]
 
     def close(self) -> None:
         """Close the file."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import grpc
 
-from chainkit.errors import ConfigurationError
+from chainkit.errors import ConfigurationError, MalformedEnvelope
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
@@ -56,9 +56,9 @@ class NodeConnection:
             self._channel = grpc.aio.secure_channel(target, credentials, options=_OPTIONS)
         else:
             self._channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
-        self._publish = self._channel.unary_unary(f"{_SERVICE}/PublishPayerEnvelopes")
-        self._query = self._channel.unary_unary(f"{_SERVICE}/QueryEnvelopes")
-        self._subscribe = self._channel.unary_stream(f"{_SERVICE}/SubscribeEnvelopes")
+        self._publish: Any = self._channel.unary_unary(f"{_SERVICE}/PublishPayerEnvelopes")
+        self._query: Any = self._channel.unary_unary(f"{_SERVICE}/QueryEnvelopes")
+        self._subscribe: Any = self._channel.unary_stream(f"{_SERVICE}/SubscribeEnvelopes")
 
     async def publish(self, payer_envelopes: Sequence[bytes], seconds: float) -> list[bytes]:
         """Let the node originate; return its OriginatorEnvelopes in the same order.
@@ -109,8 +109,11 @@ def _query(topic: bytes, originator_id: int, sequence_id: int) -> message_api_pb
 
 
 def _is_of(envelope: bytes, transaction_hash: bytes) -> bool:
-    parsed = parse_originator_envelope(envelope)
-    return parsed.transaction_hash == transaction_hash
+    try:
+        return parse_originator_envelope(envelope).transaction_hash == transaction_hash
+    except MalformedEnvelope:
+        # Another originator's, on the same topic.
+        return False
 
 
 def _port(scheme: str) -> int:

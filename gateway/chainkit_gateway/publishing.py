@@ -40,7 +40,7 @@ MOST_ENVELOPES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Who signs, and by which ways envelopes leave."""
+    """The payer's key, and the ways by which envelopes leave."""
 
     key: SigningKey
     nodes: Nodes
@@ -87,8 +87,9 @@ class ClientDesk:
     async def _published(self, publication: Publication) -> bytes:
         journal = self._payer.journal
         begun = await asyncio.to_thread(journal.find, publication.digest)
-        if begun is not None and begun.envelope is not None:
+        if begun is not None and begun.envelope is not None and not publication.is_for_chain:
             return begun.envelope
+        # A reorg may have dropped what was answered for the chain: it is asked again.
         if publication.is_for_chain:
             envelope = await self._by_chain(publication)
         elif begun is not None and begun.node_id is not None:

@@ -1,7 +1,7 @@
 """Where a ClientEnvelope goes: to the chain or to a node, by its topic and payload (XIP-49 §3.1.2).
 
-What its bytes alone show is judged here, before anything is paid for: a payload that no node would
-serve costs as much as any other. Each node judges it again.
+The rules that need nothing but its bytes are checked here, before anything is paid for: a payload
+that no node would serve costs as much as any other. Each node judges it again.
 """
 
 from __future__ import annotations

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from typing import Final
 
+from chainkit.errors import ChainError
 from chainkit.service.grpc_server import GrpcServer, Methods
 from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.text.counting import counted
 from chainkit_gateway.publishing import ClientDesk, Payer
 
 _SERVICE: Final = "xmtp.xmtpv4.payer_api.PayerApi"
 _GRACE_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 5.0
 
 
 async def serve(address: str, payer: Payer) -> None:
@@ -35,10 +39,32 @@ async def serve(address: str, payer: Payer) -> None:
         await server.say_ready(True)
         text = f"gateway for clients at http://{host}:{port}, nodes {_named(payer)}"
         log_event(LogEvent("gateway_listening", text, {"port": port}))
-        await stop.wait()
+        await _watch(payer, stop)
     finally:
         await server.stop(_GRACE_SECONDS)
         await payer.nodes.close()
+
+
+async def _watch(payer: Payer, stop: asyncio.Event) -> None:
+    """Until the end, look now and then whether a reorg dropped transactions."""
+    while not stop.is_set():
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                await stop.wait()
+        except TimeoutError:
+            await _resend_lost(payer)
+
+
+async def _resend_lost(payer: Payer) -> None:
+    try:
+        count = await asyncio.to_thread(payer.chain.resend_lost)
+    except ChainError as error:
+        text = f"chain: retrying: {error}"
+        log_event(LogEvent("chain_failed", text, level=logging.WARNING))
+        return
+    if count:
+        text = f"{counted(count, 'transaction')} sent again after a reorg"
+        log_event(LogEvent("transactions_resent", text, {"transactions": count}))
 
 
 def _named(payer: Payer) -> str:

@@ -16,7 +16,7 @@ class Publication:
     client_envelope: bytes
     """As it came from the client."""
     kind: TopicKind
-    """Of the topic."""
+    """The topic's."""
     identifier: bytes
     """The topic after its kind byte: of a group, today's clients' have 16 bytes."""
     is_for_chain: bool

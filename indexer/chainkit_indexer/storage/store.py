@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Self
 
@@ -14,6 +14,7 @@ from chainkit.types import BlockHeader, BlockReference
 from chainkit_indexer.finality import NOTHING_FINAL
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
+from chainkit_indexer.storage.envelopes import StoredEnvelope, insert_envelopes
 from chainkit_indexer.storage.identity import (
     Identity,
     check_identity,
@@ -195,6 +196,13 @@ class Store:
             extend_runs(connection, ProvenanceRun(first, last, page.provenance))
             connection.execute(delete(schema.blocks).where(schema.blocks.c.number < lowest))
         self._cursor_state = CursorState(page.last, lowest)
+
+    def insert_envelopes(self, connection: Connection, rows: Sequence[StoredEnvelope]) -> None:
+        """Add envelopes of other originators than the chain's, within ``writing``.
+
+        Raises StoreError where a sequence id is taken.
+        """
+        insert_envelopes(self._database, connection, rows)
 
     def retract(
         self,

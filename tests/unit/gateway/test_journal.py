@@ -56,9 +56,8 @@ def test_next_nonce__transactions__is_above_all_of_them(journal: Journal) -> Non
     journal.begin_at_chain(OTHER, 1, 5, b"i" * 32, b"raw")
 
     assert journal.next_nonce() == 8
-    assert [each.digest for each in journal.unanswered_transactions()] == [OTHER, DIGEST]
-    journal.complete(OTHER, b"envelope")
-    assert [each.digest for each in journal.unanswered_transactions()] == [DIGEST]
+    assert [each.digest for each in journal.transactions_from(5)] == [OTHER, DIGEST]
+    assert [each.digest for each in journal.transactions_from(6)] == [DIGEST]
 
 
 def test_forget__refused_transaction__frees_its_nonce(journal: Journal) -> None:

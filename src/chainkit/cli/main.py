@@ -24,7 +24,14 @@ from chainkit.terminal.facts import echo_error, folded
 SECTIONS: Final = {
     "Node operator": {
         "index": ("chainkit_indexer.cli:index", "Follow the chain and keep signed envelopes."),
+        "node": ("chainkit_node.cli:node", "Serve envelopes, and originate what payers publish."),
         "key": ("chainkit.cli.key:key", "Make and show the key that signs envelopes."),
+    },
+    "Application developer": {
+        "gateway": (
+            "chainkit_gateway.cli:gateway",
+            "Sign, pay and publish what an application's clients send.",
+        ),
     },
     "Auditor": {
         "audit": ("chainkit_jobs.cli:audit", "Compare what nodes serve with what the chain holds."),
@@ -53,7 +60,12 @@ COULD_NOT: Final = 2
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
-_EXTRAS: Final = {"index": "indexer", "audit": "audit"}
+_EXTRAS: Final = {
+    "index": "indexer",
+    "node": "node",
+    "gateway": "gateway",
+    "audit": "audit",
+}
 
 
 class RootGroup(SuggestingGroup):

@@ -1,0 +1,30 @@
+"""``chainkit node``: the operator's node for others. The only place here that reads options."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from chainkit.terminal.command import LazyCommand, LazyGroup, require_packages
+
+require_packages("grpc", "grpc_health", "grpc_reflection", "sqlalchemy")
+
+_COMMANDS: Final = {
+    "run": LazyCommand(
+        "chainkit_node.cli.run",
+        "run_command",
+        "Follow the chain, serve readers and originate for payers, until a signal stops it.",
+    ),
+}
+
+
+@click.group(cls=LazyGroup, lazy_commands=_COMMANDS)
+def node() -> None:
+    """Serve envelopes to readers, and originate what payers publish.
+
+    \b
+    Example:
+      chainkit node run --rpc http://127.0.0.1:8545 --deployment deployment.json \\
+        --keystore node.json --password-file password.txt --database node.db
+    """

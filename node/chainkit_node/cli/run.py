@@ -1,0 +1,75 @@
+"""``node run``: the indexer, the sequencer and the gRPC server in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import click
+
+from chainkit.chain import HeadWatcher
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.keystore import load_signing_key
+from chainkit_indexer.follow.loop import StopRequest, collect_garbage_seldom
+from chainkit_indexer.monitoring.limits import ReadyLimits
+from chainkit_indexer.monitoring.monitor import Monitor
+from chainkit_indexer.service.opening import following
+from chainkit_indexer.service.options import (
+    FollowerOptions,
+    RunOptions,
+    follower_options,
+    run_options,
+)
+from chainkit_node.service import NodeService, run_node
+from chainkit_node.settings import ServingLimits
+
+DEFAULT_ADDRESS: Final = "127.0.0.1:5051"
+
+
+@click.command("run", cls=CompleteCommand)
+@follower_options
+@click.option(
+    "--grpc",
+    "grpc_address",
+    metavar="HOST:PORT",
+    default=DEFAULT_ADDRESS,
+    show_default=True,
+    help="Where readers and payers connect; port 0 takes a free one.",
+)
+@run_options
+def run_command(follower: FollowerOptions, options: RunOptions, grpc_address: str) -> None:
+    """Follow the chain, serve readers and originate for payers, until a signal stops it.
+
+    It does all that `chainkit index run` does, on the same database, and cannot run beside it. The
+    node originates as soon as the registry lists its key as enabled.
+
+    \b
+    Example:
+      chainkit node run --rpc http://127.0.0.1:8545 --deployment deployment.json \\
+        --keystore node.json --password-file password.txt --database node.db
+    """
+    key = load_signing_key(follower.keystore_path, follower.password_path)
+    stop = StopRequest()
+    limits = ReadyLimits(
+        options.stale_seconds, options.ready_lag_blocks, follower.serves_final_only
+    )
+    with (
+        Monitor(stop, options.log_format, options.listen, limits) as monitor,
+        following(follower, key, signs_beside=True) as follows,
+        HeadWatcher(options.websocket_url, options.poll_seconds) as heads,
+    ):
+        collect_garbage_seldom()
+        asyncio.run(
+            run_node(
+                NodeService(
+                    follows=follows,
+                    heads=heads,
+                    registry_urls=options.registry_urls,
+                    key=key,
+                    stop=stop,
+                    monitor=monitor,
+                    limits=ServingLimits(),
+                    address=grpc_address,
+                )
+            )
+        )

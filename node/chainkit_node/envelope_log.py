@@ -1,0 +1,144 @@
+"""The stored envelopes as readers see them: queries in threads, so that no stream waits for one."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Final, TypeVar
+
+from sqlalchemy import Connection
+
+from chainkit.identity.address_log import parse_lookup
+from chainkit.identity.identifiers import MemberKind
+from chainkit.types import Cursor
+from chainkit_indexer.storage.envelopes import (
+    StoredEnvelope,
+    read_by_originators,
+    read_by_topics,
+    read_highest,
+    read_last_on_topic,
+    read_newest,
+)
+from chainkit_indexer.storage.inboxes import Identifier, find_inboxes
+from chainkit_indexer.storage.store import Store, read_position
+from chainkit_node.types import Selection
+
+_THREADS: Final = 4
+_TOPICS_AT_ONCE: Final = 200
+"""Topics that one statement looks for."""
+
+_Answer = TypeVar("_Answer")
+
+
+class EnvelopeLog:
+    """Reads the node's database. Each method is one transaction."""
+
+    def __init__(self, store: Store) -> None:
+        """Take the database; ``close`` ends the threads, not the database."""
+        self._store = store
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="reader")
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown()
+
+    def page(self, selection: Selection, limit: int) -> Sequence[StoredEnvelope]:
+        """Return envelopes behind a cursor, by originator and sequence id, up to a number."""
+        with self._store.reading() as connection:
+            return self.rows(connection, selection, limit)
+
+    @staticmethod
+    def rows(connection: Connection, selection: Selection, limit: int) -> Sequence[StoredEnvelope]:
+        """Return a page as ``page`` does, within a transaction."""
+        cursor, now = selection.cursor, _now()
+        if not selection.topics:
+            return read_by_originators(connection, selection.originator_ids, cursor, limit, now)
+        pages = [
+            read_by_topics(connection, some, cursor, limit, now)
+            for some in _portions(sorted(selection.topics))
+        ]
+        # Each page is in order: together, the first of them are a page again.
+        merged = heapq.merge(*pages, key=lambda row: (row.originator_id, row.sequence_id))
+        return list(islice(merged, limit))
+
+    def chain_cursor(self) -> Mapping[int, int]:
+        """Return the last sequence id of each of the chain's originators, 0 before the first."""
+        with self._store.reading() as connection:
+            return self._chain_cursor(connection)
+
+    def position(self, topics: Sequence[bytes]) -> tuple[Cursor, Mapping[bytes, int]]:
+        """Return the node's cursor, and the latest sequence id that the chain has on each topic."""
+        with self._store.reading() as connection:
+            chain = self._chain_cursor(connection)
+            latest = {
+                topic: max(read_last_on_topic(connection, topic, chain).values())
+                for topic in frozenset(topics)
+            }
+            return Cursor(read_highest(connection) | dict(chain)), latest
+
+    async def read_page(
+        self, selection: Selection, limit: int, most_bytes: int
+    ) -> Sequence[StoredEnvelope]:
+        """Return a page of at least one envelope, if there is any, and of so many bytes at most."""
+        rows = await self._in_thread(lambda: self.page(selection, limit))
+        return rows[: _count_within(rows, most_bytes)]
+
+    async def newest(self, topics: Sequence[bytes]) -> Mapping[bytes, StoredEnvelope]:
+        """Return the newest envelope of each topic that has one."""
+
+        def read() -> Mapping[bytes, StoredEnvelope]:
+            found: dict[bytes, StoredEnvelope] = {}
+            with self._store.reading() as connection:
+                for some in _portions(topics):
+                    found |= read_newest(connection, some, _now())
+            return found
+
+        return await self._in_thread(read)
+
+    async def inbox_ids(self, asked: Sequence[tuple[str, MemberKind]]) -> Sequence[str | None]:
+        """Return the inbox id of each identifier, in hex, or None where it has none."""
+
+        def read() -> Sequence[str | None]:
+            keys = [_key(text, kind) for text, kind in asked]
+            with self._store.reading() as connection:
+                found = find_inboxes(connection, frozenset(key for key in keys if key))
+            return [found[key].hex() if key and key in found else None for key in keys]
+
+        return await self._in_thread(read)
+
+    def _chain_cursor(self, connection: Connection) -> Mapping[int, int]:
+        position = read_position(connection)
+        if position is not None:
+            return position.sequence_ids
+        return {contract.originator_id: 0 for contract in self._store.identity.contracts}
+
+    async def _in_thread(self, read: Callable[[], _Answer]) -> _Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, read)
+
+
+def _portions(topics: Sequence[bytes]) -> Sequence[Sequence[bytes]]:
+    starts = range(0, len(topics), _TOPICS_AT_ONCE)
+    return [topics[start : start + _TOPICS_AT_ONCE] for start in starts]
+
+
+def _count_within(rows: Sequence[StoredEnvelope], most_bytes: int) -> int:
+    """Count how many envelopes fit; one always does, because its publish was smaller."""
+    total = 0
+    for count, row in enumerate(rows):
+        total += len(row.envelope)
+        if total > most_bytes and count:
+            return count
+    return len(rows)
+
+
+def _key(text: str, kind: MemberKind) -> Identifier | None:
+    identifier = parse_lookup(text, kind)
+    return None if identifier is None else (str(identifier.kind), identifier.value)
+
+
+def _now() -> int:
+    return int(time.time())

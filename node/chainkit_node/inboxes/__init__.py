@@ -1,0 +1,1 @@
+"""Which inbox a wallet belongs to, by the identity updates that the node serves (XIP-46)."""

@@ -1,0 +1,171 @@
+"""Hands each committed envelope to the streams that want it; no I/O, no clock.
+
+Theory of operation. Everything here runs on one thread, the event loop's. A commit is published
+after its transaction, in the order of the commits. A stream first subscribes, then reads the
+database, then takes what was queued meanwhile: an envelope that was committed before it subscribed
+is in the database, and one that is committed later is queued. One that is in both has a sequence id
+that the stream has passed already, and the stream drops it.
+
+A queue is bounded in bytes. One that is full is emptied and its stream is told: it reads the
+database again, from where it stands. Nothing is skipped.
+
+A reorg takes envelopes back. A stream that has sent one of them is told up to where it may keep
+what it got; from every other queue they vanish. ``generation`` counts the reorgs: a page that was
+read from the database while one came is read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.types import Selection
+
+DEFAULT_QUEUE_BYTES: Final = 1 << 20
+"""Envelopes that wait for a slow reader, before it has to read the database again."""
+
+_Key = TypeVar("_Key")
+
+
+class Subscription:
+    """The queue of one stream. Its fields change on the event loop's thread only."""
+
+    def __init__(self, topics: frozenset[bytes], originators: frozenset[int], most: int) -> None:
+        """Use ``Hub.subscribe``; at most ``most`` bytes may wait."""
+        self.topics = topics
+        self.originators = originators
+        self.is_behind = False
+        """The queue was full and was emptied: the database has what it missed."""
+        self.taken_back: Mapping[int, int] | None = None
+        """Originator id to the sequence id of the common ancestor, once a reorg took back what
+        this stream has sent."""
+        self._most = most
+        self._queue: list[StoredEnvelope] = []
+        self._bytes = 0
+        self._sent: dict[int, int] = {}
+        self._event = asyncio.Event()
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until there is something to look at; return False after so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def take(self) -> list[StoredEnvelope]:
+        """Return what is queued, in the order of the commits, and empty the queue."""
+        taken, self._queue, self._bytes = self._queue, [], 0
+        self._event.clear()
+        return taken
+
+    def catch_up(self) -> None:
+        """Queue again: the stream is about to read the database from where it stands."""
+        self.is_behind = False
+
+    def sends(self, rows: Iterable[StoredEnvelope]) -> None:
+        """Take note of what the stream is about to send: a reorg may take it back."""
+        for row in rows:
+            known = self._sent.get(row.originator_id, 0)
+            self._sent[row.originator_id] = max(known, row.sequence_id)
+
+    def put(self, row: StoredEnvelope) -> None:
+        """Queue an envelope, unless the stream has to read the database anyway."""
+        if self.is_behind:
+            return
+        self._bytes += len(row.envelope)
+        self._queue.append(row)
+        if self._bytes > self._most:
+            self.fall_behind()
+        self._event.set()
+
+    def fall_behind(self) -> None:
+        """Empty the queue, and let the stream read the database again."""
+        self.is_behind = True
+        self._queue, self._bytes = [], 0
+        self._event.set()
+
+    def retract(self, ancestor: Mapping[int, int]) -> None:
+        """Take back what lies above a common ancestor; see ``Hub.retract``."""
+        if any(self._sent.get(each, 0) > last for each, last in ancestor.items()):
+            self.taken_back = ancestor
+            self._event.set()
+        self._queue = [
+            row
+            for row in self._queue
+            if row.sequence_id <= ancestor.get(row.originator_id, row.sequence_id)
+        ]
+        self._bytes = sum(len(row.envelope) for row in self._queue)
+
+
+class Hub:
+    """All open streams, by what they want."""
+
+    def __init__(self, queue_bytes: int = DEFAULT_QUEUE_BYTES) -> None:
+        """Begin with no stream; each may let so many bytes wait."""
+        self.generation = 0
+        """How many reorgs came since the start."""
+        self._queue_bytes = queue_bytes
+        self._by_topic: defaultdict[bytes, set[Subscription]] = defaultdict(set)
+        self._by_originator: defaultdict[int, set[Subscription]] = defaultdict(set)
+        self._all: set[Subscription] = set()
+
+    def __len__(self) -> int:
+        """How many streams are open."""
+        return len(self._all)
+
+    def subscribe(self, selections: Sequence[Selection]) -> Subscription:
+        """Queue what is committed from now on and selected; ``unsubscribe`` must follow."""
+        topics = frozenset[bytes]().union(*(each.topics for each in selections))
+        originators = frozenset[int]().union(*(each.originator_ids for each in selections))
+        subscription = Subscription(topics, originators, self._queue_bytes)
+        self._all.add(subscription)
+        for topic in topics:
+            self._by_topic[topic].add(subscription)
+        for originator_id in originators:
+            self._by_originator[originator_id].add(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Forget a stream."""
+        self._all.discard(subscription)
+        for topic in subscription.topics:
+            _discard(self._by_topic, topic, subscription)
+        for originator_id in subscription.originators:
+            _discard(self._by_originator, originator_id, subscription)
+
+    def publish(self, rows: Iterable[StoredEnvelope]) -> None:
+        """Queue committed envelopes, in the order of their commits."""
+        for row in rows:
+            for subscription in self._by_topic.get(row.topic, ()):
+                subscription.put(row)
+            for subscription in self._by_originator.get(row.originator_id, ()):
+                subscription.put(row)
+
+    def skip(self, originator_ids: Iterable[int]) -> None:
+        """Let every stream that may want these originators read the database instead.
+
+        For a commit of so many envelopes that each stream had better read only what it wants.
+        """
+        originators = frozenset(originator_ids)
+        for subscription in self._all:
+            if subscription.topics or originators & subscription.originators:
+                subscription.fall_behind()
+
+    def retract(self, ancestor: Mapping[int, int]) -> None:
+        """Take back what lies above a common ancestor: originator id to its sequence id there."""
+        self.generation += 1
+        for subscription in self._all:
+            subscription.retract(ancestor)
+
+
+def _discard(
+    index: defaultdict[_Key, set[Subscription]], key: _Key, subscription: Subscription
+) -> None:
+    index[key].discard(subscription)
+    if not index[key]:
+        del index[key]

@@ -1,0 +1,1 @@
+"""Payloads that this node gives a sequence id: judged, numbered, signed and stored, once."""

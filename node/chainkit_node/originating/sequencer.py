@@ -1,0 +1,162 @@
+"""Gives accepted payloads their sequence ids, in one thread and one transaction for all that wait.
+
+Theory of operation. Ids are last + 1 onwards, and the time is the later of the last envelope's and
+the clock's, so neither goes back when the clock does (XIP-49 §3.2.2, §3.3.4). ``last`` is read from
+the table in the same transaction that inserts: a transaction that is undone, also by kill -9, has
+given no id to anybody. Envelopes that were signed in it never left the process. Only after the
+commit are the bytes answered and published, and they are the stored ones.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import Empty, Full, Queue
+from typing import Final
+
+from chainkit.protocol.originated_envelope import (
+    OriginatedEnvelope,
+    sign_originated,
+    unsigned_originated,
+)
+from chainkit.service.refusals import NotReady, Overloaded, Refusal
+from chainkit.signatures import SigningKey
+from chainkit.types import NANOSECONDS_PER_SECOND
+from chainkit_indexer.storage.envelopes import StoredEnvelope, read_last
+from chainkit_indexer.storage.store import Store
+from chainkit_node.types import NewEnvelope
+
+MOST_WAITING: Final = 1_000
+"""Requests whose payloads wait for the next transaction."""
+
+MOST_PER_COMMIT: Final = 1_000
+"""Envelopes that one transaction stores, but for those of one larger request."""
+
+Publish = Callable[[Sequence[StoredEnvelope]], None]
+"""Takes what was committed, in order, on the sequencer's thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    payloads: Sequence[NewEnvelope]
+    answer: Future[Sequence[bytes]]
+
+
+class Sequencer:
+    """The one place that signs as originator. Runs a thread from its construction until ``close``.
+
+    The store must be opened to write: its lock keeps a second sequencer out.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        node_id: Callable[[], int],
+        key: SigningKey,
+        clock_ns: Callable[[], int],
+        publish: Publish,
+    ) -> None:
+        """Take the database, the registry's id of the node, or its refusal, and the key.
+
+        ``clock_ns`` counts from 1970.
+        """
+        self._store = store
+        self._node_id = node_id
+        self._key = key
+        self._clock_ns = clock_ns
+        self._publish = publish
+        self._queue: Queue[_Waiting | None] = Queue(MOST_WAITING)
+        self._thread = threading.Thread(target=self._run, name="sequencer", daemon=True)
+        self._thread.start()
+
+    def submit(self, payloads: Sequence[NewEnvelope]) -> Future[Sequence[bytes]]:
+        """Queue accepted payloads; the future has their OriginatorEnvelopes in the same order.
+
+        All of them are stored, or none is. Raises Overloaded where too many requests wait.
+        """
+        answer: Future[Sequence[bytes]] = Future()
+        try:
+            self._queue.put_nowait(_Waiting(payloads, answer))
+        except Full:
+            expected = f"fewer than {MOST_WAITING} requests that wait to be stored"
+            raise Overloaded("publish", expected, "more; try again later") from None
+        return answer
+
+    def close(self) -> None:
+        """Store what waits, and end the thread."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            first = self._queue.get()
+            if first is None:
+                return
+            waiting, is_last = self._gather(first)
+            self._store_all(waiting)
+            if is_last:
+                return
+
+    def _gather(self, first: _Waiting) -> tuple[list[_Waiting], bool]:
+        """Return all that waits, up to a commit's size, and whether the thread then ends."""
+        gathered, count = [first], len(first.payloads)
+        while count < MOST_PER_COMMIT:
+            try:
+                following = self._queue.get_nowait()
+            except Empty:
+                break
+            if following is None:
+                return gathered, True
+            gathered.append(following)
+            count += len(following.payloads)
+        return gathered, False
+
+    def _store_all(self, waiting: Sequence[_Waiting]) -> None:
+        live = [each for each in waiting if each.answer.set_running_or_notify_cancel()]
+        try:
+            rows = self._commit([payload for each in live for payload in each.payloads])
+        except Exception as error:
+            for each in live:
+                each.answer.set_exception(_refusal(error))
+            return
+        # Published before it is answered: who publishes and reads at once finds it in the stream.
+        self._publish(rows)
+        start = 0
+        for each in live:
+            end = start + len(each.payloads)
+            each.answer.set_result([row.envelope for row in rows[start:end]])
+            start = end
+
+    def _commit(self, payloads: Sequence[NewEnvelope]) -> list[StoredEnvelope]:
+        node_id = self._node_id()
+        with self._store.writing() as connection:
+            last_id, last_ns = read_last(connection, node_id) or (0, 0)
+            now = max(last_ns, self._clock_ns())
+            rows = [
+                self._signed(payload, node_id, sequence_id, now)
+                for sequence_id, payload in enumerate(payloads, last_id + 1)
+            ]
+            self._store.insert_envelopes(connection, rows)
+        return rows
+
+    def _signed(
+        self, payload: NewEnvelope, node_id: int, sequence_id: int, now: int
+    ) -> StoredEnvelope:
+        expires_at = None
+        if payload.retention_seconds is not None:
+            expires_at = now // NANOSECONDS_PER_SECOND + payload.retention_seconds
+        unsigned = unsigned_originated(
+            OriginatedEnvelope(node_id, sequence_id, now, payload.payer_envelope, expires_at)
+        )
+        envelope = sign_originated(unsigned, self._key)
+        return StoredEnvelope(node_id, sequence_id, now, payload.topic, expires_at, envelope)
+
+
+def _refusal(error: Exception) -> Exception:
+    if isinstance(error, Refusal):
+        return error
+    refusal = NotReady("publish", "a database that stores it", str(error))
+    refusal.__cause__ = error
+    return refusal

@@ -1,0 +1,152 @@
+"""The node as a service: the indexer in one thread, the sequencer in another, readers on a loop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from chainkit.chain import HeadWatcher
+from chainkit.service.grpc_server import GrpcServer, Methods
+from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.signatures import SigningKey
+from chainkit_indexer.follow.loop import Observer, StopRequest
+from chainkit_indexer.monitoring.monitor import Monitor
+from chainkit_indexer.service.opening import Following
+from chainkit_indexer.service.run import follow_chain
+from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.inboxes.follower import InboxFollower
+from chainkit_node.live.feed import ChainFeed
+from chainkit_node.live.hub import Hub
+from chainkit_node.originating.freshness import ChainFreshness
+from chainkit_node.originating.publisher import Originator, Publisher
+from chainkit_node.originating.registration import Registration
+from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.serving.publishing import PayerDesk
+from chainkit_node.serving.reading import Reader
+from chainkit_node.serving.subscribing import Subscriber
+from chainkit_node.settings import ServingLimits
+
+_GRACE_SECONDS: Final = 5.0
+_PACKAGE: Final = "xmtp.xmtpv4.message_api"
+_QUERIES: Final = ("QueryEnvelopes", "SubscribeTopics", "GetInboxIds", "GetNewestEnvelope")
+_PUBLISH: Final = ("PublishPayerEnvelopes",)
+_SERVICES: Final = {
+    f"{_PACKAGE}.ReplicationApi": (*_QUERIES, *_PUBLISH, "SubscribeEnvelopes"),
+    # The names that today's schema gives to halves of it.
+    f"{_PACKAGE}.QueryApi": _QUERIES,
+    f"{_PACKAGE}.PublishApi": _PUBLISH,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeService:
+    """Everything that a running node needs, opened by its command line."""
+
+    follows: Following
+    heads: HeadWatcher
+    registry_urls: Sequence[str]
+    key: SigningKey
+    stop: StopRequest
+    monitor: Monitor
+    limits: ServingLimits
+    address: str
+    """``HOST:PORT`` for gRPC; port 0 takes a free one."""
+
+
+async def run_node(service: NodeService) -> None:
+    """Serve until SIGINT or SIGTERM comes, or the indexer ends with an error, which is raised."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    store, hub = service.follows.store, Hub()
+    log = EnvelopeLog(store)
+    freshness = ChainFreshness(time.monotonic)
+
+    def publish(rows: Sequence[StoredEnvelope]) -> None:
+        loop.call_soon_threadsafe(hub.publish, rows)
+
+    registration = Registration(store, time.monotonic)
+    sequencer = Sequencer(store, registration.node_id, service.key, time.time_ns, publish)
+    publisher = Publisher(Originator(log, sequencer, registration, freshness))
+    server = GrpcServer(_methods(log, hub, publisher, service.limits), _SERVICES)
+    # In this order: an update that a stream tells of is known to GetInboxIds.
+    observers = (InboxFollower(store, log), ChainFeed(log, hub, loop), freshness)
+    indexer = _IndexerThread(service, observers, lambda: loop.call_soon_threadsafe(ended.set))
+    try:
+        port = await server.start(service.address)
+        host = service.address.rpartition(":")[0]
+        await server.say_ready(True)
+        text = f"node for readers and payers at {host}:{port} (gRPC)"
+        log_event(LogEvent("node_listening", text, {"port": port}))
+        indexer.start()
+        await ended.wait()
+    finally:
+        await server.stop(_GRACE_SECONDS)
+        service.stop.is_set = True
+        await asyncio.to_thread(indexer.finish)
+        await asyncio.to_thread(sequencer.close)
+        log.close()
+    indexer.raise_error()
+
+
+def _methods(log: EnvelopeLog, hub: Hub, publisher: Publisher, limits: ServingLimits) -> Methods:
+    reader, subscriber = Reader(log, limits), Subscriber(log, hub, limits)
+    return Methods(
+        unary={
+            "QueryEnvelopes": reader.query_envelopes,
+            "GetNewestEnvelope": reader.newest_envelope,
+            "GetInboxIds": reader.inbox_ids,
+            "PublishPayerEnvelopes": PayerDesk(publisher, limits).publish_payer_envelopes,
+        },
+        streams={
+            "SubscribeEnvelopes": subscriber.subscribe_envelopes,
+            "SubscribeTopics": subscriber.subscribe_topics,
+        },
+    )
+
+
+class _IndexerThread:
+    """Follows the chain beside the event loop, and keeps the error that ended it."""
+
+    def __init__(
+        self, service: NodeService, observers: Sequence[Observer], ended: Callable[[], object]
+    ) -> None:
+        self._service = service
+        self._observers = observers
+        self._ended = ended
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="indexer")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def finish(self) -> None:
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        service = self._service
+        try:
+            follow_chain(
+                service.follows,
+                service.heads,
+                service.registry_urls,
+                service.stop,
+                service.monitor,
+                observers=self._observers,
+            )
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._ended()

@@ -1,0 +1,82 @@
+"""Requests as they came, taken apart within the limits. Raises InvalidRequest for all others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from chainkit.protocol.proto import envelopes_pb2, message_api_pb2
+from chainkit.service.refusals import InvalidRequest
+from chainkit_node.settings import ServingLimits
+from chainkit_node.types import Selection
+
+_Message = TypeVar("_Message", bound=Message)
+
+_LARGEST_ID = 2**63 - 1
+"""The largest sequence id that a database column holds."""
+
+
+def parsed(kind: type[_Message], data: bytes) -> _Message:
+    """Return a request's message."""
+    try:
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise InvalidRequest("request", f"bytes of {kind.DESCRIPTOR.name}", error) from error
+
+
+def selection(query: message_api_pb2.EnvelopesQuery, limits: ServingLimits) -> Selection:
+    """Return what a query selects: by topics or by originators, not both (XIP-49 §3.3.3)."""
+    topics, originators = frozenset(query.topics), frozenset(query.originator_node_ids)
+    if topics and originators:
+        raise InvalidRequest("query", "topics or originator_node_ids", "both")
+    if not topics and not originators:
+        raise InvalidRequest("query", "topics or originator_node_ids", "neither")
+    check_count("query", len(query.topics) + len(query.originator_node_ids), limits.topics)
+    check_topics(topics, limits)
+    return Selection(topics, originators, cursor(query.last_seen))
+
+
+def topic_selections(
+    request: message_api_pb2.SubscribeTopicsRequest, limits: ServingLimits
+) -> list[Selection]:
+    """Return what a subscription selects: the topics of one cursor together."""
+    check_count("filters", len(request.filters), limits.topics)
+    if not request.filters:
+        raise InvalidRequest("filters", "at least one topic", "none")
+    check_topics((each.topic for each in request.filters), limits)
+    topics: defaultdict[tuple[tuple[int, int], ...], set[bytes]] = defaultdict(set)
+    for each in request.filters:
+        topics[tuple(sorted(cursor(each.last_seen).items()))].add(each.topic)
+    return [Selection(frozenset(each), frozenset(), dict(key)) for key, each in topics.items()]
+
+
+def cursor(message: envelopes_pb2.Cursor) -> dict[int, int]:
+    """Return the sequence ids that a reader has seen, by originator id."""
+    seen = message.node_id_to_sequence_id
+    return {each: min(seen[each], _LARGEST_ID) for each in seen}
+
+
+def check_topics(topics: Iterable[bytes], limits: ServingLimits) -> None:
+    """Refuse topics that no envelope can have."""
+    for topic in topics:
+        if not 0 < len(topic) <= limits.topic_bytes:
+            expected = f"1 to {limits.topic_bytes} bytes"
+            raise InvalidRequest("topic", expected, f"{len(topic)} bytes")
+
+
+def check_count(subject: str, count: int, most: int) -> None:
+    """Refuse more parts of one request than are answered at a time."""
+    if count > most:
+        raise InvalidRequest(subject, f"at most {most}", count)
+
+
+def topics_of(
+    request: message_api_pb2.GetNewestEnvelopeRequest, limits: ServingLimits
+) -> Sequence[bytes]:
+    """Return the topics whose newest envelopes are asked for, in the request's order."""
+    check_count("topics", len(request.topics), limits.topics)
+    check_topics(request.topics, limits)
+    return tuple(request.topics)

@@ -1,0 +1,76 @@
+"""The streams: SubscribeEnvelopes (XIP-49 §3.2.3) and SubscribeTopics of today's schema."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes, TopicEnvelopes
+from chainkit.service.refusals import Overloaded
+from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.live.hub import Hub
+from chainkit_node.live.stream import Stream, StreamStatus
+from chainkit_node.serving import requests
+from chainkit_node.settings import ServingLimits
+from chainkit_node.types import Selection
+
+_EMPTY_FRAME: Final = b""
+"""A response without envelopes: the first frame, and the sign of life while there is no news."""
+
+_STATUS_FRAMES: Final = {
+    status: message_api_pb2.SubscribeTopicsResponse(
+        status_update=message_api_pb2.SubscribeTopicsResponse.StatusUpdate(
+            status=f"SUBSCRIPTION_STATUS_{status.name}"
+        )
+    ).SerializeToString()
+    for status in StreamStatus
+}
+
+
+class Subscriber:
+    """Opens streams on the log and the hub."""
+
+    def __init__(self, log: EnvelopeLog, hub: Hub, limits: ServingLimits) -> None:
+        """Take where envelopes come from, and how much one request may ask for."""
+        self._log = log
+        self._hub = hub
+        self._limits = limits
+
+    async def subscribe_envelopes(self, data: bytes) -> AsyncIterator[bytes]:
+        """Stream what a query selects; a frame without envelopes comes first, and while idle."""
+        request = requests.parsed(message_api_pb2.SubscribeEnvelopesRequest, data)
+        selections = [requests.selection(request.query, self._limits)]
+        async for batch in self._stream(selections).batches():
+            if isinstance(batch, StreamStatus):
+                yield _EMPTY_FRAME
+            else:
+                yield Envelopes(envelopes=_bytes(batch)).SerializeToString()
+
+    async def subscribe_topics(self, data: bytes) -> AsyncIterator[bytes]:
+        """Stream topics, each behind its own cursor; the status is told in frames of its own."""
+        request = requests.parsed(message_api_pb2.SubscribeTopicsRequest, data)
+        selections = requests.topic_selections(request, self._limits)
+        async for batch in self._stream(selections).batches():
+            if isinstance(batch, StreamStatus):
+                yield _STATUS_FRAMES[batch]
+            else:
+                envelopes = Envelopes(envelopes=_bytes(batch))
+                yield TopicEnvelopes(envelopes=envelopes).SerializeToString()
+
+    def _stream(self, selections: Sequence[Selection]) -> Stream:
+        if len(self._hub) >= self._limits.streams:
+            expected = f"fewer than {self._limits.streams} open streams"
+            raise Overloaded("subscribe", expected, "as many; close one or try another node")
+
+        async def read(selection: Selection, limit: int) -> Sequence[StoredEnvelope]:
+            return await self._log.read_page(selection, limit, self._limits.page_bytes)
+
+        return Stream(
+            self._hub, read, selections, self._limits.page, self._limits.heartbeat_seconds
+        )
+
+
+def _bytes(rows: Sequence[StoredEnvelope]) -> list[bytes]:
+    return [row.envelope for row in rows]

@@ -1,0 +1,31 @@
+"""A node's settings, read once at its start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chainkit.service.grpc_server import MOST_MESSAGE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class ServingLimits:
+    """How much one stranger may ask for at a time."""
+
+    page: int = 1000
+    """Envelopes of one answer, and what limit 0 means, but for identity topics."""
+    page_bytes: int = MOST_MESSAGE_BYTES - (1 << 20)
+    """Bytes of one answer."""
+    identity_updates: int = 100_000
+    """Envelopes of one answer about identity topics whose limit is 0."""
+    topics: int = 10_000
+    """Topics or originators of one request."""
+    topic_bytes: int = 64
+    """Bytes of a topic: a kind byte and an identifier."""
+    publish: int = 1000
+    """Payloads of one request."""
+    streams: int = 20_000
+    """Open streams of all readers together."""
+    identifiers: int = 1000
+    """Identifiers of one GetInboxIds request."""
+    heartbeat_seconds: float = 15.0
+    """After how long a stream without news gets a frame."""

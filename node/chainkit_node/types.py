@@ -1,0 +1,27 @@
+"""The values that travel between readers and the log, and between payers and the sequencer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which envelopes a reader wants: of topics or of originators, never both (XIP-49 §3.3.3)."""
+
+    topics: frozenset[bytes] = frozenset()
+    originator_ids: frozenset[int] = frozenset()
+    cursor: Mapping[int, int] = field(default_factory=dict)
+    """Originator id to the sequence id behind which envelopes are wanted; a missing one is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewEnvelope:
+    """A payload that was accepted, and waits for its sequence id."""
+
+    topic: bytes
+    payer_envelope: bytes
+    """As it came: a serialized PayerEnvelope."""
+    retention_seconds: int | None
+    """Seconds until it expires; None where it never does."""

@@ -1,0 +1,66 @@
+"""Pages of a node's database, of the chain's originator and of others, behind any cursor."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.types import Selection
+from support.chains.fake_chain import FakeChain
+from support.indexer.fake_node import FakeNode
+
+TOPICS = [b"\1%d" % number for number in range(450)]
+"""More than one statement looks for."""
+ROWS = [
+    StoredEnvelope(
+        node, number, number, random.Random(number * node).choice(TOPICS), None, b"e" * 9
+    )
+    for node in (100, 200)
+    for number in range(1, 501)
+]
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EnvelopeLog]:
+    path: Path = tmp_path_factory.mktemp("log") / "node.db"
+    node = FakeNode(FakeChain(), path)
+    with node.store.writing() as connection:
+        node.store.insert_envelopes(connection, ROWS)
+    made = EnvelopeLog(node.store)
+    yield made
+    made.close()
+    node.store.close()
+
+
+@pytest.mark.conforms("N22", "N23")
+@pytest.mark.parametrize("cursor", [{}, {100: 250}, {100: 499, 200: 7}, {0: 10**9, 300: 1}])
+def test_page__by_topics_or_originators__gives_what_lies_behind_the_cursor_in_order(
+    log: EnvelopeLog, cursor: dict[int, int]
+) -> None:
+    behind = [row for row in ROWS if row.sequence_id > cursor.get(row.originator_id, 0)]
+    some = frozenset(TOPICS[:7])
+
+    for selection, wanted in (
+        (Selection(topics=frozenset(TOPICS), cursor=cursor), behind),
+        (Selection(topics=some, cursor=cursor), [row for row in behind if row.topic in some]),
+        (
+            Selection(originator_ids=frozenset([200, 300]), cursor=cursor),
+            [row for row in behind if row.originator_id == 200],
+        ),
+    ):
+        assert log.page(selection, 2000) == wanted
+        assert log.page(selection, 5) == wanted[:5]
+
+
+def test_read_page__more_bytes_than_an_answer_has__gives_at_least_one(log: EnvelopeLog) -> None:
+    selection = Selection(originator_ids=frozenset([100]))
+
+    for most_bytes, count in ((1, 1), (27, 3), (35, 3), (36, 4)):
+        rows = asyncio.run(log.read_page(selection, 100, most_bytes))
+        assert list(rows) == ROWS[:count]

@@ -1,0 +1,119 @@
+"""The hub alone: which stream gets what, what a full queue does, and what a reorg takes back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.live.hub import Hub, Subscription
+from chainkit_node.types import Selection
+
+TOPIC = b"\x00group"
+OTHER = b"\x00other"
+
+
+def envelope(sequence_id: int, topic: bytes = TOPIC, originator_id: int = 0) -> StoredEnvelope:
+    return StoredEnvelope(originator_id, sequence_id, 0, topic, None, b"e%d" % sequence_id)
+
+
+def of_topic(hub: Hub, topic: bytes = TOPIC) -> Subscription:
+    return hub.subscribe([Selection(topics=frozenset([topic]))])
+
+
+def of_originator(hub: Hub, originator_id: int) -> Subscription:
+    return hub.subscribe([Selection(originator_ids=frozenset([originator_id]))])
+
+
+def test_publish__streams_of_topics_and_originators__each_gets_what_it_wants() -> None:
+    hub = Hub()
+    group, other, node = of_topic(hub), of_topic(hub, OTHER), of_originator(hub, 100)
+
+    rows = [envelope(1), envelope(2, OTHER), envelope(3, TOPIC, 100)]
+    hub.publish(rows)
+
+    assert group.take() == [rows[0], rows[2]]
+    assert other.take() == [rows[1]]
+    assert node.take() == [rows[2]]
+    assert group.take() == []
+
+
+def test_unsubscribe__streams_of_one_topic__leaves_the_others() -> None:
+    hub = Hub()
+    first, second = of_topic(hub), of_topic(hub)
+
+    hub.unsubscribe(first)
+    hub.publish([envelope(1)])
+
+    assert len(hub) == 1
+    assert first.take() == []
+    assert second.take() == [envelope(1)]
+
+
+def test_publish__more_than_may_wait__empties_the_queue_and_tells_the_stream() -> None:
+    hub = Hub(queue_bytes=5)
+    stream = of_topic(hub)
+
+    hub.publish([envelope(1), envelope(2)])
+    assert not stream.is_behind
+    hub.publish([envelope(3)])
+
+    assert stream.is_behind
+    assert stream.take() == []
+    stream.catch_up()
+    hub.publish([envelope(4)])
+    assert stream.take() == [envelope(4)]
+
+
+def test_skip__a_large_commit__concerns_streams_that_may_want_it() -> None:
+    hub = Hub()
+    group, chain, node = of_topic(hub), of_originator(hub, 0), of_originator(hub, 100)
+
+    hub.skip([0])
+
+    assert (group.is_behind, chain.is_behind, node.is_behind) == (True, True, False)
+
+
+def test_retract__what_was_sent_lies_above__tells_the_ancestor() -> None:
+    hub = Hub()
+    above, below = of_topic(hub), of_topic(hub)
+    above.sends([envelope(7)])
+    below.sends([envelope(5)])
+
+    hub.retract({0: 5})
+
+    assert above.taken_back == {0: 5}
+    assert below.taken_back is None
+    assert hub.generation == 1
+
+
+def test_retract__queued_envelopes__vanish_and_those_of_other_originators_stay() -> None:
+    hub = Hub(queue_bytes=7)
+    stream = of_topic(hub)
+    hub.publish([envelope(5), envelope(6), envelope(9, TOPIC, 100)])
+
+    hub.retract({0: 5})
+
+    # The bytes of what vanished are free again.
+    hub.publish([envelope(6)])
+    assert stream.taken_back is None
+    assert stream.take() == [envelope(5), envelope(9, TOPIC, 100), envelope(6)]
+    assert not stream.is_behind
+
+
+@pytest.mark.parametrize("happens", ["publish", "fall behind", "retract"])
+def test_wait__something_to_look_at__ends_at_once(happens: str) -> None:
+    async def waits() -> bool:
+        hub = Hub()
+        stream = of_topic(hub)
+        stream.sends([envelope(8)])
+        assert not await stream.wait(0)
+        {
+            "publish": lambda: hub.publish([envelope(9)]),
+            "fall behind": lambda: hub.skip([0]),
+            "retract": lambda: hub.retract({0: 3}),
+        }[happens]()
+        return await stream.wait(60)
+
+    assert asyncio.run(waits())

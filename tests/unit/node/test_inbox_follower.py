@@ -1,0 +1,170 @@
+"""Which inbox a wallet belongs to, as updates come, are refused, and are taken back by reorgs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from chainkit.identity.identifiers import MemberKind
+from chainkit.protocol.proto import envelopes_pb2, identity_associations_pb2
+from chainkit.types import TopicKind
+from chainkit_indexer.storage import schema
+from chainkit_indexer.types import Idle
+from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.inboxes.follower import InboxFollower
+from support.chains.fake_chain import FakeChain, Post
+from support.identity import Wallet, add, create, inbox_of, revoke, update
+from support.indexer.fake_node import FakeNode
+
+ANN, BEN, CLEO = Wallet("ann"), Wallet("ben"), Wallet("cleo")
+INBOX = inbox_of(ANN)
+OTHER_INBOX = inbox_of(CLEO)
+
+
+@dataclass(frozen=True)
+class UpdatePost(Post):
+    """An identity update of an inbox, on its topic."""
+
+    kind: TopicKind = TopicKind.IDENTITY_UPDATE
+    inbox_id: bytes = INBOX
+    update: bytes = b""
+
+    @property
+    def identifier(self) -> bytes:
+        return self.inbox_id
+
+    @property
+    def payload(self) -> bytes:
+        envelope = envelopes_pb2.ClientEnvelope()
+        envelope.aad.target_topic = self.kind.topic(self.inbox_id)
+        parsed = identity_associations_pb2.IdentityUpdate.FromString(self.update)
+        envelope.identity_update.CopyFrom(parsed)
+        return envelope.SerializeToString()
+
+
+CREATED = UpdatePost("create", update=update(INBOX, create(ANN)))
+BEN_ADDED = UpdatePost("add ben", update=update(INBOX, add(BEN, ANN)))
+BEN_REVOKED = UpdatePost("revoke ben", update=update(INBOX, revoke(BEN, ANN)))
+OTHER_CREATED = UpdatePost(
+    "create other", inbox_id=OTHER_INBOX, update=update(OTHER_INBOX, create(CLEO))
+)
+BEN_ADDED_TO_OTHER = UpdatePost(
+    "add ben to other", inbox_id=OTHER_INBOX, update=update(OTHER_INBOX, add(BEN, CLEO))
+)
+
+
+class Node:
+    """A fake chain, its indexer, and the follower behind each of its steps."""
+
+    def __init__(self, path: Path) -> None:
+        self.chain = FakeChain()
+        self.indexer = FakeNode(self.chain, path)
+        self.log = EnvelopeLog(self.indexer.store)
+        self.start()
+
+    def start(self) -> None:
+        """Begin with nothing in memory, as after a kill."""
+        self.follower = InboxFollower(self.indexer.store, self.log)
+
+    def mine(self, *posts: Post) -> None:
+        self.chain.mine(list(posts))
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        result = self.indexer.step()
+        while not isinstance(result, Idle):
+            self.follower.succeeded(result, 0)
+            result = self.indexer.step()
+        self.follower.succeeded(result, 0)
+
+    def inbox_of(self, *wallets: Wallet) -> list[str | None]:
+        asked = [(str(wallet.identifier), MemberKind.ETHEREUM) for wallet in wallets]
+        return list(asyncio.run(self.log.inbox_ids(asked)))
+
+    def refused(self) -> list[tuple[int, str]]:
+        rows = self.indexer.rows(schema.refused_updates)
+        return [(sequence_id, reason) for _, sequence_id, _, reason in rows]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    made = Node(tmp_path / "node.db")
+    yield made
+    made.log.close()
+    made.indexer.store.close()
+
+
+@pytest.mark.conforms("N26", "I14")
+def test_follow__associations_and_revocations__answers_the_highest_that_stands(node: Node) -> None:
+    inbox, other = INBOX.hex(), OTHER_INBOX.hex()
+
+    node.mine(CREATED, BEN_ADDED, OTHER_CREATED)
+    assert node.inbox_of(ANN, BEN, CLEO, Wallet("nobody")) == [inbox, inbox, other, None]
+
+    node.mine(BEN_ADDED_TO_OTHER)
+    assert node.inbox_of(BEN) == [other]
+
+    node.mine(BEN_REVOKED)
+    assert node.inbox_of(ANN, BEN) == [inbox, other]
+    assert node.refused() == []
+
+
+def test_follow__reorg__takes_back_what_its_updates_made(node: Node) -> None:
+    node.mine(CREATED, BEN_ADDED)
+    node.mine(BEN_REVOKED, OTHER_CREATED)
+    assert node.inbox_of(BEN, CLEO) == [None, OTHER_INBOX.hex()]
+
+    node.chain.fork(1, [BEN_ADDED_TO_OTHER], [OTHER_CREATED])
+    node.catch_up()
+
+    # An addition to an inbox that is not created yet is refused, and the revocation is gone.
+    assert node.inbox_of(ANN, BEN, CLEO) == [INBOX.hex(), INBOX.hex(), OTHER_INBOX.hex()]
+    assert node.refused() == [(3, "inbox is not created yet")]
+
+    node.chain.fork(2, [BEN_REVOKED])
+    node.catch_up()
+    assert node.inbox_of(ANN, BEN, CLEO) == [INBOX.hex(), None, None]
+    assert node.refused() == []
+
+
+def test_follow__refused_update__changes_nothing_now_or_after_a_restart(node: Node) -> None:
+    stolen = UpdatePost("stolen", update=update(INBOX, add(CLEO, BEN)))
+    node.mine(CREATED, stolen)
+    assert node.inbox_of(CLEO) == [None]
+    assert [sequence_id for sequence_id, _ in node.refused()] == [2]
+
+    node.start()
+    node.mine(BEN_ADDED)
+
+    assert node.inbox_of(ANN, BEN) == [INBOX.hex(), INBOX.hex()]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_follow__killed_between_any_two_updates__ends_the_same(node: Node, at_once: bool) -> None:
+    posts = [CREATED, OTHER_CREATED, BEN_ADDED, BEN_REVOKED, BEN_ADDED_TO_OTHER]
+    if at_once:
+        # The indexer ran alone for a while, as before an upgrade.
+        node.chain.mine(posts)
+        node.indexer.catch_up()
+    for post in [] if at_once else posts:
+        node.start()
+        node.mine(post)
+    node.catch_up()
+
+    assert node.inbox_of(ANN, BEN, CLEO) == [INBOX.hex(), OTHER_INBOX.hex(), OTHER_INBOX.hex()]
+    assert node.indexer.rows(schema.inbox_cursors) == [(0, 5)]
+
+
+def test_inbox_ids__upper_case_and_nonsense__are_found_or_nothing(node: Node) -> None:
+    node.mine(CREATED)
+    address = str(ANN.identifier)
+    asked = [
+        (address.upper().replace("0X", "0x"), MemberKind.ETHEREUM),
+        ("0x12", MemberKind.PASSKEY),
+    ]
+
+    assert asyncio.run(node.log.inbox_ids(asked)) == [INBOX.hex(), None]

@@ -1,4 +1,4 @@
-"""`make localnet`: a private chain with the contracts and a Safe, to try the commands on."""
+"""`make localnet`: a private chain with contracts, a Safe, a node and a gateway, to try it all."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from typing import Final
 import click
 
 from localnet.anvil import Anvil
+from localnet.commands import Settings
 from localnet.council import DEPLOYER, PAYER, create_council, keystore
 from localnet.deployment import PROJECT, deploy
+from localnet.network import Network, running_network
 from localnet.private_file import write_private
 from localnet.process import interrupt
 
@@ -42,7 +44,9 @@ class InUse(click.ClickException):
     help="Where its files go.",
 )
 def main(folder: Path) -> None:
-    """Run a private chain with the contracts deployed and a Safe of three owners, until Ctrl-C.
+    """Run a private chain with the contracts, a Safe of three owners, a node and a gateway.
+
+    They run until Ctrl-C.
 
     A second one needs a folder of its own.
 
@@ -63,9 +67,12 @@ def main(folder: Path) -> None:
             deploy(anvil.url, folder / _RECORD)
             safe = create_council(anvil, folder, PASSWORD)
             write_private(folder / _PASSWORD, PASSWORD + "\n")
-            _explain(anvil.url, folder, safe)
-            while True:
-                time.sleep(3600)
+            settings = Settings(anvil.url, folder / _RECORD, folder / _PASSWORD)
+            owner = keystore(folder, DEPLOYER)
+            with running_network(settings, folder, owner, PASSWORD) as network:
+                _explain(anvil.url, folder, safe, network)
+                while True:
+                    time.sleep(3600)
     except KeyboardInterrupt:
         click.echo("\nstopped", err=True)
 
@@ -88,17 +95,18 @@ def _held(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _explain(url: str, folder: Path, safe: str) -> None:
+def _explain(url: str, folder: Path, safe: str, network: Network) -> None:
     settings = {
         "CHAINKIT_RPC": url,
         "CHAINKIT_DEPLOYMENT": folder / _RECORD,
         "CHAINKIT_PASSWORD_FILE": folder / _PASSWORD,
         "SAFE": safe,
         "KEYS": folder,
+        "GATEWAY": network.gateway_url,
         "APE_DATA_FOLDER": PROJECT / ".cache" / "ape",
         "SOLCX_BINARY_PATH": PROJECT / ".cache" / "solcx",
     }
-    click.echo("A private chain with the contracts deployed, and a Safe; Ctrl-C ends it.")
+    click.echo("A private chain with the contracts, a Safe, a node and a gateway; Ctrl-C ends it.")
     click.echo("In another terminal, in this folder:\n")
     click.echo(f'export PATH="{PROJECT}/.cache/bin:{PROJECT}/.venv/bin:$PATH"')
     for name, value in settings.items():
@@ -108,6 +116,12 @@ def _explain(url: str, folder: Path, safe: str) -> None:
         "ape run traffic --network $CHAINKIT_RPC --record $CHAINKIT_DEPLOYMENT --per-block 10"
     )
     click.echo("ape run reorg --network $CHAINKIT_RPC --depth 3 --drop 2")
+    click.echo(
+        f"\nNode {network.node_id} serves {network.node_url} (gRPC). The gateway for today's"
+    )
+    click.echo(
+        "clients, which they call gatewayHost, is $GATEWAY. Logs: $KEYS/node.log, gateway.log."
+    )
     click.echo("\nThe owner of the registry, who also administers the logs, signs with:\n")
     click.echo(f"--broadcast --keystore {keystore(Path('$KEYS'), DEPLOYER)}")
     click.echo(

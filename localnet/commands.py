@@ -91,6 +91,10 @@ class Background:
             log = self._log_path.read_text()[-2000:]
             raise CommandFailed(command, "to be running", f"exit {code}", log)
 
+    def log_lines(self) -> list[str]:
+        """Return what it has logged so far."""
+        return self._log_path.read_text(errors="replace").splitlines()
+
     def stop(self) -> int:
         """Ask it to end, as a service manager does, and return its exit code, 0 if not started."""
         return end(self._process) if self._process else 0

@@ -1,0 +1,133 @@
+"""Today's native client, as people use it: libxmtp by its Python bindings, without a patch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+import xmtp_bindings as xmtp
+from eth_account import Account
+from eth_account.messages import encode_defunct
+from eth_account.signers.local import LocalAccount
+
+_HOST_OF_NO_USE: Final = "http://127.0.0.1:9"
+"""The bindings ask for a host of the old network, too, and never call it beside a gateway."""
+
+
+class NativeClient:
+    """One installation of a person: a wallet, an inbox, and its conversations."""
+
+    def __init__(self, client: Any, account: LocalAccount) -> None:
+        """Use ``register``."""
+        self._client = client
+        self.account = account
+
+    @classmethod
+    async def register(cls, gateway_url: str, database: Path, account: LocalAccount) -> Self:
+        """Connect through a gateway, and register an inbox for a wallet.
+
+        The identity update and the key package are published before it returns.
+        """
+        identifier = xmtp.FfiIdentifier(
+            identifier=account.address.lower(), identifier_kind=xmtp.FfiIdentifierKind.ETHEREUM
+        )
+        api = await xmtp.connect_to_backend(
+            _HOST_OF_NO_USE, gateway_url, False, None, None, None, None
+        )
+        options = xmtp.DbOptions(
+            db=str(database), encryption_key=None, max_db_pool_size=None, min_db_pool_size=None
+        )
+        inbox_id = xmtp.generate_inbox_id(identifier, 1)
+        client = await xmtp.create_client(
+            api,
+            api,
+            options,
+            inbox_id,
+            identifier,
+            1,
+            None,
+            xmtp.FfiDeviceSyncMode.DISABLED,
+            None,
+            None,
+        )
+        request = client.signature_request()
+        if request is not None:
+            text = encode_defunct(text=await request.signature_text())
+            signature = Account.sign_message(text, account.key).signature
+            await request.add_ecdsa_signature(bytes(signature))
+            await client.register_identity(request)
+        return cls(client, account)
+
+    @property
+    def inbox_id(self) -> str:
+        """The inbox id, in hex."""
+        inbox_id: str = self._client.inbox_id()
+        return inbox_id
+
+    async def create_group(self, others: Sequence[LocalAccount]) -> bytes:
+        """Create a group with other people, by their wallets' addresses; return its id."""
+        identifiers = [
+            xmtp.FfiIdentifier(
+                identifier=other.address.lower(),
+                identifier_kind=xmtp.FfiIdentifierKind.ETHEREUM,
+            )
+            for other in others
+        ]
+        options = xmtp.FfiCreateGroupOptions(
+            permissions=None,
+            group_name=None,
+            group_image_url_square=None,
+            group_description=None,
+            custom_permission_policy_set=None,
+            message_disappearing_settings=None,
+            app_data=None,
+        )
+        conversations = self._client.conversations()
+        group = await conversations.create_group_by_identity(identifiers, options)
+        group_id: bytes = group.id()
+        return group_id
+
+    async def send(self, group_id: bytes, text: str) -> None:
+        """Send a text to a group."""
+        await self._client.conversation(group_id).send_text(text)
+
+    async def join(self) -> list[bytes]:
+        """Look for welcomes; return the ids of all groups."""
+        conversations = self._client.conversations()
+        await conversations.sync()
+        options = xmtp.FfiListConversationsOptions(
+            created_after_ns=None,
+            created_before_ns=None,
+            last_activity_before_ns=None,
+            last_activity_after_ns=None,
+            order_by=None,
+            limit=None,
+            consent_states=None,
+            include_duplicate_dms=False,
+        )
+        return [item.conversation().id() for item in conversations.list(options)]
+
+    async def read(self, group_id: bytes) -> list[str]:
+        """Read a group's texts, oldest first."""
+        group = self._client.conversation(group_id)
+        await group.sync()
+        options = xmtp.FfiListMessagesOptions(
+            sent_before_ns=None,
+            sent_after_ns=None,
+            limit=None,
+            delivery_status=None,
+            direction=None,
+            content_types=None,
+            exclude_content_types=None,
+            exclude_sender_inbox_ids=None,
+            sort_by=None,
+            inserted_after_ns=None,
+            inserted_before_ns=None,
+        )
+        messages = await group.find_messages(options)
+        return [
+            xmtp.decode_text(message.content)
+            for message in messages
+            if message.kind == xmtp.FfiConversationMessageKind.APPLICATION
+        ]

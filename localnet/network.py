@@ -1,0 +1,106 @@
+"""A node and a gateway on a private chain, so that real clients can talk to each other."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from localnet.accounts import COUNCIL, development_account, write_keystore
+from localnet.commands import Background, CommandFailed, Settings, run_json
+
+GATEWAY_ACCOUNT: Final = 7
+"""Number of the development account that pays."""
+
+_START_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Where clients and readers connect."""
+
+    node_id: int
+    node_url: str
+    gateway_url: str
+    """Today's clients take it as ``gatewayHost``."""
+
+
+@contextmanager
+def running_network(
+    settings: Settings, folder: Path, owner: Path, password: str
+) -> Iterator[Network]:
+    """Run a node that the registry lists, and a gateway; both end with the block.
+
+    ``owner`` is the keystore of the registry's owner. Everything of an earlier run is removed from
+    the folder, because its chain is another one.
+    """
+    for name in ("node.keystore", "node.db", "gateway.db"):
+        for path in folder.glob(f"{name}*"):
+            path.unlink()
+    payer = folder / "gateway.keystore"
+    write_keystore(payer, password, GATEWAY_ACCOUNT)
+    with ExitStack() as stack:
+        node_id, node_url = _start_node(stack, settings, folder, owner)
+        gateway = Background(
+            settings,
+            folder / "gateway.log",
+            *("gateway", "run", "--keystore", payer, "--journal", folder / "gateway.db"),
+            *("--grpc", "127.0.0.1:0", "--log-format", "json"),
+        )
+        port = _start(stack, gateway, "gateway_listening")
+        yield Network(node_id, node_url, f"http://127.0.0.1:{port}")
+
+
+def _start_node(stack: ExitStack, settings: Settings, folder: Path, owner: Path) -> tuple[int, str]:
+    keystore = folder / "node.keystore"
+    keys = run_json(settings, "key", "new", "--keystore", keystore)
+    node = Background(
+        settings,
+        folder / "node.log",
+        *("node", "run", "--keystore", keystore, "--database", folder / "node.db"),
+        *("--grpc", "127.0.0.1:0", "--stale-seconds", "0", "--log-format", "json"),
+    )
+    port = _start(stack, node, "node_listening")
+    url = f"http://127.0.0.1:{port}"
+    added = run_json(
+        settings,
+        *("registry", "add", "--public-key", keys["public_key"], "--http-address", url),
+        *("--holder", development_account(COUNCIL).address, "--no-check-url"),
+        *("--broadcast", "--keystore", owner),
+    )
+    # The node sees its entry when it has followed the registry; until then it originates nothing.
+    _wait_for(node, lambda entry: entry.get("status") == "enabled")
+    return int(added["node_id"]), url
+
+
+def _start(stack: ExitStack, service: Background, event: str) -> int:
+    """Start a service, wait until its log names the event, and return the port that it names."""
+    stack.callback(service.stop)
+    service.start()
+    return int(_wait_for(service, lambda entry: entry.get("event") == event)["port"])
+
+
+def _wait_for(service: Background, is_it: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Wait until a service has logged an entry, and return that."""
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        for entry in map(_entry, service.log_lines()):
+            if is_it(entry):
+                return entry
+        service.check()
+        time.sleep(_POLL_SECONDS)
+    raise CommandFailed("start", f"to be logged within {_START_SECONDS:g} s", "nothing")
+
+
+def _entry(line: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        # Half written, or not of our log.
+        return {}
+    return entry if isinstance(entry, dict) else {}

@@ -1,0 +1,44 @@
+"""One private network for the whole folder: a chain, its contracts, a node and a gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+
+from localnet.accounts import COUNCIL, write_keystore
+from localnet.anvil import Anvil
+from localnet.commands import Settings
+from localnet.deployment import deploy
+from localnet.network import Network, running_network
+from localnet.private_file import write_private
+
+PASSWORD = "network"
+_NUMBERS = count(1)
+
+
+@pytest.fixture(scope="session")
+def chain() -> Iterator[Anvil]:
+    with Anvil() as anvil:
+        yield anvil
+
+
+@pytest.fixture(scope="session")
+def network(chain: Anvil, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
+    folder = tmp_path_factory.mktemp("network")
+    settings = Settings(chain.url, folder / "deployment.json", folder / "password")
+    write_private(settings.password_path, PASSWORD + "\n")
+    deploy(chain.url, settings.record_path)
+    owner = folder / "owner.keystore"
+    write_keystore(owner, PASSWORD, COUNCIL)
+    with running_network(settings, folder, owner, PASSWORD) as running:
+        yield running
+
+
+def new_person() -> LocalAccount:
+    """Return a wallet that nobody has used."""
+    account: LocalAccount = Account.from_key(next(_NUMBERS).to_bytes(32, "big"))
+    return account

@@ -1,0 +1,59 @@
+"""Today's native clients, as they are, against our node, our gateway and our contracts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from localnet.native_client import NativeClient
+from localnet.network import Network
+from support.network.node_sdk import NodeSdkClient
+
+from .conftest import new_person
+
+_Answer = TypeVar("_Answer")
+SECONDS = 60
+
+
+async def within(answer: Awaitable[_Answer]) -> _Answer:
+    return await asyncio.wait_for(answer, SECONDS)
+
+
+@pytest.mark.conforms("N2", "N16", "N22")
+def test_native_clients__two_people__talk_in_a_group(network: Network, tmp_path: Path) -> None:
+    async def talk() -> tuple[list[str], list[str]]:
+        ann = await NativeClient.register(network.gateway_url, tmp_path / "ann", new_person())
+        ben = await NativeClient.register(network.gateway_url, tmp_path / "ben", new_person())
+        group = await ann.create_group([ben.account])
+        await ann.send(group, "hello, ben")
+        assert await ben.join() == [group]
+        await ben.send(group, "hello, ann")
+        return await ann.read(group), await ben.read(group)
+
+    ann_read, ben_read = asyncio.run(within(talk()))
+
+    assert ann_read == ben_read == ["hello, ben", "hello, ann"]
+
+
+def test_node_sdk__with_a_native_client__talks_in_a_group(network: Network, tmp_path: Path) -> None:
+    person = new_person()
+
+    async def talk(cleo: NodeSdkClient) -> tuple[list[str], list[str]]:
+        dan = await NativeClient.register(network.gateway_url, tmp_path / "dan", person)
+        group = cleo.create_group([person])
+        cleo.send(group, "hello, dan")
+        assert await dan.join() == [group]
+        await dan.send(group, "hello, cleo")
+        return cleo.read(group), await dan.read(group)
+
+    cleo = NodeSdkClient.register(network.gateway_url, tmp_path / "cleo", new_person())
+    try:
+        cleo_read, dan_read = asyncio.run(within(talk(cleo)))
+    finally:
+        cleo.close()
+
+    assert cleo_read == dan_read == ["hello, dan", "hello, cleo"]

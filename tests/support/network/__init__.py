@@ -1,0 +1,1 @@
+"""Today's clients, as tests drive them."""

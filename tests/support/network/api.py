@@ -1,0 +1,108 @@
+"""A node's or gateway's gRPC methods, called with bytes as any client may send them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import grpc
+from google.rpc import status_pb2
+
+from chainkit.protocol.proto import envelopes_pb2, message_api_pb2, payer_api_pb2
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+
+REPLICATION = "xmtp.xmtpv4.message_api.ReplicationApi"
+PAYER = "xmtp.xmtpv4.payer_api.PayerApi"
+SECONDS = 30.0
+
+
+class Api:
+    """A connection; answers come as envelopes' bytes."""
+
+    def __init__(self, url: str) -> None:
+        self.channel = grpc.insecure_channel(url.removeprefix("http://"))
+
+    def close(self) -> None:
+        self.channel.close()
+
+    def call(self, method: str, request: bytes, service: str = REPLICATION) -> bytes:
+        answer: bytes = self.channel.unary_unary(f"/{service}/{method}")(request, timeout=SECONDS)
+        return answer
+
+    def publish(self, *payer_envelopes: bytes, service: str = REPLICATION) -> list[bytes]:
+        request = Envelopes(envelopes=payer_envelopes).SerializeToString()
+        answer = self.call("PublishPayerEnvelopes", request, service)
+        return list(Envelopes.FromString(answer).envelopes)
+
+    def publish_for_clients(self, *client_envelopes: bytes) -> list[bytes]:
+        request = payer_api_pb2.PublishClientEnvelopesRequest(envelopes=client_envelopes)
+        answer = self.call("PublishClientEnvelopes", request.SerializeToString(), PAYER)
+        return list(Envelopes.FromString(answer).envelopes)
+
+    def query(self, limit: int = 0, service: str = REPLICATION, **wanted: Any) -> list[bytes]:
+        request = message_api_pb2.QueryEnvelopesRequest(query=query(**wanted), limit=limit)
+        answer = self.call("QueryEnvelopes", request.SerializeToString(), service)
+        return list(Envelopes.FromString(answer).envelopes)
+
+    def newest(self, *topics: bytes) -> list[bytes]:
+        request = message_api_pb2.GetNewestEnvelopeRequest(topics=topics)
+        answer = self.call("GetNewestEnvelope", request.SerializeToString())
+        results = message_api_pb2.GetNewestEnvelopeResponse.FromString(answer).results
+        return [each.originator_envelope.SerializeToString() for each in results]
+
+    def subscribe(self, **wanted: Any) -> Stream:
+        request = message_api_pb2.SubscribeEnvelopesRequest(query=query(**wanted))
+        return Stream(self._stream("SubscribeEnvelopes", request.SerializeToString()))
+
+    def subscribe_topics(self, filters: Mapping[bytes, Mapping[int, int]]) -> Any:
+        request = message_api_pb2.SubscribeTopicsRequest()
+        for topic, cursor in filters.items():
+            request.filters.add(topic=topic).last_seen.node_id_to_sequence_id.update(cursor)
+        return self._stream("SubscribeTopics", request.SerializeToString())
+
+    def _stream(self, method: str, request: bytes) -> Any:
+        return self.channel.unary_stream(f"/{REPLICATION}/{method}")(request, timeout=SECONDS)
+
+
+class Stream:
+    """The envelopes of a stream, one after the other."""
+
+    def __init__(self, call: Any) -> None:
+        self.call = call
+        self._envelopes = self._read()
+
+    def first_frame(self) -> bytes:
+        frame: bytes = next(self.call)
+        return frame
+
+    def take(self, count: int) -> list[bytes]:
+        return [next(self._envelopes) for _ in range(count)]
+
+    def close(self) -> None:
+        self.call.cancel()
+
+    def _read(self) -> Iterator[bytes]:
+        for frame in self.call:
+            yield from Envelopes.FromString(frame).envelopes
+
+
+def query(
+    topics: Sequence[bytes] = (),
+    originators: Sequence[int] = (),
+    cursor: Mapping[int, int] | None = None,
+) -> message_api_pb2.EnvelopesQuery:
+    """Return a query. A cursor that is left out is not there."""
+    message = message_api_pb2.EnvelopesQuery(topics=topics, originator_node_ids=originators)
+    if cursor is not None:
+        message.last_seen.node_id_to_sequence_id.update(cursor)
+    return message
+
+
+def cursor_in(error: grpc.RpcError) -> dict[int, int]:
+    """Return the cursor in the details of a refusal."""
+    metadata: Any = error.trailing_metadata()  # type: ignore[attr-defined]
+    [status] = [value for key, value in metadata if key == "grpc-status-details-bin"]
+    cursor = envelopes_pb2.Cursor()
+    [detail] = status_pb2.Status.FromString(status).details
+    assert detail.Unpack(cursor)
+    return dict(cursor.node_id_to_sequence_id)

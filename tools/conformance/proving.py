@@ -97,7 +97,7 @@ class Copy:
             # A file that changes twice in a second keeps the code compiled for it before.
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONPATH": os.pathsep.join(
-                str(self.folder / name) for name in ("src", "indexer", "jobs")
+                str(self.folder / name) for name in ("src", "indexer", "node", "gateway", "jobs")
             ),
             "SOLCX_BINARY_PATH": str(self.folder / ".cache/solcx"),
         }

@@ -131,15 +131,17 @@ class LegacyKey:
 
     wallet: Wallet
     key: Wallet
+    before_key: bytes = b""
+    """Bytes in front of the key, which the wallet signs with it."""
 
     @property
     def identifier(self) -> MemberIdentifier:
         return self.wallet.identifier
 
     def sign(self, text: bytes) -> associations_pb2.Signature:
-        unsigned = message_contents_pb2.UnsignedPublicKey(created_ns=1)
+        unsigned = message_contents_pb2.UnsignedPublicKey()
         unsigned.secp256k1_uncompressed.bytes = self.key.key.public_key
-        key_bytes = unsigned.SerializeToString()
+        key_bytes = self.before_key + unsigned.SerializeToString()
         delegation = self.wallet.signature(create_identity_text(key_bytes).encode())
         message = associations_pb2.Signature()
         message.delegated_erc_191.signature.bytes = self.key.signature(text)

@@ -1,4 +1,4 @@
-"""The actions of an identity update, apart from who signed for them (XIP-46, identity actions)."""
+"""The actions of an identity update, apart from who signed for them (XIP-46)."""
 
 from __future__ import annotations
 

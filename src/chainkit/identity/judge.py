@@ -8,13 +8,15 @@ from typing import Final
 from chainkit.errors import ChainError, InvalidSignature
 from chainkit.identity.refusals import Refusal, refused
 from chainkit.identity.rules import Inbox, apply
-from chainkit.identity.signed import check
+from chainkit.identity.signed import Ed25519Proof, PasskeyProof, check
 from chainkit.identity.state import Accepted, AssociationState
 from chainkit.identity.update import IdentityUpdate, read_update
 from chainkit.identity.wallets import NO_WALLETS, Wallets, WalletSignature
 
+MAXIMUM_PROOFS: Final = 32
+"""Different signatures of installations and passkeys in one update: each takes milliseconds."""
 MAXIMUM_WALLETS: Final = 8
-"""Contract wallets' signatures that one update may ask an endpoint for."""
+"""Different signatures of contract wallets in one update: each is a question to an endpoint."""
 
 
 def judge(
@@ -26,9 +28,10 @@ def judge(
     """Return the state after an update, and what it changes for the address log.
 
     ``state`` is that after all earlier updates of the inbox, None if there was none; ``inbox_id``
-    the topic's identifier, 32 bytes; ``data`` a serialized IdentityUpdate. Raises RefusedUpdate,
-    whose ``reason`` is a Refusal, and leaves the state as it was. Raises WalletUnanswered, or
-    another ChainError, where an endpoint has to be asked again: the update is not decided.
+    the topic's identifier, 32 bytes; ``data`` a serialized IdentityUpdate, from an envelope whose
+    bytes passed ``check_strict``. Raises RefusedUpdate, whose ``reason`` is a Refusal, and leaves
+    the state as it was. Raises WalletUnanswered, or another ChainError, where an endpoint has to
+    be asked again: the update is not decided.
     """
     update = read_update(data)
     if update.inbox_id != inbox_id:
@@ -53,6 +56,9 @@ def restore(verified_before: Iterable[bytes]) -> AssociationState | None:
 
 
 def _check_signatures(update: IdentityUpdate) -> None:
+    proofs = (Ed25519Proof, PasskeyProof)
+    count = sum(isinstance(signed.proof, proofs) for signed in update.signatures)
+    _check_count(count, MAXIMUM_PROOFS, "signatures of installations and passkeys")
     for signed in update.signatures:
         try:
             check(signed, update.text)
@@ -63,9 +69,7 @@ def _check_signatures(update: IdentityUpdate) -> None:
 
 def _check_wallets(update: IdentityUpdate, wallets: Wallets) -> None:
     asked = {s.proof for s in update.signatures if isinstance(s.proof, WalletSignature)}
-    if len(asked) > MAXIMUM_WALLETS:
-        expected = f"up to {MAXIMUM_WALLETS} contract wallets' signatures"
-        raise refused(Refusal.TOO_MANY_WALLETS, expected, len(asked))
+    _check_count(len(asked), MAXIMUM_WALLETS, "signatures of contract wallets")
     for signature in sorted(asked):
         if signature.chain_id not in wallets.chain_ids:
             raise refused(Refusal.UNKNOWN_CHAIN, "a supported chain", signature.chain_id)
@@ -82,3 +86,8 @@ def _check_wallets(update: IdentityUpdate, wallets: Wallets) -> None:
                 raise refused(Refusal.SIGNATURE_INVALID, "one that the wallet accepts", wallet)
     if unanswered is not None:
         raise unanswered
+
+
+def _check_count(count: int, most: int, noun: str) -> None:
+    if count > most:
+        raise refused(Refusal.TOO_MANY_SIGNATURES, f"up to {most} {noun}", count)

@@ -12,7 +12,7 @@ class Refusal(StrEnum):
 
     TOO_LARGE = "more bytes than an update may have"
     TOO_MANY_ACTIONS = "more actions than an update may have"
-    TOO_MANY_WALLETS = "more contract wallets than an update may ask for"
+    TOO_MANY_SIGNATURES = "more signatures to check than an update may have"
     MALFORMED = "not an identity update"
     NO_ACTION = "no action"
     WRONG_TOPIC = "inbox id is not the topic's"

@@ -127,7 +127,7 @@ class Inbox:
         if member.kind is MemberKind.INSTALLATION is existing.signer.kind:
             got = "an installation by an installation"
             raise refused(Refusal.MAY_NOT_ADD, "an installation by a wallet", got, self._place)
-        # The holder of a wallet's address on another chain must not move the member there.
+        # A holder of the same address on another chain must not move the member there.
         self._check_chain(new)
         for signature in (existing, new):
             self._note_delegate(signature)

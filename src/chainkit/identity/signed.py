@@ -39,7 +39,7 @@ from chainkit.signatures import (
 )
 
 _PARITIES: Final = {0: 0, 1: 1, 27: 0, 28: 1}
-"""The meaning of V: wallets write 27 and 28, others 0 and 1."""
+"""The parity that V says: wallets write 27 and 28, others 0 and 1."""
 
 
 class SignatureKind(StrEnum):
@@ -91,9 +91,9 @@ class Signed:
     """32 bytes each: an update with one that was used before is a replay. Several, since most kinds
     of signatures can be rewritten by anybody: see ``_fingerprints``."""
     proof: Ed25519Proof | PasskeyProof | WalletSignature | None = None
-    """The part that is left to be checked; None where recovering the signer was the check."""
+    """The rest, which is to be checked; None where recovering the signer was the check."""
     delegate: MemberIdentifier | None = None
-    """In a legacy signature, the address of the key that the wallet delegated to."""
+    """Address of the key that a wallet delegated to; None unless the kind is LEGACY."""
 
     @property
     def chain_id(self) -> int | None:

@@ -82,13 +82,14 @@ def read_update(data: bytes) -> IdentityUpdate:
         raise refused(Refusal.TOO_LARGE, expected, f"{len(data)} bytes")
     try:
         message = associations_pb2.IdentityUpdate.FromString(data)
-        check_strict(data, associations_pb2.IdentityUpdate)
-        inbox_id = parse_inbox_id(message.inbox_id)
     except DecodeError as error:
         raise refused(Refusal.MALFORMED, "an IdentityUpdate", error) from error
+    _check_count(len(message.actions))
+    try:
+        check_strict(data, associations_pb2.IdentityUpdate)
+        inbox_id = parse_inbox_id(message.inbox_id)
     except MalformedData as error:
         raise refused(Refusal.MALFORMED, error.expected, error.got, error.subject) from error
-    _check_count(len(message.actions))
     if message.client_timestamp_ns > MAXIMUM_TIMESTAMP:
         expected = f"a time of up to {MAXIMUM_TIMESTAMP} ns"
         raise refused(Refusal.MALFORMED, expected, message.client_timestamp_ns)

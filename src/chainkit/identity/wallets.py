@@ -13,7 +13,7 @@ _ACCOUNT_ID: Final = re.compile(r"eip155:([1-9][0-9]{0,18}):0x([0-9a-fA-F]{40})"
 
 
 class WalletSignature(NamedTuple):
-    """A signature that a contract wallet is said to have given."""
+    """A signature that a contract wallet is said to have made."""
 
     chain_id: int
     """EIP-155; the chain that the wallet's contract stands on."""

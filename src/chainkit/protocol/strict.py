@@ -55,7 +55,7 @@ def _check(data: bytes, descriptor: _Descriptor) -> None:
         number, wire_type = tag >> 3, tag & 7
         field = descriptor.fields_by_number.get(number)
         is_repeated = field is not None and field.is_repeated
-        if number < last or number == 0 or (number == last and not is_repeated):
+        if number < last or (number == last and not is_repeated):
             raise _refused(descriptor, "fields in the order of their numbers", f"field {number}")
         if field is not None and _WIRE_TYPES.get(field.type) != wire_type:
             raise _refused(descriptor, f"field {number} of its own type", f"type {wire_type}")

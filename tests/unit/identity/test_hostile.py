@@ -7,11 +7,13 @@ import pytest
 
 from chainkit.errors import RefusedUpdate
 from chainkit.identity import judge as judge_module
+from chainkit.identity import update as update_module
 from chainkit.identity.judge import judge, restore
-from chainkit.identity.signed import Signed, check
+from chainkit.identity.signed import Signed, check, read_signature
 from chainkit.identity.state import AssociationState
 from chainkit.identity.text import SignedText
-from chainkit.identity.update import MAXIMUM_ACTIONS
+from chainkit.identity.update import MAXIMUM_ACTIONS, MAXIMUM_UPDATE_LENGTH
+from chainkit.protocol.proto.identity_associations_pb2 import Signature
 from support.identity import (
     AT_NS,
     Installation,
@@ -108,23 +110,44 @@ def test_restore__twice_as_many_updates__are_twice_the_work() -> None:
 
 
 @pytest.mark.conforms("I15")
-def test_judge__one_signature_for_all_actions__is_checked_once(
+def test_judge__one_signature_for_all_actions__is_read_and_checked_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    read: list[Signature] = []
     checked: list[Signed] = []
 
-    def counted(signed: Signed, text: SignedText) -> None:
+    def counted_read(message: Signature, text: SignedText) -> Signed:
+        read.append(message)
+        return read_signature(message, text)
+
+    def counted_check(signed: Signed, text: SignedText) -> None:
         checked.append(signed)
         check(signed, text)
 
-    monkeypatch.setattr(judge_module, "check", counted)
+    monkeypatch.setattr(update_module, "read_signature", counted_read)
+    monkeypatch.setattr(judge_module, "check", counted_check)
     state = judge(None, INBOX, CREATION).state
+    read.clear()
     checked.clear()
 
     steps = [add(each, APP) for each in WALLETS[:50]]
     judge(state, INBOX, update(INBOX, *steps, at_ns=AT_NS * 2))
 
-    assert len({each.signer for each in checked}) == len(checked) == 51
+    assert len({each.signer for each in checked}) == len(checked) == len(read) == 51
+
+
+@pytest.mark.conforms("I15")
+@pytest.mark.parametrize("field", [b"\x0a\x00", b"\x22\x00", b"\x10\x01"])
+def test_judge__longest_update_of_the_shortest_fields__is_refused_before_it_is_walked(
+    field: bytes,
+) -> None:
+    data = field * (MAXIMUM_UPDATE_LENGTH // len(field))
+
+    def judged() -> None:
+        with pytest.raises(RefusedUpdate):
+            judge(None, INBOX, data)
+
+    assert lines_run(judged) < 1000
 
 
 @pytest.mark.conforms("I15")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.errors import ChainError, EndpointUnavailable, RefusedUpdate, WalletUnanswered
-from chainkit.identity.judge import MAXIMUM_WALLETS, judge, restore
+from chainkit.identity.judge import MAXIMUM_PROOFS, MAXIMUM_WALLETS, judge, restore
 from chainkit.identity.refusals import Refusal
 from chainkit.identity.state import Accepted, AssociationState
 from chainkit.identity.update import (
@@ -22,6 +22,7 @@ from support.identity import (
     Changed,
     ContractWallet,
     Installation,
+    LegacyKey,
     Passkey,
     Silent,
     Step,
@@ -141,7 +142,9 @@ STATES = {inbox["inbox_id"]: judged(inbox) for inbox in INBOXES}
 
 
 @pytest.mark.conforms("I1")
-@pytest.mark.parametrize("data", [b"\xff", CREATION[:-1], CREATION + b"\x10\x01", b"\x10\x01"])
+@pytest.mark.parametrize(
+    "data", [b"\xff", CREATION[:-1], CREATION + b"\x10\x01", b"\x0a\x00\x18\x01"]
+)
 def test_judge__bytes_that_are_no_update__are_refused(data: bytes) -> None:
     assert reason(data) is Refusal.MALFORMED
 
@@ -326,7 +329,7 @@ def test_judge__more_wallets_than_an_update_may_ask_for__is_refused() -> None:
 
     refusal = reason(later(*steps), CREATED, wallets=Wallets({1}, Chain()))
 
-    assert refusal is Refusal.TOO_MANY_WALLETS
+    assert refusal is Refusal.TOO_MANY_SIGNATURES
     judge(CREATED, INBOX, later(*steps[1:]), Wallets({1}, Chain(*yes)))
 
 
@@ -335,6 +338,15 @@ def test_restore__updates_with_contract_wallets__ask_nobody() -> None:
 
     assert restore([SAFES_CREATION]) == accepted.state
     assert accepted.state.members[SAFE.identifier].chain_id == 1
+
+
+def test_restore__two_keys_that_a_wallet_delegated_to__each_added_an_installation() -> None:
+    keys = [LegacyKey(ALICE, Wallet(f"legacy key {number}")) for number in range(2)]
+    creation = update(INBOX, create(keys[0]), add(APP, keys[0]))
+    addition = later(add(Installation("other app"), keys[1]))
+    state = judge(None, INBOX, creation).state
+
+    assert restore([creation, addition]) == judge(state, INBOX, addition).state
 
 
 def test_restore__no_update__is_no_inbox() -> None:
@@ -358,6 +370,15 @@ def test_judge__more_bytes_than_an_update_may_have__is_refused() -> None:
     assert len(longest) == MAXIMUM_UPDATE_LENGTH
     assert judge(None, INBOX, longest).state == CREATED
     assert reason(longest + b"\x00") is Refusal.TOO_LARGE
+
+
+@pytest.mark.conforms("I15")
+def test_judge__more_installations_than_an_update_may_add__is_refused() -> None:
+    apps = [Installation(f"app {number}") for number in range(MAXIMUM_PROOFS + 1)]
+    steps = [add(each, ALICE) for each in apps]
+
+    assert reason(later(*steps), CREATED) is Refusal.TOO_MANY_SIGNATURES
+    assert len(judge(CREATED, INBOX, later(*steps[1:])).state.members) == 2 + MAXIMUM_PROOFS
 
 
 @pytest.mark.conforms("I15")

@@ -14,7 +14,7 @@ _COMMANDS: Final = {
     "run": LazyCommand(
         "chainkit_gateway.cli.run",
         "run_command",
-        "Publish for an application's clients until a signal stops it.",
+        "Publish for an application's clients until a signal stops it (SIGINT or SIGTERM).",
     ),
 }
 

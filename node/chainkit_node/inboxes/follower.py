@@ -17,12 +17,14 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from chainkit.errors import ChainkitError, RefusedUpdate, StoreUnavailable
+from chainkit.errors import ChainkitError, MalformedData, RefusedUpdate, StoreUnavailable
 from chainkit.identity.identifiers import MemberIdentifier
 from chainkit.identity.judge import judge, restore
+from chainkit.identity.refusals import Refusal
 from chainkit.identity.state import AssociationState
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.proto import envelopes_pb2
+from chainkit.protocol.strict import check_strict
 from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.inboxes import (
@@ -93,9 +95,10 @@ class InboxFollower:
         key = (row.originator_id, row.sequence_id, inbox_id)
         try:
             accepted = judge(state, inbox_id, _update(row.envelope))
-        except RefusedUpdate as error:
+        except (RefusedUpdate, MalformedData) as error:
             self._remember(row.topic, state)
-            return JudgedUpdate(*key, refusal=str(error.reason))
+            reason = error.reason if isinstance(error, RefusedUpdate) else Refusal.MALFORMED
+            return JudgedUpdate(*key, refusal=str(reason))
         self._remember(row.topic, accepted.state)
         changes = accepted.changes
         return JudgedUpdate(*key, _identifiers(changes.associated), _identifiers(changes.revoked))
@@ -135,6 +138,12 @@ def _identifiers(members: Iterable[MemberIdentifier]) -> tuple[Identifier, ...]:
 
 
 def _update(envelope: bytes) -> bytes:
+    """Return the IdentityUpdate of an envelope.
+
+    Raises MalformedData for bytes that other libraries read in another way: a parsed message that
+    is written again would hide that.
+    """
     client = parse_originator_envelope(envelope).client_envelope
+    check_strict(client, envelopes_pb2.ClientEnvelope)
     update = envelopes_pb2.ClientEnvelope.FromString(client).identity_update
     return update.SerializeToString()

@@ -143,6 +143,20 @@ def test_follow__refused_update__changes_nothing_now_or_after_a_restart(node: No
     assert node.inbox_of(ANN, BEN) == [INBOX.hex(), INBOX.hex()]
 
 
+def test_follow__bytes_that_libraries_read_differently__are_refused(node: Node) -> None:
+    @dataclass(frozen=True)
+    class Twice(UpdatePost):
+        @property
+        def payload(self) -> bytes:
+            # Two aads: some libraries merge them, others take the last.
+            return b"\x0a\0" + super().payload
+
+    node.mine(Twice("twice", update=update(INBOX, create(ANN))))
+
+    assert node.refused() == [(1, "not an identity update")]
+    assert node.inbox_of(ANN) == [None]
+
+
 @pytest.mark.parametrize("at_once", [True, False])
 def test_follow__killed_between_any_two_updates__ends_the_same(node: Node, at_once: bool) -> None:
     posts = [CREATED, OTHER_CREATED, BEN_ADDED, BEN_REVOKED, BEN_ADDED_TO_OTHER]

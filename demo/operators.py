@@ -1,4 +1,4 @@
-"""The three node operators of the story: each has a key, a database and an indexer."""
+"""The three node operators of the story: each has a key, a database and an indexer or a node."""
 
 from __future__ import annotations
 
@@ -54,6 +54,17 @@ class Operator:
         )
         return self.indexer
 
+    def make_node(self) -> Background:
+        """Return a node, which does what the indexer does, and serves."""
+        self.indexer = Background(
+            self.settings,
+            self.folder / "node.log",
+            *("node", "run", "--database", self.database, "--keystore", self.keystore),
+            # Nobody mines while nothing happens: the chain is not stale.
+            *("--stale-seconds", "0", "--grpc", "127.0.0.1:0", "--log-format", "json"),
+        )
+        return self.indexer
+
     def wait_for(self, head: BlockReference) -> None:
         """Wait until the cursor is at the head, by hash."""
         assert self.indexer is not None
@@ -64,6 +75,17 @@ class Operator:
             if time.monotonic() > deadline:
                 limit = f"within {CATCH_UP_SECONDS:.0f} s"
                 raise CommandFailed(f"index of {self.name}", f"cursor {wanted}", cursor, limit)
+            time.sleep(_POLL_SECONDS)
+
+    def wait_for_registration(self) -> None:
+        """Wait until the node has read in the registry that it is enabled."""
+        assert self.indexer is not None
+        deadline = time.monotonic() + CATCH_UP_SECONDS
+        while self.node_id not in ((self.status()["registry"] or {}).get("enabled_nodes") or ()):
+            self.indexer.check()
+            if time.monotonic() > deadline:
+                limit = f"within {CATCH_UP_SECONDS:.0f} s"
+                raise CommandFailed(f"registry of {self.name}", f"node {self.node_id}", "no", limit)
             time.sleep(_POLL_SECONDS)
 
     def status(self) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -14,15 +16,19 @@ from chainkit.errors import ChainkitError
 from chainkit.exports import files_of, read_manifest
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.terminal.keystore import load_signing_key
+from chainkit.text.counting import counted
 from demo.cheat import Injected, tamper
 from demo.council import Council, desired_nodes
 from demo.operators import Operator
 from demo.progress import say, stage
 from demo.summary import Summary, count_codes
+from localnet.accounts import write_keystore
 from localnet.anvil import Anvil
-from localnet.commands import Settings, run, run_json
-from localnet.deployment import deploy, run_ape_script
+from localnet.commands import Background, Settings, run, run_json
+from localnet.deployment import PROJECT, deploy, run_ape_script
+from localnet.network import GATEWAY_ACCOUNT, start_service
 from localnet.private_file import write_private
+from localnet.process import run_to_end
 
 MESSAGES_BEFORE: Final = 240
 MESSAGES_AFTER: Final = 60
@@ -64,6 +70,9 @@ class Story:
         self._council = Council(self._settings, folder / "council", PASSWORD)
         self._injected: list[Injected] = []
         self._traffic: list[dict[str, int]] = []
+        self._gateway_url = ""
+        self._by_clients = 0
+        self._said: list[str] = []
 
     @property
     def _evidence(self) -> Path:
@@ -119,11 +128,48 @@ class Story:
             say(f"{operator.name} is node {operator.node_id}")
 
     def _publish(self) -> None:
-        for operator in self._operators:
+        for operator in self._operators[1:]:
             indexer = operator.make_indexer()
             self._stack.callback(indexer.stop)
             indexer.start()
+        self._gateway_url = self._start_gateway(self._operators[0])
+        self._talk("hello before the reorg")
+        self._wait_for_indexers()
+        # Identity updates and commits of the clients; their other payloads are not on the chain.
+        self._by_clients = self._operators[0].status()["envelopes"]
         self._run_traffic(MESSAGES_BEFORE, MALFORMED_BEFORE, seed=1)
+
+    def _start_gateway(self, operator: Operator) -> str:
+        """Start a node that serves, and a gateway to it; return the gateway's URL."""
+        node = operator.make_node()
+        port = start_service(self._stack, node, "node_listening")
+        operator.wait_for(self._anvil.endpoint.head().reference)
+        operator.wait_for_registration()
+        keystore = self._folder / "gateway.keystore"
+        write_keystore(keystore, PASSWORD, GATEWAY_ACCOUNT)
+        gateway = Background(
+            self._settings,
+            self._folder / "gateway.log",
+            *("gateway", "run", "--keystore", keystore, "--journal", self._folder / "gateway.db"),
+            # The registry has the operators' public addresses; this one is on this machine.
+            *("--node", f"{operator.node_id}=http://127.0.0.1:{port}"),
+            *("--grpc", "127.0.0.1:0", "--log-format", "json"),
+        )
+        return f"http://127.0.0.1:{start_service(self._stack, gateway, 'gateway_listening')}"
+
+    def _talk(self, text: str) -> None:
+        """Let one real client write to another, who must read it after all that came before."""
+        self._said.append(text)
+        clients = self._folder / "clients"
+        clients.mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "demo.talk", self._gateway_url, str(clients), text]
+        done = run_to_end(command, os.environ, PROJECT)
+        if done.returncode != 0:
+            raise StageFailed("real clients", "exit 0", done.returncode, done.stderr[-2000:])
+        read = json.loads(done.stdout.splitlines()[-1])
+        self._facts["real_client_messages"] = len(read)
+        self._summary.expect("texts that the second client read", self._said, read)
+        say(f"two clients of today: the second one reads {counted(len(read), 'text')}")
 
     def _reorg(self) -> None:
         self._wait_for_indexers()
@@ -147,6 +193,7 @@ class Story:
         )
 
     def _settle(self) -> None:
+        self._talk("hello after the reorg")
         self._run_traffic(MESSAGES_AFTER, MALFORMED_AFTER, seed=2)
         self._wait_for_indexers()
         for operator in self._operators:
@@ -295,7 +342,7 @@ class Story:
         statuses = [operator.status() for operator in self._operators]
         envelopes = [status["envelopes"] for status in statuses]
         quarantined = [sum(status["quarantined"].values()) for status in statuses]
-        published = sum(traffic["published"] for traffic in self._traffic)
+        published = self._by_clients + sum(traffic["published"] for traffic in self._traffic)
         remaining = published - self._facts["reorg"]["dropped"]
         self._facts["messages_published"] = published
         self._facts["quarantined"] = quarantined[0]

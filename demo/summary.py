@@ -39,6 +39,8 @@ class Summary:
         facts, reorg = self.facts, self.facts["reorg"]
         lines = {
             "published": f"{facts['messages_published']} messages in one order",
+            "clients": f"{facts['real_client_messages']} texts between two real clients, before "
+            "and after the reorg",
             "quarantined": f"{facts['quarantined']} malformed payloads, kept and never served",
             "reorg": f"{reorg['depth']} blocks deep: {reorg['kept']} kept, {reorg['moved']} moved "
             f"to another sequence id, {reorg['dropped']} dropped",

@@ -52,7 +52,7 @@ def running_network(
             *("gateway", "run", "--keystore", payer, "--journal", folder / "gateway.db"),
             *("--grpc", "127.0.0.1:0", "--log-format", "json"),
         )
-        port = _start(stack, gateway, "gateway_listening")
+        port = start_service(stack, gateway, "gateway_listening")
         yield Network(node_id, node_url, f"http://127.0.0.1:{port}")
 
 
@@ -65,7 +65,7 @@ def _start_node(stack: ExitStack, settings: Settings, folder: Path, owner: Path)
         *("node", "run", "--keystore", keystore, "--database", folder / "node.db"),
         *("--grpc", "127.0.0.1:0", "--stale-seconds", "0", "--log-format", "json"),
     )
-    port = _start(stack, node, "node_listening")
+    port = start_service(stack, node, "node_listening")
     url = f"http://127.0.0.1:{port}"
     added = run_json(
         settings,
@@ -74,18 +74,18 @@ def _start_node(stack: ExitStack, settings: Settings, folder: Path, owner: Path)
         *("--broadcast", "--keystore", owner),
     )
     # The node sees its entry when it has followed the registry; until then it originates nothing.
-    _wait_for(node, lambda entry: entry.get("status") == "enabled")
+    wait_for_entry(node, lambda entry: entry.get("status") == "enabled")
     return int(added["node_id"]), url
 
 
-def _start(stack: ExitStack, service: Background, event: str) -> int:
+def start_service(stack: ExitStack, service: Background, event: str) -> int:
     """Start a service, wait until its log names the event, and return the port that it names."""
     stack.callback(service.stop)
     service.start()
-    return int(_wait_for(service, lambda entry: entry.get("event") == event)["port"])
+    return int(wait_for_entry(service, lambda entry: entry.get("event") == event)["port"])
 
 
-def _wait_for(service: Background, is_it: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+def wait_for_entry(service: Background, is_it: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Wait until a service has logged an entry, and return that."""
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:

@@ -20,7 +20,7 @@ EXPECTED_KEYS = {
     *("messages_published", "envelopes_per_node", "quarantined", "reorg"),
     *("honest_nodes_identical", "findings", "expected_findings", "report_verified"),
     *("bundle_verified", "node_disabled", "audit_sees_disabled", "proposals"),
-    *("html_report", "seconds"),
+    *("html_report", "real_client_messages", "seconds"),
 }
 MARK = "CHAINKIT_TEST_MARK"
 SOAKS = "CHAINKIT_SOAK" in os.environ
@@ -146,6 +146,7 @@ def test_demo__summary__tells_what_happened(finished: list[tuple[int, str, Path]
     held = content["messages_published"] - reorg["dropped"] - content["quarantined"]
     assert set(content["envelopes_per_node"].values()) == {held}
     assert content["findings"] == content["expected_findings"] != {}
+    assert content["real_client_messages"] == 2
     report = (folder / "audit" / "report.html").read_text()
     assert "<svg" in report and "http://" not in report.replace("http://www.w3.org", "")
     assert "the story holds" in output

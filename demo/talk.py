@@ -1,0 +1,43 @@
+"""Two real clients talk: `python -m demo.talk GATEWAY FOLDER TEXT` prints all that ben reads.
+
+They keep their state in the folder, and go on from there. A process of its own, because the native
+library writes its log to the standard error of its process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+from localnet.accounts import development_account
+from localnet.native_client import NativeClient
+
+_ANN, _BEN = 8, 9
+"""Numbers of the development accounts whose wallets sign."""
+
+_SECONDS: Final = 60.0
+
+
+async def talk(gateway_url: str, folder: Path, text: str) -> list[str]:
+    """Let ann send a text to the group that she has with ben; return all texts that ben reads."""
+    ann = await NativeClient.register(gateway_url, folder / "ann.db", development_account(_ANN))
+    ben = await NativeClient.register(gateway_url, folder / "ben.db", development_account(_BEN))
+    groups = await ann.join()
+    group = groups[0] if groups else await ann.create_group([ben.account])
+    await ann.send(group, text)
+    await ben.join()
+    return await ben.read(group)
+
+
+def main() -> None:
+    """Print the texts as JSON."""
+    gateway_url, folder, text = sys.argv[1:]
+    read = asyncio.run(asyncio.wait_for(talk(gateway_url, Path(folder), text), _SECONDS))
+    print(json.dumps(read))
+
+
+if __name__ == "__main__":
+    main()

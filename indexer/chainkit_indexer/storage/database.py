@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 class Database:
     """A database with two kinds of transaction: ``reading`` sees one state, ``writing`` is alone.
+
+    Threads may share it: those that write take turns, and those that read wait for none.
 
     All that it does raises StoreUnavailable where waiting may help (restarting, cut off, disk
     full, locked), StoreInUse where another indexer has it, and StoreError for the rest. After an
@@ -39,6 +42,8 @@ class Database:
         self.file = found if isinstance(found, Path) else None
         """Where it is, for SQLite."""
         self._hidden = HiddenWords(found)
+        self._turn = Lock()
+        self._writing_thread: int | None = None
         self._backend: Sqlite | Postgresql
         if isinstance(found, Path):
             self._backend = Sqlite(found, read_only)
@@ -58,20 +63,39 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """Run a transaction that excludes every other writer; an exception undoes all of it.
 
-        It takes the lock if this database does not have it, or no longer.
+        It waits for other threads of this process, and takes the lock if this database does not
+        have it, or no longer. Raises RuntimeError within another ``writing`` of the same thread,
+        which would wait for itself.
         """
         assert not self.is_read_only, "only a database that was opened to write"
-        self.lock()
-        with self._errors(), self._backend.writing() as connection:
-            yield connection
+        with self._turns():
+            self._lock()
+            with self._errors(), self._backend.writing() as connection:
+                yield connection
 
     def lock(self) -> None:
         """Keep every other indexer out until ``close``; raises StoreInUse if another is in."""
+        with self._turns():
+            self._lock()
+
+    def _lock(self) -> None:
         with self._errors():
             try:
                 self._backend.lock()
             except OSError as error:
                 raise self._store_error(error) from error
+
+    @contextmanager
+    def _turns(self) -> Iterator[None]:
+        # Only this thread can have set it to itself.
+        if self._writing_thread == get_ident():
+            raise RuntimeError(f"database {self.name}: a transaction writes already in this thread")
+        with self._turn:
+            self._writing_thread = get_ident()
+            try:
+                yield
+            finally:
+                self._writing_thread = None
 
     def prepare(self) -> None:
         """Before its first tables: let readers see a steady state while a writer commits."""
@@ -98,8 +122,8 @@ class Database:
             raise StoreError(subject, "a file that exists", "none")
 
     def close(self) -> None:
-        """Give all connections, and the lock, back."""
-        with self._errors():
+        """Give all connections, and the lock, back, once no thread writes any more."""
+        with self._turns(), self._errors():
             self._backend.close()
 
     @contextmanager

@@ -48,7 +48,10 @@ PAYLOAD_TABLES: Final = (schema.envelope_logs, schema.quarantine)
 
 
 class Store:
-    """An opened database whose identity was checked."""
+    """An opened database whose identity was checked.
+
+    One thread follows the chain; others may read, and write by ``writing``.
+    """
 
     def __init__(self, database: Database, identity: Identity) -> None:
         """Use ``open`` or ``open_existing``."""
@@ -128,6 +131,12 @@ class Store:
             # The lock may have been lost, and another process may have moved the cursor.
             self._cursor_state = None
             raise
+
+    def insert_envelopes(
+        self, connection: Connection, rows: Sequence[StoredEnvelope | tuple[Any, ...]]
+    ) -> None:
+        """Insert envelopes of other originators than the chain's, within ``writing``."""
+        insert_envelopes(self._database, connection, rows)
 
     def close(self) -> None:
         """Give all connections, and the lock, back."""

@@ -135,7 +135,10 @@ class Store:
     def insert_envelopes(
         self, connection: Connection, rows: Sequence[StoredEnvelope | tuple[Any, ...]]
     ) -> None:
-        """Insert envelopes of other originators than the chain's, within ``writing``."""
+        """Insert envelopes of other originators than the chain's, within ``writing``.
+
+        Raises StoreError where a sequence id is taken.
+        """
         insert_envelopes(self._database, connection, rows)
 
     def close(self) -> None:
@@ -205,13 +208,6 @@ class Store:
             extend_runs(connection, ProvenanceRun(first, last, page.provenance))
             connection.execute(delete(schema.blocks).where(schema.blocks.c.number < lowest))
         self._cursor_state = CursorState(page.last, lowest)
-
-    def insert_envelopes(self, connection: Connection, rows: Sequence[StoredEnvelope]) -> None:
-        """Add envelopes of other originators than the chain's, within ``writing``.
-
-        Raises StoreError where a sequence id is taken.
-        """
-        insert_envelopes(self._database, connection, rows)
 
     def retract(
         self,

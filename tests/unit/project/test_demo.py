@@ -9,6 +9,7 @@ from demo.summary import Summary, count_codes
 
 FACTS = {
     "messages_published": 3,
+    "real_client_messages": 2,
     "quarantined": 1,
     "reorg": {"depth": 2, "kept": 1, "moved": 1, "dropped": 1},
     "honest_nodes_identical": True,

@@ -145,9 +145,10 @@ coverage: setup  ## fail unless these suites reach every branch of the contracts
 contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q $(PARALLEL)
 
-integration: setup $(STAMPS)/spark  ## real anvil, databases and Spark
+integration: setup $(STAMPS)/spark  ## real anvil, databases, Spark, nodes and clients
 	@# The demo takes longest: begun first, it ends long before the rest does.
-	$(PYTEST) tests/e2e tests/jobs tests/indexer tests/council tests/verification -q -rs $(PARALLEL)
+	$(PYTEST) tests/e2e tests/jobs tests/network tests/indexer tests/council tests/verification -q -rs \
+	  $(PARALLEL)
 
 gas-check: setup  ## measure what messages and the registry cost; fail unless it is as in docs/gas.json
 	python -m tools.gas_study --check

@@ -29,9 +29,7 @@ class NativeClient:
 
         The identity update and the key package are published before it returns.
         """
-        identifier = xmtp.FfiIdentifier(
-            identifier=account.address.lower(), identifier_kind=xmtp.FfiIdentifierKind.ETHEREUM
-        )
+        identifier = _identifier(account)
         api = await xmtp.connect_to_backend(
             _HOST_OF_NO_USE, gateway_url, False, None, None, None, None
         )
@@ -67,13 +65,7 @@ class NativeClient:
 
     async def create_group(self, others: Sequence[LocalAccount]) -> bytes:
         """Create a group with other people, by their wallets' addresses; return its id."""
-        identifiers = [
-            xmtp.FfiIdentifier(
-                identifier=other.address.lower(),
-                identifier_kind=xmtp.FfiIdentifierKind.ETHEREUM,
-            )
-            for other in others
-        ]
+        identifiers = [_identifier(other) for other in others]
         options = xmtp.FfiCreateGroupOptions(
             permissions=None,
             group_name=None,
@@ -87,6 +79,10 @@ class NativeClient:
         group = await conversations.create_group_by_identity(identifiers, options)
         group_id: bytes = group.id()
         return group_id
+
+    async def add(self, group_id: bytes, other: LocalAccount) -> None:
+        """Add a person to a group: a commit."""
+        await self._client.conversation(group_id).add_members_by_identity([_identifier(other)])
 
     async def send(self, group_id: bytes, text: str) -> None:
         """Send a text to a group."""
@@ -131,3 +127,9 @@ class NativeClient:
             for message in messages
             if message.kind == xmtp.FfiConversationMessageKind.APPLICATION
         ]
+
+
+def _identifier(account: LocalAccount) -> Any:
+    return xmtp.FfiIdentifier(
+        identifier=account.address.lower(), identifier_kind=xmtp.FfiIdentifierKind.ETHEREUM
+    )

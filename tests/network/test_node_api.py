@@ -51,7 +51,8 @@ def welcome(key: bytes) -> bytes:
 
 
 def message(group_id: bytes, seen: dict[int, int] | None = None) -> bytes:
-    return publishes.paid(publishes.group_message(identifier=group_id, seen=seen))
+    target = publishes.NODE_ID
+    return publishes.paid(publishes.group_message(identifier=group_id, seen=seen, target=target))
 
 
 def commit(group_id: bytes, epoch: int = 1) -> bytes:

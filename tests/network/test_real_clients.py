@@ -39,6 +39,23 @@ def test_native_clients__two_people__talk_in_a_group(network: Network, tmp_path:
     assert ann_read == ben_read == ["hello, ben", "hello, ann"]
 
 
+def test_native_client__missed_a_commit__its_message_arrives_all_the_same(
+    network: Network, tmp_path: Path
+) -> None:
+    async def talk() -> list[str]:
+        ann, ben, cleo = [
+            await NativeClient.register(network.gateway_url, tmp_path / name, new_person())
+            for name in ("ann", "ben", "cleo")
+        ]
+        group = await ann.create_group([ben.account])
+        assert await ben.join() == [group]
+        await ben.add(group, cleo.account)
+        await ann.send(group, "before I know of cleo")
+        return await ben.read(group)
+
+    assert asyncio.run(within(talk())) == ["before I know of cleo"]
+
+
 def test_node_sdk__with_a_native_client__talks_in_a_group(network: Network, tmp_path: Path) -> None:
     person = new_person()
 

@@ -103,7 +103,7 @@ def test_accept__payload_that_needs_the_total_order__is_not_originated(
 @pytest.mark.conforms("N14")
 def test_accept__commit_on_the_chain__must_be_named_by_messages_of_its_group(node: Node) -> None:
     identifier = GROUP.named_identifier
-    message = publishes.group_message(identifier=identifier)
+    message = publishes.group_message(identifier=identifier, target=NODE_ID)
     node.step()
     assert node.publish(message) == 1
 
@@ -112,7 +112,8 @@ def test_accept__commit_on_the_chain__must_be_named_by_messages_of_its_group(nod
     with pytest.raises(Conflict) as caught:
         node.publish(message)
     assert caught.value.cursor == {0: 1, NODE_ID: 1}
-    assert node.publish(publishes.group_message(identifier=identifier, seen={0: 1})) == 1
+    named = publishes.group_message(identifier=identifier, seen={0: 1}, target=NODE_ID)
+    assert node.publish(named) == 1
 
     node.chain.fork(1, [], [])
     while node.log.chain_cursor() != {0: 0}:

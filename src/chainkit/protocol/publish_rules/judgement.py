@@ -118,14 +118,16 @@ def check_position(client: ParsedClientEnvelope, view: NodeView) -> None:
 
     Raises PublishRefused with the node's cursor. A group message must name the latest payload that
     the chain has on its topic, where no entry stands for 0; and so must an identity update that
-    has a cursor. Today's have none.
+    has a cursor. Today's have none. A message of today's clients may name an earlier one: they
+    would not send it again (ADR 27).
     """
     for originator, sequence_id in client.last_seen.sequence_ids.items():
         if sequence_id > (held := view.cursor[originator]):
             subject, expected = f"last_seen of originator {originator}", f"at most {held}"
             raise _conflict(RefusalReason.DEPENDENCY_AHEAD, subject, expected, sequence_id, view)
     found, expected_id = client.last_seen[BLOCKCHAIN_ORIGINATOR_ID], view.latest_chain_sequence_id
-    if _must_name_latest(client) and found != expected_id:
+    is_excused = found < expected_id and _may_be_behind(client, found)
+    if _must_name_latest(client) and found != expected_id and not is_excused:
         subject = f"last_seen of originator {BLOCKCHAIN_ORIGINATOR_ID}"
         raise _conflict(RefusalReason.BEHIND_CHAIN, subject, expected_id, found, view)
 
@@ -144,6 +146,12 @@ def _must_name_latest(client: ParsedClientEnvelope) -> bool:
     has_cursor = bool(client.last_seen.sequence_ids)
     is_update = client.kind is TopicKind.IDENTITY_UPDATE
     return client.kind is TopicKind.GROUP_MESSAGE or (is_update and has_cursor)
+
+
+def _may_be_behind(client: ParsedClientEnvelope, found: int) -> bool:
+    is_message = client.kind is TopicKind.GROUP_MESSAGE
+    is_of_today = client.target_originator is None and found > 0
+    return is_message and is_of_today and client.destination is Destination.ORIGINATOR
 
 
 def _conflict(

@@ -237,7 +237,7 @@ def test_judge__group_message_on_another_commit_than_the_latest__is_a_conflict(
     is_commit: bool, seen: dict[int, int], latest: int, is_taken: bool
 ) -> None:
     message = paid_without_target(publishes.commit(seen)) if is_commit else None
-    data = message or paid(publishes.group_message(seen=seen))
+    data = message or paid(publishes.group_message(seen=seen, target=publishes.NODE_ID))
     view = replace(VIEW, latest_chain_sequence_id=latest)
 
     if is_taken:
@@ -249,6 +249,19 @@ def test_judge__group_message_on_another_commit_than_the_latest__is_a_conflict(
         assert str(refusal) == f"last_seen of originator 0: expected {latest}, got {got}"
         assert refusal.reason.is_conflict
         assert refusal.cursor is VIEW.cursor
+
+
+@pytest.mark.parametrize(("seen", "is_taken"), [(0, False), (41, True), (42, True), (43, False)])
+def test_judge__message_of_today_s_clients__may_be_commits_behind_but_not_without_any(
+    seen: int, is_taken: bool
+) -> None:
+    data = paid(publishes.group_message(seen={0: seen} if seen else {}))
+    view = replace(VIEW, cursor=Cursor({0: 100}), latest_chain_sequence_id=42)
+
+    if is_taken:
+        judged(data, view)
+    else:
+        assert refusal_of(data, view).reason is RefusalReason.BEHIND_CHAIN
 
 
 @pytest.mark.conforms("N14")

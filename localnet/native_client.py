@@ -22,6 +22,7 @@ class NativeClient:
         """Use ``register``."""
         self._client = client
         self.account = account
+        self._recovery = account
 
     @classmethod
     async def register(cls, gateway_url: str, database: Path, account: LocalAccount) -> Self:
@@ -51,9 +52,7 @@ class NativeClient:
         )
         request = client.signature_request()
         if request is not None:
-            text = encode_defunct(text=await request.signature_text())
-            signature = Account.sign_message(text, account.key).signature
-            await request.add_ecdsa_signature(bytes(signature))
+            await _sign(request, account)
             await client.register_identity(request)
         return cls(client, account)
 
@@ -62,6 +61,31 @@ class NativeClient:
         """The inbox id, in hex."""
         inbox_id: str = self._client.inbox_id()
         return inbox_id
+
+    async def associate(self, wallet: LocalAccount) -> None:
+        """Add a wallet to the inbox, which both of them sign."""
+        request = await self._client.add_identity(_identifier(wallet))
+        await self._apply(request, wallet)
+
+    async def revoke(self, wallet: LocalAccount) -> None:
+        """Remove a wallet from the inbox, which the recovery wallet signs."""
+        await self._apply(await self._client.revoke_identity(_identifier(wallet)), self._recovery)
+
+    async def change_recovery(self, wallet: LocalAccount) -> None:
+        """Let another wallet sign revocations from now on."""
+        request = await self._client.change_recovery_identifier(_identifier(wallet))
+        await self._apply(request, self._recovery)
+        self._recovery = wallet
+
+    async def wallets(self) -> set[str]:
+        """Return the addresses of the inbox, as the library derives them from the updates."""
+        state = await self._client.inbox_state(True)
+        return {each.identifier for each in state.account_identities}
+
+    async def _apply(self, request: Any, *wallets: LocalAccount) -> None:
+        for wallet in wallets:
+            await _sign(request, wallet)
+        await self._client.apply_signature_request(request)
 
     async def create_group(self, others: Sequence[LocalAccount]) -> bytes:
         """Create a group with other people, by their wallets' addresses; return its id."""
@@ -127,6 +151,12 @@ class NativeClient:
             for message in messages
             if message.kind == xmtp.FfiConversationMessageKind.APPLICATION
         ]
+
+
+async def _sign(request: Any, wallet: LocalAccount) -> None:
+    text = encode_defunct(text=await request.signature_text())
+    signature = Account.sign_message(text, wallet.key).signature
+    await request.add_ecdsa_signature(bytes(signature))
 
 
 def _identifier(account: LocalAccount) -> Any:

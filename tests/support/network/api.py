@@ -50,6 +50,15 @@ class Api:
         results = message_api_pb2.GetNewestEnvelopeResponse.FromString(answer).results
         return [each.originator_envelope.SerializeToString() for each in results]
 
+    def inbox_ids(self, *addresses: str) -> list[str | None]:
+        request = message_api_pb2.GetInboxIdsRequest()
+        for address in addresses:
+            request.requests.add(identifier=address)
+        answer = self.call("GetInboxIds", request.SerializeToString())
+        responses = message_api_pb2.GetInboxIdsResponse.FromString(answer).responses
+        assert [each.identifier for each in responses] == list(addresses)
+        return [each.inbox_id if each.HasField("inbox_id") else None for each in responses]
+
     def subscribe(self, **wanted: Any) -> Stream:
         request = message_api_pb2.SubscribeEnvelopesRequest(query=query(**wanted))
         return Stream(self._stream("SubscribeEnvelopes", request.SerializeToString()))

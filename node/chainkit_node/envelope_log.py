@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -14,7 +15,7 @@ from sqlalchemy import Connection
 
 from chainkit.identity.address_log import parse_lookup
 from chainkit.identity.identifiers import MemberKind
-from chainkit.types import Cursor
+from chainkit.types import Cursor, TopicKind
 from chainkit_indexer.storage.envelopes import (
     StoredEnvelope,
     read_by_originators,
@@ -23,8 +24,13 @@ from chainkit_indexer.storage.envelopes import (
     read_last_on_topic,
     read_newest,
 )
-from chainkit_indexer.storage.inboxes import Identifier, find_inboxes
-from chainkit_indexer.storage.store import Store, read_position
+from chainkit_indexer.storage.inboxes import (
+    Identifier,
+    find_inboxes,
+    read_inbox_cursors,
+    read_refused,
+)
+from chainkit_indexer.storage.store import Store, read_block, read_position
 from chainkit_node.types import Selection
 
 _THREADS: Final = 4
@@ -47,13 +53,48 @@ class EnvelopeLog:
         self._threads.shutdown()
 
     def page(self, selection: Selection, limit: int) -> Sequence[StoredEnvelope]:
-        """Return envelopes behind a cursor, by originator and sequence id, up to a number."""
+        """Return envelopes behind a cursor, by originator and sequence id, up to a number.
+
+        An originator's order is whole. On the topic of an inbox stand the identity updates that
+        were judged and break no rule (XIP-46): a client would give the whole inbox up for one.
+        """
         with self._store.reading() as connection:
+            if any(_is_of_inbox(topic) for topic in selection.topics):
+                return self._valid(connection, selection, limit)
             return self.rows(connection, selection, limit)
+
+    def _valid(
+        self, connection: Connection, selection: Selection, limit: int
+    ) -> Sequence[StoredEnvelope]:
+        judged = read_inbox_cursors(connection)
+        refused = read_refused(
+            connection, [topic[1:] for topic in selection.topics if _is_of_inbox(topic)]
+        )
+        found: list[StoredEnvelope] = []
+        cursor = dict(selection.cursor)
+        is_full = True
+        while is_full and len(found) < limit:
+            wanted = limit - len(found)
+            rows = self.rows(connection, replace(selection, cursor=dict(cursor)), wanted)
+            is_full = len(rows) == wanted
+            cursor |= {row.originator_id: row.sequence_id for row in rows}
+            found += [row for row in rows if _is_valid(row, judged, refused)]
+        return found
+
+    def refused(self, rows: Iterable[StoredEnvelope]) -> Collection[tuple[int, int]]:
+        """Return originator and sequence ids of the updates among some envelopes that break a rule.
+
+        All of them must have been judged.
+        """
+        inbox_ids = {row.topic[1:] for row in rows if _is_of_inbox(row.topic)}
+        if not inbox_ids:
+            return ()
+        with self._store.reading() as connection:
+            return read_refused(connection, inbox_ids)
 
     @staticmethod
     def rows(connection: Connection, selection: Selection, limit: int) -> Sequence[StoredEnvelope]:
-        """Return a page as ``page`` does, within a transaction."""
+        """Return a page within a transaction, with the updates that break a rule."""
         cursor, now = selection.cursor, _now()
         if not selection.topics:
             return read_by_originators(connection, selection.originator_ids, cursor, limit, now)
@@ -69,6 +110,18 @@ class EnvelopeLog:
         """Return the last sequence id of each of the chain's originators, 0 before the first."""
         with self._store.reading() as connection:
             return self._chain_cursor(connection)
+
+    def judged_cursor(self) -> Mapping[int, int]:
+        """Return up to where the identity updates of each of the chain's originators are judged."""
+        with self._store.reading() as connection:
+            judged = read_inbox_cursors(connection)
+            return {each: judged.get(each, 0) for each in self._chain_cursor(connection)}
+
+    def cursor_at(self, block_number: int) -> Mapping[int, int]:
+        """Return the chain's cursor after a block that is known; 0 of each after another one."""
+        with self._store.reading() as connection:
+            block = read_block(connection, block_number)
+        return self._before_first() if block is None else block.sequence_ids
 
     def position(self, topics: Sequence[bytes]) -> tuple[Cursor, Mapping[bytes, int]]:
         """Return the node's cursor, and the latest sequence id that the chain has on each topic."""
@@ -114,10 +167,26 @@ class EnvelopeLog:
         position = read_position(connection)
         if position is not None:
             return position.sequence_ids
+        return self._before_first()
+
+    def _before_first(self) -> Mapping[int, int]:
         return {contract.originator_id: 0 for contract in self._store.identity.contracts}
 
     async def _in_thread(self, read: Callable[[], _Answer]) -> _Answer:
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
+
+
+def _is_of_inbox(topic: bytes) -> bool:
+    return topic[0] == TopicKind.IDENTITY_UPDATE
+
+
+def _is_valid(
+    row: StoredEnvelope, judged: Mapping[int, int], refused: Collection[tuple[int, int]]
+) -> bool:
+    if not _is_of_inbox(row.topic):
+        return True
+    is_judged = row.sequence_id <= judged.get(row.originator_id, 0)
+    return is_judged and (row.originator_id, row.sequence_id) not in refused
 
 
 def _portions(topics: Sequence[bytes]) -> Sequence[Sequence[bytes]]:

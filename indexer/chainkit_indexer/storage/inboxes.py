@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select, tuple_, update
 
 from chainkit_indexer.storage import schema
+
+_AT_ONCE: Final = 500
+"""Inboxes that one statement looks for: databases limit its parameters."""
 
 Identifier = tuple[str, bytes]
 """A ``MemberKind`` and the key's bytes."""
@@ -31,11 +35,15 @@ class JudgedUpdate:
     """The rule that it breaks; None where it breaks none."""
 
 
+def read_inbox_cursors(connection: Connection) -> dict[int, int]:
+    """Return the sequence id up to which the members follow each originator."""
+    query = select(schema.inbox_cursors.c.originator_id, schema.inbox_cursors.c.sequence_id)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
 def read_inbox_cursor(connection: Connection, originator_id: int) -> int:
     """Return the sequence id up to which the members follow an originator; 0 before the first."""
-    cursors = schema.inbox_cursors.c
-    query = select(cursors.sequence_id).where(cursors.originator_id == originator_id)
-    return connection.scalar(query) or 0
+    return read_inbox_cursors(connection).get(originator_id, 0)
 
 
 def move_inbox_cursor(connection: Connection, originator_id: int, sequence_id: int) -> None:
@@ -46,11 +54,18 @@ def move_inbox_cursor(connection: Connection, originator_id: int, sequence_id: i
     connection.execute(insert(schema.inbox_cursors).values(row))
 
 
-def read_refused(connection: Connection, inbox_id: bytes) -> frozenset[tuple[int, int]]:
-    """Return originator and sequence ids of an inbox's updates that changed nothing."""
+def read_refused(
+    connection: Connection, inbox_ids: Collection[bytes]
+) -> frozenset[tuple[int, int]]:
+    """Return originator and sequence ids of some inboxes' updates that changed nothing."""
     refused = schema.refused_updates.c
-    query = select(refused.originator_id, refused.sequence_id).where(refused.inbox_id == inbox_id)
-    return frozenset((row[0], row[1]) for row in connection.execute(query))
+    query = select(refused.originator_id, refused.sequence_id)
+    found: set[tuple[int, int]] = set()
+    asked = list(inbox_ids)
+    for start in range(0, len(asked), _AT_ONCE):
+        some = query.where(refused.inbox_id.in_(asked[start : start + _AT_ONCE]))
+        found.update((row[0], row[1]) for row in connection.execute(some))
+    return frozenset(found)
 
 
 def record_judged(connection: Connection, judged: JudgedUpdate) -> None:

@@ -16,6 +16,11 @@ _COMMANDS: Final = {
         "run_command",
         "Follow the chain, serve readers and originate for payers, until a signal stops it.",
     ),
+    "refused": LazyCommand(
+        "chainkit_node.cli.refused",
+        "refused_command",
+        "List identity updates that were refused, the newest first, each with the rule it breaks.",
+    ),
 }
 
 

@@ -107,7 +107,7 @@ class InboxFollower:
         """Return the state of an inbox before an update."""
         if row.topic in self._states:
             return self._states.pop(row.topic)
-        refused = read_refused(connection, row.topic[1:])
+        refused = read_refused(connection, [row.topic[1:]])
         before = self._earlier(connection, row)
         counted = (each for each in before if (each.originator_id, each.sequence_id) not in refused)
         return restore(_update(each.envelope) for each in counted)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
-from chainkit.errors import ChainkitError, StoreError
-from chainkit_indexer.storage.envelopes import StoredEnvelope
-from chainkit_indexer.types import Advanced, RolledBack, StepResult
+from chainkit.errors import ChainkitError, StoreUnavailable
+from chainkit_indexer.types import RolledBack, StepResult
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.hub import Hub
 from chainkit_node.types import Selection
@@ -18,44 +17,56 @@ _MOST_PUSHED: Final = 1000
 
 
 class ChainFeed:
-    """An observer of the indexer's loop that tells the hub what each step committed."""
+    """An observer of the indexer's loop that tells the hub what each step committed.
+
+    It goes as far as the identity updates were judged. A database that is away is asked again at
+    the next step: nothing is handed on twice, or forgotten.
+    """
 
     def __init__(self, log: EnvelopeLog, hub: Hub, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin at the database's cursor: each stream reads for itself what lies below it."""
+        """Begin where the updates were judged: each stream reads for itself what lies below."""
         self._log = log
         self._hub = hub
         self._loop = loop
-        self._known = dict(log.chain_cursor())
+        self._known = dict(log.judged_cursor())
+        self._ancestor: int | None = None
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
-        """Hand on what a step committed or took back."""
+        """Hand on what was committed or taken back."""
         if isinstance(result, RolledBack):
-            self._known = dict(self._log.chain_cursor())
-            self._call(self._hub.retract, dict(self._known))
-        if isinstance(result, Advanced):
-            if result.envelopes:
-                self._hand_on(result)
-            self._known = dict(result.sequence_ids)
+            number = result.cursor.number
+            self._ancestor = number if self._ancestor is None else min(number, self._ancestor)
+        try:
+            if self._ancestor is not None:
+                self._take_back(self._ancestor)
+            self._hand_on()
+        except StoreUnavailable:
+            # The loop meets it, too, and says so.
+            return
 
     def failed(self, error: ChainkitError) -> None:
         """Nothing was committed."""
 
-    def _hand_on(self, result: Advanced) -> None:
-        rows = self._committed(result) if result.envelopes <= _MOST_PUSHED else None
-        if rows is None:
-            self._call(self._hub.skip, tuple(result.sequence_ids))
-        else:
-            self._call(self._hub.publish, rows)
+    def _take_back(self, block_number: int) -> None:
+        ancestor = dict(self._log.cursor_at(block_number))
+        self._call(self._hub.retract, ancestor)
+        self._known = {each: min(last, ancestor.get(each, 0)) for each, last in self._known.items()}
+        self._ancestor = None
 
-    def _committed(self, result: Advanced) -> Sequence[StoredEnvelope] | None:
-        committed = Selection(
-            originator_ids=frozenset(result.sequence_ids), cursor=dict(self._known)
-        )
-        try:
-            return self._log.page(committed, result.envelopes)
-        except StoreError:
-            # The loop meets it, too; the streams read again what they want.
-            return None
+    def _hand_on(self) -> None:
+        judged = dict(self._log.judged_cursor())
+        count = sum(last - self._known.get(each, 0) for each, last in judged.items())
+        if count > _MOST_PUSHED:
+            self._call(self._hub.skip, tuple(judged))
+        elif count:
+            selection = Selection(originator_ids=frozenset(judged), cursor=dict(self._known))
+            rows = [
+                row
+                for row in self._log.page(selection, count)
+                if row.sequence_id <= judged[row.originator_id]
+            ]
+            self._call(self._hub.publish, rows, self._log.refused(rows))
+        self._known = judged
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
         self._loop.call_soon_threadsafe(function, *arguments)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from chainkit_indexer.storage.envelopes import StoredEnvelope
@@ -92,7 +92,11 @@ class Subscription:
     def retract(self, ancestor: Mapping[int, int]) -> None:
         """Take back what lies above a common ancestor; see ``Hub.retract``."""
         if any(self._sent.get(each, 0) > last for each, last in ancestor.items()):
-            self.taken_back = ancestor
+            # The reader may be slow: a second reorg does not give back what the first one took.
+            before = self.taken_back or {}
+            self.taken_back = {
+                each: min(last, before.get(each, last)) for each, last in ancestor.items()
+            }
             self._event.set()
         self._queue = [
             row
@@ -138,11 +142,18 @@ class Hub:
         for originator_id in subscription.originators:
             _discard(self._by_originator, originator_id, subscription)
 
-    def publish(self, rows: Iterable[StoredEnvelope]) -> None:
-        """Queue committed envelopes, in the order of their commits."""
+    def publish(
+        self, rows: Iterable[StoredEnvelope], refused: Collection[tuple[int, int]] = ()
+    ) -> None:
+        """Queue committed envelopes, in the order of their commits.
+
+        ``refused`` has originator and sequence ids of identity updates that break a rule: they
+        stand in their originator's order, and not on their topic.
+        """
         for row in rows:
-            for subscription in self._by_topic.get(row.topic, ()):
-                subscription.put(row)
+            if (row.originator_id, row.sequence_id) not in refused:
+                for subscription in self._by_topic.get(row.topic, ()):
+                    subscription.put(row)
             for subscription in self._by_originator.get(row.originator_id, ()):
                 subscription.put(row)
 

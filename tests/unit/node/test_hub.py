@@ -39,6 +39,16 @@ def test_publish__streams_of_topics_and_originators__each_gets_what_it_wants() -
     assert group.take() == []
 
 
+def test_publish__refused_update__stands_in_its_originator_s_order_and_not_on_its_topic() -> None:
+    hub = Hub()
+    group, chain = of_topic(hub), of_originator(hub, 0)
+
+    hub.publish([envelope(1), envelope(2)], refused={(0, 1)})
+
+    assert group.take() == [envelope(2)]
+    assert chain.take() == [envelope(1), envelope(2)]
+
+
 def test_unsubscribe__streams_of_one_topic__leaves_the_others() -> None:
     hub = Hub()
     first, second = of_topic(hub), of_topic(hub)
@@ -86,6 +96,17 @@ def test_retract__what_was_sent_lies_above__tells_the_ancestor() -> None:
     assert above.taken_back == {0: 5}
     assert below.taken_back is None
     assert hub.generation == 1
+
+
+def test_retract__twice_before_the_reader_looks__the_lowest_ancestor_counts() -> None:
+    hub = Hub()
+    stream = of_topic(hub)
+    stream.sends([envelope(10)])
+
+    hub.retract({0: 5})
+    hub.retract({0: 8})
+
+    assert stream.taken_back == {0: 5}
 
 
 def test_retract__queued_envelopes__vanish_and_those_of_other_originators_stay() -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from chainkit.identity.identifiers import MemberKind
 from chainkit.protocol.proto import envelopes_pb2, identity_associations_pb2
 from chainkit.types import TopicKind
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Idle
+from chainkit_node.cli import node as node_group
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.inboxes.follower import InboxFollower
+from chainkit_node.types import Selection
 from support.chains.fake_chain import FakeChain, Post
 from support.identity import Wallet, add, create, inbox_of, revoke, update
 from support.indexer.fake_node import FakeNode
@@ -155,6 +159,47 @@ def test_follow__bytes_that_libraries_read_differently__are_refused(node: Node) 
 
     assert node.refused() == [(1, "not an identity update")]
     assert node.inbox_of(ANN) == [None]
+
+
+@pytest.mark.conforms("I16")
+def test_page__refused_or_not_judged_updates__stand_in_the_order_and_not_on_the_topic(
+    node: Node,
+) -> None:
+    stolen = [UpdatePost(f"stolen {n}", update=update(INBOX, add(CLEO, BEN))) for n in range(3)]
+    topic = Selection(topics=frozenset([CREATED.kind.topic(INBOX)]))
+    order = Selection(originator_ids=frozenset([0]))
+
+    def ids(selection: Selection, limit: int = 100) -> list[int]:
+        return [row.sequence_id for row in node.log.page(selection, limit)]
+
+    node.mine(*stolen[:2], CREATED, stolen[2], BEN_ADDED)
+    assert ids(topic) == [3, 5]
+    assert ids(topic, 1) == [3]
+    assert ids(replace(topic, cursor={0: 3}), 1) == [5]
+    assert ids(order) == [1, 2, 3, 4, 5]
+
+    node.chain.mine([BEN_REVOKED])
+    node.indexer.catch_up()
+    assert ids(topic) == [3, 5]
+    assert ids(order) == [1, 2, 3, 4, 5, 6]
+    node.catch_up()
+    assert ids(topic) == [3, 5, 6]
+
+
+def test_refused__command__lists_the_newest_first_with_the_rule(node: Node) -> None:
+    command = ["refused", "--database", str(node.indexer.path)]
+    assert CliRunner().invoke(node_group, command).output == "nothing was refused\n"
+
+    first, last = (UpdatePost(name, update=update(INBOX, add(CLEO, BEN))) for name in ("a", "b"))
+    node.mine(first, CREATED, last)
+
+    listed = CliRunner().invoke(node_group, command).output.splitlines()
+    assert listed == [
+        f"3 of originator 0, inbox {INBOX.hex()}: {node.refused()[1][1]}",
+        f"1 of originator 0, inbox {INBOX.hex()}: inbox is not created yet",
+    ]
+    as_json = CliRunner().invoke(node_group, [*command, "--json", "--limit", "1"])
+    assert json.loads(as_json.output)[0]["sequence_id"] == 3
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -1,0 +1,134 @@
+"""The feed between the indexer's steps and the hub, with a database that is away now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainkit.errors import StoreUnavailable
+from chainkit.types import TopicKind
+from chainkit_indexer.storage.store import Store
+from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.inboxes.follower import InboxFollower
+from chainkit_node.live.feed import ChainFeed
+from chainkit_node.live.hub import Hub
+from chainkit_node.types import Selection
+from support.chains.fake_chain import FakeChain, Post, update
+from support.indexer.fake_node import FakeNode
+
+ALL = Selection(originator_ids=frozenset([0]))
+
+
+class AtOnce:
+    """A loop that calls at once: the test is its only thread."""
+
+    def call_soon_threadsafe(self, function: Any, *arguments: Any) -> None:
+        function(*arguments)
+
+
+class Node:
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.chain = FakeChain()
+        self.indexer = FakeNode(self.chain, path)
+        self.log = EnvelopeLog(self.indexer.store)
+        self.hub = Hub()
+        loop: Any = AtOnce()
+        self.observers = (
+            InboxFollower(self.indexer.store, self.log),
+            ChainFeed(self.log, self.hub, loop),
+        )
+        self.is_away = False
+        reading = Store.reading
+
+        def may_be_away(store: Store) -> Any:
+            if self.is_away:
+                raise StoreUnavailable("database", "an answer", "none")
+            return reading(store)
+
+        monkeypatch.setattr(Store, "reading", may_be_away)
+
+    def step(self, is_away: bool = False) -> None:
+        result = self.indexer.step()
+        self.is_away = is_away
+        for observer in self.observers:
+            observer.succeeded(result, 0)
+        self.is_away = False
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
+    made = Node(tmp_path / "node.db", monkeypatch)
+    yield made
+    made.log.close()
+    made.indexer.store.close()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_succeeded__reorgs_and_a_database_that_is_away__hands_on_each_envelope_once(
+    node: Node, seed: int
+) -> None:
+    async def play() -> None:
+        chance = random.Random(seed)
+        stream = node.hub.subscribe([ALL])
+        got: list[Any] = []
+        for number in range(40):
+            posts = [Post(f"{number} {n}") for n in range(chance.randrange(3))]
+            if chance.random() < 0.2:
+                posts.append(update(f"update {number}"))
+            if chance.random() < 0.15 and number > 3:
+                node.chain.fork(chance.randrange(1, 3), posts, [], [])
+            else:
+                node.chain.mine(posts)
+            for _ in range(chance.randrange(1, 4)):
+                node.step(is_away=chance.random() < 0.3)
+                if stream.taken_back is not None:
+                    # Its queue contains what came after the reorg.
+                    last = stream.taken_back[0]
+                    got = [row for row in got if row.sequence_id <= last]
+                    stream.taken_back = None
+                got += stream.take()
+                stream.sends(got)
+        for _ in range(5):
+            node.step()
+        got += stream.take()
+        assert not stream.is_behind
+        assert got == list(node.log.page(ALL, 1000))
+
+    asyncio.run(play())
+
+
+def test_succeeded__refused_update__reaches_readers_of_the_order_alone(node: Node) -> None:
+    async def play() -> None:
+        post = update("no action")
+        topic = TopicKind.IDENTITY_UPDATE.topic(post.identifier)
+        order = node.hub.subscribe([ALL])
+        inbox = node.hub.subscribe([Selection(topics=frozenset([topic]))])
+        node.chain.mine([post])
+        node.step()
+        assert [row.topic for row in order.take()] == [topic]
+        assert inbox.take() == []
+
+    asyncio.run(play())
+
+
+def test_succeeded__more_than_is_pushed__lets_each_stream_read_for_itself(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chainkit_node.live.feed._MOST_PUSHED", 2)
+
+    async def play() -> None:
+        stream = node.hub.subscribe([ALL])
+        node.chain.mine([Post("a"), Post("b"), Post("c")])
+        node.step()
+        assert stream.is_behind
+        stream.catch_up()
+        node.chain.mine([Post("d"), Post("e")])
+        node.step()
+        assert [row.sequence_id for row in stream.take()] == [4, 5]
+
+    asyncio.run(play())

@@ -104,6 +104,7 @@ check-python:
 	python tools/write_command_reference.py --check
 	python -m tools.conformance --check
 	python -m tools.write_safe_releases --check
+	python -m tools.write_http_descriptors --check
 
 check-contracts:
 	$(FORGE_FORMAT) --check
@@ -197,6 +198,7 @@ generate: setup  ## write the generated files again: protobuf, ABIs and code, ve
 	python tools/generate_protobuf.py
 	python tools/write_abis.py
 	python -m tools.write_safe_releases
+	python -m tools.write_http_descriptors
 	python tools/write_command_reference.py
 	python -m tools.conformance
 	node tools/vectors/generate.mjs tests/vectors

@@ -1,0 +1,135 @@
+"""The HTTP paths of XIP-49 and gRPC-Web, through Envoy with the operator's configuration."""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+from google.protobuf.json_format import MessageToDict, ParseDict
+
+from chainkit.protocol.proto import envelopes_pb2, message_api_pb2
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from chainkit.types import TopicKind
+from localnet.network import Network
+from support import publishes
+from support.network.api import REPLICATION, Api
+from support.network.envoy import Envoy
+
+CHANCE = random.Random(17)
+
+
+@pytest.fixture(scope="module")
+def proxy(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Envoy]:
+    running = Envoy(tmp_path_factory.mktemp("envoy"), network.node_url)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def node(network: Network) -> Iterator[Api]:
+    api = Api(network.node_url)
+    yield api
+    api.close()
+
+
+def post(proxy: Envoy, path: str, content: Any) -> requests.Response:
+    return requests.post(f"{proxy.url}/mls/v2/{path}", json=content, timeout=30)
+
+
+def payer_envelope(client_envelope: bytes) -> dict[str, Any]:
+    paid = envelopes_pb2.PayerEnvelope.FromString(publishes.paid(client_envelope))
+    return MessageToDict(paid)
+
+
+def in_base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+@pytest.mark.conforms("N20")
+def test_http__publish_and_query__answer_what_grpc_answers(proxy: Envoy, node: Api) -> None:
+    key = CHANCE.randbytes(32)
+    topic = TopicKind.WELCOME.topic(key)
+
+    published = post(
+        proxy,
+        "publish-payer-envelopes",
+        {"payerEnvelopes": [payer_envelope(publishes.welcome(key))]},
+    )
+    queried = post(proxy, "query-envelopes", {"query": {"topics": [in_base64(topic)]}})
+
+    assert (published.status_code, queried.status_code) == (200, 200)
+    [envelope] = published.json()["originatorEnvelopes"]
+    assert queried.json() == {"envelopes": [envelope]}
+    parsed = ParseDict(envelope, envelopes_pb2.OriginatorEnvelope())
+    assert node.query(topics=[topic]) == [parsed.SerializeToString()]
+
+
+@pytest.mark.conforms("N13")
+def test_http__publish_that_depends_on_the_future__is_409_with_the_cursor(
+    proxy: Envoy, network: Network
+) -> None:
+    message = publishes.group_message(seen={network.node_id: 10**9})
+
+    refused = post(proxy, "publish-payer-envelopes", {"payerEnvelopes": [payer_envelope(message)]})
+
+    assert refused.status_code == 409
+    [detail] = refused.json()["details"]
+    assert detail["@type"] == "type.googleapis.com/xmtp.xmtpv4.envelopes.Cursor"
+    assert "nodeIdToSequenceId" in detail
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "code"),
+    [
+        ("query-envelopes", {"query": {}}, 400),
+        ("query-envelopes", {"query": {"topics": [{}]}}, 400),
+        ("get-inbox-ids", {"requests": [{"identifier": "0x" + "12" * 20}]}, 200),
+        ("no-such-method", {}, 404),
+    ],
+)
+def test_http__other_requests__get_the_code_that_fits(
+    proxy: Envoy, path: str, content: Any, code: int
+) -> None:
+    assert post(proxy, path, content).status_code == code
+
+
+def test_grpc_web__query__answers_frames_and_trailers_to_a_browser(proxy: Envoy, node: Api) -> None:
+    key = CHANCE.randbytes(32)
+    stored = node.publish(publishes.paid(publishes.welcome(key)))
+    query = message_api_pb2.EnvelopesQuery(topics=[TopicKind.WELCOME.topic(key)])
+    message = message_api_pb2.QueryEnvelopesRequest(query=query).SerializeToString()
+
+    answer = requests.post(
+        f"{proxy.url}/{REPLICATION}/QueryEnvelopes",
+        data=b"\0" + len(message).to_bytes(4, "big") + message,
+        headers={
+            "content-type": "application/grpc-web+proto",
+            "x-grpc-web": "1",
+            "origin": "https://app.example",
+        },
+        timeout=30,
+    )
+
+    assert answer.headers["access-control-allow-origin"] == "https://app.example"
+    length = int.from_bytes(answer.content[1:5], "big")
+    assert list(Envelopes.FromString(answer.content[5 : 5 + length]).envelopes) == stored
+    trailers = answer.content[5 + length :]
+    assert trailers[0] == 0x80 and b"grpc-status:0" in trailers
+
+
+def test_grpc__through_the_proxy__streams_as_without(proxy: Envoy, node: Api) -> None:
+    key = CHANCE.randbytes(32)
+    through = Api(proxy.url)
+    stream = through.subscribe(topics=[TopicKind.WELCOME.topic(key)])
+    assert stream.first_frame() == b""
+
+    stored = node.publish(publishes.paid(publishes.welcome(key)))
+
+    assert stream.take(1) == stored
+    assert through.call("Check", b"", "grpc.health.v1.Health")
+    stream.close()
+    through.close()

@@ -1,10 +1,11 @@
 """Gives accepted payloads their sequence ids, in one thread and one transaction for all that wait.
 
 Theory of operation. Ids are last + 1 onwards, and the time is the later of the last envelope's and
-the clock's, so neither goes back when the clock does (XIP-49 §3.2.2, §3.3.4). ``last`` is read from
-the table in the same transaction that inserts: a transaction that is undone, also by kill -9, has
-given no id to anybody. Envelopes that were signed in it never left the process. Only after the
-commit are the bytes answered and published, and they are the stored ones.
+the clock's, so neither goes back when the clock does (XIP-49 §3.2.2, §3.3.4). Where the clock went
+so far back that this time would count as future-dated, the node waits for the clock. ``last`` is
+read from the table in the same transaction that inserts: a transaction that is undone, also by
+kill -9, has given no id to anybody. Envelopes that were signed in it never left the process. Only
+after the commit are the bytes answered and published, and they are the stored ones.
 """
 
 from __future__ import annotations
@@ -34,8 +35,15 @@ MOST_WAITING: Final = 1_000
 MOST_PER_COMMIT: Final = 1_000
 """Envelopes that one transaction stores, but for those of one larger request."""
 
+MOST_SECONDS_AHEAD: Final = 300
+"""How far an envelope's time may lie ahead of the clock (XIP-49 §3.2.7)."""
+
 Publish = Callable[[Sequence[StoredEnvelope]], None]
 """Takes what was committed, in order, on the sequencer's thread."""
+
+
+class ClockBehind(NotReady):
+    """The next time that does not fall lies too far ahead of the clock (XIP-49 §3.2.7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +142,7 @@ class Sequencer:
         with self._store.writing() as connection:
             last_id, last_ns = read_last(connection, node_id) or (0, 0)
             now = max(last_ns, self._clock_ns())
+            _check_ahead(now - self._clock_ns())
             rows = [
                 self._signed(payload, node_id, sequence_id, now)
                 for sequence_id, payload in enumerate(payloads, last_id + 1)
@@ -152,6 +161,13 @@ class Sequencer:
         )
         envelope = sign_originated(unsigned, self._key)
         return StoredEnvelope(node_id, sequence_id, now, payload.topic, expires_at, envelope)
+
+
+def _check_ahead(nanoseconds: int) -> None:
+    if nanoseconds > MOST_SECONDS_AHEAD * NANOSECONDS_PER_SECOND:
+        behind = f"{nanoseconds / NANOSECONDS_PER_SECOND:.0f} s behind; try again once it caught up"
+        expected = f"one at most {MOST_SECONDS_AHEAD} s behind the last envelope's time"
+        raise ClockBehind("clock", expected, behind)
 
 
 def _refusal(error: Exception) -> Exception:

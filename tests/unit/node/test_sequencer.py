@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import grpc
 import pytest
 from sqlalchemy import select
 
@@ -20,7 +21,7 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from chainkit_node.originating import sequencer as module
-from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.originating.sequencer import ClockBehind, Sequencer
 from chainkit_node.types import NewEnvelope
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
@@ -125,6 +126,25 @@ def test_submit__clock_goes_back_and_on__times_never_fall(node: Node) -> None:
 
     times = [row.originator_ns - start for row in node.rows()]
     assert times == [0, 5, 5, 5, 10, 10]
+
+
+@pytest.mark.conforms("N8")
+def test_submit__clock_more_than_5_minutes_behind__refuses_until_it_has_caught_up(
+    node: Node,
+) -> None:
+    start = node.clock.now
+    node.publish("a")
+    node.stop()
+    node.start()
+    node.clock.now = start - 5 * 60 * 10**9 - 1
+    with pytest.raises(ClockBehind, match="at most 300 s behind the last envelope's time") as error:
+        node.publish("too early")
+    assert error.value.code is grpc.StatusCode.UNAVAILABLE
+    node.clock.now += 1
+    node.publish("b")
+
+    assert [row.originator_ns - start for row in node.rows()] == [0, 0]
+    assert [row.sequence_id for row in node.rows()] == [1, 2]
 
 
 def test_submit__retention__expires_counted_from_the_envelope_s_own_time(node: Node) -> None:

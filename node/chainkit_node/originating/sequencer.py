@@ -6,6 +6,9 @@ so far back that this time would count as future-dated, the node waits for the c
 read from the table in the same transaction that inserts: a transaction that is undone, also by
 kill -9, has given no id to anybody. Envelopes that were signed in it never left the process. Only
 after the commit are the bytes answered and published, and they are the stored ones.
+
+A commit whose own answer was lost may have stored its envelopes all the same. Their payers were
+told that it failed; the streams get them with the next commit, before it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from dataclasses import dataclass
 from queue import Empty, Full, Queue
 from typing import Final
 
+from sqlalchemy import Connection
+
 from chainkit.protocol.originated_envelope import (
     OriginatedEnvelope,
     sign_originated,
@@ -25,7 +30,7 @@ from chainkit.protocol.originated_envelope import (
 from chainkit.service.refusals import NotReady, Overloaded, Refusal
 from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND
-from chainkit_indexer.storage.envelopes import StoredEnvelope, read_last
+from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originators, read_last
 from chainkit_indexer.storage.store import Store
 from chainkit_node.types import NewEnvelope
 
@@ -75,6 +80,8 @@ class Sequencer:
         self._key = key
         self._clock_ns = clock_ns
         self._publish = publish
+        self._known: dict[int, int] = {}
+        """Last sequence id of each node id that was published, or stood there before."""
         self._queue: Queue[_Waiting | None] = Queue(MOST_WAITING)
         self._thread = threading.Thread(target=self._run, name="sequencer", daemon=True)
         self._thread.start()
@@ -141,6 +148,7 @@ class Sequencer:
         node_id = self._node_id()
         with self._store.writing() as connection:
             last_id, last_ns = read_last(connection, node_id) or (0, 0)
+            self._publish_missed(connection, node_id, last_id)
             now = max(last_ns, self._clock_ns())
             _check_ahead(now - self._clock_ns())
             rows = [
@@ -148,7 +156,15 @@ class Sequencer:
                 for sequence_id, payload in enumerate(payloads, last_id + 1)
             ]
             self._store.insert_envelopes(connection, rows)
+        self._known[node_id] = last_id + len(rows)
         return rows
+
+    def _publish_missed(self, connection: Connection, node_id: int, last_id: int) -> None:
+        known = self._known.setdefault(node_id, last_id)
+        if known < last_id:
+            cursor, count = {node_id: known}, last_id - known
+            self._publish(read_by_originators(connection, [node_id], cursor, count, now=0))
+            self._known[node_id] = last_id
 
     def _signed(
         self, payload: NewEnvelope, node_id: int, sequence_id: int, now: int

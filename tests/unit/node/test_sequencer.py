@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -176,6 +177,29 @@ def test_submit__database_fails__gives_no_id_and_the_next_takes_it(
 
     assert [row.sequence_id for row in node.rows()] == [1, 2]
     assert [row.envelope for row in node.published] == [row.envelope for row in node.rows()]
+
+
+@pytest.mark.conforms("N24")
+def test_submit__commit_whose_answer_was_lost__is_published_before_the_next(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writing = Store.writing
+
+    @contextmanager
+    def answer_is_lost(self: Store) -> Iterator[Any]:
+        with writing(self) as connection:
+            yield connection
+        raise StoreUnavailable("database", "an answer", "a closed connection")
+
+    node.publish("before")
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "writing", answer_is_lost)
+        with pytest.raises(NotReady, match="a closed connection"):
+            node.publish("stored", "too")
+    node.publish("after")
+
+    assert [row.sequence_id for row in node.rows()] == [1, 2, 3, 4]
+    assert node.published == node.rows()
 
 
 def test_submit__node_that_is_not_listed__refuses_with_the_reason(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class Log:
     random: Random = field(default_factory=lambda: Random(SEED))
     lives: Iterator[int] = field(default_factory=count)
     digests: list[str] = field(default_factory=list, repr=False)
-    """Of the envelope of each sequence id, from 1 on."""
+    """Those of the envelopes, from sequence id 1 on."""
     last_ns: int = 0
 
     def next_life(self) -> Life:

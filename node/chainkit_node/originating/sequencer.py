@@ -32,6 +32,7 @@ from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originators, read_last
 from chainkit_indexer.storage.store import Store
+from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.types import NewEnvelope
 
 MOST_WAITING: Final = 1_000
@@ -70,16 +71,19 @@ class Sequencer:
         key: SigningKey,
         clock_ns: Callable[[], int],
         publish: Publish,
+        record: SequenceRecord | None = None,
     ) -> None:
         """Take the database, the registry's id of the node, or its refusal, and the key.
 
-        ``clock_ns`` counts from 1970.
+        ``clock_ns`` counts from 1970. Without a record, a database that was restored from an older
+        copy is not noticed.
         """
         self._store = store
         self._node_id = node_id
         self._key = key
         self._clock_ns = clock_ns
         self._publish = publish
+        self._record = record
         self._known: dict[int, int] = {}
         """Last sequence id of each node id that was published, or stood there before."""
         self._queue: Queue[_Waiting | None] = Queue(MOST_WAITING)
@@ -149,6 +153,8 @@ class Sequencer:
         with self._store.writing() as connection:
             last_id, last_ns = read_last(connection, node_id) or (0, 0)
             self._publish_missed(connection, node_id, last_id)
+            if self._record is not None:
+                last_id = self._record.last_id(node_id, last_id)
             now = max(last_ns, self._clock_ns())
             _check_ahead(now - self._clock_ns())
             rows = [
@@ -156,6 +162,8 @@ class Sequencer:
                 for sequence_id, payload in enumerate(payloads, last_id + 1)
             ]
             self._store.insert_envelopes(connection, rows)
+        if self._record is not None:
+            self._record.advance(node_id, last_id + len(rows))
         self._known[node_id] = last_id + len(rows)
         return rows
 

@@ -1,0 +1,111 @@
+"""The highest sequence id that this node has signed, in a file outside of its database.
+
+Theory of operation. A database that is restored from an older copy lacks envelopes that were signed
+and given away, and the sequencer would sign their ids again (XIP-49 §3.3.4). So after each commit,
+and before anybody is answered, the file's one line is written over and flushed. It is never ahead
+of the database that was committed to; where it is ahead of the one that is open, that one is older.
+A crash between commit and flush leaves it behind, and the next look at the database corrects it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from chainkit.errors import StoreError, StoreInUse, StoreUnavailable
+from chainkit.service.refusals import NotReady
+
+_LINE: Final = re.compile(rb"node +([0-9]{1,10}) last +([0-9]{1,20})\n")
+_MOST_BYTES: Final = 64
+
+
+class DatabaseOlder(NotReady):
+    """The database lacks envelopes that this node has signed: their ids are not given again."""
+
+
+class SequenceRecord:
+    """The record of one node; its file is locked until ``close`` or the end of the process."""
+
+    def __init__(self, path: Path, resume_after: int = 0) -> None:
+        """Open the file, or make it. ``resume_after`` is an id up to which envelopes are given up.
+
+        Raises StoreInUse where another process has the file, and StoreError where it is no record
+        or cannot be written.
+        """
+        self._subject = f"sequence record {path}"
+        self._resume_after = resume_after
+        try:
+            self._descriptor = _open_durably(path)
+        except OSError as error:
+            raise StoreError(self._subject, "a file to write", error.strerror) from error
+        try:
+            self._lock()
+            self._node_id, self._last_id = self._read()
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def close(self) -> None:
+        """Let another process have the file."""
+        os.close(self._descriptor)
+
+    def last_id(self, node_id: int, stored_id: int) -> int:
+        """Return the id after which the node goes on, given the last one in its database.
+
+        Raises DatabaseOlder where the recorded one is higher, unless the node is told to resume
+        after it; StoreError where the record is another node's; and StoreUnavailable.
+        """
+        if self._node_id not in (None, node_id):
+            raise StoreError(self._subject, f"node {node_id}", f"node {self._node_id}")
+        if max(stored_id, self._resume_after) < self._last_id:
+            expected = f"envelopes up to sequence id {self._last_id}, which it has signed"
+            place = "the database is older than the sequence record: see the node's guide"
+            raise DatabaseOlder(f"node {node_id}", expected, f"up to {stored_id}", place)
+        if stored_id > self._last_id:
+            self.advance(node_id, stored_id)
+        return max(stored_id, self._resume_after)
+
+    def advance(self, node_id: int, sequence_id: int) -> None:
+        """Have the id of a committed envelope on the disk. Raises StoreUnavailable."""
+        # Always as long: written over in one piece, and the file's size stays.
+        line = f"node {node_id:>10} last {sequence_id:>20}\n".encode()
+        try:
+            os.pwrite(self._descriptor, line, 0)
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            expected = "a file that can be written"
+            raise StoreUnavailable(self._subject, expected, error.strerror) from error
+        self._node_id, self._last_id = node_id, sequence_id
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreInUse(self._subject, "no other node", "one") from None
+
+    def _read(self) -> tuple[int | None, int]:
+        content = os.pread(self._descriptor, _MOST_BYTES, 0)
+        if not content:
+            return None, 0
+        found = _LINE.fullmatch(content)
+        if found is None:
+            raise StoreError(self._subject, "a line `node ID last SEQUENCE_ID`", "another content")
+        return int(found[1]), int(found[2])
+
+
+def _open_durably(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        # Its name, too, outlives a power cut.
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor

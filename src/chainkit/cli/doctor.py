@@ -14,6 +14,7 @@ from chainkit.terminal.java import JAVA_HINT, MINIMUM_JAVA, java_version, output
 from chainkit.terminal.options import echo_json, json_option
 
 _INDEXER_PACKAGES: Final = ("sqlalchemy", "pyarrow", "psycopg", "alembic", "prometheus_client")
+_GRPC_PACKAGES: Final = ("grpc", "grpc_health", "grpc_reflection", "google.rpc")
 _AUDIT_PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2", "packaging")
 
 
@@ -34,6 +35,8 @@ def inspect_machine() -> list[Finding]:
     return [
         _python(),
         *(_package("operator", name, "indexer") for name in _INDEXER_PACKAGES),
+        *(_package("node", name, "node") for name in (*_INDEXER_PACKAGES, *_GRPC_PACKAGES)),
+        *(_package("application", name, "gateway") for name in ("sqlalchemy", *_GRPC_PACKAGES)),
         *(_package("auditor", name, "audit") for name in _AUDIT_PACKAGES),
         _java(),
         _package("council", "eth_account", ""),
@@ -57,9 +60,17 @@ def _java() -> Finding:
 
 
 def _package(role: str, name: str, extra: str) -> Finding:
-    present = importlib.util.find_spec(name) is not None
+    present = _is_installed(name)
     hint = f"pip install 'chainkit[{extra}]'" if extra else "pip install chainkit"
     return Finding(role, name, present, "installed" if present else hint)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        # The package that would contain it is not there either.
+        return False
 
 
 def _program(role: str, name: str, hint: str) -> Finding:
@@ -75,7 +86,7 @@ def _program(role: str, name: str, hint: str) -> Finding:
 @click.command()
 @click.option(
     "--role",
-    type=click.Choice(["operator", "auditor", "council", "developer"]),
+    type=click.Choice(["operator", "node", "application", "auditor", "council", "developer"]),
     help="Look only at what this role needs.",
 )
 @json_option
@@ -94,6 +105,6 @@ def doctor(role: str | None, as_json: bool) -> None:
     else:
         for finding in findings:
             mark = "ok     " if finding.present else "missing"
-            click.echo(f"{mark}  {finding.role:<10} {finding.name:<17} {finding.detail}")
+            click.echo(f"{mark}  {finding.role:<11} {finding.name:<17} {finding.detail}")
     if not all(finding.present for finding in findings):
         sys.exit(1)

@@ -12,7 +12,7 @@ from chainkit.cli.doctor import Finding, doctor, inspect_machine
 from chainkit.terminal.java import java_version
 from support.project import ROOT
 
-ROLES = {"operator", "auditor", "council", "developer"}
+ROLES = {"operator", "node", "application", "auditor", "council", "developer"}
 JAVA_17 = 'openjdk version "17.0.15" 2025-04-15'
 
 
@@ -74,7 +74,15 @@ def test_choose_role__any__shows_it_and_what_everyone_needs(role: str) -> None:
     }
 
 
-@pytest.mark.parametrize(("role", "extra"), [("operator", "indexer"), ("auditor", "audit")])
+@pytest.mark.parametrize(
+    ("role", "extra"),
+    [
+        ("operator", "indexer"),
+        ("node", "node"),
+        ("application", "gateway"),
+        ("auditor", "audit"),
+    ],
+)
 def test_choose_role__with_an_extra__lists_each_package_of_it(role: str, extra: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     packages = {

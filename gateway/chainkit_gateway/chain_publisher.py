@@ -1,41 +1,27 @@
-"""Commits and identity updates on their way to the contracts (XIP-49 §2.2.2, §2.2.4, §3.2.1).
-
-One account pays. Its nonces are given out one after the other under a lock, and each signed
-transaction is journalled before it is sent: after a kill it is sent again as it is, and the chain
-takes it once. So is one that a reorg dropped: without it, all later nonces would wait for ever.
-"""
+"""Commits and identity updates on their way to the contracts (XIP-49 §2.2.2, §2.2.4, §3.2.1)."""
 
 from __future__ import annotations
 
-import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from chainkit.chain import Endpoint, EndpointPool
-from chainkit.chain.sending import (
-    SignedTransaction,
-    check_cost,
-    send_transaction,
-    transaction_fees,
-    wait_for_receipt,
-)
-from chainkit.chain.transactions import estimate_gas
+from chainkit.chain.sending import RECEIPT_TIMEOUT_SECONDS
 from chainkit.contracts.deployment import DeploymentRecord
-from chainkit.contracts.interface import shipped_interface
-from chainkit.council.signing.key import KeySigner
+from chainkit.contracts.interface import ContractInterface, shipped_interface
 from chainkit.errors import RefusedRequest, TransactionFailed
 from chainkit.protocol.events import decode_payload_event
-from chainkit.signatures import keccak256
-from chainkit.text.ether import MAX_COST
+from chainkit.service.refusals import InvalidRequest, NotNow, Refusal
 from chainkit.types import HASH_LENGTH, Receipt, TopicKind
-from chainkit_gateway.journal import Journal
+from chainkit_gateway.payer_account import Call, PayerAccount
 from chainkit_gateway.types import Publication
 
 _FUNCTIONS: Final = {
     TopicKind.GROUP_MESSAGE: ("GroupMessages", "addMessage"),
     TopicKind.IDENTITY_UPDATE: ("IdentityUpdates", "addIdentityUpdate"),
 }
+_POLL_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,55 +35,55 @@ class Mined:
 
 
 class ChainPublisher:
-    """Sends payloads; its methods wait for the chain, in the caller's thread."""
+    """Puts payloads on the chain; its methods wait for the chain, in the caller's thread."""
 
     def __init__(
-        self, pool: EndpointPool, record: DeploymentRecord, signer: KeySigner, journal: Journal
+        self,
+        account: PayerAccount,
+        record: DeploymentRecord,
+        *,
+        seconds: float = RECEIPT_TIMEOUT_SECONDS,
+        pause: Callable[[float], object] = time.sleep,
     ) -> None:
-        """Take the chain, its contracts, who pays, and where transactions are journalled."""
-        self._pool = pool
-        self._record = record
-        self._signer = signer
-        self._journal = journal
+        """Take who pays, the contracts, and how long a receipt is waited for."""
+        self._account = account
+        self._chain_id = record.chain_id
         self._addresses = {
             TopicKind.GROUP_MESSAGE: record.group_messages.address,
             TopicKind.IDENTITY_UPDATE: record.identity_updates.address,
         }
-        self._lock = threading.Lock()
+        self._polls = round(seconds / _POLL_SECONDS)
+        self._pause = pause
 
     def publish(self, publication: Publication) -> Mined:
         """Put a payload on the chain, once, and return where it stands.
 
-        Raises RefusedRequest with the contract's reason where the chain refuses it,
-        TransactionFailed where it reverted or is not mined in time, and what endpoints raise.
+        Raises InvalidRequest or NotNow with the contract's reason where the chain refuses it,
+        TransactionFailed where it is not mined in time, and as ``PayerAccount.send``.
         """
-        endpoint = self._pool.choose()
-        signed = self._sent(endpoint, publication)
-        receipt = wait_for_receipt(endpoint, signed.hash)
+        contract, function = _FUNCTIONS[publication.kind]
+        interface = shipped_interface(contract)
+        identifier = publication.identifier.ljust(HASH_LENGTH, b"\0")
+        data = interface.encode(function, identifier, publication.client_envelope)
+        call = Call(self._chain_id, self._addresses[publication.kind], data)
+        try:
+            nonce = self._account.send(publication, call)
+        except RefusedRequest as error:
+            raise _reason(interface, error) or error from error
+        receipt = self._receipt(publication.digest, nonce)
         if not receipt.succeeded:
-            subject = f"transaction 0x{signed.hash.hex()}"
-            raise TransactionFailed(subject, "status 1", "a revert", receipt.place)
-        return Mined(signed.hash, self._sequence_id(publication, receipt))
+            # The next try finds the reason before it costs, or publishes it.
+            raise NotNow("chain", "the payload to be taken", "a revert", receipt.place)
+        return Mined(receipt.transaction_hash, self._sequence_id(publication, receipt))
 
-    def resend_lost(self) -> int:
-        """Send transactions again that were sent and are gone; return how many.
-
-        Raises what endpoints raise.
-        """
-        endpoint = self._pool.choose()
-        with self._lock:
-            return self._resend_lost(endpoint)
-
-    def _resend_lost(self, endpoint: Endpoint) -> int:
-        mined = endpoint.transaction_count(self._signer.address, endpoint.head().reference)
-        count = 0
-        for begun in self._journal.transactions_from(mined):
-            if begun.raw is None or begun.transaction_hash is None:
-                continue
-            if endpoint.transaction(begun.transaction_hash) is None:
-                send_transaction(endpoint, SignedTransaction(begun.raw, begun.transaction_hash))
-                count += 1
-        return count
+    def _receipt(self, digest: bytes, nonce: int) -> Receipt:
+        for _ in range(self._polls):
+            receipt = self._account.find_receipt(digest, nonce)
+            if receipt is not None:
+                return receipt
+            self._pause(_POLL_SECONDS)
+        expected = f"a receipt within {self._polls * _POLL_SECONDS:g} s"
+        raise TransactionFailed(f"transaction of nonce {nonce}", expected, "none so far")
 
     def _sequence_id(self, publication: Publication, receipt: Receipt) -> int:
         address = self._addresses[publication.kind]
@@ -107,50 +93,11 @@ class ChainPublisher:
         got = f"{len(receipt.logs)} logs of others"
         raise TransactionFailed("transaction", "the log of its payload", got, receipt.place)
 
-    def _sent(self, endpoint: Endpoint, publication: Publication) -> SignedTransaction:
-        with self._lock:
-            self._resend_lost(endpoint)
-            begun = self._journal.find(publication.digest)
-            if begun is not None and begun.raw is not None and begun.transaction_hash is not None:
-                signed = SignedTransaction(begun.raw, begun.transaction_hash)
-                send_transaction(endpoint, signed)
-                return signed
-            fields = self._drafted(endpoint, publication)
-            raw = self._signer.sign_transaction(fields)
-            signed = SignedTransaction(raw, keccak256(raw))
-            digest, nonce = publication.digest, fields["nonce"]
-            self._journal.begin_at_chain(digest, time.time_ns(), nonce, signed.hash, raw)
-            try:
-                send_transaction(endpoint, signed)
-            except RefusedRequest:
-                # It was not accepted, and its nonce is free again.
-                self._journal.forget(digest)
-                raise
-            return signed
 
-    def _drafted(self, endpoint: Endpoint, publication: Publication) -> dict[str, Any]:
-        contract, function = _FUNCTIONS[publication.kind]
-        identifier = publication.identifier.ljust(HASH_LENGTH, b"\0")
-        payload = publication.client_envelope
-        data = shipped_interface(contract).encode(function, identifier, payload)
-        to = self._addresses[publication.kind]
-        block = endpoint.head().reference
-        gas = estimate_gas(endpoint, to, data, self._signer.address, block)
-        gas += gas // 4
-        tip, maximum = transaction_fees(endpoint)
-        check_cost(gas * maximum, MAX_COST)
-        return {
-            "type": 2,
-            "chainId": self._record.chain_id,
-            "nonce": self._next_nonce(endpoint),
-            "to": to,
-            "value": 0,
-            "data": data,
-            "gas": gas,
-            "maxPriorityFeePerGas": tip,
-            "maxFeePerGas": maximum,
-        }
-
-    def _next_nonce(self, endpoint: Endpoint) -> int:
-        on_chain = endpoint.pending_transaction_count(self._signer.address)
-        return max(on_chain, self._journal.next_nonce())
+def _reason(interface: ContractInterface, error: RefusedRequest) -> Refusal | None:
+    """Return the contract's own refusal, None where it was the endpoint that refused."""
+    if error.data is None:
+        return None
+    kind = InvalidRequest if interface.revert_name(error) == "PayloadSizeOutOfBounds" else NotNow
+    words = interface.revert_words(error)
+    return kind(interface.name, "the payload to be taken", words)

@@ -1,27 +1,31 @@
 """Publications that the gateway has begun, so that nothing is published, or paid, twice.
 
 A row is written before anything is sent, and completed when the answer is there. A gateway that was
-killed in between finds out what became of it: a transaction by its hash, an envelope at its node
-behind the sequence id that stands here. SQLite: one gateway, one file.
+killed in between finds out what became of it: a transaction by its hashes, an envelope at its node
+behind the sequence id that stands here. A transaction has a row for each hash under its nonce: any
+of them may be mined. SQLite: one gateway, one file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
-    Connection,
     Engine,
+    ForeignKey,
     LargeBinary,
     MetaData,
+    String,
     Table,
     create_engine,
+    delete,
     event,
+    exists,
     func,
     select,
     update,
@@ -30,6 +34,8 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 
 from chainkit.errors import ConfigurationError
+from chainkit.types import BlockReference
+from chainkit_gateway.types import Publication, Sent, Settlement
 
 _metadata: Final = MetaData()
 
@@ -37,14 +43,30 @@ _publications: Final = Table(
     "publications",
     _metadata,
     Column("digest", LargeBinary, primary_key=True),
+    Column("client", String, nullable=False),
     Column("received_ns", BigInteger, nullable=False),
     Column("node_id", BigInteger),
     Column("behind_sequence_id", BigInteger),
-    Column("nonce", BigInteger, unique=True),
-    Column("transaction_hash", LargeBinary),
-    Column("raw", LargeBinary),
     Column("envelope", LargeBinary),
 )
+_transactions: Final = Table(
+    "transactions",
+    _metadata,
+    Column("hash", LargeBinary, primary_key=True),
+    Column("digest", LargeBinary, ForeignKey("publications.digest"), nullable=False, index=True),
+    Column("nonce", BigInteger, nullable=False, index=True),
+    Column("raw", LargeBinary, nullable=False),
+    Column("sent_ns", BigInteger, nullable=False, index=True),
+    Column("gas", BigInteger, nullable=False),
+    Column("tip", BigInteger, nullable=False),
+    Column("maximum_fee", BigInteger, nullable=False),
+    Column("succeeded", Boolean),
+    Column("gas_used", BigInteger),
+    Column("gas_price", BigInteger),
+    Column("block_number", BigInteger, index=True),
+    Column("block_hash", LargeBinary),
+)
+_IN_ORDER: Final = (_transactions.c.nonce, _transactions.c.sent_ns, _transactions.c.maximum_fee)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +75,12 @@ class Begun:
 
     digest: bytes
     """32 bytes."""
+    client: str
+    """The client that sent it first, and is charged."""
     node_id: int | None
     """Which node was asked to originate it."""
     behind_sequence_id: int | None
     """That node's newest sequence id known then: the envelope, if there is one, has a higher."""
-    transaction_hash: bytes | None
-    """32 bytes: the transaction that carries it to the chain."""
-    raw: bytes | None
-    """That transaction, signed."""
     envelope: bytes | None
     """The answer, an OriginatorEnvelope, once it is there."""
 
@@ -92,25 +112,25 @@ class Journal:
 
     def find(self, digest: bytes) -> Begun | None:
         """Return what is known of a publication, or None where it never began."""
+        wanted = select(_publications).where(_publications.c.digest == digest)
         with self._engine.begin() as connection:
-            return _find(connection, digest)
+            found = connection.execute(wanted).mappings().one_or_none()
+        names = ("digest", "client", "node_id", "behind_sequence_id", "envelope")
+        return None if found is None else Begun(*(found[name] for name in names))
 
-    def begin_at_node(self, digest: bytes, now_ns: int, node_id: int, behind: int) -> None:
+    def begin_at_node(
+        self, publication: Publication, now_ns: int, node_id: int, behind: int
+    ) -> None:
         """Write that a node is about to be asked, before it is."""
         values = {"node_id": node_id, "behind_sequence_id": behind}
-        self._begin(digest, now_ns, values)
-
-    def begin_at_chain(
-        self, digest: bytes, now_ns: int, nonce: int, transaction_hash: bytes, raw: bytes
-    ) -> None:
-        """Write the signed transaction of a publication, before it is sent."""
-        values = {"nonce": nonce, "transaction_hash": transaction_hash, "raw": raw}
-        self._begin(digest, now_ns, values)
+        row = insert(_publications).values(**_beginning(publication, now_ns), **values)
+        with self._engine.begin() as connection:
+            connection.execute(row.on_conflict_do_update(index_elements=["digest"], set_=values))
 
     def forget(self, digest: bytes) -> None:
         """Remove a publication that was refused: nothing of it left the gateway."""
         with self._engine.begin() as connection:
-            connection.execute(_publications.delete().where(_publications.c.digest == digest))
+            connection.execute(delete(_publications).where(_publications.c.digest == digest))
 
     def complete(self, digest: bytes, envelope: bytes) -> None:
         """Write the answer: from now on it is given again, and nothing is sent."""
@@ -118,35 +138,119 @@ class Journal:
         with self._engine.begin() as connection:
             connection.execute(done.values(envelope=envelope))
 
+    def add_transaction(self, publication: Publication, sent: Sent) -> None:
+        """Write a signed transaction that carries a publication, before it is sent."""
+        first = insert(_publications).values(**_beginning(publication, sent.sent_ns))
+        with self._engine.begin() as connection:
+            connection.execute(first.on_conflict_do_nothing())
+            connection.execute(insert(_transactions).values(**_written(sent)))
+
+    def add_replacement(self, sent: Sent) -> None:
+        """Write a signed transaction that takes the place of one with its nonce, before it is sent.
+
+        That one stays: it may still be the one that is mined.
+        """
+        with self._engine.begin() as connection:
+            connection.execute(insert(_transactions).values(**_written(sent)))
+
+    def remove_transaction(self, sent: Sent) -> None:
+        """Remove a transaction that was refused, and its publication if nothing else is of it."""
+        others = exists().where(_transactions.c.digest == sent.digest)
+        mine = _publications.c.digest == sent.digest
+        with self._engine.begin() as connection:
+            connection.execute(delete(_transactions).where(_transactions.c.hash == sent.hash))
+            connection.execute(delete(_publications).where(mine, ~others))
+
+    def settle(self, transaction_hash: bytes, settlement: Settlement | None) -> None:
+        """Write what a mined transaction cost; None where a reorg took its block back."""
+        done = update(_transactions).where(_transactions.c.hash == transaction_hash)
+        with self._engine.begin() as connection:
+            connection.execute(done.values(**_settled(settlement)))
+
     def next_nonce(self) -> int:
         """Return the lowest nonce above all that were used here; 0 where none was."""
         with self._engine.begin() as connection:
-            highest = connection.scalar(select(func.max(_publications.c.nonce)))
+            highest = connection.scalar(select(func.max(_transactions.c.nonce)))
         return 0 if highest is None else highest + 1
 
-    def transactions_from(self, nonce: int) -> Sequence[Begun]:
-        """Return the publications whose transactions have a nonce or a higher one, in order."""
-        wanted = select(_publications).where(_publications.c.nonce >= nonce)
+    def transactions_of(self, digest: bytes) -> list[Sent]:
+        """Return all transactions of a publication, those of one nonce in the order they left."""
+        return self._transactions(_transactions.c.digest == digest)
+
+    def transactions_from(self, nonce: int) -> list[Sent]:
+        """Return the transactions that have a nonce or a higher one, in the same order."""
+        return self._transactions(_transactions.c.nonce >= nonce)
+
+    def unsettled_below(self, nonce: int, most: int) -> list[Sent]:
+        """Return transactions whose nonce was mined, and of which no receipt was written."""
+        others = _transactions.alias()
+        is_settled = exists().where(
+            others.c.nonce == _transactions.c.nonce, others.c.block_number.is_not(None)
+        )
+        return self._transactions(_transactions.c.nonce < nonce, ~is_settled, most=most)
+
+    def blocks_from(self, number: int) -> list[BlockReference]:
+        """Return the blocks from a height on in which transactions were mined."""
+        columns = (_transactions.c.block_number, _transactions.c.block_hash)
+        wanted = select(*columns).where(columns[0] >= number).distinct().order_by(*columns)
         with self._engine.begin() as connection:
-            return [_begun(row) for row in connection.execute(wanted.order_by("nonce")).mappings()]
+            return [BlockReference(*row) for row in connection.execute(wanted)]
+
+    def unsettle(self, block: BlockReference) -> None:
+        """Take back what was written of a block that a reorg replaced."""
+        done = update(_transactions).where(_transactions.c.block_hash == block.hash)
+        with self._engine.begin() as connection:
+            connection.execute(done.values(**_settled(None)))
+
+    def sent_by_clients(self, first_ns: int, client: str | None = None) -> list[tuple[str, Sent]]:
+        """Return clients and their transactions since a time; those of one client, if it is named.
+
+        In the order of nonces.
+        """
+        joined = _transactions.join(_publications)
+        wanted = select(_publications.c.client, _transactions).select_from(joined)
+        wanted = wanted.where(_transactions.c.sent_ns >= first_ns).order_by(*_IN_ORDER)
+        if client is not None:
+            wanted = wanted.where(_publications.c.client == client)
+        with self._engine.begin() as connection:
+            rows = connection.execute(wanted).mappings().all()
+        return [(row["client"], _sent(row)) for row in rows]
 
     def close(self) -> None:
         """Close the file."""
         self._engine.dispose()
 
-    def _begin(self, digest: bytes, now_ns: int, values: dict[str, Any]) -> None:
-        row = insert(_publications).values(digest=digest, received_ns=now_ns, **values)
-        again = row.on_conflict_do_update(index_elements=["digest"], set_=values)
+    def _transactions(self, *conditions: Any, most: int | None = None) -> list[Sent]:
+        wanted = select(_transactions).where(*conditions).order_by(*_IN_ORDER).limit(most)
         with self._engine.begin() as connection:
-            connection.execute(again)
+            return [_sent(row) for row in connection.execute(wanted).mappings()]
 
 
-def _find(connection: Connection, digest: bytes) -> Begun | None:
-    row = connection.execute(select(_publications).where(_publications.c.digest == digest))
-    found = row.mappings().one_or_none()
-    return None if found is None else _begun(found)
+def _beginning(publication: Publication, now_ns: int) -> dict[str, Any]:
+    digest, client = publication.digest, publication.client
+    return {"digest": digest, "client": client, "received_ns": now_ns}
 
 
-def _begun(row: Any) -> Begun:
-    names = ("digest", "node_id", "behind_sequence_id", "transaction_hash", "raw", "envelope")
-    return Begun(*(row[name] for name in names))
+def _written(sent: Sent) -> dict[str, Any]:
+    names = ("hash", "digest", "nonce", "raw", "sent_ns", "gas", "tip", "maximum_fee")
+    return {name: getattr(sent, name) for name in names} | _settled(sent.settlement)
+
+
+def _settled(settlement: Settlement | None) -> dict[str, Any]:
+    return {
+        "succeeded": settlement and settlement.succeeded,
+        "gas_used": settlement and settlement.gas_used,
+        "gas_price": settlement and settlement.gas_price,
+        "block_number": settlement and settlement.block.number,
+        "block_hash": settlement and settlement.block.hash,
+    }
+
+
+def _sent(row: Any) -> Sent:
+    names = ("hash", "digest", "nonce", "raw", "sent_ns", "gas", "tip", "maximum_fee")
+    settlement = None
+    if row["block_number"] is not None:
+        block = BlockReference(row["block_number"], row["block_hash"])
+        outcome = (row[name] for name in ("succeeded", "gas_used", "gas_price"))
+        settlement = Settlement(block, *outcome)
+    return Sent(**{name: row[name] for name in names}, settlement=settlement)

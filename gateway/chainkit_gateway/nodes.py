@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import grpc
 
-from chainkit.errors import ConfigurationError, MalformedEnvelope
+from chainkit.errors import ChainkitError, ConfigurationError, MalformedEnvelope
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.service.grpc_server import MOST_MESSAGE_BYTES
-from chainkit.service.refusals import NotReady
+from chainkit.service.grpc_server import MOST_MESSAGE_BYTES, STATUS_KEY
+from chainkit.service.refusals import PassedOn
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
+
+CONNECT_SECONDS: Final = 3.0
+"""How long a connection may take, before the next node is asked."""
 
 _SERVICE: Final = "/xmtp.xmtpv4.message_api.ReplicationApi"
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
+    # A node that is back is not kept out for minutes.
+    ("grpc.max_reconnect_backoff_ms", 5000),
 )
+_READY: Final = grpc.ChannelConnectivity.READY
+_REFUSALS: Final = frozenset(
+    {
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.PERMISSION_DENIED,
+    }
+)
+_OWN_WORDS: Final = frozenset({grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE})
 
 
 def in_order_of_preference(topic: bytes, node_ids: Collection[int]) -> list[int]:
@@ -35,6 +51,14 @@ def in_order_of_preference(topic: bytes, node_ids: Collection[int]) -> list[int]
         return []
     start = zlib.crc32(topic) % len(ordered)
     return ordered[start:] + ordered[:start]
+
+
+class NodeUnreached(ChainkitError):
+    """Nothing was sent to the node: there is no connection to it."""
+
+
+class NodeLost(ChainkitError):
+    """The node was asked, and did not answer: nobody knows whether it did what it was asked."""
 
 
 class NodeConnection:
@@ -60,51 +84,90 @@ class NodeConnection:
         self._query: Any = self._channel.unary_unary(f"{_SERVICE}/QueryEnvelopes")
         self._subscribe: Any = self._channel.unary_stream(f"{_SERVICE}/SubscribeEnvelopes")
 
-    async def publish(self, payer_envelopes: Sequence[bytes], seconds: float) -> list[bytes]:
-        """Let the node originate; return its OriginatorEnvelopes in the same order.
+    async def publish(self, payer_envelope: bytes, seconds: float) -> bytes:
+        """Let the node originate, and return its OriginatorEnvelope.
 
-        Raises grpc.aio.AioRpcError.
+        Raises PassedOn where the node refuses, NodeUnreached and NodeLost.
         """
-        request = Envelopes(envelopes=payer_envelopes).SerializeToString()
-        answer = await self._publish(request, timeout=seconds)
-        return list(Envelopes.FromString(answer).envelopes)
+        await self._connect()
+        request = Envelopes(envelopes=[payer_envelope]).SerializeToString()
+        [envelope] = await self._asked(self._publish(request, timeout=seconds), 1)
+        return envelope
 
-    async def behind(self, topic: bytes, originator_id: int, sequence_id: int) -> list[bytes]:
-        """Return a page of a topic behind an originator's sequence id."""
-        query = _query(topic, originator_id, sequence_id)
+    async def behind(
+        self, topic: bytes, cursor: Mapping[int, int], seconds: float
+    ) -> Sequence[bytes]:
+        """Return a page of a topic behind a cursor; errors are those of ``publish``."""
+        await self._connect()
+        query = _query(topic, cursor)
         request = message_api_pb2.QueryEnvelopesRequest(query=query).SerializeToString()
-        answer = await self._query(request)
-        return list(Envelopes.FromString(answer).envelopes)
+        return await self._asked(self._query(request, timeout=seconds))
 
     async def indexed(
         self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
     ) -> bytes:
         """Wait until the node serves a payload of the chain; return its envelope.
 
-        Raises TimeoutError and grpc.aio.AioRpcError.
+        Raises NodeLost where it does not within the time.
         """
-        query = _query(topic, BLOCKCHAIN_ORIGINATOR_ID, sequence_id - 1)
+        query = _query(topic, {BLOCKCHAIN_ORIGINATOR_ID: sequence_id - 1})
         request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
-        async with asyncio.timeout(seconds):
-            call = self._subscribe(request)
-            try:
-                async for frame in call:
-                    for envelope in Envelopes.FromString(frame).envelopes:
-                        if _is_of(envelope, transaction_hash):
-                            return envelope
-            finally:
-                call.cancel()
-        raise NotReady(f"stream of node {self.node_id}", "its envelopes", "its end")
+        got: object = "its end"
+        call = self._subscribe(request, timeout=seconds)
+        try:
+            async for frame in call:
+                for envelope in Envelopes.FromString(frame).envelopes:
+                    if _is_of(envelope, transaction_hash):
+                        return envelope
+        except (grpc.aio.AioRpcError, ValueError) as error:
+            got = error.details() if isinstance(error, grpc.aio.AioRpcError) else error
+        finally:
+            call.cancel()
+        raise NodeLost(f"stream of node {self.node_id}", f"payload {sequence_id}", got)
 
     async def close(self) -> None:
         """End the connection."""
         await self._channel.close()
 
+    async def _connect(self) -> None:
+        """Make sure of the connection first: a call that fails for want of one looks like any."""
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                while (state := self._channel.get_state(try_to_connect=True)) is not _READY:
+                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                        raise NodeUnreached(f"node {self.node_id}", "a connection", "none")
+                    await self._channel.wait_for_state_change(state)
+        except TimeoutError as error:
+            expected = f"a connection within {CONNECT_SECONDS:g} s"
+            raise NodeUnreached(f"node {self.node_id}", expected, "none") from error
 
-def _query(topic: bytes, originator_id: int, sequence_id: int) -> message_api_pb2.EnvelopesQuery:
-    cursor = {originator_id: sequence_id}
+    async def _asked(self, call: Awaitable[bytes], count: int | None = None) -> Sequence[bytes]:
+        subject = f"node {self.node_id}"
+        try:
+            envelopes = Envelopes.FromString(await call).envelopes
+        except grpc.aio.AioRpcError as error:
+            raise sorted_out(subject, error) from error
+        except ValueError as error:
+            raise NodeLost(subject, "envelopes", error) from error
+        if count is not None and len(envelopes) != count:
+            raise NodeLost(subject, f"{count} envelopes", len(envelopes))
+        return envelopes
+
+
+def sorted_out(subject: str, error: grpc.aio.AioRpcError) -> ChainkitError:
+    """Tell a refusal from an answer that was lost: then the node may have stored it."""
+    words = error.details() or error.code().name
+    found = [value for key, value in error.trailing_metadata() or () if key == STATUS_KEY]
+    details = found[0] if found and isinstance(found[0], bytes) else None
+    # gRPC itself makes the others too, of a connection that broke or took too long.
+    if error.code() in _REFUSALS or (details is not None and error.code() in _OWN_WORDS):
+        return PassedOn(error.code(), words, details)
+    return NodeLost(subject, "an answer", words)
+
+
+def _query(topic: bytes, cursor: Mapping[int, int]) -> message_api_pb2.EnvelopesQuery:
     return message_api_pb2.EnvelopesQuery(
-        topics=[topic], last_seen={"node_id_to_sequence_id": cursor}
+        topics=[topic], last_seen={"node_id_to_sequence_id": dict(cursor)}
     )
 
 

@@ -1,4 +1,4 @@
-"""PublishClientEnvelopes: signs, pays, chooses where each envelope goes, and publishes it once.
+"""Publishes each envelope once: by the chain, or by the first node that takes it.
 
 Today's clients send the same bytes again after any error. The digest of a ClientEnvelope is its
 name: an envelope that is on its way is waited for, one that was published is answered again, and
@@ -9,33 +9,82 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import grpc
+from google.protobuf.message import DecodeError
 
-from chainkit.errors import ChainError
+from chainkit.errors import ChainError, ConfigurationError, MalformedEnvelope
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.payer_envelope import parse_payer_envelope, sign_payer_envelope
-from chainkit.protocol.proto.payer_api_pb2 import (
-    GetNodesResponse,
-    PublishClientEnvelopesRequest,
-)
-from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.protocol.publish_rules.refusal import PublishRefused
-from chainkit.service.refusals import InvalidRequest, NotReady, Refusal
+from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope, UnsignedOriginatorEnvelope
+from chainkit.service.refusals import NotReady, PassedOn
 from chainkit.signatures import SigningKey
-from chainkit_gateway.chain_publisher import ChainPublisher
-from chainkit_gateway.journal import Journal
-from chainkit_gateway.nodes import NodeConnection, Nodes
-from chainkit_gateway.routing import route
+from chainkit_gateway.chain_publisher import Mined
+from chainkit_gateway.journal import Begun, Journal
+from chainkit_gateway.nodes import NodeLost, NodeUnreached
 from chainkit_gateway.types import Publication
 
 NODE_SECONDS: Final = 10.0
 """How long a node may take to answer, or to index what was mined."""
 
-MOST_ENVELOPES: Final = 1000
-"""Envelopes of one request."""
+_SEND_AGAIN: Final = "send the same bytes again"
+
+
+class Node(Protocol):
+    """A node's methods, as ``NodeConnection`` has them."""
+
+    @property
+    def node_id(self) -> int:
+        """The registry's."""
+        ...
+
+    async def publish(self, payer_envelope: bytes, seconds: float) -> bytes:
+        """Return the OriginatorEnvelope."""
+        ...
+
+    async def behind(
+        self, topic: bytes, cursor: Mapping[int, int], seconds: float
+    ) -> Sequence[bytes]:
+        """Return a page of a topic."""
+        ...
+
+    async def indexed(
+        self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
+    ) -> bytes:
+        """Return a payload of the chain once it is served."""
+        ...
+
+
+class NodeList(Protocol):
+    """The nodes, as ``Nodes`` knows them."""
+
+    @property
+    def urls(self) -> Mapping[int, str]:
+        """By node id."""
+        ...
+
+    def for_topic(self, topic: bytes) -> Sequence[Node]:
+        """Return them in a topic's order of preference."""
+        ...
+
+    def node(self, node_id: int) -> Node | None:
+        """Return one, or None."""
+        ...
+
+    def __iter__(self) -> Iterator[Node]:
+        """Give all."""
+        ...
+
+
+class Chain(Protocol):
+    """The way to the contracts, as ``ChainPublisher`` goes it."""
+
+    def publish(self, publication: Publication) -> Mined:
+        """Wait until it is mined."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +92,13 @@ class Payer:
     """The payer's key, and the ways by which envelopes leave."""
 
     key: SigningKey
-    nodes: Nodes
-    chain: ChainPublisher
+    nodes: NodeList
+    chain: Chain
     journal: Journal
 
 
-class ClientDesk:
-    """The methods of PayerApi."""
+class Publisher:
+    """Publishes; made and used on the event loop's thread."""
 
     def __init__(self, payer: Payer) -> None:
         """Take who signs and pays."""
@@ -57,24 +106,11 @@ class ClientDesk:
         self._under_way: dict[bytes, asyncio.Task[bytes]] = {}
         self._newest: dict[int, int] = {}
 
-    async def get_nodes(self, data: bytes) -> bytes:
-        """Answer with the nodes' URLs by their ids."""
-        return GetNodesResponse(nodes=self._payer.nodes.urls).SerializeToString()
+    async def publish(self, publication: Publication) -> bytes:
+        """Publish, once, and return the OriginatorEnvelope, again and again the same.
 
-    async def publish_client_envelopes(self, data: bytes) -> bytes:
-        """Publish all envelopes of a request; answer with theirs, in the same order."""
-        try:
-            request = PublishClientEnvelopesRequest.FromString(data)
-        except ValueError as error:
-            raise InvalidRequest("request", "a PublishClientEnvelopesRequest", error) from error
-        if len(request.envelopes) > MOST_ENVELOPES:
-            count = len(request.envelopes)
-            raise InvalidRequest("envelopes", f"at most {MOST_ENVELOPES}", count)
-        publications = [_routed(each) for each in request.envelopes]
-        published = await asyncio.gather(*map(self._once, publications))
-        return Envelopes(envelopes=published).SerializeToString()
-
-    async def _once(self, publication: Publication) -> bytes:
+        Raises a Refusal.
+        """
         digest = publication.digest
         task = self._under_way.get(digest)
         if task is None:
@@ -87,15 +123,13 @@ class ClientDesk:
     async def _published(self, publication: Publication) -> bytes:
         journal = self._payer.journal
         begun = await asyncio.to_thread(journal.find, publication.digest)
-        if begun is not None and begun.envelope is not None and not publication.is_for_chain:
-            return begun.envelope
-        # A reorg may have dropped what was answered for the chain: it is asked again.
         if publication.is_for_chain:
+            # A reorg may have dropped what was answered for the chain: it is asked again.
             envelope = await self._by_chain(publication)
-        elif begun is not None and begun.node_id is not None:
-            envelope = await self._found_or_sent_again(publication, begun.node_id)
+        elif begun is not None and begun.envelope is not None:
+            return begun.envelope
         else:
-            envelope = await self._by_first_node(publication)
+            envelope = await self._by_nodes(publication, begun)
         await asyncio.to_thread(journal.complete, publication.digest, envelope)
         return envelope
 
@@ -103,7 +137,7 @@ class ClientDesk:
         """Put it on the chain; the answer waits until the nodes serve it."""
         try:
             mined = await asyncio.to_thread(self._payer.chain.publish, publication)
-        except ChainError as error:
+        except (ChainError, ConfigurationError) as error:
             raise NotReady("chain", "the payload in a block", error) from error
         topic, hash_ = publication.topic, mined.transaction_hash
         sequence_id = mined.sequence_id
@@ -114,79 +148,90 @@ class ClientDesk:
         for answer in answers:
             if isinstance(answer, bytes):
                 return answer
-        raise NotReady("nodes", f"payload {sequence_id} of the chain to be served", answers[0])
+        got = answers[0] if answers else "no node"
+        raise NotReady("nodes", f"payload {sequence_id} of the chain to be served", got)
 
-    async def _by_first_node(self, publication: Publication) -> bytes:
-        error: grpc.aio.AioRpcError | None = None
-        for node in self._payer.nodes.for_topic(publication.topic):
+    async def _by_nodes(self, publication: Publication, begun: Begun | None) -> bytes:
+        nodes = list(self._payer.nodes.for_topic(publication.topic))
+        asked = None if begun is None or begun.node_id is None else begun.node_id
+        node = None if asked is None else self._payer.nodes.node(asked)
+        if begun is not None and node is not None:
+            found = await self._found(publication, node, begun.behind_sequence_id or 0)
+            if found is not None:
+                return found
+            # It lost one answer: the next one is asked before it.
+            place = [each.node_id for each in nodes].index(node.node_id) + 1
+            nodes = nodes[place:] + nodes[:place]
+        return await self._by_first_node(publication, nodes)
+
+    async def _by_first_node(self, publication: Publication, nodes: Sequence[Node]) -> bytes:
+        got: object = "no node"
+        for node in nodes:
             try:
                 return await self._by_node(publication, node)
-            except grpc.aio.AioRpcError as failed:
-                # Only a node that cannot have stored it lets us ask another one.
-                if not _was_refused(failed):
-                    raise _passed_on(failed) from failed
-                error = failed
-                await asyncio.to_thread(self._payer.journal.forget, publication.digest)
-                if failed.code() is not grpc.StatusCode.UNAVAILABLE:
-                    raise _passed_on(failed) from failed
-        raise NotReady("nodes", "one that answers", "none" if error is None else error.details())
+            except NodeLost as lost:
+                # It may have stored it: the next try looks for it there.
+                raise NotReady("node", "an answer", f"none yet: {lost}", _SEND_AGAIN) from lost
+            except PassedOn as refusal:
+                await self._forget(publication)
+                if refusal.code is not grpc.StatusCode.UNAVAILABLE:
+                    raise
+                got = refusal
+            except NodeUnreached as unreached:
+                await self._forget(publication)
+                got = unreached
+        raise NotReady("nodes", "one that takes the payload", got)
 
-    async def _by_node(self, publication: Publication, node: NodeConnection) -> bytes:
-        payer = self._payer
-        behind = self._newest.get(node.node_id, 0)
-        await asyncio.to_thread(
-            payer.journal.begin_at_node,
-            publication.digest,
-            time.time_ns(),
-            node.node_id,
-            behind,
-        )
-        envelope = sign_payer_envelope(publication.client_envelope, node.node_id, payer.key)
-        [answer] = await node.publish([envelope], NODE_SECONDS)
-        parsed = parse_originated(answer).envelope
-        newest = max(parsed.sequence_id, self._newest.get(node.node_id, 0))
-        self._newest[node.node_id] = newest
+    async def _by_node(self, publication: Publication, node: Node) -> bytes:
+        begin, node_id = self._payer.journal.begin_at_node, node.node_id
+        behind = self._newest.get(node_id, 0)
+        await asyncio.to_thread(begin, publication, time.time_ns(), node_id, behind)
+        envelope = sign_payer_envelope(publication.client_envelope, node_id, self._payer.key)
+        answer = await node.publish(envelope, NODE_SECONDS)
+        if not _is_of(answer, node_id, publication):
+            raise NodeLost(f"node {node_id}", "the envelope of what it was sent", "another")
+        self._newest[node_id] = max(_place(answer)[1], self._newest.get(node_id, 0))
         return answer
 
-    async def _found_or_sent_again(self, publication: Publication, node_id: int) -> bytes:
-        """Look for what may have been stored although its answer was lost."""
-        begun = await asyncio.to_thread(self._payer.journal.find, publication.digest)
-        node = self._payer.nodes.node(node_id)
-        if node is None or begun is None:
-            return await self._by_first_node(publication)
-        behind = begun.behind_sequence_id or 0
-        while page := await node.behind(publication.topic, node_id, behind):
-            for envelope in page:
-                parsed = parse_originated(envelope).envelope
-                if _contains(parsed.payer_envelope, publication.client_envelope):
-                    return envelope
-                behind = parsed.sequence_id
-        return await self._by_node(publication, node)
+    async def _found(self, publication: Publication, node: Node, behind: int) -> bytes | None:
+        """Look for what a node may have stored although its answer was lost."""
+        cursor = {node.node_id: behind}
+        try:
+            while page := await node.behind(publication.topic, dict(cursor), NODE_SECONDS):
+                for envelope in page:
+                    if _is_of(envelope, node.node_id, publication):
+                        return envelope
+                # Others' envelopes are on the topic too, and would come again and again.
+                before = dict(cursor)
+                for originator_id, sequence_id in map(_place, page):
+                    cursor[originator_id] = max(cursor.get(originator_id, 0), sequence_id)
+                if cursor == before:
+                    raise NodeLost(f"node {node.node_id}", "envelopes behind a cursor", "others")
+        except (NodeLost, NodeUnreached, PassedOn) as error:
+            raise NotReady("node", "to be asked for the payload", error, _SEND_AGAIN) from error
+        return None
+
+    async def _forget(self, publication: Publication) -> None:
+        await asyncio.to_thread(self._payer.journal.forget, publication.digest)
 
 
-def _routed(client_envelope: bytes) -> Publication:
+def _is_of(envelope: bytes, node_id: int, publication: Publication) -> bool:
+    """Tell whether a node originated this envelope, and with this payload."""
     try:
-        return route(client_envelope)
-    except PublishRefused as error:
-        place = error.place or error.reason
-        raise InvalidRequest(error.subject, error.expected, error.got, place) from error
+        stored = parse_originated(envelope).envelope
+        payload = parse_payer_envelope(stored.payer_envelope).client_envelope
+    except MalformedEnvelope:
+        # The chain's, on the same topic.
+        return False
+    return stored.originator_id == node_id and payload == publication.client_envelope
 
 
-def _contains(payer_envelope: bytes, client_envelope: bytes) -> bool:
-    return parse_payer_envelope(payer_envelope).client_envelope == client_envelope
-
-
-def _was_refused(error: grpc.aio.AioRpcError) -> bool:
-    """Tell whether a node certainly stored nothing: it said no, or was never reached."""
-    return error.code() in (
-        grpc.StatusCode.INVALID_ARGUMENT,
-        grpc.StatusCode.ABORTED,
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        grpc.StatusCode.UNAVAILABLE,
-    )
-
-
-def _passed_on(error: grpc.aio.AioRpcError) -> Refusal:
-    refusal = Refusal("node", "the envelope to be stored", error.details() or error.code().name)
-    refusal.code = error.code()
-    return refusal
+def _place(envelope: bytes) -> tuple[int, int]:
+    """Return the originator and sequence id that any OriginatorEnvelope states."""
+    signed, unsigned = OriginatorEnvelope(), UnsignedOriginatorEnvelope()
+    try:
+        signed.ParseFromString(envelope)
+        unsigned.ParseFromString(signed.unsigned_originator_envelope)
+    except DecodeError as error:
+        raise NodeLost("envelope", "an OriginatorEnvelope", error) from error
+    return unsigned.originator_node_id, unsigned.originator_sequence_id

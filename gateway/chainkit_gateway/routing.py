@@ -11,8 +11,8 @@ from chainkit.signatures import keccak256
 from chainkit_gateway.types import Publication
 
 
-def route(client_envelope: bytes) -> Publication:
-    """Return an envelope with its way. Raises PublishRefused where it breaks a rule."""
+def route(client_envelope: bytes, client: str) -> Publication:
+    """Return a client's envelope with its way. Raises PublishRefused where it breaks a rule."""
     parsed = parse_client_envelope(client_envelope)
     return Publication(
         digest=keccak256(client_envelope),
@@ -20,4 +20,5 @@ def route(client_envelope: bytes) -> Publication:
         kind=parsed.kind,
         identifier=parsed.identifier,
         is_for_chain=parsed.destination is Destination.CHAIN,
+        client=client,
     )

@@ -5,21 +5,36 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from dataclasses import dataclass
 from typing import Final
 
 from chainkit.errors import ChainError
 from chainkit.service.grpc_server import GrpcServer, Methods
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.text.counting import counted
-from chainkit_gateway.publishing import ClientDesk, Payer
+from chainkit_gateway.desk import ClientDesk
+from chainkit_gateway.nodes import Nodes
+from chainkit_gateway.payer_account import PayerAccount
+from chainkit_gateway.publishing import Payer, Publisher
 
 _SERVICE: Final = "xmtp.xmtpv4.payer_api.PayerApi"
 _GRACE_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 5.0
 
 
-async def serve(address: str, payer: Payer) -> None:
-    """Answer clients at ``HOST:PORT`` until SIGINT or SIGTERM comes; port 0 takes a free one.
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """Everything that a running gateway needs, opened by its command line."""
+
+    payer: Payer
+    nodes: Nodes
+    account: PayerAccount
+    address: str
+    """``HOST:PORT`` for clients; port 0 takes a free one."""
+
+
+async def serve(gateway: Gateway) -> None:
+    """Answer clients until SIGINT or SIGTERM comes.
 
     Raises ConfigurationError where nobody can listen at the address.
     """
@@ -27,45 +42,48 @@ async def serve(address: str, payer: Payer) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    desk = ClientDesk(payer)
+    desk = ClientDesk(gateway.nodes, Publisher(gateway.payer))
     methods = {
         "GetNodes": desk.get_nodes,
         "PublishClientEnvelopes": desk.publish_client_envelopes,
     }
-    server = GrpcServer(Methods(methods), {_SERVICE: tuple(methods)})
+    server = GrpcServer(Methods(of_callers=methods), {_SERVICE: tuple(methods)})
     try:
-        port = await server.start(address)
-        host = address.rpartition(":")[0]
+        port = await server.start(gateway.address)
+        host = gateway.address.rpartition(":")[0]
         await server.say_ready(True)
-        text = f"gateway for clients at http://{host}:{port}, nodes {_named(payer)}"
+        text = f"gateway for clients at http://{host}:{port}, nodes {_named(gateway.nodes)}"
         log_event(LogEvent("gateway_listening", text, {"port": port}))
-        await _watch(payer, stop)
+        await _watch(gateway, stop)
     finally:
         await server.stop(_GRACE_SECONDS)
-        await payer.nodes.close()
+        await gateway.nodes.close()
 
 
-async def _watch(payer: Payer, stop: asyncio.Event) -> None:
-    """Until the end, look now and then whether a reorg dropped transactions."""
+async def _watch(gateway: Gateway, stop: asyncio.Event) -> None:
+    """Until the end, look now and then after transactions that wait, or that a reorg dropped."""
     while not stop.is_set():
         try:
             async with asyncio.timeout(_LOOK_SECONDS):
                 await stop.wait()
         except TimeoutError:
-            await _resend_lost(payer)
+            await _tend(gateway.account)
 
 
-async def _resend_lost(payer: Payer) -> None:
+async def _tend(account: PayerAccount) -> None:
     try:
-        count = await asyncio.to_thread(payer.chain.resend_lost)
+        tended = await asyncio.to_thread(account.tend)
     except ChainError as error:
         text = f"chain: retrying: {error}"
         log_event(LogEvent("chain_failed", text, level=logging.WARNING))
         return
-    if count:
-        text = f"{counted(count, 'transaction')} sent again after a reorg"
+    if count := tended.resent:
+        text = f"{counted(count, 'transaction')} sent again that the chain did not know"
         log_event(LogEvent("transactions_resent", text, {"transactions": count}))
+    if count := tended.replaced:
+        text = f"{counted(count, 'transaction')} replaced with higher fees"
+        log_event(LogEvent("transactions_replaced", text, {"transactions": count}))
 
 
-def _named(payer: Payer) -> str:
-    return ", ".join(f"{each} at {url}" for each, url in sorted(payer.nodes.urls.items()))
+def _named(nodes: Nodes) -> str:
+    return ", ".join(f"{each} at {url}" for each, url in sorted(nodes.urls.items()))

@@ -27,11 +27,17 @@ def chain() -> Iterator[Anvil]:
 
 
 @pytest.fixture(scope="session")
-def network(chain: Anvil, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
+def settings(chain: Anvil, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     folder = tmp_path_factory.mktemp("network")
     settings = Settings(chain.url, folder / "deployment.json", folder / "password")
     write_private(settings.password_path, PASSWORD + "\n")
     deploy(chain.url, settings.record_path)
+    return settings
+
+
+@pytest.fixture(scope="session")
+def network(settings: Settings) -> Iterator[Network]:
+    folder = settings.record_path.parent
     owner = folder / "owner.keystore"
     write_keystore(owner, PASSWORD, COUNCIL)
     with running_network(settings, folder, owner, PASSWORD) as running:

@@ -30,8 +30,9 @@ from chainkit.terminal.options import (
 from chainkit_gateway.chain_publisher import ChainPublisher
 from chainkit_gateway.journal import Journal
 from chainkit_gateway.nodes import Nodes
+from chainkit_gateway.payer_account import PayerAccount
 from chainkit_gateway.publishing import Payer
-from chainkit_gateway.service import serve
+from chainkit_gateway.service import Gateway, serve
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:5050"
 
@@ -118,18 +119,19 @@ def run_command(options: _Options) -> None:
     urls = _given_nodes(options.node_urls) or _registered_nodes(pool, record)
     journal = Journal.open(options.journal_path)
     signer = KeySigner(str(options.keystore_path), secret)
-    chain = ChainPublisher(pool, record, signer, journal)
+    account = PayerAccount(pool, signer, journal)
+    chain = ChainPublisher(account, record)
+
+    async def run() -> None:
+        # Connections belong to the event loop.
+        nodes = Nodes(urls)
+        payer = Payer(SigningKey(secret), nodes, chain, journal)
+        await serve(Gateway(payer, nodes, account, options.grpc_address))
+
     try:
-        asyncio.run(_serve(options.grpc_address, SigningKey(secret), urls, chain, journal))
+        asyncio.run(run())
     finally:
         journal.close()
-
-
-async def _serve(
-    address: str, key: SigningKey, urls: dict[int, str], chain: ChainPublisher, journal: Journal
-) -> None:
-    # Connections belong to the event loop.
-    await serve(address, Payer(key, Nodes(urls), chain, journal))
 
 
 def _check_loopback(address: str) -> None:

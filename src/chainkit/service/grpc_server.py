@@ -1,6 +1,7 @@
 """A gRPC server whose methods take and give bytes: what is stored is answered as it is.
 
 A method answers, or raises a Refusal, which names gRPC's code and may have a cursor for details.
+Each refusal has a google.rpc.Status, so that a caller can tell it from a connection that broke.
 Nothing else reaches a stranger: a fault of ours is logged, and told as INTERNAL without its words.
 """
 
@@ -10,9 +11,9 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
+from urllib.parse import unquote
 
 import grpc
-from google.protobuf import any_pb2
 from google.rpc import status_pb2
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
@@ -20,13 +21,34 @@ from grpc_reflection.v1alpha import reflection
 from chainkit.errors import ChainkitError, ConfigurationError, StoreError
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.service.log_lines import LogEvent, log_event
-from chainkit.service.refusals import NotReady, Refusal
+from chainkit.service.refusals import NotReady, PassedOn, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The other end of a call, for methods that have to know it."""
+
+    peer: str
+    """As gRPC names it, such as ``ipv4:127.0.0.1:41234`` or ``ipv6:%5B::1%5D:41234``."""
+    authorization: str | None = field(default=None, repr=False)
+    """The metadata of that name; None where it is missing or there more than once."""
+
+    @property
+    def host(self) -> str:
+        """The peer's address without its port, by which calls of one machine are counted."""
+        address = unquote(self.peer.partition(":")[2])
+        return address.rpartition(":")[0].strip("[]") or address or "unknown"
+
 
 Unary = Callable[[bytes], Awaitable[bytes]]
+CallerUnary = Callable[[bytes, Caller], Awaitable[bytes]]
 Streaming = Callable[[bytes], AsyncIterator[bytes]]
 
 MOST_MESSAGE_BYTES: Final = 25 << 20
 """Bytes of a request or an answer: today's clients send and take as many."""
+
+STATUS_KEY: Final = "grpc-status-details-bin"
+"""Where gRPC carries a google.rpc.Status."""
 
 _OPTIONS: Final = (
     # Two processes on one port would each get a share of the readers.
@@ -45,8 +67,10 @@ _OPTIONS: Final = (
 class Methods:
     """Methods by their names; requests and answers are the bytes of messages."""
 
-    unary: Mapping[str, Unary]
+    unary: Mapping[str, Unary] = field(default_factory=dict)
     streams: Mapping[str, Streaming] = field(default_factory=dict)
+    of_callers: Mapping[str, CallerUnary] = field(default_factory=dict)
+    """Unary methods that are told who calls."""
 
 
 class GrpcServer:
@@ -59,6 +83,7 @@ class GrpcServer:
         reflection are added.
         """
         handlers = {name: _unary(method) for name, method in methods.unary.items()}
+        handlers |= {name: _of_caller(method) for name, method in methods.of_callers.items()}
         handlers |= {name: _streaming(method) for name, method in methods.streams.items()}
         self._server = grpc.aio.server(options=_OPTIONS)
         for service, names in services.items():
@@ -110,6 +135,23 @@ def _unary(method: Unary) -> Any:
     return grpc.unary_unary_rpc_method_handler(answer)
 
 
+def _of_caller(method: CallerUnary) -> Any:
+    async def answer(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+        try:
+            return await method(data, _caller(context))
+        except Exception as error:
+            return await _abort(context, error)
+
+    return grpc.unary_unary_rpc_method_handler(answer)
+
+
+def _caller(context: grpc.aio.ServicerContext[Any, Any]) -> Caller:
+    metadata = context.invocation_metadata() or ()
+    found = [value for key, value in metadata if key == "authorization"]
+    value = found[0] if len(found) == 1 else None
+    return Caller(context.peer(), value if isinstance(value, str) else None)
+
+
 def _streaming(method: Streaming) -> Any:
     async def answer(
         data: bytes, context: grpc.aio.ServicerContext[Any, Any]
@@ -127,9 +169,8 @@ def _streaming(method: Streaming) -> Any:
 
 async def _abort(context: grpc.aio.ServicerContext[Any, Any], error: Exception) -> NoReturn:
     refusal = _refusal(error)
-    details: tuple[tuple[str, bytes], ...] = ()
-    if refusal.cursor is not None:
-        details = (("grpc-status-details-bin", _status(refusal)),)
+    status = refusal.details if isinstance(refusal, PassedOn) else None
+    details = ((STATUS_KEY, _status(refusal) if status is None else status),)
     await context.abort(refusal.code, str(refusal), details)
 
 
@@ -145,10 +186,10 @@ def _refusal(error: Exception) -> Refusal:
 
 
 def _status(refusal: Refusal) -> bytes:
-    """Write a google.rpc.Status whose detail is the cursor."""
-    detail = any_pb2.Any()
-    detail.Pack(envelopes_pb2.Cursor(node_id_to_sequence_id=refusal.cursor))
+    """Write a google.rpc.Status whose detail is the cursor, if there is one."""
     code, message = refusal.code.value[0], str(refusal)
-    status = status_pb2.Status(code=code, message=message, details=[detail])
+    status = status_pb2.Status(code=code, message=message)
+    if refusal.cursor is not None:
+        status.details.add().Pack(envelopes_pb2.Cursor(node_id_to_sequence_id=refusal.cursor))
     written: bytes = status.SerializeToString()
     return written

@@ -4,18 +4,26 @@
 
     Refusal
     ├── InvalidRequest     INVALID_ARGUMENT     the request itself; asking again changes nothing
+    ├── Unauthenticated    UNAUTHENTICATED      nobody knows who asks
+    ├── NotNow             FAILED_PRECONDITION  somebody has to change a state before it can work
     ├── TakenBack          ABORTED              a reorg took back what was sent: go on from a cursor
     ├── Overloaded         RESOURCE_EXHAUSTED   too much at once: ask for less, or later
-    └── NotReady           UNAVAILABLE          the node lags behind, or its database is away
+    ├── NotReady           UNAVAILABLE          the node lags behind, or its database is away
+    └── PassedOn           the other's          another service's refusal, in its own words
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import grpc
 
 from chainkit.errors import ChainkitError
+
+MOST_PASSED_ON: Final = 2048
+"""Characters of another service's words, and bytes of its details, that are passed on: gRPC carries
+8 KiB of metadata in all."""
 
 
 class Refusal(ChainkitError):
@@ -29,6 +37,18 @@ class InvalidRequest(Refusal):
     """The request is not one that can be answered."""
 
     code = grpc.StatusCode.INVALID_ARGUMENT
+
+
+class Unauthenticated(Refusal):
+    """The request does not say who asks, or not truly."""
+
+    code = grpc.StatusCode.UNAUTHENTICATED
+
+
+class NotNow(Refusal):
+    """The same request is answered once somebody has changed a state, such as a pause."""
+
+    code = grpc.StatusCode.FAILED_PRECONDITION
 
 
 class TakenBack(Refusal):
@@ -47,6 +67,30 @@ class NotReady(Refusal):
     """The node cannot answer now."""
 
     code = grpc.StatusCode.UNAVAILABLE
+
+
+class PassedOn(Refusal):
+    """Another service refused, with these words; ``details`` is its serialized google.rpc.Status.
+
+    Words and details beyond MOST_PASSED_ON are left out.
+    """
+
+    def __init__(self, code: grpc.StatusCode, words: str, details: bytes | None = None) -> None:
+        """Take what the other service answered."""
+        super().__init__("another service", None, words)
+        self.code = code
+        self.words = words[:MOST_PASSED_ON]
+        is_small = details is not None and len(details) <= MOST_PASSED_ON
+        # The details repeat the words, and a reader may refuse those that differ.
+        self.details = details if is_small and self.words == words else None
+
+    def __str__(self) -> str:
+        """Return the other service's words alone."""
+        return self.words
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive pickling, as every error does."""
+        return type(self), (self.code, self.words, self.details), self.__dict__
 
 
 def taken_back(ancestor: Mapping[int, int]) -> TakenBack:

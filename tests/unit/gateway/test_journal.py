@@ -1,14 +1,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from chainkit.errors import ConfigurationError
+from chainkit.types import BlockReference
 from chainkit_gateway.journal import Begun, Journal
+from chainkit_gateway.routing import route
+from chainkit_gateway.types import Sent, Settlement
+from support import publishes
 
-DIGEST, OTHER = b"d" * 32, b"o" * 32
+COMMIT = route(publishes.commit(), "ann")
+UPDATE = route(publishes.identity_update(), "ben")
+DIGEST = COMMIT.digest
+FIRST = Sent(b"f" * 32, DIGEST, 7, b"raw", 1, 21_000, 1, 2**62)
+SECOND = Sent(b"s" * 32, UPDATE.digest, 5, b"raw", 2, 21_000, 1, 3)
+BLOCK = BlockReference(9, b"b" * 32)
+PAID = Settlement(BLOCK, True, 2**40, 2**62)
 
 
 @pytest.fixture
@@ -25,24 +36,24 @@ def test_find__nothing_begun__is_none(journal: Journal) -> None:
 
 def test_begin_at_node__opened_again__is_still_there(tmp_path: Path) -> None:
     first = Journal.open(tmp_path / "gateway.db")
-    first.begin_at_node(DIGEST, 1, 100, 42)
+    first.begin_at_node(COMMIT, 1, 100, 42)
     first.close()
 
     again = Journal.open(tmp_path / "gateway.db")
 
-    assert again.find(DIGEST) == Begun(DIGEST, 100, 42, None, None, None)
+    assert again.find(DIGEST) == Begun(DIGEST, "ann", 100, 42, None)
     again.close()
 
 
 def test_begin_at_node__a_second_node__replaces_the_first(journal: Journal) -> None:
-    journal.begin_at_node(DIGEST, 1, 100, 42)
-    journal.begin_at_node(DIGEST, 2, 200, 7)
+    journal.begin_at_node(COMMIT, 1, 100, 42)
+    journal.begin_at_node(replace(COMMIT, client="cleo"), 2, 200, 7)
 
-    assert journal.find(DIGEST) == Begun(DIGEST, 200, 7, None, None, None)
+    assert journal.find(DIGEST) == Begun(DIGEST, "ann", 200, 7, None)
 
 
 def test_complete__answer__is_given_again(journal: Journal) -> None:
-    journal.begin_at_node(DIGEST, 1, 100, 42)
+    journal.begin_at_node(COMMIT, 1, 100, 42)
 
     journal.complete(DIGEST, b"envelope")
 
@@ -52,21 +63,60 @@ def test_complete__answer__is_given_again(journal: Journal) -> None:
 
 
 def test_next_nonce__transactions__is_above_all_of_them(journal: Journal) -> None:
-    journal.begin_at_chain(DIGEST, 1, 7, b"h" * 32, b"raw")
-    journal.begin_at_chain(OTHER, 1, 5, b"i" * 32, b"raw")
+    journal.add_transaction(COMMIT, FIRST)
+    journal.add_transaction(UPDATE, SECOND)
 
     assert journal.next_nonce() == 8
-    assert [each.digest for each in journal.transactions_from(5)] == [OTHER, DIGEST]
-    assert [each.digest for each in journal.transactions_from(6)] == [DIGEST]
+    assert journal.transactions_from(5) == [SECOND, FIRST]
+    assert journal.transactions_from(6) == [FIRST]
 
 
-def test_forget__refused_transaction__frees_its_nonce(journal: Journal) -> None:
-    journal.begin_at_chain(DIGEST, 1, 7, b"h" * 32, b"raw")
+def test_remove_transaction__the_only_one__frees_its_nonce(journal: Journal) -> None:
+    journal.add_transaction(COMMIT, FIRST)
 
-    journal.forget(DIGEST)
+    journal.remove_transaction(FIRST)
 
     assert journal.find(DIGEST) is None
     assert journal.next_nonce() == 0
+
+
+def test_remove_transaction__replacement__leaves_the_first(journal: Journal) -> None:
+    later = replace(FIRST, hash=b"l" * 32, sent_ns=2)
+    journal.add_transaction(COMMIT, FIRST)
+    journal.add_replacement(later)
+    assert journal.transactions_of(DIGEST) == [FIRST, later]
+
+    journal.remove_transaction(later)
+
+    assert journal.transactions_of(DIGEST) == [FIRST]
+    assert journal.find(DIGEST) is not None
+
+
+def test_settle__receipt__stands_until_its_block_is_replaced(journal: Journal) -> None:
+    journal.add_transaction(COMMIT, FIRST)
+    journal.add_transaction(UPDATE, SECOND)
+    journal.settle(FIRST.hash, PAID)
+
+    assert journal.transactions_from(7) == [replace(FIRST, settlement=PAID)]
+    assert journal.unsettled_below(8, 10) == [SECOND]
+    assert journal.unsettled_below(5, 10) == []
+    assert (journal.blocks_from(9), journal.blocks_from(10)) == ([BLOCK], [])
+    # More wei than an integer of SQLite holds.
+    assert PAID.cost == 2**102
+
+    journal.unsettle(BLOCK)
+
+    assert journal.unsettled_below(8, 10) == [SECOND, FIRST]
+    assert journal.unsettled_below(8, 1) == [SECOND]
+
+
+def test_sent_by_clients__since_a_time__names_who_pays(journal: Journal) -> None:
+    journal.add_transaction(COMMIT, FIRST)
+    journal.add_transaction(UPDATE, SECOND)
+
+    assert journal.sent_by_clients(0) == [("ben", SECOND), ("ann", FIRST)]
+    assert journal.sent_by_clients(2) == [("ben", SECOND)]
+    assert journal.sent_by_clients(0, "ann") == [("ann", FIRST)]
 
 
 def test_open__no_folder__says_so(tmp_path: Path) -> None:

@@ -27,19 +27,20 @@ from support import mls, publishes
 def test_route__each_kind__goes_to_the_chain_only_where_order_matters(
     client_envelope: bytes, kind: TopicKind, is_for_chain: bool
 ) -> None:
-    publication = route(client_envelope)
+    publication = route(client_envelope, "ann")
 
     assert publication.kind is kind
     assert publication.is_for_chain is is_for_chain
     assert publication.digest == keccak256(client_envelope)
     assert publication.client_envelope == client_envelope
+    assert publication.client == "ann"
 
 
 @pytest.mark.parametrize(
     ("client_envelope", "reason"),
     [
         (b"\xff", RefusalReason.NOT_A_CLIENT_ENVELOPE),
-        (bytes(5 << 20), RefusalReason.NOT_A_CLIENT_ENVELOPE),
+        pytest.param(bytes(5 << 20), RefusalReason.NOT_A_CLIENT_ENVELOPE, id="too large"),
         (publishes.group_message(b"\0\1"), RefusalReason.INVALID_PAYLOAD),
         (publishes.identity_update(inbox_id="00" * 32), RefusalReason.INVALID_PAYLOAD),
         (publishes.welcome(b"short"), RefusalReason.WRONG_TOPIC),
@@ -49,7 +50,7 @@ def test_route__payload_that_no_node_serves__is_refused_before_it_costs(
     client_envelope: bytes, reason: RefusalReason
 ) -> None:
     with pytest.raises(PublishRefused) as caught:
-        route(client_envelope)
+        route(client_envelope, "ann")
 
     assert caught.value.reason is reason
 

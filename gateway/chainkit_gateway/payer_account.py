@@ -1,0 +1,284 @@
+"""The account that pays: its nonces, and its transactions until each has a receipt.
+
+Nonces are given out one after the other under a lock, and each signed transaction is journalled
+before it is sent: after a kill it is sent again as it is, and the chain takes it once. So is one
+that a reorg dropped: without it, all later nonces would wait for ever. One that waits too long is
+replaced by one with the same nonce and higher fees, of which the chain takes one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any, Final, Protocol
+
+import rlp
+
+from chainkit.chain import Endpoint, parse_integer
+from chainkit.chain.sending import (
+    SignedTransaction,
+    check_cost,
+    send_transaction,
+    transaction_fees,
+)
+from chainkit.chain.transactions import estimate_gas, fetch_receipt
+from chainkit.council.signing.key import KeySigner
+from chainkit.errors import ConfigurationError, RefusedRequest, RetryableChainError
+from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.signatures import keccak256
+from chainkit.text.ether import MAX_COST
+from chainkit.types import Receipt
+from chainkit_gateway.journal import Journal
+from chainkit_gateway.types import Publication, Sent, Settlement
+
+REPLACE_SECONDS: Final = 30.0
+"""How long a transaction waits until one with higher fees takes its place."""
+
+_RECHECKED_BLOCKS: Final = 64
+"""How deep below the head a reorg may still change what a transaction cost."""
+
+_MOST_SETTLED: Final = 100
+"""Transactions whose receipts are looked for at a time."""
+
+
+class Pool(Protocol):
+    """Chooses an endpoint."""
+
+    def choose(self) -> Endpoint:
+        """Return the endpoint to ask now."""
+        ...
+
+
+Permit = Callable[[Publication, int], None]
+"""Raises a refusal where a client may not spend so many wei more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a contract that carries a publication."""
+
+    chain_id: int
+    to: bytes
+    """20 bytes."""
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tended:
+    """The outcome of ``PayerAccount.tend``, in transactions."""
+
+    resent: int
+    replaced: int
+    waiting: int
+    """Sent, and not mined at the head."""
+
+
+class PayerAccount:
+    """One account; its methods may be called from several threads."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        signer: KeySigner,
+        journal: Journal,
+        *,
+        permit: Permit = lambda _, __: None,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """Take the chain, who signs, and where transactions are journalled."""
+        self._pool = pool
+        self._signer = signer
+        self._journal = journal
+        self._permit = permit
+        self._now_ns = now_ns
+        self._lock = threading.Lock()
+
+    def send(self, publication: Publication, call: Call) -> int:
+        """Send a publication's transaction, unless it has one, and return its nonce.
+
+        One that reverted is over: another is sent. Raises RefusedRequest where the contract or the
+        endpoint refuses it, ConfigurationError where it costs too much, what ``permit`` raises, and
+        what endpoints raise.
+        """
+        endpoint = self._pool.choose()
+        with self._lock:
+            self._resend_lost(endpoint, self._waiting(endpoint))
+            begun = self._journal.transactions_of(publication.digest)
+            if begun and not _reverted(begun):
+                return begun[-1].nonce
+            fields = self._drafted(endpoint, call)
+            self._permit(publication, fields["gas"] * fields["maxFeePerGas"])
+            sent = self._signed(publication.digest, fields)
+            self._journal.add_transaction(publication, sent)
+            self._sent(endpoint, sent)
+            return sent.nonce
+
+    def find_receipt(self, digest: bytes, nonce: int) -> Receipt | None:
+        """Return the receipt of a publication's transaction, whichever of its hashes was mined.
+
+        Writes what it cost. Raises what endpoints raise, but for what asking again may help.
+        """
+        endpoint = self._pool.choose()
+        sent = [each for each in self._journal.transactions_of(digest) if each.nonce == nonce]
+        return self._settled(endpoint, sent)
+
+    def tend(self) -> Tended:
+        """Send again what is gone, replace what waits too long, write what was paid.
+
+        Raises what endpoints raise.
+        """
+        endpoint = self._pool.choose()
+        with self._lock:
+            waiting = self._waiting(endpoint)
+            resent = self._resend_lost(endpoint, waiting)
+            replaced = sum(self._replaced_if_late(endpoint, group[-1]) for group in waiting)
+        self._take_back(endpoint)
+        mined = endpoint.transaction_count(self._signer.address, endpoint.head().reference)
+        unsettled = self._journal.unsettled_below(mined, _MOST_SETTLED)
+        for group in _by_nonce(unsettled):
+            self._settled(endpoint, group)
+        return Tended(resent, replaced, len(waiting))
+
+    def balance(self) -> int:
+        """Return the account's wei at the head. Raises what endpoints raise."""
+        endpoint = self._pool.choose()
+        return endpoint.balance(self._signer.address, endpoint.head().reference)
+
+    def _waiting(self, endpoint: Endpoint) -> list[list[Sent]]:
+        """Return the transactions that are not mined at the head, those of one nonce together."""
+        mined = endpoint.transaction_count(self._signer.address, endpoint.head().reference)
+        return _by_nonce(self._journal.transactions_from(mined))
+
+    def _resend_lost(self, endpoint: Endpoint, waiting: Iterable[Sequence[Sent]]) -> int:
+        count = 0
+        for group in waiting:
+            if all(endpoint.transaction(each.hash) is None for each in group):
+                send_transaction(endpoint, SignedTransaction(group[-1].raw, group[-1].hash))
+                count += 1
+        return count
+
+    def _replaced_if_late(self, endpoint: Endpoint, late: Sent) -> bool:
+        if self._now_ns() - late.sent_ns < REPLACE_SECONDS * 10**9:
+            return False
+        tip, maximum = transaction_fees(endpoint)
+        tip, maximum = max(tip, raised(late.tip)), max(maximum, raised(late.maximum_fee))
+        try:
+            check_cost(late.gas * maximum, MAX_COST)
+        except ConfigurationError as error:
+            # It may still be mined as it is.
+            text = f"transaction of nonce {late.nonce} is not replaced: {error}"
+            log_event(LogEvent("replacement_too_dear", text, level=logging.WARNING))
+            return False
+        fields = _fields(late.raw) | {"maxPriorityFeePerGas": tip, "maxFeePerGas": maximum}
+        sent = self._signed(late.digest, fields)
+        self._journal.add_replacement(sent)
+        try:
+            self._sent(endpoint, sent)
+        except RefusedRequest as error:
+            # Most often because the first one has just been mined.
+            text = f"replacement of nonce {late.nonce} was refused: {error}"
+            log_event(LogEvent("replacement_refused", text, level=logging.WARNING))
+            return False
+        return True
+
+    def _sent(self, endpoint: Endpoint, sent: Sent) -> None:
+        try:
+            send_transaction(endpoint, SignedTransaction(sent.raw, sent.hash))
+        except RefusedRequest:
+            # It was not accepted: a new one's nonce is free again.
+            self._journal.remove_transaction(sent)
+            raise
+
+    def _signed(self, digest: bytes, fields: dict[str, Any]) -> Sent:
+        raw = self._signer.sign_transaction(fields)
+        return Sent(
+            hash=keccak256(raw),
+            digest=digest,
+            nonce=fields["nonce"],
+            raw=raw,
+            sent_ns=self._now_ns(),
+            gas=fields["gas"],
+            tip=fields["maxPriorityFeePerGas"],
+            maximum_fee=fields["maxFeePerGas"],
+        )
+
+    def _drafted(self, endpoint: Endpoint, call: Call) -> dict[str, Any]:
+        block = endpoint.head().reference
+        gas = estimate_gas(endpoint, call.to, call.data, self._signer.address, block)
+        gas += gas // 4
+        tip, maximum = transaction_fees(endpoint)
+        check_cost(gas * maximum, MAX_COST)
+        on_chain = endpoint.pending_transaction_count(self._signer.address)
+        return {
+            "type": 2,
+            "chainId": call.chain_id,
+            "nonce": max(on_chain, self._journal.next_nonce()),
+            "to": call.to,
+            "value": 0,
+            "data": call.data,
+            "gas": gas,
+            "maxPriorityFeePerGas": tip,
+            "maxFeePerGas": maximum,
+        }
+
+    def _settled(self, endpoint: Endpoint, sent: Sequence[Sent]) -> Receipt | None:
+        for each in reversed(sent):
+            try:
+                receipt = fetch_receipt(endpoint, each.hash)
+                if receipt is None:
+                    continue
+                answer = endpoint.receipt(each.hash)
+            except RetryableChainError:
+                continue  # a block that is just being replaced, or an endpoint that pauses
+            subject = f"receipt of 0x{each.hash.hex()}"
+            paid = endpoint.parsed(subject, partial(_paid, receipt), answer)
+            self._journal.settle(each.hash, paid)
+            return receipt
+        return None
+
+    def _take_back(self, endpoint: Endpoint) -> None:
+        """Forget receipts of blocks that a reorg replaced."""
+        head = endpoint.head().number
+        for block in self._journal.blocks_from(max(0, head - _RECHECKED_BLOCKS)):
+            header = endpoint.find_header(block.number)
+            if header is None or header.hash != block.hash:
+                self._journal.unsettle(block)
+
+
+def raised(fee: int) -> int:
+    """Return a fee, in wei per gas, that a replacement must have at least: 12.5 % more."""
+    return fee + max(1, -(-fee // 8))
+
+
+def _reverted(sent: Sequence[Sent]) -> bool:
+    latest = [each.settlement for each in sent if each.nonce == sent[-1].nonce]
+    return any(each is not None and not each.succeeded for each in latest)
+
+
+def _by_nonce(sent: Iterable[Sent]) -> list[list[Sent]]:
+    return [list(group) for _, group in groupby(sent, key=lambda each: each.nonce)]
+
+
+def _paid(receipt: Receipt, answer: Any) -> Settlement:
+    used, price = (parse_integer(answer[name]) for name in ("gasUsed", "effectiveGasPrice"))
+    return Settlement(receipt.block.reference, receipt.succeeded, used, price)
+
+
+def _fields(raw: bytes) -> dict[str, Any]:
+    """Return what a transaction of ours, EIP-1559, was signed with."""
+    chain_id, nonce, tip, maximum, gas, to, value, data, *_ = rlp.decode(raw[1:])
+    numbers = {
+        "chainId": chain_id,
+        "nonce": nonce,
+        "maxPriorityFeePerGas": tip,
+        "maxFeePerGas": maximum,
+        "gas": gas,
+        "value": value,
+    }
+    shown = {name: int.from_bytes(number, "big") for name, number in numbers.items()}
+    return {"type": 2, "to": to, "data": data} | shown

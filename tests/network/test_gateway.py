@@ -1,0 +1,176 @@
+"""A gateway of its own, killed and started again on its journal, in front of the real network."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+import grpc
+import pytest
+
+from chainkit.types import TopicKind
+from localnet.accounts import write_keystore
+from localnet.anvil import Anvil
+from localnet.commands import Background, Settings
+from localnet.network import Network
+from support import mls, publishes
+from support.network.api import Api, cursor_in
+
+from .conftest import PASSWORD
+
+ACCOUNT = 8
+SECONDS = 30.0
+_NUMBERS = count(1)
+
+
+class Gateway:
+    """A gateway that may be killed; each start listens on another port."""
+
+    def __init__(self, settings: Settings, folder: Path, network: Network, *options: str) -> None:
+        keystore = folder / "payer.keystore"
+        write_keystore(keystore, PASSWORD, ACCOUNT)
+        self.log = folder / "gateway.log"
+        self.service = Background(
+            settings,
+            self.log,
+            *("gateway", "run", "--keystore", keystore, "--journal", folder / "gateway.db"),
+            *("--node", f"{network.node_id}={network.node_url}"),
+            *("--grpc", "127.0.0.1:0", "--log-format", "json", *options),
+        )
+
+    def start(self) -> Api:
+        self.service.start()
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            self.service.check()
+            for line in self.service.log_lines():
+                if '"gateway_listening"' in line and line.endswith("}"):
+                    return Api(f"http://127.0.0.1:{json.loads(line)['port']}")
+            time.sleep(0.05)
+        raise AssertionError(self.log.read_text())
+
+    def kill(self) -> None:
+        process = self.service._process
+        assert process is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.fixture
+def gateway(settings: Settings, network: Network, tmp_path: Path) -> Iterator[Gateway]:
+    started = Gateway(settings, tmp_path, network)
+    yield started
+    started.service.stop()
+
+
+@pytest.fixture
+def node(network: Network) -> Iterator[Api]:
+    api = Api(network.node_url)
+    yield api
+    api.close()
+
+
+def new_welcome() -> tuple[bytes, bytes]:
+    """A welcome for an installation that nobody has, and its topic."""
+    key = b"gateway".ljust(28, b"\0") + next(_NUMBERS).to_bytes(4, "big")
+    return publishes.welcome(key), TopicKind.WELCOME.topic(key)
+
+
+def new_commit() -> tuple[bytes, bytes]:
+    """A commit of a group that nobody has, and its topic."""
+    group_id = b"gateway".ljust(12, b"\0") + next(_NUMBERS).to_bytes(4, "big")
+    message = mls.private_message(group_id, mls.COMMIT)
+    return publishes.group_message(message, group_id), TopicKind.GROUP_MESSAGE.topic(group_id)
+
+
+@pytest.mark.conforms("N2", "N16")
+@pytest.mark.parametrize("new", [new_welcome, new_commit])
+def test_publish__same_bytes_again_also_after_a_kill__are_on_the_topic_once(
+    gateway: Gateway, node: Api, new: Callable[[], tuple[bytes, bytes]]
+) -> None:
+    api = gateway.start()
+    envelope, topic = new()
+    [first] = api.publish_for_clients(envelope)
+    assert api.publish_for_clients(envelope, envelope) == [first, first]
+    gateway.kill()
+
+    assert gateway.start().publish_for_clients(envelope) == [first]
+    assert node.query(topics=[topic]) == [first]
+
+
+def test_publish__welcome_stored_and_gateway_killed__is_found_at_the_node(
+    gateway: Gateway, node: Api
+) -> None:
+    api = gateway.start()
+    envelope, topic = new_welcome()
+    stream = node.subscribe(topics=[topic])
+    stream.first_frame()
+    with ThreadPoolExecutor() as threads:
+        answer = threads.submit(api.publish_for_clients, envelope)
+        stored = stream.take(1)
+        gateway.kill()
+        # It may have been answered before the kill.
+        assert answer.exception() is None or isinstance(answer.exception(), grpc.RpcError)
+    stream.close()
+
+    assert gateway.start().publish_for_clients(envelope) == stored
+    assert node.query(topics=[topic]) == stored
+
+
+def test_publish__commit_waits_to_be_mined_and_gateway_killed__is_mined_once(
+    gateway: Gateway, node: Api, chain: Anvil
+) -> None:
+    api = gateway.start()
+    envelope, topic = new_commit()
+    chain.request("evm_setAutomine", False)
+    try:
+        with ThreadPoolExecutor() as threads:
+            answer = threads.submit(api.publish_for_clients, envelope)
+            wait_for_transaction(chain)
+            gateway.kill()
+            assert isinstance(answer.exception(), grpc.RpcError)
+            again = threads.submit(gateway.start().publish_for_clients, envelope)
+            chain.request("evm_mine")
+            [stored] = again.result()
+    finally:
+        chain.request("evm_setAutomine", True)
+
+    chain.request("evm_mine")
+    assert node.query(topics=[topic]) == [stored]
+
+
+def wait_for_transaction(chain: Anvil) -> None:
+    deadline = time.monotonic() + SECONDS
+    while chain.request("txpool_status")["pending"] == "0x0":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_publish__node_refuses__reaches_the_client_with_words_and_cursor(
+    network: Network, node: Api
+) -> None:
+    api = Api(network.gateway_url)
+    group_id = b"refused".ljust(16, b"\0")
+    message = mls.private_message(group_id, mls.COMMIT)
+    api.publish_for_clients(publishes.group_message(message, group_id))
+    late = publishes.group_message(identifier=group_id)
+    refusals = []
+    for call in (
+        lambda: node.publish(publishes.paid(late, network.node_id)),
+        lambda: api.publish_for_clients(late),
+    ):
+        with pytest.raises(grpc.RpcError) as caught:
+            call()
+        refusals.append(caught.value)
+    api.close()
+
+    first, second = refusals
+    assert second.code() is first.code() is grpc.StatusCode.ABORTED
+    assert second.details() == first.details()
+    assert cursor_in(second)[0] == cursor_in(first)[0] > 0

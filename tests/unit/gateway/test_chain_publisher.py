@@ -1,0 +1,308 @@
+"""Transactions of the payer's account: one for each payload, whatever the chain does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chainkit.council.signing.key import KeySigner
+from chainkit.errors import (
+    ChainError,
+    ConfigurationError,
+    EndpointUnavailable,
+    RefusedRequest,
+    TransactionFailed,
+)
+from chainkit.service.refusals import InvalidRequest, NotNow
+from chainkit_gateway.chain_publisher import ChainPublisher
+from chainkit_gateway.journal import Journal
+from chainkit_gateway.payer_account import REPLACE_SECONDS, PayerAccount, Tended, raised
+from chainkit_gateway.routing import route
+from chainkit_gateway.types import Publication
+from support import publishes
+from support.gateway.fake_chain import (
+    GWEI,
+    RECORD,
+    FakeChain,
+    fees_of,
+    nonce_of,
+    reverted,
+)
+
+COMMIT = route(publishes.commit(), "ann")
+UPDATE = route(publishes.identity_update(), "ben")
+LATER = round(REPLACE_SECONDS * 10**9)
+
+
+class World:
+    """A payer's account that can be killed, its chain and its clock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.chain = FakeChain()
+        self.now_ns = 10**18
+        self.is_mined_while_waiting = True
+        self.start()
+
+    def start(self) -> None:
+        self.journal = Journal.open(self.path)
+        signer = KeySigner("payer", b"\7" * 32)
+        self.account = PayerAccount(self.chain, signer, self.journal, now_ns=lambda: self.now_ns)
+        self.publisher = ChainPublisher(
+            self.account, RECORD, seconds=1, pause=lambda _: self.wait()
+        )
+
+    def wait(self) -> None:
+        if self.is_mined_while_waiting and self.chain.waiting:
+            self.chain.mine()
+
+    def send(self, publication: Publication = COMMIT) -> None:
+        """Send it, and give up before it is mined."""
+        self.is_mined_while_waiting = False
+        with pytest.raises(TransactionFailed, match="expected a receipt within 1 s"):
+            self.publisher.publish(publication)
+        self.is_mined_while_waiting = True
+
+    def restart(self) -> None:
+        self.journal.close()
+        self.start()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "gateway.db")
+    yield made
+    made.journal.close()
+
+
+def test_publish__payloads__get_one_nonce_each(world: World) -> None:
+    first = world.publisher.publish(COMMIT)
+    second = world.publisher.publish(UPDATE)
+
+    assert (first.sequence_id, second.sequence_id) == (1, 2)
+    assert [each.nonce for each in world.journal.transactions_from(0)] == [0, 1]
+
+
+def test_publish__again__sends_nothing(world: World) -> None:
+    first = world.publisher.publish(COMMIT)
+    world.restart()
+
+    assert world.publisher.publish(COMMIT) == first
+    assert len(world.chain.sent) == 1
+
+
+def test_publish__not_mined_in_time__is_waited_for_and_not_sent_twice(world: World) -> None:
+    world.send()
+    world.restart()
+
+    mined = world.publisher.publish(COMMIT)
+
+    assert world.chain.sent == [mined.transaction_hash]
+
+
+def test_publish__killed_between_journal_and_chain__sends_the_journalled_one(
+    world: World,
+) -> None:
+    def die(_: bytes) -> None:
+        raise KeyboardInterrupt
+
+    world.chain.on_send = die
+    with pytest.raises(KeyboardInterrupt):
+        world.publisher.publish(COMMIT)
+    world.chain.on_send = lambda _: None
+    world.restart()
+
+    mined = world.publisher.publish(COMMIT)
+
+    assert world.chain.sent == [mined.transaction_hash] * 2
+    assert len(world.journal.transactions_from(0)) == 1
+
+
+def test_publish__answer_to_the_sending_was_lost__is_published_once(world: World) -> None:
+    def lose(raw: bytes) -> None:
+        raise EndpointUnavailable("chain", "an answer", "none")
+
+    world.chain.on_send = lose
+    with pytest.raises(TransactionFailed, match="no clear answer"):
+        world.publisher.publish(COMMIT)
+    world.chain.on_send = lambda _: None
+
+    world.publisher.publish(COMMIT)
+
+    assert len(set(world.chain.sent)) == 1
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kind", "words"),
+    [
+        (reverted("GroupMessages", "EnforcedPause"), NotNow, r"got EnforcedPause\(\)"),
+        (
+            reverted("GroupMessages", "PayloadSizeOutOfBounds", 9, 1, 8),
+            InvalidRequest,
+            r"PayloadSizeOutOfBounds\(size=9, minimum=1, maximum=8\)",
+        ),
+        (RefusedRequest("chain", "a result", "insufficient funds"), RefusedRequest, "funds"),
+    ],
+)
+def test_publish__chain_refuses__says_why_and_keeps_no_nonce(
+    world: World, refusal: ChainError, kind: type[Exception], words: str
+) -> None:
+    world.chain.refusal = refusal
+
+    with pytest.raises(kind, match=words):
+        world.publisher.publish(COMMIT)
+
+    assert world.journal.next_nonce() == 0
+    assert world.chain.sent == []
+
+
+def test_publish__endpoint_refuses_the_transaction__frees_its_nonce(world: World) -> None:
+    def refuse(_: bytes) -> None:
+        raise RefusedRequest("chain", "a result", "insufficient funds")
+
+    world.chain.on_send = refuse
+    with pytest.raises(RefusedRequest):
+        world.publisher.publish(COMMIT)
+
+    assert world.journal.find(COMMIT.digest) is None
+    assert world.journal.next_nonce() == 0
+
+
+def test_publish__transaction_reverted__is_told_and_the_next_try_is_a_new_one(
+    world: World,
+) -> None:
+    world.send()
+    world.chain.mine(succeeded=False)
+    with pytest.raises(NotNow, match="expected the payload to be taken, got a revert"):
+        world.publisher.publish(COMMIT)
+
+    mined = world.publisher.publish(COMMIT)
+
+    sent = world.journal.transactions_from(0)
+    assert [each.nonce for each in sent] == [0, 1]
+    assert mined.transaction_hash == sent[1].hash
+    assert [each.settlement and each.settlement.succeeded for each in sent] == [False, True]
+
+
+def test_publish__more_than_it_may_cost__is_not_sent(world: World) -> None:
+    world.chain.base_fee = 10**15
+
+    with pytest.raises(ConfigurationError, match="cost of the transaction"):
+        world.publisher.publish(COMMIT)
+
+    assert world.chain.sent == []
+
+
+def test_tend__reorg_dropped_it__sends_it_again_before_later_ones(world: World) -> None:
+    first = world.publisher.publish(COMMIT)
+    world.chain.reorg()
+
+    assert world.account.tend() == Tended(resent=1, replaced=0, waiting=1)
+    second = world.publisher.publish(UPDATE)
+
+    assert world.chain.sent == [first.transaction_hash] * 2 + [second.transaction_hash]
+    assert world.publisher.publish(COMMIT).transaction_hash == first.transaction_hash
+
+
+def test_tend__not_mined_in_time__is_replaced_with_higher_fees(world: World) -> None:
+    world.send()
+    [first] = world.chain.waiting.values()
+    world.now_ns += LATER - 1
+    assert world.account.tend().replaced == 0
+    world.now_ns += 1
+
+    assert world.account.tend() == Tended(resent=0, replaced=1, waiting=1)
+
+    second = world.chain.waiting[world.chain.sent[-1]]
+    assert nonce_of(second) == nonce_of(first)
+    assert fees_of(second) == tuple(raised(fee) for fee in fees_of(first))
+    assert all(8 * new >= 9 * old for new, old in zip(fees_of(second), fees_of(first), strict=True))
+    # A replacement is new: it is not late at once.
+    assert world.account.tend().replaced == 0
+
+
+def test_tend__fees_have_risen_more__takes_todays(world: World) -> None:
+    world.send()
+    world.now_ns += LATER
+    world.chain.tip, world.chain.base_fee = 5 * GWEI, 20 * GWEI
+
+    world.account.tend()
+
+    assert fees_of(world.chain.waiting[world.chain.sent[-1]]) == (5 * GWEI, 45 * GWEI)
+
+
+@pytest.mark.parametrize("mined", [0, 1])
+def test_publish__replaced__either_ones_receipt_counts(world: World, mined: int) -> None:
+    world.send()
+    world.now_ns += LATER
+    world.account.tend()
+    world.restart()
+    world.chain.mine(world.chain.sent[mined])
+
+    assert world.publisher.publish(COMMIT).transaction_hash == world.chain.sent[mined]
+    assert len(world.chain.blocks) == 1
+    paid = [each.settlement is not None for each in world.journal.transactions_from(0)]
+    assert paid == [mined == 0, mined == 1]
+
+
+def test_tend__killed_before_the_replacement_was_sent__still_publishes_once(world: World) -> None:
+    def die(_: bytes) -> None:
+        raise KeyboardInterrupt
+
+    world.send()
+    world.now_ns += LATER
+    world.chain.on_send = die
+    with pytest.raises(KeyboardInterrupt):
+        world.account.tend()
+    world.chain.on_send = lambda _: None
+    world.restart()
+    assert len(world.journal.transactions_from(0)) == 2
+
+    world.publisher.publish(COMMIT)
+
+    assert len(world.chain.blocks) == 1
+
+
+def test_tend__replacement_is_refused__keeps_waiting_for_the_first(world: World) -> None:
+    def refuse(_: bytes) -> None:
+        raise RefusedRequest("chain", "a result", "replacement transaction underpriced")
+
+    world.send()
+    world.now_ns += LATER
+    world.chain.on_send = refuse
+
+    assert world.account.tend().replaced == 0
+    assert len(world.journal.transactions_from(0)) == 1
+
+
+def test_tend__replacement_would_cost_too_much__leaves_the_first(world: World) -> None:
+    world.send()
+    world.now_ns += LATER
+    world.chain.base_fee = 10**15
+
+    assert world.account.tend() == Tended(resent=0, replaced=0, waiting=1)
+
+
+def test_tend__nobody_waited_for_the_receipt__writes_what_was_paid(world: World) -> None:
+    world.send()
+    world.chain.mine()
+
+    assert world.account.tend() == Tended(0, 0, 0)
+
+    [sent] = world.journal.transactions_from(0)
+    assert sent.settlement is not None
+    assert sent.settlement.cost == 50_000 * 3 * GWEI
+
+
+def test_tend__reorg_mined_it_elsewhere__writes_the_new_block(world: World) -> None:
+    world.publisher.publish(COMMIT)
+    world.chain.reorg(is_dropped=False)
+    world.chain.mine()
+
+    world.account.tend()
+
+    [sent] = world.journal.transactions_from(0)
+    assert sent.settlement is not None
+    assert sent.settlement.block == world.chain.header(1).reference

@@ -1,0 +1,78 @@
+"""A node's errors, told apart by whether it can have stored what it was sent."""
+
+import grpc
+import pytest
+from grpc.aio import AioRpcError, Metadata
+
+from chainkit.service.grpc_server import STATUS_KEY, Caller
+from chainkit.service.refusals import MOST_PASSED_ON, PassedOn
+from chainkit_gateway.nodes import NodeLost, sorted_out
+
+Code = grpc.StatusCode
+STATUS = b"a google.rpc.Status"
+
+
+def error(code: Code, words: str, status: bytes | None = None) -> AioRpcError:
+    trailing = Metadata() if status is None else Metadata((STATUS_KEY, status))
+    return AioRpcError(code, Metadata(), trailing, words)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (Code.ABORTED, STATUS),
+        (Code.INVALID_ARGUMENT, None),
+        (Code.UNAVAILABLE, STATUS),
+        (Code.RESOURCE_EXHAUSTED, STATUS),
+    ],
+)
+def test_sorted_out__node_said_no__is_passed_on_as_it_said_it(
+    code: Code, status: bytes | None
+) -> None:
+    refusal = sorted_out("node 100", error(code, "behind", status))
+
+    assert isinstance(refusal, PassedOn)
+    assert (refusal.code, str(refusal), refusal.details) == (code, "behind", status)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        # gRPC's own words for a connection that broke, or an answer that is too large.
+        (Code.UNAVAILABLE, None),
+        (Code.RESOURCE_EXHAUSTED, None),
+        (Code.DEADLINE_EXCEEDED, None),
+        (Code.INTERNAL, STATUS),
+        (Code.UNKNOWN, STATUS),
+    ],
+)
+def test_sorted_out__answer_may_be_lost__is_no_refusal(code: Code, status: bytes | None) -> None:
+    lost = sorted_out("node 100", error(code, "Socket closed", status))
+
+    assert isinstance(lost, NodeLost)
+    assert str(lost) == "node 100: expected an answer, got Socket closed"
+
+
+def test_passed_on__longer_than_grpc_carries__is_cut() -> None:
+    long = "w" * (MOST_PASSED_ON + 1)
+
+    assert str(PassedOn(Code.ABORTED, long, STATUS)) == long[:-1]
+    assert PassedOn(Code.ABORTED, long, STATUS).details is None
+    assert PassedOn(Code.ABORTED, "short", bytes(MOST_PASSED_ON + 1)).details is None
+
+
+@pytest.mark.parametrize(
+    ("peer", "host"),
+    [
+        ("ipv4:127.0.0.1:41234", "127.0.0.1"),
+        ("ipv6:%5B::1%5D:41234", "::1"),
+        ("ipv6:[2001:db8::7]:1", "2001:db8::7"),
+        ("unix:", "unknown"),
+    ],
+)
+def test_caller__peer__has_the_host_without_its_port(peer: str, host: str) -> None:
+    assert Caller(peer).host == host
+
+
+def test_caller__token__shows_in_no_repr() -> None:
+    assert "secret" not in repr(Caller("ipv4:127.0.0.1:1", "Bearer secret"))

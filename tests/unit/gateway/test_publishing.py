@@ -1,0 +1,251 @@
+"""Each envelope is published once, whatever becomes of answers, nodes and the gateway itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from chainkit.errors import EndpointUnavailable
+from chainkit.protocol.payer_envelope import parse_payer_envelope
+from chainkit.service.refusals import NotNow, NotReady, PassedOn
+from chainkit.signatures import SigningKey
+from chainkit_gateway.chain_publisher import Mined
+from chainkit_gateway.journal import Journal
+from chainkit_gateway.nodes import NodeUnreached, in_order_of_preference
+from chainkit_gateway.publishing import Payer, Publisher
+from chainkit_gateway.routing import route
+from chainkit_gateway.types import Publication
+from support import publishes
+from support.gateway.fake_nodes import FakeNode, FakeNodes, of_chain, originated
+
+WELCOME = route(publishes.welcome(), "ann")
+COMMIT = route(publishes.commit(), "ann")
+KEY = SigningKey(b"\7" * 32)
+AWAY = PassedOn(grpc.StatusCode.UNAVAILABLE, "chain: expected its latest state, got none")
+UNREACHED = NodeUnreached("node 100", "a connection", "none")
+
+
+class FakeChainWay:
+    """Mines at once, or fails as told."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.failures: list[Exception] = []
+
+    def publish(self, publication: Publication) -> Mined:
+        self.asked += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        return Mined(b"h" * 32, 5)
+
+
+class World:
+    """A gateway that can be killed, and what is around it."""
+
+    def __init__(self, path: Path) -> None:
+        ids = in_order_of_preference(WELCOME.topic, (100, 200))
+        self.first, self.second = (FakeNode(each) for each in ids)
+        self.nodes = FakeNodes(self.first, self.second)
+        self.chain = FakeChainWay()
+        self.path = path
+        self.journal = Journal.open(path)
+        self.start()
+
+    def start(self) -> None:
+        payer = Payer(KEY, self.nodes, self.chain, self.journal)
+        self.publisher = Publisher(payer)
+
+    def restart(self) -> None:
+        self.journal.close()
+        self.journal = Journal.open(self.path)
+        self.start()
+
+    def publish(self, publication: Publication = WELCOME) -> bytes:
+        return run(lambda: self.publisher.publish(publication))
+
+
+def run(start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    return asyncio.run(start())
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "gateway.db")
+    yield made
+    made.journal.close()
+
+
+def test_publish__same_bytes_at_once__are_stored_once(world: World) -> None:
+    async def at_once() -> list[bytes]:
+        return await asyncio.gather(*(world.publisher.publish(WELCOME) for _ in range(4)))
+
+    assert run(at_once) == world.first.stored * 4
+    assert len(world.first.asked) == 1
+
+
+def test_publish__after_an_answer__gives_it_again(world: World) -> None:
+    answer = world.publish()
+    world.restart()
+
+    assert world.publish() == answer
+    assert world.first.stored == [answer]
+    assert world.second.asked == []
+
+
+def test_publish__first_node__is_signed_for_it(world: World) -> None:
+    world.publish()
+
+    parsed = parse_payer_envelope(world.first.asked[0])
+    assert parsed.target_originator == world.first.node_id
+    assert parsed.client_envelope == WELCOME.client_envelope
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_publish__answer_was_lost__finds_what_the_node_stored(
+    world: World, is_killed: bool
+) -> None:
+    # Others' envelopes fill the first pages of the topic, and the chain's are among them.
+    world.first.others = [of_chain(number) for number in (1, 2, 3)]
+    world.first.others += [originated(300, number, b"payer") for number in (1, 2)]
+    world.first.loses_answers = True
+    with pytest.raises(NotReady, match="send the same bytes again"):
+        world.publish()
+    world.first.loses_answers = False
+    if is_killed:
+        world.restart()
+
+    answer = world.publish()
+
+    assert world.first.stored == [answer]
+    assert world.second.stored == []
+    assert len(world.first.asked) == 1
+
+
+def test_publish__gateway_killed_before_it_wrote_the_answer__finds_it(world: World) -> None:
+    def die(digest: bytes, envelope: bytes) -> None:
+        raise KeyboardInterrupt
+
+    world.journal.complete = die  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        world.publish()
+    world.restart()
+
+    answer = world.publish()
+
+    assert world.first.stored == [answer]
+
+
+def test_publish__answer_was_lost_and_nothing_stored__asks_the_next_node(world: World) -> None:
+    world.first.loses_answers = True
+    with pytest.raises(NotReady):
+        world.publish()
+    world.first.stored.clear()
+
+    answer = world.publish()
+
+    assert world.second.stored == [answer]
+
+
+@pytest.mark.parametrize("failure", [AWAY, UNREACHED])
+def test_publish__node_that_has_the_answer_is_away__waits_for_it(
+    world: World, failure: Exception
+) -> None:
+    world.first.loses_answers = True
+    with pytest.raises(NotReady):
+        world.publish()
+    world.first.query_failures = [failure]
+
+    with pytest.raises(NotReady, match="send the same bytes again"):
+        world.publish()
+
+    assert world.second.stored == []
+
+
+@pytest.mark.parametrize("failure", [AWAY, UNREACHED])
+def test_publish__first_node_stored_nothing__goes_to_the_next(
+    world: World, failure: Exception
+) -> None:
+    world.first.failures = [failure]
+
+    answer = world.publish()
+
+    assert world.second.stored == [answer]
+    begun = world.journal.find(WELCOME.digest)
+    assert begun is not None
+    assert begun.node_id == world.second.node_id
+
+
+def test_publish__all_nodes_away__says_what_the_last_said(world: World) -> None:
+    world.first.failures, world.second.failures = [UNREACHED], [AWAY]
+
+    with pytest.raises(NotReady, match="got chain: expected its latest state, got none"):
+        world.publish()
+
+    assert world.journal.find(WELCOME.digest) is None
+
+
+def test_publish__node_refuses__passes_its_refusal_on_and_asks_nobody_else(world: World) -> None:
+    refusal = PassedOn(grpc.StatusCode.ABORTED, "behind", b"status")
+    world.first.failures = [refusal]
+
+    with pytest.raises(PassedOn) as caught:
+        world.publish()
+
+    assert caught.value is refusal
+    assert world.second.asked == []
+    assert world.journal.find(WELCOME.digest) is None
+
+
+def test_publish__node_that_answers_with_another_payload__is_not_believed(world: World) -> None:
+    world.publish(route(publishes.key_package(), "ann"))
+    other = world.first.stored + world.second.stored
+
+    async def publish(payer_envelope: bytes, seconds: float) -> bytes:
+        return other[0]
+
+    world.first.publish = publish  # type: ignore[method-assign]
+
+    with pytest.raises(NotReady, match="expected the envelope of what it was sent"):
+        world.publish()
+
+
+def test_publish__caller_hangs_up__goes_on(world: World) -> None:
+    async def hang_up() -> bytes:
+        first = asyncio.create_task(world.publisher.publish(WELCOME))
+        await asyncio.sleep(0)
+        first.cancel()
+        return await world.publisher.publish(WELCOME)
+
+    assert run(hang_up) == world.first.stored[0]
+    assert len(world.first.stored) == 1
+
+
+def test_publish__commit__is_answered_by_the_first_node_that_serves_it(world: World) -> None:
+    world.second.served = {b"h" * 32: b"envelope"}
+
+    assert world.publish(COMMIT) == b"envelope"
+    assert world.first.asked == world.second.asked == []
+
+
+def test_publish__commit_that_no_node_serves__is_not_answered(world: World) -> None:
+    with pytest.raises(NotReady, match="payload 5 of the chain to be served"):
+        world.publish(COMMIT)
+
+
+def test_publish__chain_refuses__is_not_told_to_try_for_ever(world: World) -> None:
+    world.chain.failures = [NotNow("GroupMessages", "the payload to be taken", "EnforcedPause()")]
+
+    with pytest.raises(NotNow, match="EnforcedPause"):
+        world.publish(COMMIT)
+
+
+def test_publish__chain_does_not_answer__is_told_to_try_again(world: World) -> None:
+    world.chain.failures = [EndpointUnavailable("chain", "an answer", "none")]
+
+    with pytest.raises(NotReady, match="chain: expected the payload in a block"):
+        world.publish(COMMIT)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, Protocol
+
+from google.protobuf.message import DecodeError
 
 from chainkit.protocol.proto.payer_api_pb2 import (
     GetNodesResponse,
@@ -13,7 +15,8 @@ from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.protocol.publish_rules.refusal import PublishRefused
 from chainkit.service.grpc_server import Caller
 from chainkit.service.refusals import InvalidRequest
-from chainkit_gateway.publishing import NodeList, Publisher
+from chainkit_gateway.clients import Clients
+from chainkit_gateway.publishing import NodeList
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import Publication
 
@@ -21,28 +24,41 @@ MOST_ENVELOPES: Final = 1000
 """Envelopes of one request."""
 
 
-class ClientDesk:
-    """Answers clients."""
+class Publishes(Protocol):
+    """Publishes, as ``Publisher`` does."""
 
-    def __init__(self, nodes: NodeList, publisher: Publisher) -> None:
-        """Take the nodes that clients are told of, and who publishes."""
+    async def publish(self, publication: Publication) -> bytes:
+        """Return the OriginatorEnvelope."""
+        ...
+
+
+class ClientDesk:
+    """Answers clients that it knows, within their limits."""
+
+    def __init__(self, nodes: NodeList, publisher: Publishes, clients: Clients) -> None:
+        """Take the nodes that clients are told of, the publisher, and the clients' limits."""
         self._nodes = nodes
         self._publisher = publisher
+        self._clients = clients
 
     async def get_nodes(self, data: bytes, caller: Caller) -> bytes:
         """Answer with the nodes' URLs by their ids."""
+        self._clients.take(self._clients.name(caller), 1, len(data))
         return GetNodesResponse(nodes=self._nodes.urls).SerializeToString()
 
     async def publish_client_envelopes(self, data: bytes, caller: Caller) -> bytes:
         """Publish all envelopes of a request; answer with theirs, in the same order."""
+        client = self._clients.name(caller)
         try:
             request = PublishClientEnvelopesRequest.FromString(data)
-        except ValueError as error:
+        except DecodeError as error:
             raise InvalidRequest("request", "a PublishClientEnvelopesRequest", error) from error
-        if len(request.envelopes) > MOST_ENVELOPES:
-            count = len(request.envelopes)
+        count = len(request.envelopes)
+        if count > MOST_ENVELOPES:
             raise InvalidRequest("envelopes", f"at most {MOST_ENVELOPES}", count)
-        publications = [_routed(each, caller.host) for each in request.envelopes]
+        # An empty request costs as much as one envelope.
+        self._clients.take(client, max(1, count), len(data))
+        publications = [_routed(each, client) for each in request.envelopes]
         published = await asyncio.gather(*map(self._publisher.publish, publications))
         return Envelopes(envelopes=published).SerializeToString()
 

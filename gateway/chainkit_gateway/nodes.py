@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from chainkit.errors import ChainkitError, ConfigurationError, MalformedEnvelope
 from chainkit.protocol.envelope import parse_originator_envelope
@@ -119,7 +120,7 @@ class NodeConnection:
                 for envelope in Envelopes.FromString(frame).envelopes:
                     if _is_of(envelope, transaction_hash):
                         return envelope
-        except (grpc.aio.AioRpcError, ValueError) as error:
+        except (grpc.aio.AioRpcError, DecodeError) as error:
             got = error.details() if isinstance(error, grpc.aio.AioRpcError) else error
         finally:
             call.cancel()
@@ -147,7 +148,7 @@ class NodeConnection:
             envelopes = Envelopes.FromString(await call).envelopes
         except grpc.aio.AioRpcError as error:
             raise sorted_out(subject, error) from error
-        except ValueError as error:
+        except DecodeError as error:
             raise NodeLost(subject, "envelopes", error) from error
         if count is not None and len(envelopes) != count:
             raise NodeLost(subject, f"{count} envelopes", len(envelopes))

@@ -12,6 +12,7 @@ from chainkit.errors import ChainError
 from chainkit.service.grpc_server import GrpcServer, Methods
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.text.counting import counted
+from chainkit_gateway.clients import Clients
 from chainkit_gateway.desk import ClientDesk
 from chainkit_gateway.nodes import Nodes
 from chainkit_gateway.payer_account import PayerAccount
@@ -29,6 +30,7 @@ class Gateway:
     payer: Payer
     nodes: Nodes
     account: PayerAccount
+    clients: Clients
     address: str
     """``HOST:PORT`` for clients; port 0 takes a free one."""
 
@@ -42,7 +44,7 @@ async def serve(gateway: Gateway) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    desk = ClientDesk(gateway.nodes, Publisher(gateway.payer))
+    desk = ClientDesk(gateway.nodes, Publisher(gateway.payer), gateway.clients)
     methods = {
         "GetNodes": desk.get_nodes,
         "PublishClientEnvelopes": desk.publish_client_envelopes,

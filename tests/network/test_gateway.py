@@ -14,13 +14,15 @@ from pathlib import Path
 import grpc
 import pytest
 
+from chainkit.protocol.proto.payer_api_pb2 import PublishClientEnvelopesRequest
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.types import TopicKind
 from localnet.accounts import write_keystore
 from localnet.anvil import Anvil
 from localnet.commands import Background, Settings
 from localnet.network import Network
 from support import mls, publishes
-from support.network.api import Api, cursor_in
+from support.network.api import PAYER, Api, cursor_in
 
 from .conftest import PASSWORD
 
@@ -174,3 +176,25 @@ def test_publish__node_refuses__reaches_the_client_with_words_and_cursor(
     assert second.code() is first.code() is grpc.StatusCode.ABORTED
     assert second.details() == first.details()
     assert cursor_in(second)[0] == cursor_in(first)[0] > 0
+
+
+@pytest.mark.conforms("N1")
+def test_publish__tokens_are_kept__refuses_strangers(
+    settings: Settings, network: Network, tmp_path: Path
+) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("shop a-token-of-the-shop\n")
+    gateway = Gateway(settings, tmp_path, network, "--tokens", str(tokens))
+    try:
+        api = gateway.start()
+        envelope, _ = new_welcome()
+        with pytest.raises(grpc.RpcError) as caught:
+            api.publish_for_clients(envelope)
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED  # type: ignore[attr-defined]
+        method = f"/{PAYER}/PublishClientEnvelopes"
+        request = PublishClientEnvelopesRequest(envelopes=[envelope]).SerializeToString()
+        metadata = [("authorization", "Bearer a-token-of-the-shop")]
+        answer = api.channel.unary_unary(method)(request, timeout=SECONDS, metadata=metadata)
+        assert len(Envelopes.FromString(answer).envelopes) == 1
+    finally:
+        gateway.service.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,7 @@ from chainkit.terminal.options import (
     password_option,
 )
 from chainkit_gateway.chain_publisher import ChainPublisher
+from chainkit_gateway.clients import Clients, RateLimits, Tokens
 from chainkit_gateway.journal import Journal
 from chainkit_gateway.nodes import Nodes
 from chainkit_gateway.payer_account import PayerAccount
@@ -35,6 +37,7 @@ from chainkit_gateway.publishing import Payer
 from chainkit_gateway.service import Gateway, serve
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:5050"
+_LIMITS: Final = RateLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,10 @@ class _Options:
     journal_path: Path
     node_urls: tuple[str, ...]
     grpc_address: str
+    tokens_path: Path | None
+    envelopes_per_second: int
+    burst: int
+    bytes_per_second: int
     log_format: str
 
 
@@ -88,7 +95,38 @@ class _Options:
     metavar="HOST:PORT",
     default=DEFAULT_ADDRESS,
     show_default=True,
-    help="Where clients connect: an address of this machine alone. Port 0 takes a free one.",
+    help="Where clients connect; other machines only with --tokens. Port 0 takes a free one.",
+)
+@click.option(
+    "--tokens",
+    "tokens_path",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Clients' tokens, a line NAME TOKEN each, which they send as authorization: Bearer TOKEN.",
+)
+@click.option(
+    "--envelopes-per-second",
+    type=click.IntRange(min=1, max=1_000_000),
+    default=_LIMITS.envelopes_per_second,
+    show_default=True,
+    metavar="COUNT",
+    help="Envelopes that each client may publish, by its token, else by its address.",
+)
+@click.option(
+    "--burst",
+    type=click.IntRange(min=1, max=1_000_000),
+    default=_LIMITS.burst,
+    show_default=True,
+    metavar="COUNT",
+    help="Envelopes that a client may publish at once, after a pause.",
+)
+@click.option(
+    "--bytes-per-second",
+    type=click.IntRange(min=1, max=1 << 40),
+    default=_LIMITS.bytes_per_second,
+    show_default=True,
+    metavar="COUNT",
+    help="Bytes of requests that each client may send.",
 )
 @click.option(
     "--log-format",
@@ -110,7 +148,7 @@ def run_command(options: _Options) -> None:
         --keystore payer.json --password-file password.txt --journal gateway.db
     """
     configure_logging(options.log_format)
-    _check_loopback(options.grpc_address)
+    clients = _clients(options)
     secret = load_secret(options.keystore_path, options.password_path)
     record = read_deployment_record(options.deployment_path)
     pool = EndpointPool.connect(
@@ -126,7 +164,7 @@ def run_command(options: _Options) -> None:
         # Connections belong to the event loop.
         nodes = Nodes(urls)
         payer = Payer(SigningKey(secret), nodes, chain, journal)
-        await serve(Gateway(payer, nodes, account, options.grpc_address))
+        await serve(Gateway(payer, nodes, account, clients, options.grpc_address))
 
     try:
         asyncio.run(run())
@@ -134,15 +172,24 @@ def run_command(options: _Options) -> None:
         journal.close()
 
 
+def _clients(options: _Options) -> Clients:
+    tokens = None if options.tokens_path is None else Tokens.read(options.tokens_path)
+    if tokens is None:
+        _check_loopback(options.grpc_address)
+    limits = RateLimits(options.envelopes_per_second, options.burst, options.bytes_per_second)
+    return Clients(tokens, limits, time.monotonic)
+
+
 def _check_loopback(address: str) -> None:
-    """Refuse an address that strangers reach: nothing tells them from the application yet."""
+    """Refuse an address that strangers reach: nothing would tell them from the application."""
     host, _ = parse_listen(address)
     try:
         is_loopback = ipaddress.ip_address(host).is_loopback
     except ValueError:
         is_loopback = host == "localhost"
     if not is_loopback:
-        raise ConfigurationError("--grpc", "an address of this machine alone", address)
+        expected = "an address of this machine alone, or --tokens"
+        raise ConfigurationError("--grpc", expected, address)
 
 
 def _given_nodes(texts: tuple[str, ...]) -> dict[int, str]:

@@ -1,0 +1,164 @@
+"""A gateway's clients: who they are, and how much each may publish (XIP-49 §3.1.2).
+
+A client is known by the name of its token; where no tokens are kept, by its address. Each has a
+bucket of envelopes and one of bytes, which fill at a steady rate: a request takes what it needs
+from both, or nothing and is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from chainkit.documents.files import read_regular
+from chainkit.errors import ConfigurationError
+from chainkit.service.grpc_server import MOST_MESSAGE_BYTES, Caller
+from chainkit.service.refusals import InvalidRequest, Overloaded, Unauthenticated
+
+_MOST_FILE_BYTES: Final = 1 << 20
+_LINE: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63})[ \t]+([!-~]{16,512})")
+_SCHEME: Final = "bearer "
+_MOST_CLIENTS: Final = 10_000
+_NETWORK_BITS: Final = 64
+"""An owner of an IPv6 network has all of its addresses."""
+
+
+class Tokens:
+    """The clients' tokens by their hashes; none of them shows in a repr or an error."""
+
+    def __init__(self, names: dict[bytes, str]) -> None:
+        """Use ``read``."""
+        self._names = names
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read ``NAME TOKEN`` lines; empty lines and those that begin with ``#`` are passed over.
+
+        A name may have several tokens, of which each counts. Raises ConfigurationError for any
+        other line, a token that is there twice, and a file without any.
+        """
+        subject = f"tokens {path}"
+        names: dict[bytes, str] = {}
+        text = read_regular(path, subject, _MOST_FILE_BYTES).decode("utf-8", "replace")
+        for number, line in enumerate(text.splitlines(), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            match = _LINE.fullmatch(line.strip())
+            place = f"line {number}"
+            if match is None:
+                expected = "a name, a space, and a token of 16 to 512 characters"
+                raise ConfigurationError(subject, expected, "another line", place)
+            if (hashed := _hashed(match[2])) in names:
+                raise ConfigurationError(subject, "a token of its own", "one used before", place)
+            names[hashed] = match[1]
+        if not names:
+            raise ConfigurationError(subject, "at least one token", "none")
+        return cls(names)
+
+    def client(self, caller: Caller) -> str:
+        """Return the name of the token that a caller has. Raises Unauthenticated."""
+        given = caller.authorization or ""
+        token = given[len(_SCHEME) :] if given.lower().startswith(_SCHEME) else ""
+        hashed, found = _hashed(token), None
+        # All of them, so that the time tells nothing.
+        for each, name in self._names.items():
+            if hmac.compare_digest(each, hashed):
+                found = name
+        if found is None:
+            expected = "metadata authorization: Bearer TOKEN, with a token of this gateway"
+            raise Unauthenticated("client", expected, "another one" if given else "none")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """How much one client may publish."""
+
+    envelopes_per_second: int = 1000
+    burst: int = 2000
+    """Envelopes at once, after a pause."""
+    bytes_per_second: int = 25 << 20
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """The rest of what a client may publish, at a time in seconds."""
+
+    envelopes: float
+    length: float
+    seconds: float
+
+
+class Clients:
+    """Names clients and counts what they publish; used on the event loop's thread."""
+
+    def __init__(
+        self, tokens: Tokens | None, limits: RateLimits, clock: Callable[[], float]
+    ) -> None:
+        """Take the tokens, None where addresses tell clients apart, and a clock in seconds."""
+        self._tokens = tokens
+        self._limits = limits
+        self._clock = clock
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def name(self, caller: Caller) -> str:
+        """Return a client's name. Raises Unauthenticated."""
+        if self._tokens is not None:
+            return self._tokens.client(caller)
+        try:
+            address = ipaddress.ip_address(caller.host)
+        except ValueError:
+            return caller.host
+        if address.version == 4 or address.is_loopback:
+            return str(address)
+        return str(ipaddress.ip_network((int(address), _NETWORK_BITS), strict=False))
+
+    def take(self, name: str, envelopes: int, length: int) -> None:
+        """Let a client publish so many envelopes of so many bytes in all.
+
+        Raises Overloaded, which says when it may, and InvalidRequest for more than it ever may at
+        once.
+        """
+        limits = self._limits
+        if envelopes > limits.burst:
+            expected = f"at most {limits.burst} at once"
+            raise InvalidRequest("envelopes of a request", expected, envelopes)
+        bucket = self._filled(name)
+        missing = max(
+            (envelopes - bucket.envelopes) / limits.envelopes_per_second,
+            (length - bucket.length) / limits.bytes_per_second,
+        )
+        if missing > 0:
+            expected = (
+                f"at most {limits.envelopes_per_second} envelopes and "
+                f"{limits.bytes_per_second} bytes a second"
+            )
+            again = f"again in {missing:.1f} s"
+            raise Overloaded(f"publications of {name}", expected, "more", again)
+        bucket.envelopes -= envelopes
+        bucket.length -= length
+
+    def _filled(self, name: str) -> _Bucket:
+        limits, now = self._limits, self._clock()
+        # A whole message must fit, however low the rate is.
+        most_length = max(MOST_MESSAGE_BYTES, limits.bytes_per_second)
+        bucket = self._buckets.pop(name, None) or _Bucket(limits.burst, most_length, now)
+        gone = now - bucket.seconds
+        envelopes = min(limits.burst, bucket.envelopes + gone * limits.envelopes_per_second)
+        length = min(most_length, bucket.length + gone * limits.bytes_per_second)
+        self._buckets[name] = filled = _Bucket(envelopes, length, now)
+        if len(self._buckets) > _MOST_CLIENTS:
+            # The one that was silent for longest, whose bucket is the fullest.
+            self._buckets.popitem(last=False)
+        return filled
+
+
+def _hashed(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "replace")).digest()

@@ -1,0 +1,112 @@
+"""A request of clients: admitted as a whole, or refused as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainkit.protocol.proto.payer_api_pb2 import GetNodesResponse, PublishClientEnvelopesRequest
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from chainkit.service.grpc_server import Caller
+from chainkit.service.refusals import InvalidRequest, Overloaded, Refusal, Unauthenticated
+from chainkit_gateway.clients import Clients, RateLimits, Tokens
+from chainkit_gateway.desk import MOST_ENVELOPES, ClientDesk
+from chainkit_gateway.types import Publication
+from support import publishes
+from support.gateway.fake_nodes import FakeNode, FakeNodes
+
+TOKEN = "t" * 16
+ANN = Caller("ipv4:10.0.0.1:5", f"Bearer {TOKEN}")
+STRANGER = Caller("ipv4:10.0.0.1:5")
+WELCOME = publishes.welcome()
+
+
+class FakePublisher:
+    def __init__(self) -> None:
+        self.published: list[Publication] = []
+
+    async def publish(self, publication: Publication) -> bytes:
+        self.published.append(publication)
+        return b"of " + publication.digest
+
+
+class Desk:
+    def __init__(self, folder: Path, limits: RateLimits) -> None:
+        path = folder / "tokens"
+        path.write_text(f"ann {TOKEN}\n")
+        self.publisher = FakePublisher()
+        clients = Clients(Tokens.read(path), limits, lambda: 0.0)
+        self.desk = ClientDesk(FakeNodes(FakeNode(100)), self.publisher, clients)
+
+    def publish(self, *envelopes: bytes, caller: Caller = ANN) -> list[bytes]:
+        request = PublishClientEnvelopesRequest(envelopes=envelopes).SerializeToString()
+        answer = asyncio.run(self.desk.publish_client_envelopes(request, caller))
+        return list(Envelopes.FromString(answer).envelopes)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path, RateLimits(1, 2))
+
+
+def test_publish__known_client__is_answered_in_order_and_named(desk: Desk) -> None:
+    answers = desk.publish(WELCOME, publishes.commit())
+
+    assert [each.client for each in desk.publisher.published] == ["ann", "ann"]
+    assert answers == [b"of " + each.digest for each in desk.publisher.published]
+
+
+@pytest.mark.conforms("N1")
+def test_publish__stranger__is_refused_before_anything_is_read(desk: Desk) -> None:
+    with pytest.raises(Unauthenticated):
+        desk.publish(WELCOME, caller=STRANGER)
+    with pytest.raises(Unauthenticated):
+        asyncio.run(desk.desk.publish_client_envelopes(b"\xff", STRANGER))
+    with pytest.raises(Unauthenticated):
+        asyncio.run(desk.desk.get_nodes(b"", STRANGER))
+
+    assert desk.publisher.published == []
+
+
+@pytest.mark.conforms("N1")
+def test_publish__above_the_rate__publishes_none_of_the_request(desk: Desk) -> None:
+    desk.publish(WELCOME)
+
+    with pytest.raises(Overloaded, match=r"again in 1.0 s"):
+        desk.publish(WELCOME, WELCOME)
+
+    assert len(desk.publisher.published) == 1
+
+
+@pytest.mark.parametrize(
+    ("envelopes", "words"),
+    [
+        ([WELCOME, b"\xff"], "expected a ClientEnvelope"),
+        ([b""] * (MOST_ENVELOPES + 1), f"expected at most {MOST_ENVELOPES}"),
+    ],
+    ids=["one is none", "too many"],
+)
+def test_publish__one_breaks_a_rule__publishes_none(
+    tmp_path: Path, envelopes: list[bytes], words: str
+) -> None:
+    desk = Desk(tmp_path, RateLimits())
+
+    with pytest.raises(InvalidRequest, match=words):
+        desk.publish(*envelopes)
+
+    assert desk.publisher.published == []
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"\x0a\x05abc"])
+def test_publish__not_a_request__is_a_typed_refusal(desk: Desk, data: bytes) -> None:
+    with pytest.raises(Refusal, match="expected a PublishClientEnvelopesRequest"):
+        asyncio.run(desk.desk.publish_client_envelopes(data, ANN))
+
+
+def test_get_nodes__known_client__names_them(desk: Desk) -> None:
+    answer: Any = asyncio.run(desk.desk.get_nodes(b"", ANN))
+
+    assert dict(GetNodesResponse.FromString(answer).nodes) == {100: "http://node-100"}

@@ -22,6 +22,7 @@ from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 CONNECT_SECONDS: Final = 3.0
 """How long a connection may take, before the next node is asked."""
 
+_GRACE_SECONDS: Final = 10.0
 _SERVICE: Final = "/xmtp.xmtpv4.message_api.ReplicationApi"
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
@@ -29,6 +30,7 @@ _OPTIONS: Final = (
     # A node that is back is not kept out for minutes.
     ("grpc.max_reconnect_backoff_ms", 5000),
 )
+_PORTS: Final = {"http": 80, "https": 443}
 _READY: Final = grpc.ChannelConnectivity.READY
 _REFUSALS: Final = frozenset(
     {
@@ -72,11 +74,8 @@ class NodeConnection:
         """
         self.node_id = node_id
         self.url = url
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigurationError(f"URL of node {node_id}", "http://… or https://…", url)
-        target = parts.netloc if parts.port else f"{parts.netloc}:{_port(parts.scheme)}"
-        if parts.scheme == "https":
+        scheme, target = _parsed(node_id, url)
+        if scheme == "https":
             credentials = grpc.ssl_channel_credentials()
             self._channel = grpc.aio.secure_channel(target, credentials, options=_OPTIONS)
         else:
@@ -127,8 +126,8 @@ class NodeConnection:
         raise NodeLost(f"stream of node {self.node_id}", f"payload {sequence_id}", got)
 
     async def close(self) -> None:
-        """End the connection."""
-        await self._channel.close()
+        """End the connection; calls that are open may take as long as a node may."""
+        await self._channel.close(_GRACE_SECONDS)
 
     async def _connect(self) -> None:
         """Make sure of the connection first: a call that fails for want of one looks like any."""
@@ -180,21 +179,54 @@ def _is_of(envelope: bytes, transaction_hash: bytes) -> bool:
         return False
 
 
-def _port(scheme: str) -> int:
-    return 443 if scheme == "https" else 80
+def _parsed(node_id: int, url: str) -> tuple[str, str]:
+    """Return scheme, and host with port. Raises ConfigurationError; a stranger chose the URL."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if host is None or parts.scheme not in _PORTS:
+        raise ConfigurationError(f"URL of node {node_id}", "http://… or https://…", ascii(url))
+    shown = f"[{host}]" if ":" in host else host
+    return parts.scheme, f"{shown}:{port or _PORTS[parts.scheme]}"
 
 
 class Nodes:
-    """All nodes that the gateway names to its clients."""
+    """All nodes that the gateway names to its clients; used on the event loop's thread."""
 
     def __init__(self, urls: Mapping[int, str]) -> None:
         """Take the URLs by node id. Raises ConfigurationError for one that cannot be used."""
-        self.urls = dict(urls)
         self._connections = {each: NodeConnection(each, url) for each, url in urls.items()}
+
+    @property
+    def urls(self) -> Mapping[int, str]:
+        """The URLs by node id."""
+        return {each: connection.url for each, connection in self._connections.items()}
+
+    async def update(self, urls: Mapping[int, str]) -> Mapping[int, ConfigurationError]:
+        """Take other URLs; connections stay where theirs is the same.
+
+        Returns why a URL cannot be used, by the id of its node, which is left out then.
+        """
+        kept, unusable = {}, {}
+        for node_id, url in urls.items():
+            known = self._connections.get(node_id)
+            try:
+                same = known is not None and known.url == url
+                kept[node_id] = known if known and same else NodeConnection(node_id, url)
+            except ConfigurationError as error:
+                unusable[node_id] = error
+        gone = [each for each in self._connections.values() if each not in kept.values()]
+        self._connections = kept
+        for connection in gone:
+            await connection.close()
+        return unusable
 
     def for_topic(self, topic: bytes) -> list[NodeConnection]:
         """Return the nodes in the order in which a topic prefers them."""
-        return [self._connections[each] for each in in_order_of_preference(topic, self.urls)]
+        order = in_order_of_preference(topic, self._connections)
+        return [self._connections[each] for each in order]
 
     def node(self, node_id: int) -> NodeConnection | None:
         """Return a node, or None where it is not one of them any more."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from chainkit.errors import ChainError
 from chainkit.service.grpc_server import GrpcServer, Methods
@@ -17,6 +18,7 @@ from chainkit_gateway.desk import ClientDesk
 from chainkit_gateway.nodes import Nodes
 from chainkit_gateway.payer_account import PayerAccount
 from chainkit_gateway.publishing import Payer, Publisher
+from chainkit_gateway.registry import RegistryWatch
 
 _SERVICE: Final = "xmtp.xmtpv4.payer_api.PayerApi"
 _GRACE_SECONDS: Final = 5.0
@@ -31,6 +33,10 @@ class Gateway:
     nodes: Nodes
     account: PayerAccount
     clients: Clients
+    registry: RegistryWatch | None
+    """None where the nodes are given, and stay."""
+    registry_seconds: float
+    """How often the registry is read."""
     address: str
     """``HOST:PORT`` for clients; port 0 takes a free one."""
 
@@ -50,26 +56,38 @@ async def serve(gateway: Gateway) -> None:
         "PublishClientEnvelopes": desk.publish_client_envelopes,
     }
     server = GrpcServer(Methods(of_callers=methods), {_SERVICE: tuple(methods)})
+    tasks = [asyncio.create_task(each) for each in _chores(gateway)]
     try:
         port = await server.start(gateway.address)
         host = gateway.address.rpartition(":")[0]
         await server.say_ready(True)
         text = f"gateway for clients at http://{host}:{port}, nodes {_named(gateway.nodes)}"
         log_event(LogEvent("gateway_listening", text, {"port": port}))
-        await _watch(gateway, stop)
+        await stop.wait()
     finally:
         await server.stop(_GRACE_SECONDS)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await gateway.nodes.close()
 
 
-async def _watch(gateway: Gateway, stop: asyncio.Event) -> None:
-    """Until the end, look now and then after transactions that wait, or that a reorg dropped."""
-    while not stop.is_set():
+def _chores(gateway: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
+    """Give what is done again and again until the end."""
+    yield _repeat(_LOOK_SECONDS, lambda: _tend(gateway.account))
+    if gateway.registry is not None:
+        yield _repeat(gateway.registry_seconds, gateway.registry.refresh)
+
+
+async def _repeat(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(seconds)
         try:
-            async with asyncio.timeout(_LOOK_SECONDS):
-                await stop.wait()
-        except TimeoutError:
-            await _tend(gateway.account)
+            await chore()
+        except Exception as error:
+            # The service goes on without one turn of it.
+            text = f"chore: expected its end, got {error!r}"
+            log_event(LogEvent("chore_failed", text, level=logging.ERROR))
 
 
 async def _tend(account: PayerAccount) -> None:

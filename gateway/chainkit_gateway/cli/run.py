@@ -12,8 +12,7 @@ from typing import Final
 import click
 
 from chainkit.chain import EndpointPool
-from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
-from chainkit.contracts.registry.reading import Registry
+from chainkit.contracts.deployment import read_deployment_record
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.council.signing.key import KeySigner
 from chainkit.errors import ConfigurationError
@@ -34,6 +33,7 @@ from chainkit_gateway.journal import Journal
 from chainkit_gateway.nodes import Nodes
 from chainkit_gateway.payer_account import PayerAccount
 from chainkit_gateway.publishing import Payer
+from chainkit_gateway.registry import RegistryWatch, registry_reader
 from chainkit_gateway.service import Gateway, serve
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:5050"
@@ -50,6 +50,7 @@ class _Options:
     password_path: Path | None
     journal_path: Path
     node_urls: tuple[str, ...]
+    registry_seconds: float
     grpc_address: str
     tokens_path: Path | None
     envelopes_per_second: int
@@ -88,6 +89,14 @@ class _Options:
     multiple=True,
     metavar="ID=URL",
     help="A node to publish through, in place of the registry's enabled nodes; may be repeated.",
+)
+@click.option(
+    "--registry-seconds",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often the registry is read again; it is not where --node is given.",
 )
 @click.option(
     "--grpc",
@@ -154,7 +163,9 @@ def run_command(options: _Options) -> None:
     pool = EndpointPool.connect(
         options.rpc_urls, lambda endpoint: check_deployment(endpoint, record)
     )
-    urls = _given_nodes(options.node_urls) or _registered_nodes(pool, record)
+    read = registry_reader(pool, record.node_registry.address)
+    given = _given_nodes(options.node_urls)
+    urls = given or read()
     journal = Journal.open(options.journal_path)
     signer = KeySigner(str(options.keystore_path), secret)
     account = PayerAccount(pool, signer, journal)
@@ -164,7 +175,9 @@ def run_command(options: _Options) -> None:
         # Connections belong to the event loop.
         nodes = Nodes(urls)
         payer = Payer(SigningKey(secret), nodes, chain, journal)
-        await serve(Gateway(payer, nodes, account, clients, options.grpc_address))
+        watch = None if given else RegistryWatch(read, nodes)
+        seconds, address = options.registry_seconds, options.grpc_address
+        await serve(Gateway(payer, nodes, account, clients, watch, seconds, address))
 
     try:
         asyncio.run(run())
@@ -199,15 +212,4 @@ def _given_nodes(texts: tuple[str, ...]) -> dict[int, str]:
         if not (number.isascii() and number.isdecimal()) or not url:
             raise ConfigurationError("--node", "ID=URL, such as 100=https://node.example", text)
         urls[int(number)] = url
-    return urls
-
-
-def _registered_nodes(pool: EndpointPool, record: DeploymentRecord) -> dict[int, str]:
-    endpoint = pool.choose()
-    block = endpoint.head().reference
-    nodes = Registry(endpoint, record.node_registry.address).nodes(block)
-    urls = {node.node_id: node.http_address for node in nodes if node.is_enabled}
-    if not urls:
-        got = f"{len(nodes)} registered, none enabled, at block {block}"
-        raise ConfigurationError("nodes", "at least one that is enabled", got)
     return urls

@@ -78,8 +78,6 @@ def test_choose_role__any__shows_it_and_what_everyone_needs(role: str) -> None:
     ("role", "extra"),
     [
         ("operator", "indexer"),
-        ("node", "node"),
-        ("application", "gateway"),
         ("auditor", "audit"),
     ],
 )

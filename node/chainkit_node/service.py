@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import grpc
+
 from chainkit.chain import HeadWatcher
 from chainkit.service.grpc_server import GrpcServer, Methods
 from chainkit.service.log_lines import LogEvent, log_event
@@ -57,6 +59,8 @@ class NodeService:
     limits: ServingLimits
     address: str
     """``HOST:PORT`` for gRPC; port 0 takes a free one."""
+    certificate: grpc.ServerCredentials | None
+    """None serves in plain text."""
 
 
 async def run_node(service: NodeService) -> None:
@@ -80,10 +84,11 @@ async def run_node(service: NodeService) -> None:
     observers = (InboxFollower(store, log), ChainFeed(log, hub, loop), freshness)
     indexer = _IndexerThread(service, observers, lambda: loop.call_soon_threadsafe(ended.set))
     try:
-        port = await server.start(service.address)
+        port = await server.start(service.address, service.certificate)
         host = service.address.rpartition(":")[0]
         await server.say_ready(True)
-        text = f"node for readers and payers at {host}:{port} (gRPC)"
+        how = "plain text" if service.certificate is None else "TLS"
+        text = f"node for readers and payers at {host}:{port} (gRPC, {how})"
         log_event(LogEvent("node_listening", text, {"port": port}))
         indexer.start()
         await ended.wait()

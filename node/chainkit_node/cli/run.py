@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 import click
 
@@ -20,24 +19,17 @@ from chainkit_indexer.service.options import (
     follower_options,
     run_options,
 )
+from chainkit_node.cli.options import ListenOptions, listen_options
 from chainkit_node.service import NodeService, run_node
+from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.settings import ServingLimits
-
-DEFAULT_ADDRESS: Final = "127.0.0.1:5051"
 
 
 @click.command("run", cls=CompleteCommand)
 @follower_options
-@click.option(
-    "--grpc",
-    "grpc_address",
-    metavar="HOST:PORT",
-    default=DEFAULT_ADDRESS,
-    show_default=True,
-    help="Where readers and payers connect; port 0 takes a free one.",
-)
+@listen_options
 @run_options
-def run_command(follower: FollowerOptions, options: RunOptions, grpc_address: str) -> None:
+def run_command(follower: FollowerOptions, options: RunOptions, listening: ListenOptions) -> None:
     """Follow the chain, serve readers and originate for payers, until a signal stops it.
 
     It does all that `chainkit index run` does, on the same database, and cannot run beside it. The
@@ -48,6 +40,8 @@ def run_command(follower: FollowerOptions, options: RunOptions, grpc_address: st
       chainkit node run --rpc http://127.0.0.1:8545 --deployment deployment.json \\
         --keystore node.json --password-file password.txt --database node.db
     """
+    files = listening.certificate_files()
+    certificate = None if files is None else server_credentials(files)
     key = load_signing_key(follower.keystore_path, follower.password_path)
     stop = StopRequest()
     limits = ReadyLimits(
@@ -69,7 +63,8 @@ def run_command(follower: FollowerOptions, options: RunOptions, grpc_address: st
                     stop=stop,
                     monitor=monitor,
                     limits=ServingLimits(),
-                    address=grpc_address,
+                    address=listening.grpc_address,
+                    certificate=certificate,
                 )
             )
         )

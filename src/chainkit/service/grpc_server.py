@@ -98,13 +98,18 @@ class GrpcServer:
         )
         self._services = tuple(services)
 
-    async def start(self, address: str) -> int:
-        """Listen at ``HOST:PORT``; port 0 takes a free one. Return the port.
+    async def start(self, address: str, certificate: grpc.ServerCredentials | None = None) -> int:
+        """Listen at ``HOST:PORT``, without a certificate in plain text; port 0 takes a free one.
+
+        Return the port.
 
         Raises ConfigurationError where nobody can listen there.
         """
         try:
-            port = self._server.add_insecure_port(address)
+            if certificate is None:
+                port = self._server.add_insecure_port(address)
+            else:
+                port = self._server.add_secure_port(address, certificate)
         except RuntimeError as error:
             expected = "an address to listen on"
             raise ConfigurationError("--grpc", expected, error, address) from error

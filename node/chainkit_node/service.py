@@ -17,7 +17,6 @@ from chainkit.service.grpc_server import GrpcServer, Methods
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.signatures import SigningKey
 from chainkit_indexer.follow.loop import Observer, StopRequest
-from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_indexer.service.opening import Following
 from chainkit_indexer.service.run import follow_chain
 from chainkit_indexer.storage.envelopes import StoredEnvelope
@@ -29,10 +28,12 @@ from chainkit_node.originating.freshness import ChainFreshness
 from chainkit_node.originating.publisher import Originator, Publisher
 from chainkit_node.originating.registration import Registration
 from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.serving.gate import server_bounds
+from chainkit_node.serving.metrics import NodeMetrics, NodeMonitor
 from chainkit_node.serving.publishing import PayerDesk
 from chainkit_node.serving.reading import Reader
 from chainkit_node.serving.subscribing import Subscriber
-from chainkit_node.settings import ServingLimits
+from chainkit_node.settings import ServingLimits, StrangerLimits
 
 _GRACE_SECONDS: Final = 5.0
 _PACKAGE: Final = "xmtp.xmtpv4.message_api"
@@ -55,8 +56,9 @@ class NodeService:
     registry_urls: Sequence[str]
     key: SigningKey
     stop: StopRequest
-    monitor: Monitor
+    monitor: NodeMonitor
     limits: ServingLimits
+    strangers: StrangerLimits
     address: str
     """``HOST:PORT`` for gRPC; port 0 takes a free one."""
     certificate: grpc.ServerCredentials | None
@@ -79,7 +81,9 @@ async def run_node(service: NodeService) -> None:
     registration = Registration(store, time.monotonic)
     sequencer = Sequencer(store, registration.node_id, service.key, time.time_ns, publish)
     publisher = Publisher(Originator(log, sequencer, registration, freshness))
-    server = GrpcServer(_methods(log, hub, publisher, service.limits), _SERVICES)
+    metrics = service.monitor.node_metrics = NodeMetrics()
+    methods = _methods(log, hub, publisher, service.limits)
+    server = GrpcServer(methods, _SERVICES, server_bounds(service.strangers, metrics.refused))
     # In this order: an update that a stream tells of is known to GetInboxIds.
     observers = (InboxFollower(store, log), ChainFeed(log, hub, loop), freshness)
     indexer = _IndexerThread(service, observers, lambda: loop.call_soon_threadsafe(ended.set))

@@ -23,9 +23,29 @@ class ServingLimits:
     """Bytes of a topic: a kind byte and an identifier."""
     publish: int = 1000
     """Payloads of one request."""
-    streams: int = 20_000
-    """Open streams of all readers together."""
     identifiers: int = 1000
     """Identifiers of one GetInboxIds request."""
     heartbeat_seconds: float = 15.0
     """After how long a stream without news gets a frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrangerLimits:
+    """How much strangers may ask for together and over time; 0 switches a limit off.
+
+    An address is an IPv4 address or an IPv6 network of 64 bits.
+    """
+
+    requests_per_second: int = 1000
+    """From one address, in the long run."""
+    request_burst: int = 2000
+    """From one address, at once."""
+    streams_per_address: int = 1000
+    streams: int = 20_000
+    """Open streams of all readers together."""
+    calls: int = 1000
+    """Calls that are answered at a time, without streams."""
+    answer_bytes_per_second: int = 64 << 20
+    """To one address."""
+    connections: int = 10_000
+    """Open connections of all together."""

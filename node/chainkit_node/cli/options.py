@@ -10,10 +10,12 @@ from typing import Final
 import click
 
 from chainkit.errors import ConfigurationError
-from chainkit.terminal.options import file_option, gathered, several
+from chainkit.terminal.options import Option, file_option, gathered, several
 from chainkit_node.serving.certificate import CertificateFiles
+from chainkit_node.settings import StrangerLimits
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:5051"
+_DEFAULT_LIMITS: Final = StrangerLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,39 @@ listen_options = several(
     gathered(ListenOptions, "listening"),
 )
 """Decorator: where the node listens; the command takes a ListenOptions."""
+
+
+def _limit(flag: str, field: str, purpose: str, smallest: int = 0) -> Option:
+    return click.option(
+        flag,
+        field,
+        type=click.IntRange(min=smallest),
+        default=getattr(_DEFAULT_LIMITS, field),
+        show_default=True,
+        help=purpose,
+    )
+
+
+stranger_options = several(
+    _limit(
+        "--requests-per-second",
+        "requests_per_second",
+        "Requests of one address, in the long run; 0 for no limit, here and below. "
+        "An IPv6 network of 64 bits counts as one address.",
+    ),
+    _limit("--request-burst", "request_burst", "Requests of one address, at once.", smallest=1),
+    _limit("--streams-per-address", "streams_per_address", "Open streams of one address."),
+    _limit("--streams", "streams", "Open streams of all addresses."),
+    _limit("--calls", "calls", "Calls answered at a time, without streams."),
+    _limit(
+        "--answer-bytes-per-second",
+        "answer_bytes_per_second",
+        "Bytes of answers to one address; above it they are slowed down.",
+    ),
+    _limit("--connections", "connections", "Open connections of all addresses."),
+    gathered(StrangerLimits, "strangers"),
+)
+"""Decorator: how much strangers may ask for; the command takes StrangerLimits."""
 
 
 def _is_loopback(address: str) -> bool:

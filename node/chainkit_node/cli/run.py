@@ -11,7 +11,6 @@ from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.keystore import load_signing_key
 from chainkit_indexer.follow.loop import StopRequest, collect_garbage_seldom
 from chainkit_indexer.monitoring.limits import ReadyLimits
-from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_indexer.service.opening import following
 from chainkit_indexer.service.options import (
     FollowerOptions,
@@ -19,17 +18,24 @@ from chainkit_indexer.service.options import (
     follower_options,
     run_options,
 )
-from chainkit_node.cli.options import ListenOptions, listen_options
+from chainkit_node.cli.options import ListenOptions, listen_options, stranger_options
 from chainkit_node.service import NodeService, run_node
 from chainkit_node.serving.certificate import server_credentials
-from chainkit_node.settings import ServingLimits
+from chainkit_node.serving.metrics import NodeMonitor
+from chainkit_node.settings import ServingLimits, StrangerLimits
 
 
 @click.command("run", cls=CompleteCommand)
 @follower_options
 @listen_options
+@stranger_options
 @run_options
-def run_command(follower: FollowerOptions, options: RunOptions, listening: ListenOptions) -> None:
+def run_command(
+    follower: FollowerOptions,
+    options: RunOptions,
+    listening: ListenOptions,
+    strangers: StrangerLimits,
+) -> None:
     """Follow the chain, serve readers and originate for payers, until a signal stops it.
 
     It does all that `chainkit index run` does, on the same database, and cannot run beside it. The
@@ -48,7 +54,7 @@ def run_command(follower: FollowerOptions, options: RunOptions, listening: Liste
         options.stale_seconds, options.ready_lag_blocks, follower.serves_final_only
     )
     with (
-        Monitor(stop, options.log_format, options.listen, limits) as monitor,
+        NodeMonitor(stop, options.log_format, options.listen, limits) as monitor,
         following(follower, key, signs_beside=True) as follows,
         HeadWatcher(options.websocket_url, options.poll_seconds) as heads,
     ):
@@ -63,6 +69,7 @@ def run_command(follower: FollowerOptions, options: RunOptions, listening: Liste
                     stop=stop,
                     monitor=monitor,
                     limits=ServingLimits(),
+                    strangers=strangers,
                     address=listening.grpc_address,
                     certificate=certificate,
                 )

@@ -7,7 +7,6 @@ from typing import Final
 
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes, TopicEnvelopes
-from chainkit.service.refusals import Overloaded
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.hub import Hub
@@ -60,10 +59,6 @@ class Subscriber:
                 yield TopicEnvelopes(envelopes=envelopes).SerializeToString()
 
     def _stream(self, selections: Sequence[Selection]) -> Stream:
-        if len(self._hub) >= self._limits.streams:
-            expected = f"fewer than {self._limits.streams} open streams"
-            raise Overloaded("subscribe", expected, "as many; close one or try another node")
-
         async def read(selection: Selection, limit: int) -> Sequence[StoredEnvelope]:
             return await self._log.read_page(selection, limit, self._limits.page_bytes)
 

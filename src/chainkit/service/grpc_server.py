@@ -8,7 +8,7 @@ Nothing else reaches a stranger: a fault of ours is logged, and told as INTERNAL
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 from urllib.parse import unquote
@@ -60,6 +60,10 @@ _OPTIONS: Final = (
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
+    # A connection that has not said by then that it speaks HTTP/2 is closed.
+    ("grpc.server_handshake_timeout_ms", 20_000),
+    ("grpc.max_metadata_size", 8 << 10),
+    ("grpc.absolute_max_metadata_size", 16 << 10),
 )
 
 
@@ -73,10 +77,29 @@ class Methods:
     """Unary methods that are told who calls."""
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How strangers are bounded, beyond the sizes of messages."""
+
+    interceptors: Sequence[grpc.aio.ServerInterceptor] = ()
+    options: Sequence[tuple[str, int]] = ()
+    """gRPC's own, about connections."""
+    calls: int | None = None
+    """Calls at a time, streams too; one more is refused before its request is read."""
+
+
+_UNBOUNDED: Final = Bounds()
+
+
 class GrpcServer:
     """A server of methods that take and give bytes; made and used on the event loop's thread."""
 
-    def __init__(self, methods: Methods, services: Mapping[str, Collection[str]]) -> None:
+    def __init__(
+        self,
+        methods: Methods,
+        services: Mapping[str, Collection[str]],
+        bounds: Bounds = _UNBOUNDED,
+    ) -> None:
         """Take the methods, and the services by the names of their methods.
 
         A service is called by its full name, such as ``xmtp.xmtpv4.payer_api.PayerApi``; health and
@@ -85,7 +108,11 @@ class GrpcServer:
         handlers = {name: _unary(method) for name, method in methods.unary.items()}
         handlers |= {name: _of_caller(method) for name, method in methods.of_callers.items()}
         handlers |= {name: _streaming(method) for name, method in methods.streams.items()}
-        self._server = grpc.aio.server(options=_OPTIONS)
+        self._server = grpc.aio.server(
+            interceptors=bounds.interceptors,
+            options=(*_OPTIONS, *bounds.options),
+            maximum_concurrent_rpcs=bounds.calls,
+        )
         for service, names in services.items():
             handler = grpc.method_handlers_generic_handler(
                 service, {name: handlers[name] for name in names}
@@ -134,7 +161,7 @@ def _unary(method: Unary) -> Any:
         try:
             return await method(data)
         except Exception as error:
-            return await _abort(context, error)
+            return await abort(context, error)
 
     # No (de)serializers: bytes go in and out as they are.
     return grpc.unary_unary_rpc_method_handler(answer)
@@ -167,12 +194,13 @@ def _streaming(method: Streaming) -> Any:
             async for frame in method(data):
                 yield frame
         except Exception as error:
-            await _abort(context, error)
+            await abort(context, error)
 
     return grpc.unary_stream_rpc_method_handler(answer)
 
 
-async def _abort(context: grpc.aio.ServicerContext[Any, Any], error: Exception) -> NoReturn:
+async def abort(context: grpc.aio.ServicerContext[Any, Any], error: Exception) -> NoReturn:
+    """End a call with the error as a stranger may see it: typed, or INTERNAL without its words."""
     refusal = _refusal(error)
     status = refusal.details if isinstance(refusal, PassedOn) else None
     details = ((STATUS_KEY, _status(refusal) if status is None else status),)

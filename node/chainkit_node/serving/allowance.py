@@ -1,0 +1,101 @@
+"""How much each address may still ask for: buckets of tokens, and open streams. No I/O, no clock.
+
+A bucket fills at a rate up to a burst. The tokens of an answer are known only when it is there,
+so a bucket may go below zero, and nothing is taken from it until it holds a whole one again.
+
+The number of buckets is bounded. An address that is forgotten begins with a full bucket; it takes
+as many addresses as there are buckets to forget one that is in use.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter, OrderedDict
+from typing import Final
+from urllib.parse import unquote
+
+MOST_ADDRESSES: Final = 10_000
+"""Addresses that are remembered at a time."""
+
+_IPV6_NETWORK_BITS: Final = 64
+"""One subscriber gets a network of this size, and with it as many addresses as he likes."""
+
+
+def address_of(peer: str) -> str:
+    """Return whom gRPC's peer counts as: an IPv4 address, or an IPv6 network of 64 bits.
+
+    A peer is ``ipv4:192.0.2.1:51234`` or ``ipv6:[2001:db8::1]:51234``; others count as they are.
+    """
+    kind, _, rest = peer.partition(":")
+    host = unquote(rest).rpartition(":")[0].removeprefix("[").removesuffix("]")
+    if kind not in ("ipv4", "ipv6"):
+        return peer
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return peer
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, _IPV6_NETWORK_BITS), strict=False))
+
+
+class Buckets:
+    """A bucket of tokens for each address. Moments are seconds of a clock that only grows."""
+
+    def __init__(self, per_second: float, burst: float, most: int = MOST_ADDRESSES) -> None:
+        """Fill each bucket at a rate, up to a burst; a rate of 0 takes tokens from nobody."""
+        self._per_second = per_second
+        self._burst = burst
+        self._most = most
+        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many addresses are remembered."""
+        return len(self._levels)
+
+    def seconds_to_wait(self, address: str, now: float) -> float:
+        """Return how long it takes until a token can be taken; 0 for now."""
+        if not self._per_second:
+            return 0.0
+        level = self._level(address, now)
+        return 0.0 if level >= 1 else (1 - level) / self._per_second
+
+    def take(self, address: str, now: float, tokens: float = 1.0) -> None:
+        """Take tokens, also more than there are."""
+        if not self._per_second:
+            return
+        self._levels[address] = (self._level(address, now) - tokens, now)
+        self._levels.move_to_end(address)
+        while len(self._levels) > self._most:
+            self._levels.popitem(last=False)
+
+    def _level(self, address: str, now: float) -> float:
+        level, moment = self._levels.get(address, (self._burst, now))
+        return min(level + (now - moment) * self._per_second, self._burst)
+
+
+class OpenStreams:
+    """How many streams are open, in all and by address."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.total = 0
+        self._by_address: Counter[str] = Counter()
+
+    def of(self, address: str) -> int:
+        """Return how many an address has open."""
+        return self._by_address[address]
+
+    def opened(self, address: str) -> None:
+        """Take note of one more."""
+        self.total += 1
+        self._by_address[address] += 1
+
+    def closed(self, address: str) -> None:
+        """Take note that one ended; an address without any is forgotten."""
+        self.total -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]

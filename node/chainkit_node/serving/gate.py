@@ -1,0 +1,196 @@
+"""Stands before every method of the server, also health and reflection, and bounds each stranger.
+
+A request above the rate of its address, one call too many, or one stream too many is refused before
+its method sees it. Answers above an address's rate of bytes are slowed down, so that a stream goes
+on; a request that would have to wait for longer than a moment is refused instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from inspect import isawaitable
+from typing import Any, Final
+
+import grpc
+
+from chainkit.service.grpc_server import Bounds, abort
+from chainkit.service.refusals import Overloaded, Refusal
+from chainkit_node.serving.allowance import Buckets, OpenStreams, address_of
+from chainkit_node.settings import StrangerLimits
+
+_MOMENT_SECONDS: Final = 1.0
+"""How long an answer waits because of what its address got before."""
+
+_CALLS_BESIDE_STREAMS: Final = 100
+
+_CODES: Final = {code.value[0]: code.name for code in grpc.StatusCode}
+
+_Context = grpc.aio.ServicerContext[Any, Any]
+Refused = Callable[[str, str], None]
+"""Takes the method's name and the name of gRPC's code."""
+
+
+class Gate(grpc.aio.ServerInterceptor):
+    """Bounds each address; used on the event loop's thread."""
+
+    def __init__(
+        self,
+        limits: StrangerLimits,
+        refused: Refused,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the limits, and whom to tell of each refusal, also of the methods' own."""
+        self._limits = limits
+        self._refused = refused
+        self._clock = clock
+        self._requests = Buckets(limits.requests_per_second, limits.request_burst)
+        self._bytes = Buckets(limits.answer_bytes_per_second, limits.answer_bytes_per_second)
+        self._streams = OpenStreams()
+        self._calls = 0
+        self._guarded: dict[str, grpc.RpcMethodHandler[Any, Any] | None] = {}
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        """Return the method's handler behind the gate, or None for a method that is not there."""
+        method = handler_call_details.method
+        if method in self._guarded:
+            return self._guarded[method]
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            # Not kept: a stranger chooses the name.
+            return None
+        self._guarded[method] = guarded = self._guard(method.rpartition("/")[2], handler)
+        return guarded
+
+    def _guard(self, method: str, handler: Any) -> Any:
+        writers = handler.request_deserializer, handler.response_serializer
+        if handler.stream_stream is not None:
+            guarded = self._streaming(method, handler.stream_stream)
+            return grpc.stream_stream_rpc_method_handler(guarded, *writers)
+        if handler.unary_stream is not None:
+            guarded = self._streaming(method, handler.unary_stream)
+            return grpc.unary_stream_rpc_method_handler(guarded, *writers)
+        return grpc.unary_unary_rpc_method_handler(
+            self._unary(method, handler.unary_unary), *writers
+        )
+
+    def _unary(self, method: str, inner: Any) -> Any:
+        async def answer(request: Any, context: _Context) -> Any:
+            address = address_of(context.peer())
+            async with self._refusing(method, context):
+                self._admit(address)
+                with self._one_call():
+                    await self._pace(address, _MOMENT_SECONDS)
+                    answer = await inner(request, context)
+                self._bytes.take(address, self._clock(), _size(answer))
+                return answer
+
+        return answer
+
+    def _streaming(self, method: str, inner: Any) -> Any:
+        async def answer(request: Any, context: _Context) -> AsyncIterator[Any]:
+            address = address_of(context.peer())
+            async with self._refusing(method, context):
+                self._admit(address)
+                if hasattr(request, "__aiter__"):
+                    request = self._admitted(address, request)
+                with self._one_stream(address):
+                    frames = inner(request, context)
+                    if isawaitable(frames):
+                        # A method of the old style, which writes its frames itself.
+                        await frames
+                        return
+                    async for frame in frames:
+                        await self._pace(address)
+                        self._bytes.take(address, self._clock(), _size(frame))
+                        yield frame
+
+        return answer
+
+    async def _admitted(self, address: str, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            self._admit(address)
+            yield request
+
+    def _admit(self, address: str) -> None:
+        now = self._clock()
+        wait = self._requests.seconds_to_wait(address, now)
+        if wait:
+            most = f"at most {self._limits.requests_per_second:g} a second from one address"
+            raise Overloaded("requests", most, f"more; try again in {wait:.3f} s")
+        self._requests.take(address, now)
+
+    async def _pace(self, address: str, most_seconds: float | None = None) -> None:
+        """Wait until the address may have more bytes."""
+        while wait := self._bytes.seconds_to_wait(address, self._clock()):
+            if most_seconds is not None and wait > most_seconds:
+                most = f"at most {self._limits.answer_bytes_per_second} bytes a second"
+                raise Overloaded("answers", most, f"more; try again in {wait:.3f} s")
+            await asyncio.sleep(wait)
+
+    @contextmanager
+    def _one_call(self) -> Iterator[None]:
+        if self._limits.calls and self._calls >= self._limits.calls:
+            expected = f"fewer than {self._limits.calls} calls at a time"
+            raise Overloaded("calls", expected, "as many; try again later")
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+
+    @contextmanager
+    def _one_stream(self, address: str) -> Iterator[None]:
+        limits, streams = self._limits, self._streams
+        if limits.streams and streams.total >= limits.streams:
+            expected = f"fewer than {limits.streams} open streams"
+            raise Overloaded("streams", expected, "as many; try another node")
+        if limits.streams_per_address and streams.of(address) >= limits.streams_per_address:
+            expected = f"fewer than {limits.streams_per_address} open streams from one address"
+            raise Overloaded("streams", expected, "as many; close one")
+        streams.opened(address)
+        try:
+            yield
+        finally:
+            streams.closed(address)
+
+    @asynccontextmanager
+    async def _refusing(self, method: str, context: _Context) -> AsyncIterator[None]:
+        """Tell of each refusal, the gate's own and those of the method."""
+        try:
+            yield
+        except Refusal as error:
+            self._refused(method, error.code.name)
+            await abort(context, error)
+        except grpc.aio.AbortError:
+            self._refused(method, _CODES.get(_number(context.code()), "UNKNOWN"))
+            raise
+
+
+def server_bounds(limits: StrangerLimits, refused: Refused) -> Bounds:
+    """Return a gate, and what of the limits gRPC keeps itself."""
+    options = []
+    if limits.connections:
+        options.append(("grpc.max_allowed_incoming_connections", limits.connections))
+    if limits.streams_per_address:
+        # One connection has no more than its address may have, and some calls beside them.
+        most = limits.streams_per_address + _CALLS_BESIDE_STREAMS
+        options.append(("grpc.max_concurrent_streams", most))
+    # The gate counts both apart, and refuses in words; this bounds what waits to be read.
+    calls = limits.calls + limits.streams if limits.calls and limits.streams else None
+    return Bounds((Gate(limits, refused),), options, calls)
+
+
+def _size(answer: Any) -> int:
+    return len(answer) if isinstance(answer, bytes) else int(answer.ByteSize())
+
+
+def _number(code: Any) -> int:
+    """Return gRPC's number of a code that is given as such, or as a number."""
+    return int(code.value[0]) if isinstance(code, grpc.StatusCode) else int(code)

@@ -1,0 +1,219 @@
+"""The gate before a node's methods, on a server of its own whose methods do little."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+
+from chainkit.service.grpc_server import GrpcServer, Methods
+from chainkit.service.refusals import InvalidRequest
+from chainkit_node.serving.gate import server_bounds
+from chainkit_node.settings import StrangerLimits
+
+SERVICE = "service"
+HEALTH = "/grpc.health.v1.Health"
+REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+SECONDS = 10.0
+
+
+class Served:
+    """A server with one method of each sort, and a connection to it."""
+
+    def __init__(self, limits: StrangerLimits) -> None:
+        self.refusals: Counter[tuple[str, str]] = Counter()
+        self.port = 0
+        self.waits = asyncio.Event()
+        methods = Methods({"Echo": self._echo, "Wait": self._wait}, {"Stream": self._stream})
+        names = ("Echo", "Wait", "Stream")
+        self.server = GrpcServer(methods, {SERVICE: names}, server_bounds(limits, self._refused))
+
+    async def unary(self, method: str, request: bytes = b"") -> bytes:
+        answer: bytes = await self.channel.unary_unary(path(method))(request, timeout=SECONDS)
+        return answer
+
+    def stream(self, method: str = "Stream", request: bytes = b"") -> Any:
+        return self.channel.unary_stream(path(method))(request, timeout=SECONDS)
+
+    def connect(self) -> grpc.aio.Channel:
+        options = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0))
+        return grpc.aio.insecure_channel(f"127.0.0.1:{self.port}", options)
+
+    async def start(self) -> None:
+        self.port = await self.server.start("127.0.0.1:0")
+        await self.server.say_ready(True)
+        self.channel = self.connect()
+
+    async def stop(self) -> None:
+        await self.channel.close()
+        await self.server.stop(0)
+
+    def _refused(self, method: str, code: str) -> None:
+        self.refusals[method, code] += 1
+
+    async def _echo(self, data: bytes) -> bytes:
+        if data == b"bad":
+            raise InvalidRequest("request", "a good one", "a bad one")
+        return data
+
+    async def _wait(self, data: bytes) -> bytes:
+        await self.waits.wait()
+        return data
+
+    async def _stream(self, data: bytes) -> AsyncIterator[bytes]:
+        yield data
+        if not data:
+            await self.waits.wait()
+        for _ in range(2):
+            yield data
+
+
+def path(method: str) -> str:
+    return method if method.startswith("/") else f"/{SERVICE}/{method}"
+
+
+def serving(limits: StrangerLimits, story: Callable[[Served], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        served = Served(limits)
+        await served.start()
+        try:
+            await story(served)
+        finally:
+            await served.stop()
+
+    asyncio.run(run())
+
+
+async def refused(call: Any) -> str:
+    """Return the words of a refusal because of too much."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    return str(caught.value.details())
+
+
+def test_requests__above_the_rate_of_an_address__are_refused_typed_and_counted() -> None:
+    async def story(served: Served) -> None:
+        for _ in range(3):
+            assert await served.unary("Echo", b"a") == b"a"
+        words = await refused(served.unary("Echo"))
+        assert "requests: expected at most 1 a second from one address, got more" in words
+        await refused(served.stream().read())
+        await refused(served.unary(f"{HEALTH}/Check"))
+        assert served.refusals == {
+            (method, "RESOURCE_EXHAUSTED"): 1 for method in ("Echo", "Stream", "Check")
+        }
+
+    serving(StrangerLimits(requests_per_second=1, request_burst=3), story)
+
+
+def test_requests__within_one_reflection_stream__count_like_calls() -> None:
+    async def story(served: Served) -> None:
+        call = served.channel.stream_stream(REFLECTION)([b""] * 10, timeout=SECONDS)
+        for _ in range(3):
+            assert await call.read()
+        await refused(call.read())
+
+    serving(StrangerLimits(requests_per_second=1, request_burst=4), story)
+
+
+def test_requests__without_limits__are_all_answered() -> None:
+    async def story(served: Served) -> None:
+        for _ in range(100):
+            await served.unary("Echo")
+
+    serving(StrangerLimits(0, 1, 0, 0, 0, 0, 0), story)
+
+
+def test_refusal__of_a_method_itself__is_counted_with_its_code() -> None:
+    async def story(served: Served) -> None:
+        with pytest.raises(grpc.aio.AioRpcError, match="expected a good one, got a bad one"):
+            await served.unary("Echo", b"bad")
+        with pytest.raises(grpc.aio.AioRpcError):
+            await served.unary(f"{HEALTH}/Check", b"\n\x04none")
+        assert served.refusals == {("Echo", "INVALID_ARGUMENT"): 1, ("Check", "NOT_FOUND"): 1}
+
+    serving(StrangerLimits(), story)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (StrangerLimits(streams_per_address=2), "fewer than 2 open streams from one address"),
+        (StrangerLimits(streams=2), "fewer than 2 open streams, got as many"),
+    ],
+)
+def test_streams__one_too_many__is_refused_until_another_is_closed(
+    limits: StrangerLimits, words: str
+) -> None:
+    async def story(served: Served) -> None:
+        watch = served.stream(f"{HEALTH}/Watch")
+        first = health_pb2.HealthCheckResponse.FromString(await watch.read())
+        assert first.status == first.SERVING
+        stream = served.stream()
+        assert await stream.read() == b""
+        assert words in await refused(served.stream().read())
+        assert await served.unary("Echo", b"beside") == b"beside"
+
+        watch.cancel()
+        async with asyncio.timeout(SECONDS):
+            while await is_refused(another := served.stream()):
+                pass
+        assert not another.done()
+
+    serving(limits, story)
+
+
+async def is_refused(call: Any) -> bool:
+    """Tell whether a stream has no room yet: the server learns of the other's end a bit later."""
+    try:
+        await call.read()
+    except grpc.aio.AioRpcError:
+        return True
+    return False
+
+
+def test_calls__too_many_at_a_time__are_refused_until_one_is_answered() -> None:
+    async def story(served: Served) -> None:
+        waiting = [asyncio.ensure_future(served.unary("Wait", b"a")) for _ in range(3)]
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        assert "fewer than 2 calls at a time" in await refused(done.pop())
+        served.waits.set()
+        answers = await asyncio.gather(*waiting, return_exceptions=True)
+        assert answers.count(b"a") == 2
+        assert await served.unary("Echo", b"a") == b"a"
+
+    serving(StrangerLimits(calls=2), story)
+
+
+def test_answers__more_bytes_than_the_rate__slow_a_stream_down_and_refuse_a_call() -> None:
+    async def story(served: Served) -> None:
+        begin = time.monotonic()
+        assert [each async for each in served.stream(request=bytes(30_000))] == [bytes(30_000)] * 3
+        # Two frames fit into the first second's bytes or go below zero, and the third waits.
+        assert time.monotonic() - begin >= 0.15
+        await served.unary("Echo", bytes(200_000))
+        words = await refused(served.unary("Echo", b"a"))
+        assert "answers: expected at most 50000 bytes a second" in words
+
+    serving(StrangerLimits(answer_bytes_per_second=50_000), story)
+
+
+def test_connections__one_too_many__is_closed_and_the_others_go_on() -> None:
+    async def story(served: Served) -> None:
+        assert await served.unary("Echo", b"a") == b"a"
+        async with served.connect() as second:
+            assert await second.unary_unary(path("Echo"))(b"b", timeout=SECONDS) == b"b"
+            async with served.connect() as third:
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await third.unary_unary(path("Echo"))(b"c", timeout=SECONDS)
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert await served.unary("Echo", b"a") == b"a"
+
+    serving(StrangerLimits(connections=2), story)

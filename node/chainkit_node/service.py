@@ -31,6 +31,7 @@ from chainkit_node.originating.sequencer import Sequencer
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.metrics import NodeMetrics, NodeMonitor
 from chainkit_node.serving.publishing import PayerDesk
+from chainkit_node.serving.readiness import Readiness
 from chainkit_node.serving.reading import Reader
 from chainkit_node.serving.subscribing import Subscriber
 from chainkit_node.settings import ServingLimits, StrangerLimits
@@ -74,23 +75,30 @@ async def run_node(service: NodeService) -> None:
     store, hub = service.follows.store, Hub()
     log = EnvelopeLog(store)
     freshness = ChainFreshness(time.monotonic)
+    metrics = service.monitor.node_metrics = NodeMetrics()
 
     def publish(rows: Sequence[StoredEnvelope]) -> None:
+        metrics.committed(rows, time.time_ns())
         loop.call_soon_threadsafe(hub.publish, rows)
 
     registration = Registration(store, time.monotonic)
     sequencer = Sequencer(store, registration.node_id, service.key, time.time_ns, publish)
     publisher = Publisher(Originator(log, sequencer, registration, freshness))
-    metrics = service.monitor.node_metrics = NodeMetrics()
-    methods = _methods(log, hub, publisher, service.limits)
+    methods = _methods(log, hub, publisher, service.limits, metrics)
     server = GrpcServer(methods, _SERVICES, server_bounds(service.strangers, metrics.refused))
+
+    def tell(is_ready: bool) -> None:
+        metrics.said_ready(is_ready)
+        asyncio.run_coroutine_threadsafe(server.say_ready(is_ready), loop)
+
+    readiness = Readiness(tell)
     # In this order: an update that a stream tells of is known to GetInboxIds.
-    observers = (InboxFollower(store, log), ChainFeed(log, hub, loop), freshness)
+    observers = (InboxFollower(store, log), ChainFeed(log, hub, loop), freshness, readiness)
     indexer = _IndexerThread(service, observers, lambda: loop.call_soon_threadsafe(ended.set))
     try:
         port = await server.start(service.address, service.certificate)
         host = service.address.rpartition(":")[0]
-        await server.say_ready(True)
+        await server.say_ready(False)
         how = "plain text" if service.certificate is None else "TLS"
         text = f"node for readers and payers at {host}:{port} (gRPC, {how})"
         log_event(LogEvent("node_listening", text, {"port": port}))
@@ -105,14 +113,21 @@ async def run_node(service: NodeService) -> None:
     indexer.raise_error()
 
 
-def _methods(log: EnvelopeLog, hub: Hub, publisher: Publisher, limits: ServingLimits) -> Methods:
-    reader, subscriber = Reader(log, limits), Subscriber(log, hub, limits)
+def _methods(
+    log: EnvelopeLog,
+    hub: Hub,
+    publisher: Publisher,
+    limits: ServingLimits,
+    metrics: NodeMetrics,
+) -> Methods:
+    reader = Reader(log, limits, metrics)
+    subscriber = Subscriber(log, hub, limits, metrics)
     return Methods(
         unary={
             "QueryEnvelopes": reader.query_envelopes,
             "GetNewestEnvelope": reader.newest_envelope,
             "GetInboxIds": reader.inbox_ids,
-            "PublishPayerEnvelopes": PayerDesk(publisher, limits).publish_payer_envelopes,
+            "PublishPayerEnvelopes": PayerDesk(publisher, limits, metrics).publish_payer_envelopes,
         },
         streams={
             "SubscribeEnvelopes": subscriber.subscribe_envelopes,

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from chainkit.service.monitor_server import Answer
+from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.monitoring.monitor import Monitor
+from chainkit_indexer.storage.envelopes import StoredEnvelope
 
 _PREFIX: Final = "chainkit_node"
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_ENVELOPES: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+STORED: Final = "stored"
+"""Outcome of a publish that was not refused; a refused one's is gRPC's code in lower case."""
 
 
 class NodeMetrics:
@@ -18,12 +33,31 @@ class NodeMetrics:
 
     def __init__(self) -> None:
         """Start at zero, in a registry of its own."""
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
-        self._refusals = Counter(
-            f"{_PREFIX}_refusals",
-            "Calls that were refused, by method and by gRPC's code.",
-            ["method", "code"],
-            registry=self._registry,
+        self._refusals = self._counter(
+            "refusals", "Calls that were refused, by method and by gRPC's code.", "method", "code"
+        )
+        self._ready = self._gauge("ready", "1 where health checks are answered with SERVING.")
+        self._open = self._gauge("streams_open", "Streams of envelopes that are open.")
+        self._behind = self._counter(
+            "streams_behind", "Times that a stream fell behind, and had to read the database again."
+        )
+        self._sent = self._counter("envelopes_sent", "Envelopes sent to readers.", "method")
+        self._publishes = self._counter(
+            "publishes", "Requests to publish, by outcome: stored, or gRPC's code.", "outcome"
+        )
+        # Known from the start: Prometheus sees no increase from nothing to 1.
+        for outcome in (STORED, "unavailable"):
+            self._publishes.labels(outcome)
+        self._publish_seconds = self._histogram(
+            "publish_seconds", "From a request to publish to its commit.", _SECONDS
+        )
+        self._batch = self._histogram(
+            "sequencer_batch_envelopes", "Envelopes of one transaction.", _ENVELOPES
+        )
+        self._batch_seconds = self._histogram(
+            "sequencer_batch_seconds", "From the envelopes' time to their commit.", _SECONDS
         )
 
     def text(self) -> bytes:
@@ -33,6 +67,45 @@ class NodeMetrics:
     def refused(self, method: str, code: str) -> None:
         """Take note of a refused call."""
         self._refusals.labels(method, code).inc()
+
+    def said_ready(self, is_ready: bool) -> None:
+        """Take note of what health checks are told from now on."""
+        self._ready.set(is_ready)
+
+    def counts_streams(self, count: Callable[[], int]) -> None:
+        """Take how to count the open streams, at each scrape."""
+        self._open.set_function(count)
+
+    def fell_behind(self) -> None:
+        """Take note of a stream that has to read the database again."""
+        self._behind.inc()
+
+    def sent(self, method: str, envelopes: int) -> None:
+        """Take note of envelopes that a method hands to a reader."""
+        self._sent.labels(method).inc(envelopes)
+
+    def published(self, outcome: str, seconds: float) -> None:
+        """Take note of a request to publish that took so long; of stored ones, the time is kept."""
+        self._publishes.labels(outcome).inc()
+        if outcome == STORED:
+            self._publish_seconds.observe(seconds)
+
+    def committed(self, rows: Sequence[StoredEnvelope], now_ns: int) -> None:
+        """Take note of a sequencer's transaction, which has just been committed."""
+        self._batch.observe(len(rows))
+        if rows:
+            # An envelope's time is ahead of a clock that was set back.
+            nanoseconds = max(now_ns - rows[0].originator_ns, 0)
+            self._batch_seconds.observe(nanoseconds / NANOSECONDS_PER_SECOND)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"{_PREFIX}_{name}", text, labels, registry=self._registry)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"{_PREFIX}_{name}", text, registry=self._registry)
+
+    def _histogram(self, name: str, text: str, buckets: Sequence[float]) -> Histogram:
+        return Histogram(f"{_PREFIX}_{name}", text, buckets=buckets, registry=self._registry)
 
 
 class NodeMonitor(Monitor):

@@ -13,6 +13,7 @@ from chainkit.protocol.proto import (
 from chainkit.types import TopicKind
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.serving import requests
+from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.settings import ServingLimits
 from chainkit_node.types import Selection
 
@@ -26,10 +27,11 @@ _KINDS: Final = {
 class Reader:
     """Answers from the log, in threads that may wait for a database."""
 
-    def __init__(self, log: EnvelopeLog, limits: ServingLimits) -> None:
-        """Take the log and how much one request may ask for."""
+    def __init__(self, log: EnvelopeLog, limits: ServingLimits, metrics: NodeMetrics) -> None:
+        """Take the log, how much one request may ask for, and who counts."""
         self._log = log
         self._limits = limits
+        self._metrics = metrics
 
     async def query_envelopes(self, data: bytes) -> bytes:
         """Answer a page: envelopes behind the cursor, by originator and sequence id.
@@ -44,6 +46,7 @@ class Reader:
         if request.limit == 0 and _is_of_identities(selection):
             limit = limits.identity_updates
         rows = await self._log.read_page(selection, limit, limits.page_bytes)
+        self._metrics.sent("QueryEnvelopes", len(rows))
         envelopes = [row.envelope for row in rows]
         return stored_envelopes_pb2.Envelopes(envelopes=envelopes).SerializeToString()
 
@@ -52,6 +55,7 @@ class Reader:
         request = requests.parsed(message_api_pb2.GetNewestEnvelopeRequest, data)
         topics = requests.topics_of(request, self._limits)
         found = await self._log.newest(topics)
+        self._metrics.sent("GetNewestEnvelope", len(found))
         answer = stored_envelopes_pb2.NewestEnvelopes()
         for topic in topics:
             row = found.get(topic)

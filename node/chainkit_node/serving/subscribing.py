@@ -12,6 +12,7 @@ from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.hub import Hub
 from chainkit_node.live.stream import Stream, StreamStatus
 from chainkit_node.serving import requests
+from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.settings import ServingLimits
 from chainkit_node.types import Selection
 
@@ -31,17 +32,21 @@ _STATUS_FRAMES: Final = {
 class Subscriber:
     """Opens streams on the log and the hub."""
 
-    def __init__(self, log: EnvelopeLog, hub: Hub, limits: ServingLimits) -> None:
-        """Take where envelopes come from, and how much one request may ask for."""
+    def __init__(
+        self, log: EnvelopeLog, hub: Hub, limits: ServingLimits, metrics: NodeMetrics
+    ) -> None:
+        """Take where envelopes come from, how much one request may ask for, and who counts."""
         self._log = log
         self._hub = hub
         self._limits = limits
+        self._metrics = metrics
+        metrics.counts_streams(hub.__len__)
 
     async def subscribe_envelopes(self, data: bytes) -> AsyncIterator[bytes]:
         """Stream what a query selects; a frame without envelopes comes first, and while idle."""
         request = requests.parsed(message_api_pb2.SubscribeEnvelopesRequest, data)
         selections = [requests.selection(request.query, self._limits)]
-        async for batch in self._stream(selections).batches():
+        async for batch in self._counted("SubscribeEnvelopes", selections):
             if isinstance(batch, StreamStatus):
                 yield _EMPTY_FRAME
             else:
@@ -51,12 +56,25 @@ class Subscriber:
         """Stream topics, each behind its own cursor; the status is told in frames of its own."""
         request = requests.parsed(message_api_pb2.SubscribeTopicsRequest, data)
         selections = requests.topic_selections(request, self._limits)
-        async for batch in self._stream(selections).batches():
+        async for batch in self._counted("SubscribeTopics", selections):
             if isinstance(batch, StreamStatus):
                 yield _STATUS_FRAMES[batch]
             else:
                 envelopes = Envelopes(envelopes=_bytes(batch))
                 yield TopicEnvelopes(envelopes=envelopes).SerializeToString()
+
+    async def _counted(
+        self, method: str, selections: Sequence[Selection]
+    ) -> AsyncIterator[Sequence[StoredEnvelope] | StreamStatus]:
+        starts = 0
+        async for batch in self._stream(selections).batches():
+            if batch is StreamStatus.STARTED:
+                starts += 1
+                if starts > 1:
+                    self._metrics.fell_behind()
+            elif not isinstance(batch, StreamStatus):
+                self._metrics.sent(method, len(batch))
+            yield batch
 
     def _stream(self, selections: Sequence[Selection]) -> Stream:
         async def read(selection: Selection, limit: int) -> Sequence[StoredEnvelope]:

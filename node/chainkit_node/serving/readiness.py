@@ -1,0 +1,35 @@
+"""Whether health checks (grpc.health.v1) are told that the node serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chainkit.errors import ChainkitError, StoreError
+from chainkit_indexer.types import StepResult
+
+
+class Readiness:
+    """An observer of the indexer's loop, on its thread; told of changes only.
+
+    A node serves from the first step that succeeded until a step finds its database away. An
+    endpoint of the chain that does not answer is no reason: what is stored is still read.
+    """
+
+    def __init__(self, tell: Callable[[bool], object]) -> None:
+        """Begin with a node that does not serve, which has been told."""
+        self._tell = tell
+        self._is_ready = False
+
+    def succeeded(self, result: StepResult, seconds: float) -> None:
+        """Take note of a database that answered."""
+        self._say(True)
+
+    def failed(self, error: ChainkitError) -> None:
+        """Take note of a step that the database may have failed."""
+        if isinstance(error, StoreError):
+            self._say(False)
+
+    def _say(self, is_ready: bool) -> None:
+        if is_ready != self._is_ready:
+            self._is_ready = is_ready
+            self._tell(is_ready)

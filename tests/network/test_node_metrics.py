@@ -1,0 +1,31 @@
+"""The monitor of a node over HTTP: the indexer's numbers and the node's in one scrape."""
+
+from __future__ import annotations
+
+from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from chainkit_indexer.follow.loop import StopRequest
+from chainkit_node.serving.metrics import NodeMetrics, NodeMonitor
+from support.indexer.loop_results import logging_restored
+
+
+def test_monitor__of_a_node__answers_with_the_indexers_numbers_and_its_own() -> None:
+    with logging_restored(), NodeMonitor(StopRequest(), listen="127.0.0.1:0") as monitor:
+        before = scrape(monitor)
+        monitor.node_metrics = NodeMetrics()
+        monitor.node_metrics.refused("QueryEnvelopes", "INVALID_ARGUMENT")
+        found = scrape(monitor)
+
+    assert "chainkit_indexer_ready" in before and "chainkit_node_refusals" not in before
+    assert found[: len(before)] == before
+    assert found.count("chainkit_node_refusals") == 1
+    assert len(set(found)) == len(found)
+
+
+def scrape(monitor: NodeMonitor) -> list[str]:
+    """The names of all families, in their order."""
+    with urlopen(f"http://{monitor.address}/metrics", timeout=5) as answer:
+        text = answer.read().decode()
+    return [family.name for family in text_string_to_metric_families(text)]

@@ -1,4 +1,4 @@
-"""The containers that operate an indexer."""
+"""The containers that operate an indexer or a node."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from typing import Any
 import click
 import pytest
 
+from chainkit_node.settings import StrangerLimits
 from support.operations import DASHBOARD, OPERATIONS, load, parse
 from support.project import ROOT
 
 COMPOSE = load(OPERATIONS / "compose.yaml")
+FOLLOWERS = ("indexer", "node")
 PANELS = json.loads(DASHBOARD.read_text())
 DOCKERFILE = (OPERATIONS / "Dockerfile").read_text()
 
@@ -24,30 +26,47 @@ DOCKERFILE = (OPERATIONS / "Dockerfile").read_text()
 def test_image__default_command_and_composes__are_what_run_takes() -> None:
     default = json.loads(re.findall(r"^CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)[0])
 
-    for words in (default, COMPOSE["services"]["indexer"]["command"]):
+    assert default[:2] == ["index", "run"]
+    for words in (default, *(COMPOSE["services"][name]["command"] for name in FOLLOWERS)):
         command = parse([str(word) for word in words])
         assert command.name == "run"
         assert "--listen" in words
 
 
-def test_compose__environment_of_the_indexer__is_what_run_reads() -> None:
+@pytest.mark.parametrize("name", FOLLOWERS)
+def test_compose__environment_of_a_follower__is_what_its_run_reads(name: str) -> None:
+    service = COMPOSE["services"][name]
     known = {
         parameter.envvar
-        for parameter in parse(["index", "run"]).params
+        for parameter in parse(service["command"][:2]).params
         if isinstance(parameter, click.Option)
     }
-    indexer = COMPOSE["services"]["indexer"]
     entrypoint = (OPERATIONS / "entrypoint.sh").read_text()
     from_files = set(re.findall(r"^for name in (.*); do$", entrypoint, re.MULTILINE)[0].split())
 
-    for name, value in indexer["environment"].items():
-        if name.endswith("_FILE") and name.removesuffix("_FILE") in from_files:
-            assert value.removeprefix("/run/secrets/") in indexer["secrets"]
-        else:
-            assert name in known, name
+    for variable, value in service["environment"].items():
+        if value.startswith("/run/secrets/"):
+            assert value.removeprefix("/run/secrets/") in service["secrets"]
+        if variable.removesuffix("_FILE") not in from_files:
+            assert variable in known, variable
     assert from_files - {"PGPASSWORD"} <= known
     required = {"CHAINKIT_DEPLOYMENT", "CHAINKIT_KEYSTORE", "CHAINKIT_DATABASE"}
-    assert required <= indexer["environment"].keys()
+    assert required <= service["environment"].keys()
+
+
+def test_compose__node__serves_everybody_by_tls_in_the_indexers_place() -> None:
+    node, indexer = (COMPOSE["services"][name] for name in ("node", "indexer"))
+
+    assert node["profiles"] == ["node"]
+    assert node["command"][node["command"].index("--grpc") + 1] == "0.0.0.0:5051"
+    assert "--plain-text" not in node["command"]
+    assert {"CHAINKIT_TLS_CERTIFICATE", "CHAINKIT_TLS_KEY"} <= node["environment"].keys()
+    assert "EXPOSE 9464 5050 5051" in DOCKERFILE
+    assert node["networks"]["default"]["aliases"] == ["indexer"]
+    assert node["ulimits"]["nofile"] > StrangerLimits().connections
+    for field in ("build", "image", "read_only", "cap_drop", "security_opt", "restart"):
+        assert node[field] == indexer[field]
+    assert node["environment"].items() >= indexer["environment"].items()
 
 
 def test_compose__each_service__restarts_and_what_holds_state_has_a_volume() -> None:
@@ -56,8 +75,8 @@ def test_compose__each_service__restarts_and_what_holds_state_has_a_volume() -> 
     for service in services.values():
         assert service["restart"] == "unless-stopped"
         for port in service.get("ports", []):
-            assert port.startswith("127.0.0.1:")
-    for name in ("indexer", "database", "prometheus"):
+            assert port.startswith("127.0.0.1:") or port == "5051:5051"
+    for name in (*FOLLOWERS, "database", "prometheus"):
         assert "stop_grace_period" in services[name]
     mounted = {
         volume.split(":")[0]
@@ -103,7 +122,9 @@ def test_image__final_stage__is_slim_without_root_and_without_secrets() -> None:
 
     assert stage.startswith("python:3.11-slim\n")
     assert project["requires-python"] == ">=3.11"
-    assert "chainkit[indexer]" in stage and "indexer" in project["optional-dependencies"]
+    [extras] = re.findall(r"chainkit\[(.*?)\]", stage)
+    assert {"gateway", "indexer", "node"} == set(extras.split(","))
+    assert set(extras.split(",")) <= project["optional-dependencies"].keys()
     assert stage.index("USER chainkit") < stage.index("ENTRYPOINT")
     assert not re.search("PASSWORD|SECRET|KEYSTORE|TOKEN|^ARG", DOCKERFILE, re.MULTILINE)
 
@@ -115,6 +136,7 @@ def test_port__listened_on__is_probed_exposed_published_and_scraped() -> None:
     assert job["job_name"] == "chainkit-indexer"
     assert job["static_configs"] == [{"targets": ["indexer:9464"]}]
     assert COMPOSE["services"]["indexer"]["ports"] == ["127.0.0.1:9464:9464"]
+    assert COMPOSE["services"]["node"]["ports"] == ["5051:5051", "127.0.0.1:9464:9464"]
     assert "EXPOSE 9464" in DOCKERFILE
     assert "http://127.0.0.1:9464/healthz" in DOCKERFILE
     for name in scraping["rule_files"]:

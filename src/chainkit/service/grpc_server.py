@@ -172,7 +172,7 @@ def _of_caller(method: CallerUnary) -> Any:
         try:
             return await method(data, _caller(context))
         except Exception as error:
-            return await _abort(context, error)
+            return await abort(context, error)
 
     return grpc.unary_unary_rpc_method_handler(answer)
 

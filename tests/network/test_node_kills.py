@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from random import Random
 
 import pytest
+from sqlalchemy import make_url
 
 from chainkit.errors import StoreError
 from chainkit.protocol.originated_envelope import parse_originated, recover_originator
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originators
 from chainkit_indexer.storage.store import Store
+from chainkit_node.originating.sequence_record import DatabaseOlder, SequenceRecord
+from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.types import NewEnvelope
+from localnet.postgres import Postgres
+from support.command_line import run
 from support.network.mortal_sequencer import (
+    IDENTITY,
     KEY,
     NODE_ID,
+    TOPIC,
     Answer,
     Life,
     MortalSequencer,
@@ -43,6 +52,7 @@ class Log:
     """A database that outlives its processes, and everything that was ever seen of it."""
 
     location: str
+    record: Path
     random: Random = field(default_factory=lambda: Random(SEED))
     lives: Iterator[int] = field(default_factory=count)
     digests: list[str] = field(default_factory=list, repr=False)
@@ -51,7 +61,7 @@ class Log:
 
     def next_life(self) -> Life:
         clock_ns = NOON_NS + self.random.randint(-CLOCK_NS, CLOCK_NS)
-        return Life(self.location, next(self.lives), clock_ns)
+        return Life(self.location, str(self.record), next(self.lives), clock_ns)
 
     def some(self) -> int:
         return self.random.randrange(MOST_ANSWERS)
@@ -120,8 +130,39 @@ def rival() -> Iterator[MortalSequencer]:
 
 
 @pytest.fixture
-def log(database_url: str) -> Log:
-    return Log(database_url)
+def log(database_url: str, tmp_path: Path) -> Log:
+    return Log(database_url, tmp_path / "sequence-record")
+
+
+@pytest.fixture
+def copy(log: Log, request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """Copies the database as an operator does, and returns where the copy can be opened."""
+    url = make_url(log.location)
+    if url.database is not None and url.get_backend_name() == "sqlite":
+        return lambda: copy_sqlite(str(url.database), tmp_path)
+    server: Postgres = request.getfixturevalue("postgres")
+    return lambda: copy_postgres(server, str(url.database))
+
+
+def copy_sqlite(database: str, folder: Path) -> str:
+    backup, restored = str(folder / "backup.db"), str(folder / "restored.db")
+    for words in (
+        ("backup", "--database", database, "--out", backup),
+        ("restore", backup, "--database", restored),
+    ):
+        done = run("index", *words)
+        assert done.code == 0, done.err
+    return restored
+
+
+def copy_postgres(server: Postgres, database: str) -> str:
+    url = server.new_database()
+    copied = make_url(url).database
+    server.drop_database(url)
+    # Its copy needs the database to itself.
+    server.kill_connections()
+    server.execute(f"CREATE DATABASE {copied} TEMPLATE {database}")
+    return url
 
 
 @pytest.mark.conforms("N6", "N7", "N8")
@@ -165,3 +206,39 @@ def test_originate__second_process_on_the_database__is_refused_and_takes_over_af
         active, waiting = waiting, active
     log.check(active.kill())
     log.check_all()
+
+
+@pytest.mark.conforms("N7")
+def test_originate__database_restored_from_an_older_copy__refuses_and_can_resume_behind_it(
+    sequencer: MortalSequencer, log: Log, copy: Callable[[], str]
+) -> None:
+    live_and_die(sequencer, log)
+    restored = copy()
+    live_and_die(sequencer, log)
+    lost = len(log.digests)
+
+    with pytest.raises(DatabaseOlder, match="which it has signed, got up to"):
+        originate(log, restored)
+    assert originate(log, restored, resume_after=lost) == lost + 1
+    assert originate(log, restored) == lost + 2
+
+
+def live_and_die(sequencer: MortalSequencer, log: Log) -> None:
+    sequencer.begin(log.next_life())
+    assert sequencer.opens()
+    answers = sequencer.answers(MOST_ANSWERS)
+    log.check(answers + sequencer.kill())
+
+
+def originate(log: Log, location: str, resume_after: int = 0) -> int:
+    """Return the sequence id of a payload that is published to a database."""
+    store = Store.open(location, IDENTITY)
+    record = SequenceRecord(log.record, resume_after)
+    sequencer = Sequencer(store, lambda: NODE_ID, KEY, lambda: NOON_NS, lambda rows: None, record)
+    try:
+        [envelope] = sequencer.submit([NewEnvelope(TOPIC, b"after", None)]).result(30)
+    finally:
+        sequencer.close()
+        record.close()
+        store.close()
+    return parse_originated(envelope).envelope.sequence_id

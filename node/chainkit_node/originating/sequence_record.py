@@ -12,12 +12,17 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import time
 from pathlib import Path
 from typing import Final
 
 from chainkit.errors import StoreError, StoreInUse, StoreUnavailable
 from chainkit.service.refusals import NotReady
 
+PATIENCE_SECONDS: Final = 3.0
+"""A process that is killed may give the database's lock back some time before this file's."""
+
+_POLL_SECONDS: Final = 0.02
 _LINE: Final = re.compile(rb"node +([0-9]{1,10}) last +([0-9]{1,20})\n")
 _MOST_BYTES: Final = 64
 
@@ -81,10 +86,18 @@ class SequenceRecord:
         self._node_id, self._last_id = node_id, sequence_id
 
     def _lock(self) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not self._try_lock():
+            if time.monotonic() >= deadline:
+                raise StoreInUse(self._subject, "no other node", "one")
+            time.sleep(_POLL_SECONDS)
+
+    def _try_lock(self) -> bool:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StoreInUse(self._subject, "no other node", "one") from None
+            return False
+        return True
 
     def _read(self) -> tuple[int | None, int]:
         content = os.pread(self._descriptor, _MOST_BYTES, 0)

@@ -15,9 +15,11 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib import import_module
+from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from chainkit.errors import StoreInUse
@@ -25,6 +27,7 @@ from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
+from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
 from chainkit_node.types import NewEnvelope
 from support.chains.fake_chain import FakeChain
@@ -32,7 +35,8 @@ from support.project import TESTS
 
 KEY: Final = SigningKey(b"\3" * 32)
 NODE_ID: Final = 100
-_TOPIC: Final = b"\1" + bytes(32)
+IDENTITY: Final = Identity.of(FakeChain().deployment, KEY.public_key)
+TOPIC: Final = b"\1" + bytes(32)
 _PAYERS: Final = 6
 """Threads that publish, each one request after the other."""
 _LATE_IMPORTS: Final = (
@@ -46,9 +50,10 @@ _LATE_IMPORTS: Final = (
 
 @dataclass(frozen=True)
 class Life:
-    """One process: its database, its number, which no other has, and its clock at the start."""
+    """One process: its database and record, a number of its own, and its clock at the start."""
 
     location: str
+    record: str
     number: int
     clock_ns: int
 
@@ -80,12 +85,14 @@ class MortalSequencer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process:
-            self.kill()
+        self._send_kill()
         self._parent.communicate()
 
     def begin(self, life: Life) -> None:
         """Start a process, which may not have opened its database yet."""
+        if self._process:
+            # Left by a test that failed.
+            self.kill()
         assert self._parent.stdin is not None
         self._parent.stdin.write(json.dumps(asdict(life)) + "\n")
         self._parent.stdin.flush()
@@ -96,7 +103,6 @@ class MortalSequencer:
         self.refusal = self._next("open", "refused")
         if self.refusal:
             assert self._next("ended") == "0"
-            self._process = 0
         return not self.refusal
 
     def answers(self, count: int) -> list[Answer]:
@@ -105,8 +111,7 @@ class MortalSequencer:
 
     def kill(self) -> list[Answer]:
         """Send SIGKILL, wait for the end, and return what was answered before."""
-        os.kill(self._process, signal.SIGKILL)
-        self._process = 0
+        self._send_kill()
         rest = []
         while (word := self._line())[0] != "ended":
             if word[0] == "answered":
@@ -114,6 +119,12 @@ class MortalSequencer:
             assert word[0] != "refused", word
         assert word[1] == str(-signal.SIGKILL), word
         return rest
+
+    def _send_kill(self) -> None:
+        # It may have ended by an error, which standard error tells.
+        with suppress(ProcessLookupError):
+            if self._process:
+                os.kill(self._process, signal.SIGKILL)
 
     def _next(self, *wanted: str) -> str:
         word, rest = self._line()
@@ -123,6 +134,8 @@ class MortalSequencer:
     def _line(self) -> tuple[str, str]:
         assert self._parent.stdout is not None
         word, _, rest = self._parent.stdout.readline().strip().partition(" ")
+        if word == "ended":
+            self._process = 0
         return word, rest
 
 
@@ -167,7 +180,7 @@ def _live(life: Life) -> None:
 
 def _originate(life: Life) -> None:
     begun = time.monotonic_ns()
-    store = Store.open(life.location, Identity.of(FakeChain().deployment, KEY.public_key))
+    store = Store.open(life.location, IDENTITY)
     _say("open")
     sequencer = Sequencer(
         store,
@@ -175,6 +188,7 @@ def _originate(life: Life) -> None:
         KEY,
         lambda: life.clock_ns + time.monotonic_ns() - begun,
         lambda rows: None,
+        SequenceRecord(Path(life.record)),
     )
     payers = [
         threading.Thread(target=_publish, args=(sequencer, f"{life.number}-{payer}"))
@@ -193,7 +207,7 @@ def _publish(sequencer: Sequencer, payer: str) -> None:
         number += 1
         count = 1 + number % 3
         names = [f"{payer}-{number} {place}/{count}" for place in range(1, count + 1)]
-        payloads = [NewEnvelope(_TOPIC, name.encode(), None) for name in names]
+        payloads = [NewEnvelope(TOPIC, name.encode(), None) for name in names]
         answered = sequencer.submit(payloads).result()
         _say(*(f"answered {_id_in(each)} {digest_of(each)}" for each in answered))
 

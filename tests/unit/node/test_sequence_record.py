@@ -15,6 +15,7 @@ from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originators
 from chainkit_indexer.storage.identity import Identity
+from chainkit_node.originating import sequence_record
 from chainkit_node.originating.sequence_record import DatabaseOlder, SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
 from chainkit_node.types import NewEnvelope
@@ -177,7 +178,10 @@ def test_open__no_record__is_refused(
         SequenceRecord(path)
 
 
-def test_open__another_process_has_it__is_refused_until_that_ends(tmp_path: Path) -> None:
+def test_open__another_process_has_it__is_refused_until_that_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sequence_record, "PATIENCE_SECONDS", 0.1)
     first = SequenceRecord(tmp_path / "record")
     with pytest.raises(StoreInUse, match="expected no other node, got one"):
         SequenceRecord(tmp_path / "record")

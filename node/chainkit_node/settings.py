@@ -43,6 +43,10 @@ class StrangerLimits:
     streams_per_address: int = 1000
     streams: int = 20_000
     """Open streams of all readers together."""
+    filter_bytes_per_address: int = 8 << 20
+    """Requests of open streams: their filters stay in memory, at up to twenty times the size."""
+    filter_bytes: int = 128 << 20
+    """Requests of the open streams of all readers together."""
     calls: int = 1000
     """Calls that are answered at a time, without streams."""
     answer_bytes_per_second: int = 64 << 20

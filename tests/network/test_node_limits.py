@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import fields
 from typing import Any
 
 import grpc
@@ -128,7 +129,8 @@ def test_requests__without_limits__are_all_answered() -> None:
         for _ in range(100):
             await served.unary("Echo")
 
-    serving(StrangerLimits(0, 1, 0, 0, 0, 0, 0), story)
+    limits = StrangerLimits(**dict.fromkeys((field.name for field in fields(StrangerLimits)), 0))
+    serving(limits, story)
 
 
 def test_refusal__of_a_method_itself__is_counted_with_its_code() -> None:
@@ -145,8 +147,11 @@ def test_refusal__of_a_method_itself__is_counted_with_its_code() -> None:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (StrangerLimits(streams_per_address=2), "fewer than 2 open streams from one address"),
-        (StrangerLimits(streams=2), "fewer than 2 open streams, got as many"),
+        (
+            StrangerLimits(streams_per_address=2),
+            "at most 2 open streams from one address, got more",
+        ),
+        (StrangerLimits(streams=2), "at most 2 open streams in all, got more"),
     ],
 )
 def test_streams__one_too_many__is_refused_until_another_is_closed(
@@ -166,6 +171,26 @@ def test_streams__one_too_many__is_refused_until_another_is_closed(
             while await is_refused(another := served.stream()):
                 pass
         assert not another.done()
+
+    serving(limits, story)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (StrangerLimits(filter_bytes_per_address=25), "at most 25 bytes of streams' requests from"),
+        (StrangerLimits(filter_bytes=25), "at most 25 bytes of streams' requests in all"),
+    ],
+)
+def test_streams__with_too_large_filters__are_refused_also_together(
+    limits: StrangerLimits, words: str
+) -> None:
+    async def story(served: Served) -> None:
+        assert words in await refused(served.stream(request=bytes(26)).read())
+        watches = [served.stream(f"{HEALTH}/Watch", b"\n\x0a" + b"a" * 10) for _ in range(2)]
+        for watch in watches:
+            assert await watch.read()
+        assert words in await refused(served.stream(f"{HEALTH}/Watch", b"\n\x01a").read())
 
     serving(limits, story)
 

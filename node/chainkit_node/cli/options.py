@@ -100,6 +100,12 @@ stranger_options = several(
     _limit("--request-burst", "request_burst", "Requests of one address, at once.", smallest=1),
     _limit("--streams-per-address", "streams_per_address", "Open streams of one address."),
     _limit("--streams", "streams", "Open streams of all addresses."),
+    _limit(
+        "--filter-bytes-per-address",
+        "filter_bytes_per_address",
+        "Bytes of the requests of one address's open streams.",
+    ),
+    _limit("--filter-bytes", "filter_bytes", "Bytes of the requests of all open streams."),
     _limit("--calls", "calls", "Calls answered at a time, without streams."),
     _limit(
         "--answer-bytes-per-second",

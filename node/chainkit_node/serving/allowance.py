@@ -76,26 +76,36 @@ class Buckets:
         return min(level + (now - moment) * self._per_second, self._burst)
 
 
-class OpenStreams:
-    """How many streams are open, in all and by address."""
+class Held:
+    """How much of something is held at the moment, in all and by address."""
 
-    def __init__(self) -> None:
-        """Begin with none."""
+    def __init__(self, most: int, most_of_one: int) -> None:
+        """Begin with nothing; ``most`` in all, and of one address; 0 for no limit."""
+        self.most = most
+        self.most_of_one = most_of_one
         self.total = 0
         self._by_address: Counter[str] = Counter()
 
-    def of(self, address: str) -> int:
-        """Return how many an address has open."""
-        return self._by_address[address]
+    def __len__(self) -> int:
+        """How many addresses hold something."""
+        return len(self._by_address)
 
-    def opened(self, address: str) -> None:
-        """Take note of one more."""
-        self.total += 1
-        self._by_address[address] += 1
+    def has_room(self, amount: int) -> bool:
+        """Tell whether so much more fits under the limit for all."""
+        return not self.most or self.total + amount <= self.most
 
-    def closed(self, address: str) -> None:
-        """Take note that one ended; an address without any is forgotten."""
-        self.total -= 1
-        self._by_address[address] -= 1
+    def has_room_for(self, address: str, amount: int) -> bool:
+        """Tell whether so much more fits under the limit of an address."""
+        return not self.most_of_one or self._by_address[address] + amount <= self.most_of_one
+
+    def take(self, address: str, amount: int) -> None:
+        """Take note of more."""
+        self.total += amount
+        self._by_address[address] += amount
+
+    def give_back(self, address: str, amount: int) -> None:
+        """Take note of less; an address that holds nothing is forgotten."""
+        self.total -= amount
+        self._by_address[address] -= amount
         if not self._by_address[address]:
             del self._by_address[address]

@@ -18,7 +18,7 @@ import grpc
 
 from chainkit.service.grpc_server import Bounds, abort
 from chainkit.service.refusals import Overloaded, Refusal
-from chainkit_node.serving.allowance import Buckets, OpenStreams, address_of
+from chainkit_node.serving.allowance import Buckets, Held, address_of
 from chainkit_node.settings import StrangerLimits
 
 _MOMENT_SECONDS: Final = 1.0
@@ -48,7 +48,8 @@ class Gate(grpc.aio.ServerInterceptor):
         self._clock = clock
         self._requests = Buckets(limits.requests_per_second, limits.request_burst)
         self._bytes = Buckets(limits.answer_bytes_per_second, limits.answer_bytes_per_second)
-        self._streams = OpenStreams()
+        self._streams = Held(limits.streams, limits.streams_per_address)
+        self._filters = Held(limits.filter_bytes, limits.filter_bytes_per_address)
         self._calls = 0
         self._guarded: dict[str, grpc.RpcMethodHandler[Any, Any] | None] = {}
 
@@ -98,9 +99,13 @@ class Gate(grpc.aio.ServerInterceptor):
             address = address_of(context.peer())
             async with self._refusing(method, context):
                 self._admit(address)
-                if hasattr(request, "__aiter__"):
+                if is_stream := hasattr(request, "__aiter__"):
                     request = self._admitted(address, request)
-                with self._one_stream(address):
+                size = 0 if is_stream else _size(request)
+                with (
+                    self._holding(self._streams, address, 1, "open streams"),
+                    self._holding(self._filters, address, size, "bytes of streams' requests"),
+                ):
                     frames = inner(request, context)
                     if isawaitable(frames):
                         # A method of the old style, which writes its frames itself.
@@ -146,19 +151,18 @@ class Gate(grpc.aio.ServerInterceptor):
             self._calls -= 1
 
     @contextmanager
-    def _one_stream(self, address: str) -> Iterator[None]:
-        limits, streams = self._limits, self._streams
-        if limits.streams and streams.total >= limits.streams:
-            expected = f"fewer than {limits.streams} open streams"
-            raise Overloaded("streams", expected, "as many; try another node")
-        if limits.streams_per_address and streams.of(address) >= limits.streams_per_address:
-            expected = f"fewer than {limits.streams_per_address} open streams from one address"
-            raise Overloaded("streams", expected, "as many; close one")
-        streams.opened(address)
+    def _holding(self, held: Held, address: str, amount: int, name: str) -> Iterator[None]:
+        if not held.has_room(amount):
+            expected = f"at most {held.most} {name} in all"
+            raise Overloaded("streams", expected, "more; try another node")
+        if not held.has_room_for(address, amount):
+            expected = f"at most {held.most_of_one} {name} from one address"
+            raise Overloaded("streams", expected, "more; close one")
+        held.take(address, amount)
         try:
             yield
         finally:
-            streams.closed(address)
+            held.give_back(address, amount)
 
     @asynccontextmanager
     async def _refusing(self, method: str, context: _Context) -> AsyncIterator[None]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from chainkit_node.serving.allowance import Buckets, OpenStreams, address_of
+from chainkit_node.serving.allowance import Buckets, Held, address_of
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,24 @@ def test_buckets__rate_0__take_from_nobody() -> None:
     assert len(buckets) == 0
 
 
-def test_streams__opened_and_closed__are_counted_in_all_and_by_address() -> None:
-    streams = OpenStreams()
-    for address in ("a", "a", "b"):
-        streams.opened(address)
-    streams.closed("a")
+def test_held__up_to_the_limits__has_room_again_for_what_is_given_back() -> None:
+    held = Held(most=5, most_of_one=3)
+    held.take("a", 3)
 
-    assert (streams.total, streams.of("a"), streams.of("b"), streams.of("c")) == (2, 1, 1, 0)
-    streams.closed("a")
-    assert streams.of("a") == 0
+    assert not held.has_room_for("a", 1) and held.has_room_for("b", 3)
+    assert held.has_room(2) and not held.has_room(3)
+    held.take("b", 2)
+    assert not held.has_room(1)
+    held.give_back("a", 1)
+    assert held.has_room(1) and held.has_room_for("a", 1)
+
+
+def test_held__addresses_that_gave_everything_back__are_forgotten() -> None:
+    held = Held(most=0, most_of_one=0)
+    for number in range(1000):
+        assert held.has_room(1) and held.has_room_for(f"stranger {number}", 1)
+        held.take(f"stranger {number}", 1)
+        held.give_back(f"stranger {number}", 1)
+    assert held.has_room(10**12) and held.has_room_for("a", 10**12)
+
+    assert len(held) == held.total == 0

@@ -27,13 +27,14 @@ SECONDS = 10.0
 class Served:
     """A server with one method of each sort, and a connection to it."""
 
-    def __init__(self, limits: StrangerLimits) -> None:
+    def __init__(self, limits: StrangerLimits, clock: Callable[[], float]) -> None:
         self.refusals: Counter[tuple[str, str]] = Counter()
         self.port = 0
         self.waits = asyncio.Event()
         methods = Methods({"Echo": self._echo, "Wait": self._wait}, {"Stream": self._stream})
         names = ("Echo", "Wait", "Stream")
-        self.server = GrpcServer(methods, {SERVICE: names}, server_bounds(limits, self._refused))
+        bounds = server_bounds(limits, self._refused, clock)
+        self.server = GrpcServer(methods, {SERVICE: names}, bounds)
 
     async def unary(self, method: str, request: bytes = b"") -> bytes:
         answer: bytes = await self.channel.unary_unary(path(method))(request, timeout=SECONDS)
@@ -79,9 +80,13 @@ def path(method: str) -> str:
     return method if method.startswith("/") else f"/{SERVICE}/{method}"
 
 
-def serving(limits: StrangerLimits, story: Callable[[Served], Coroutine[Any, Any, None]]) -> None:
+def serving(
+    limits: StrangerLimits,
+    story: Callable[[Served], Coroutine[Any, Any, None]],
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
     async def run() -> None:
-        served = Served(limits)
+        served = Served(limits, clock)
         await served.start()
         try:
             await story(served)
@@ -111,17 +116,19 @@ def test_requests__above_the_rate_of_an_address__are_refused_typed_and_counted()
             (method, "RESOURCE_EXHAUSTED"): 1 for method in ("Echo", "Stream", "Check")
         }
 
-    serving(StrangerLimits(requests_per_second=1, request_burst=3), story)
+    serving(StrangerLimits(requests_per_second=1, request_burst=3), story, lambda: 0)
 
 
 def test_requests__within_one_reflection_stream__count_like_calls() -> None:
     async def story(served: Served) -> None:
-        call = served.channel.stream_stream(REFLECTION)([b""] * 10, timeout=SECONDS)
+        call = served.channel.stream_stream(REFLECTION)(timeout=SECONDS)
         for _ in range(3):
+            await call.write(b"")
             assert await call.read()
+        await call.write(b"")
         await refused(call.read())
 
-    serving(StrangerLimits(requests_per_second=1, request_burst=4), story)
+    serving(StrangerLimits(requests_per_second=1, request_burst=4), story, lambda: 0)
 
 
 def test_requests__without_limits__are_all_answered() -> None:

@@ -40,9 +40,12 @@ class Gate(grpc.aio.ServerInterceptor):
         self,
         limits: StrangerLimits,
         refused: Refused,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
     ) -> None:
-        """Take the limits, and whom to tell of each refusal, also of the methods' own."""
+        """Take the limits, and whom to tell of each refusal, also of the methods' own.
+
+        The clock is in seconds, and only grows.
+        """
         self._limits = limits
         self._refused = refused
         self._clock = clock
@@ -177,7 +180,9 @@ class Gate(grpc.aio.ServerInterceptor):
             raise
 
 
-def server_bounds(limits: StrangerLimits, refused: Refused) -> Bounds:
+def server_bounds(
+    limits: StrangerLimits, refused: Refused, clock: Callable[[], float] = time.monotonic
+) -> Bounds:
     """Return a gate, and what of the limits gRPC keeps itself."""
     options = []
     if limits.connections:
@@ -188,7 +193,7 @@ def server_bounds(limits: StrangerLimits, refused: Refused) -> Bounds:
         options.append(("grpc.max_concurrent_streams", most))
     # The gate counts both apart, and refuses in words; this bounds what waits to be read.
     calls = limits.calls + limits.streams if limits.calls and limits.streams else None
-    return Bounds((Gate(limits, refused),), options, calls)
+    return Bounds((Gate(limits, refused, clock),), options, calls)
 
 
 def _size(answer: Any) -> int:

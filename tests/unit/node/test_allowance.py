@@ -53,6 +53,7 @@ def test_buckets__of_many_addresses__forget_the_one_that_was_longest_unused() ->
     buckets.take("a", 0)
 
     for number in range(1000):
+        assert buckets.seconds_to_wait("a", 0) > 0
         buckets.take("a", 0)
         buckets.take(f"stranger {number}", 0)
 

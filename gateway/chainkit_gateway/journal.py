@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
+from urllib.parse import quote
 
 from sqlalchemy import (
     BigInteger,
@@ -27,6 +28,7 @@ from sqlalchemy import (
     event,
     exists,
     func,
+    inspect,
     select,
     update,
 )
@@ -37,6 +39,7 @@ from chainkit.errors import ConfigurationError
 from chainkit.types import BlockReference
 from chainkit_gateway.types import Publication, Sent, Settlement
 
+_JOURNAL: Final = "a gateway's journal"
 _metadata: Final = MetaData()
 
 _publications: Final = Table(
@@ -110,6 +113,23 @@ class Journal:
             raise ConfigurationError(f"journal {path}", expected, error.orig) from error
         return cls(engine)
 
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Open a file to read it, also while a gateway writes it.
+
+        Raises ConfigurationError where it is no gateway's journal.
+        """
+        engine = create_engine(
+            f"sqlite:///file:{quote(str(path))}?mode=ro&uri=true", hide_parameters=True
+        )
+        try:
+            names = set(inspect(engine).get_table_names())
+        except DBAPIError as error:
+            raise ConfigurationError(f"journal {path}", _JOURNAL, error.orig) from error
+        if not names >= set(_metadata.tables):
+            raise ConfigurationError(f"journal {path}", _JOURNAL, "another database")
+        return cls(engine)
+
     def find(self, digest: bytes) -> Begun | None:
         """Return what is known of a publication, or None where it never began."""
         wanted = select(_publications).where(_publications.c.digest == digest)
@@ -161,11 +181,13 @@ class Journal:
             connection.execute(delete(_transactions).where(_transactions.c.hash == sent.hash))
             connection.execute(delete(_publications).where(mine, ~others))
 
-    def settle(self, transaction_hash: bytes, settlement: Settlement | None) -> None:
-        """Write what a mined transaction cost; None where a reorg took its block back."""
-        done = update(_transactions).where(_transactions.c.hash == transaction_hash)
+    def settle(self, sent: Sent, settlement: Settlement) -> None:
+        """Write what a mined transaction cost; no other one of its nonce is mined then."""
+        done = update(_transactions).where(_transactions.c.nonce == sent.nonce)
+        is_it = _transactions.c.hash == sent.hash
         with self._engine.begin() as connection:
-            connection.execute(done.values(**_settled(settlement)))
+            connection.execute(done.where(~is_it).values(**_settled(None)))
+            connection.execute(done.where(is_it).values(**_settled(settlement)))
 
     def next_nonce(self) -> int:
         """Return the lowest nonce above all that were used here; 0 where none was."""
@@ -203,17 +225,21 @@ class Journal:
             connection.execute(done.values(**_settled(None)))
 
     def sent_by_clients(self, first_ns: int, client: str | None = None) -> list[tuple[str, Sent]]:
-        """Return clients and their transactions since a time; those of one client, if it is named.
+        """Return clients and transactions whose nonces were used since a time, in their order.
 
-        In the order of nonces.
+        Those of one client, if it is named.
         """
+        earlier = _transactions.alias()
+        used_before = exists().where(
+            earlier.c.nonce == _transactions.c.nonce, earlier.c.sent_ns < first_ns
+        )
         joined = _transactions.join(_publications)
         wanted = select(_publications.c.client, _transactions).select_from(joined)
-        wanted = wanted.where(_transactions.c.sent_ns >= first_ns).order_by(*_IN_ORDER)
+        wanted = wanted.where(_transactions.c.sent_ns >= first_ns, ~used_before)
         if client is not None:
             wanted = wanted.where(_publications.c.client == client)
         with self._engine.begin() as connection:
-            rows = connection.execute(wanted).mappings().all()
+            rows = connection.execute(wanted.order_by(*_IN_ORDER)).mappings().all()
         return [(row["client"], _sent(row)) for row in rows]
 
     def close(self) -> None:

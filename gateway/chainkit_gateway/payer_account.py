@@ -58,6 +58,10 @@ Permit = Callable[[Publication, int], None]
 """Raises a refusal where a client may not spend so many wei more."""
 
 
+def all_permitted(publication: Publication, wei: int) -> None:
+    """Permit everything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call of a contract that carries a publication."""
@@ -87,7 +91,7 @@ class PayerAccount:
         signer: KeySigner,
         journal: Journal,
         *,
-        permit: Permit = lambda _, __: None,
+        permit: Permit = all_permitted,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         """Take the chain, who signs, and where transactions are journalled."""
@@ -237,7 +241,7 @@ class PayerAccount:
                 continue  # a block that is just being replaced, or an endpoint that pauses
             subject = f"receipt of 0x{each.hash.hex()}"
             paid = endpoint.parsed(subject, partial(_paid, receipt), answer)
-            self._journal.settle(each.hash, paid)
+            self._journal.settle(each, paid)
             return receipt
         return None
 

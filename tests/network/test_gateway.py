@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,22 +13,34 @@ from pathlib import Path
 
 import grpc
 import pytest
+from click.testing import CliRunner
 
 from chainkit.protocol.proto.payer_api_pb2 import PublishClientEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.types import TopicKind
-from localnet.accounts import write_keystore
+from chainkit_gateway.cli.costs import costs_command
+from localnet.accounts import development_account, write_keystore
 from localnet.anvil import Anvil
-from localnet.commands import Background, Settings
+from localnet.commands import CHAINKIT, Settings
 from localnet.network import Network
+from localnet.process import end
 from support import mls, publishes
 from support.network.api import PAYER, Api, cursor_in
 
 from .conftest import PASSWORD
 
 ACCOUNT = 8
+PAYER_ADDRESS = development_account(ACCOUNT).address
 SECONDS = 30.0
 _NUMBERS = count(1)
+
+
+# A fork of this process, which has gRPC's threads, may abort before it becomes another program.
+LAUNCHER = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 class Gateway:
@@ -38,37 +50,46 @@ class Gateway:
         keystore = folder / "payer.keystore"
         write_keystore(keystore, PASSWORD, ACCOUNT)
         self.log = folder / "gateway.log"
-        self.service = Background(
-            settings,
-            self.log,
-            *("gateway", "run", "--keystore", keystore, "--journal", folder / "gateway.db"),
+        self.environment = settings.environment
+        self.command = [
+            *(CHAINKIT, "gateway", "run", "--keystore", str(keystore)),
+            *("--journal", str(folder / "gateway.db")),
             *("--node", f"{network.node_id}={network.node_url}"),
             *("--grpc", "127.0.0.1:0", "--log-format", "json", *options),
-        )
+        ]
+        self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Api:
-        self.service.start()
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", LAUNCHER, *self.command],
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
         deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
-            self.service.check()
-            for line in self.service.log_lines():
+        while time.monotonic() < deadline and self.process.poll() is None:
+            for line in self.log.read_text().splitlines():
                 if '"gateway_listening"' in line and line.endswith("}"):
                     return Api(f"http://127.0.0.1:{json.loads(line)['port']}")
             time.sleep(0.05)
-        raise AssertionError(self.log.read_text())
+        raise AssertionError(f"exit {self.process.poll()}: {self.log.read_text()}")
 
     def kill(self) -> None:
-        process = self.service._process
-        assert process is not None
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        if self.process is not None:
+            end(self.process)
 
 
 @pytest.fixture
 def gateway(settings: Settings, network: Network, tmp_path: Path) -> Iterator[Gateway]:
     started = Gateway(settings, tmp_path, network)
     yield started
-    started.service.stop()
+    started.stop()
 
 
 @pytest.fixture
@@ -178,6 +199,23 @@ def test_publish__node_refuses__reaches_the_client_with_words_and_cursor(
     assert cursor_in(second)[0] == cursor_in(first)[0] > 0
 
 
+def test_costs__commits_published__are_what_the_account_paid(
+    gateway: Gateway, chain: Anvil, tmp_path: Path
+) -> None:
+    def balance() -> int:
+        return int(chain.request("eth_getBalance", PAYER_ADDRESS, "latest"), 16)
+
+    before = balance()
+    gateway.start().publish_for_clients(new_commit()[0], new_commit()[0], new_welcome()[0])
+
+    arguments = ["--journal", str(tmp_path / "gateway.db"), "--json"]
+    told = json.loads(CliRunner().invoke(costs_command, arguments).output)
+
+    assert told["paid_wei"] == before - balance() > 0
+    assert told["reserved_wei"] == 0
+    assert [(each["client"], each["published"]) for each in told["days"]] == [("127.0.0.1", 2)]
+
+
 @pytest.mark.conforms("N1")
 def test_publish__tokens_are_kept__refuses_strangers(
     settings: Settings, network: Network, tmp_path: Path
@@ -197,4 +235,4 @@ def test_publish__tokens_are_kept__refuses_strangers(
         answer = api.channel.unary_unary(method)(request, timeout=SECONDS, metadata=metadata)
         assert len(Envelopes.FromString(answer).envelopes) == 1
     finally:
-        gateway.service.stop()
+        gateway.stop()

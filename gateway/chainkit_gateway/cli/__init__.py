@@ -11,6 +11,11 @@ from chainkit.terminal.command import LazyCommand, LazyGroup, require_packages
 require_packages("grpc", "grpc_health", "grpc_reflection", "sqlalchemy")
 
 _COMMANDS: Final = {
+    "costs": LazyCommand(
+        "chainkit_gateway.cli.costs",
+        "costs_command",
+        "Tell what publishing cost, by day and client, exact.",
+    ),
     "run": LazyCommand(
         "chainkit_gateway.cli.run",
         "run_command",

@@ -15,7 +15,7 @@ from chainkit.chain import EndpointPool
 from chainkit.contracts.deployment import read_deployment_record
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.council.signing.key import KeySigner
-from chainkit.errors import ConfigurationError
+from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.service.log_lines import LOG_FORMATS, configure_logging
 from chainkit.service.monitor_server import parse_listen
 from chainkit.signatures import SigningKey
@@ -27,17 +27,26 @@ from chainkit.terminal.options import (
     keystore_option_for,
     password_option,
 )
+from chainkit.text.ether import parse_ether
 from chainkit_gateway.chain_publisher import ChainPublisher
 from chainkit_gateway.clients import Clients, RateLimits, Tokens
 from chainkit_gateway.journal import Journal
 from chainkit_gateway.nodes import Nodes
-from chainkit_gateway.payer_account import PayerAccount
+from chainkit_gateway.payer_account import PayerAccount, Permit, all_permitted
 from chainkit_gateway.publishing import Payer
 from chainkit_gateway.registry import RegistryWatch, registry_reader
 from chainkit_gateway.service import Gateway, serve
+from chainkit_gateway.spending import SpendingLimit
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:5050"
 _LIMITS: Final = RateLimits()
+
+
+def _wei(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
+    try:
+        return None if text is None else parse_ether(text)
+    except MalformedData as error:
+        raise click.BadParameter(f"expected {error.expected}, got {error.got}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,7 @@ class _Options:
     envelopes_per_second: int
     burst: int
     bytes_per_second: int
+    daily_limit: int | None
     log_format: str
 
 
@@ -138,6 +148,12 @@ class _Options:
     help="Bytes of requests that each client may send.",
 )
 @click.option(
+    "--daily-limit",
+    metavar="ETHER",
+    callback=_wei,
+    help="The most that each client may spend on a day of UTC; without it there is no limit.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(LOG_FORMATS),
     default="text",
@@ -168,7 +184,7 @@ def run_command(options: _Options) -> None:
     urls = given or read()
     journal = Journal.open(options.journal_path)
     signer = KeySigner(str(options.keystore_path), secret)
-    account = PayerAccount(pool, signer, journal)
+    account = PayerAccount(pool, signer, journal, permit=_permit(journal, options.daily_limit))
     chain = ChainPublisher(account, record)
 
     async def run() -> None:
@@ -191,6 +207,10 @@ def _clients(options: _Options) -> Clients:
         _check_loopback(options.grpc_address)
     limits = RateLimits(options.envelopes_per_second, options.burst, options.bytes_per_second)
     return Clients(tokens, limits, time.monotonic)
+
+
+def _permit(journal: Journal, most: int | None) -> Permit:
+    return all_permitted if most is None else SpendingLimit(journal, most, time.time_ns)
 
 
 def _check_loopback(address: str) -> None:

@@ -15,7 +15,7 @@ from chainkit.errors import (
     RefusedRequest,
     TransactionFailed,
 )
-from chainkit.service.refusals import InvalidRequest, NotNow
+from chainkit.service.refusals import InvalidRequest, NotNow, Overloaded
 from chainkit_gateway.chain_publisher import ChainPublisher
 from chainkit_gateway.journal import Journal
 from chainkit_gateway.payer_account import REPLACE_SECONDS, PayerAccount, Tended, raised
@@ -306,3 +306,19 @@ def test_tend__reorg_mined_it_elsewhere__writes_the_new_block(world: World) -> N
     [sent] = world.journal.transactions_from(0)
     assert sent.settlement is not None
     assert sent.settlement.block == world.chain.header(1).reference
+
+
+def test_publish__client_has_spent_its_limit__is_refused_and_nothing_sent(world: World) -> None:
+    def refuse(publication: Publication, wei: int) -> None:
+        asked.append((publication.client, wei))
+        raise Overloaded("spending of ann", "less", "more")
+
+    asked: list[tuple[str, int]] = []
+    signer = KeySigner("payer", b"\7" * 32)
+    account = PayerAccount(world.chain, signer, world.journal, permit=refuse)
+
+    with pytest.raises(Overloaded):
+        ChainPublisher(account, RECORD).publish(COMMIT)
+
+    assert asked == [("ann", 62_500 * 3 * GWEI)]
+    assert (world.chain.sent, world.journal.next_nonce()) == ([], 0)

@@ -95,7 +95,7 @@ def test_remove_transaction__replacement__leaves_the_first(journal: Journal) -> 
 def test_settle__receipt__stands_until_its_block_is_replaced(journal: Journal) -> None:
     journal.add_transaction(COMMIT, FIRST)
     journal.add_transaction(UPDATE, SECOND)
-    journal.settle(FIRST.hash, PAID)
+    journal.settle(FIRST, PAID)
 
     assert journal.transactions_from(7) == [replace(FIRST, settlement=PAID)]
     assert journal.unsettled_below(8, 10) == [SECOND]
@@ -108,6 +108,46 @@ def test_settle__receipt__stands_until_its_block_is_replaced(journal: Journal) -
 
     assert journal.unsettled_below(8, 10) == [SECOND, FIRST]
     assert journal.unsettled_below(8, 1) == [SECOND]
+
+
+def test_settle__another_of_its_nonce__takes_the_first_ones_place(journal: Journal) -> None:
+    later = replace(FIRST, hash=b"l" * 32, sent_ns=2)
+    journal.add_transaction(COMMIT, FIRST)
+    journal.add_replacement(later)
+    journal.settle(FIRST, PAID)
+
+    journal.settle(later, PAID)
+
+    assert journal.transactions_of(DIGEST) == [FIRST, replace(later, settlement=PAID)]
+
+
+def test_sent_by_clients__nonce_used_before__is_of_the_earlier_day(journal: Journal) -> None:
+    journal.add_transaction(COMMIT, FIRST)
+    journal.add_replacement(replace(FIRST, hash=b"l" * 32, sent_ns=9))
+
+    assert journal.sent_by_clients(5) == []
+
+
+def test_read__journal__can_be_read_while_it_is_written(journal: Journal, tmp_path: Path) -> None:
+    reader = Journal.read(tmp_path / "gateway.db")
+    journal.add_transaction(COMMIT, FIRST)
+
+    assert reader.transactions_from(0) == [FIRST]
+    reader.close()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not a database at all"])
+def test_read__no_journal__says_so_and_writes_nothing(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    path = tmp_path / "other.db"
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(ConfigurationError, match="expected a gateway's journal"):
+        Journal.read(path)
+
+    assert (path.read_bytes() if path.exists() else None) == content
 
 
 def test_sent_by_clients__since_a_time__names_who_pays(journal: Journal) -> None:

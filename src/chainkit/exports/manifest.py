@@ -18,7 +18,9 @@ from chainkit.errors import ConfigurationError, StoreError
 
 MANIFEST_NAME: Final = "manifest.json"
 MANIFEST_FORMAT: Final = 4
-_READ_FORMATS: Final = (1, 2, 3, 4)
+ANSWERS_FORMAT: Final = 5
+"""The format of an export of a node's answers: an older reader must not take it for another."""
+_READ_FORMATS: Final = (1, 2, 3, 4, 5)
 """The first had one file per table, and said neither sizes nor ranges; the second had no
 transactions and no whole headers in an export of kind ``chain``; the third did not say how a node
 established its blocks."""
@@ -79,12 +81,21 @@ class Manifest:
     established: Sequence[Mapping[str, Any]] | None = None
     """How the node that exports established its blocks: runs with ``from_block``, ``to_block`` and
     ``how``, which is ``receipts``, ``second endpoint`` or ``one endpoint``."""
+    answered_to: int | None = None
+    """The highest sequence id that the node answered, in an export of what a node answered over its
+    public API; None in any other."""
+
+    @property
+    def is_of_answers(self) -> bool:
+        """Whether it describes what a node answered, and not what its operator exported."""
+        return self.answered_to is not None
 
 
 def manifest_text(manifest: Manifest) -> str:
     """Serialize a manifest: the same one always gives the same bytes."""
     values = {name: getattr(manifest, name) for name in Manifest.__slots__}
-    content = {"format": MANIFEST_FORMAT, "tool": f"chainkit {__version__}"} | {
+    format_ = ANSWERS_FORMAT if manifest.is_of_answers else MANIFEST_FORMAT
+    content = {"format": format_, "tool": f"chainkit {__version__}"} | {
         name: value for name, value in values.items() if value is not None
     }
     return json.dumps(content, indent=2, sort_keys=True) + "\n"
@@ -98,7 +109,7 @@ def load_manifest(directory: Path, kind: str) -> Manifest:
     content = _content(directory / MANIFEST_NAME, subject, LARGEST_MANIFEST[kind])
     format_ = content.pop("format", None) if isinstance(content, dict) else None
     if type(format_) is not int or format_ not in _READ_FORMATS:
-        raise StoreError(subject, f"manifest format {MANIFEST_FORMAT} or older", "another")
+        raise StoreError(subject, f"manifest format {ANSWERS_FORMAT} or older", "another")
     content.pop("tool", None)
     try:
         manifest = Manifest(**content)
@@ -218,6 +229,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "final_block": _BLOCK,
     "last_reorg": ("an integer from 0 below 2**63", _is_integer(63)),
     "source": ("printable text", _is_text("[ -~]{1,80}")),
+    "answered_to": _COUNTER,
     "established": (
         "runs of blocks, each with how they were established",
         lambda value: isinstance(value, list) and all(map(_IS_RUN, value)),
@@ -262,6 +274,8 @@ def _check_runs(manifest: Manifest, subject: str) -> None:
 
 def _check_ranges(manifest: Manifest, subject: str) -> None:
     """A table is in one file, or in ranges that neither overlap nor leave a hole."""
+    if manifest.is_of_answers:
+        return  # Their files are ranges of a cursor: the rows tell whether one leaves a hole.
     for table in {table_of(name) for name in manifest.files}:
         names = files_of(manifest, table)
         held = [manifest.files[name] for name in names]

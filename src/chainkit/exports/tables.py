@@ -215,6 +215,17 @@ ENVELOPES: Final = _schema(
 )
 """One row per envelope a node serves; ``envelope`` is the OriginatorEnvelope as served."""
 
+ANSWERED_ENVELOPES: Final = _schema(
+    ("originator_id", pa.int64()),
+    ("sequence_id", UINT64),
+    ("envelope", pa.binary()),
+)
+"""One row per envelope that a node answered to a stranger, in the order of its answers.
+
+``originator_id`` is the one that was asked for. ``sequence_id`` is the envelope's own; of bytes
+that are no envelope the one behind the envelope before them.
+"""
+
 QUARANTINE: Final = _schema(
     ("originator_id", pa.int64()),
     ("sequence_id", UINT64),

@@ -9,7 +9,7 @@ import pytest
 
 from chainkit.errors import StoreError
 from chainkit.exports import read_manifest
-from support.audit.small_export import ABOUT, change_manifest
+from support.audit.small_export import ABOUT, change_manifest, write_export
 
 pytest_plugins = ["support.audit.export_fixtures"]
 
@@ -44,11 +44,11 @@ def test_read__manifest_with_an_unknown_field__is_refused(export: Path) -> None:
         read_manifest(export, "node")
 
 
-@pytest.mark.parametrize("format_", [0, 5, "1", "3", True, None])
+@pytest.mark.parametrize("format_", [0, 6, "1", "3", True, None])
 def test_read__manifest_of_another_format__is_refused(export: Path, format_: Any) -> None:
     change_manifest(export, format=format_)
 
-    with pytest.raises(StoreError, match="expected manifest format 4 or older"):
+    with pytest.raises(StoreError, match="expected manifest format 5 or older"):
         read_manifest(export, "node")
 
 
@@ -192,4 +192,25 @@ def test_read__pipe_in_place_of_the_manifest__is_refused_at_once(export: Path) -
     os.mkfifo(export / "manifest.json")
 
     with pytest.raises(StoreError, match=r"got a pipe or a device \(manifest\.json\)"):
+        read_manifest(export, "node")
+
+
+def test_write__node_answers__have_a_format_that_an_older_reader_refuses(tmp_path: Path) -> None:
+    write_export(tmp_path / "own")
+    write_export(tmp_path / "asked", answered_to=2**64 - 1)
+
+    formats = [
+        json.loads((tmp_path / name / "manifest.json").read_text())["format"]
+        for name in ("own", "asked")
+    ]
+    assert formats == [4, 5]
+    read = read_manifest(tmp_path / "asked", "node")
+    assert (read.answered_to, read.is_of_answers) == (2**64 - 1, True)
+
+
+@pytest.mark.parametrize("answered_to", [-1, 2**64, "8", True, 1.5])
+def test_read__answered_to_is_no_sequence__is_refused(export: Path, answered_to: Any) -> None:
+    change_manifest(export, answered_to=answered_to)
+
+    with pytest.raises(StoreError, match="answered_to: an integer from 0 below 2"):
         read_manifest(export, "node")

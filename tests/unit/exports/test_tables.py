@@ -22,6 +22,7 @@ REQUIRED = {
     ],
     "LOGS": tables.LOGS.names,
     "ENVELOPES": tables.ENVELOPES.names,
+    "ANSWERED_ENVELOPES": tables.ANSWERED_ENVELOPES.names,
     "QUARANTINE": tables.QUARANTINE.names,
     "JOURNAL": [n for n in tables.JOURNAL.names if n not in ("envelope", "new_sequence_id")],
     "REGISTRY_UPDATES": tables.REGISTRY_UPDATES.names,

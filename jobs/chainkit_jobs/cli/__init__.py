@@ -8,7 +8,7 @@ import click
 
 from chainkit.terminal.command import LazyCommand, LazyGroup, require_packages
 
-require_packages("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2", "packaging")
+require_packages("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2", "packaging", "grpc")
 
 
 def _command(name: str, sentence: str) -> LazyCommand:
@@ -19,6 +19,9 @@ _COMMANDS: Final = {
     "export-chain": _command(
         "export_chain",
         "Write headers, transactions, receipts and logs to Parquet, pinned to the last block.",
+    ),
+    "export-node": _command(
+        "export_node", "Write what a node answers over its public API to Parquet, to audit it."
     ),
     "import-chain": _command(
         "import_chain",

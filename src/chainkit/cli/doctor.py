@@ -14,8 +14,18 @@ from chainkit.terminal.java import JAVA_HINT, MINIMUM_JAVA, java_version, output
 from chainkit.terminal.options import echo_json, json_option
 
 _INDEXER_PACKAGES: Final = ("sqlalchemy", "pyarrow", "psycopg", "alembic", "prometheus_client")
-_GRPC_PACKAGES: Final = ("grpc", "grpc_health", "grpc_reflection", "google.rpc")
-_AUDIT_PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2", "packaging")
+_GRPC_PACKAGES: Final = ("grpcio", "grpc_health", "grpc_reflection", "google.rpc")
+_AUDIT_PACKAGES: Final = (
+    "pyspark",
+    "pyarrow",
+    "pandas",
+    "matplotlib",
+    "jinja2",
+    "packaging",
+    "grpcio",
+)
+_MODULES: Final = {"grpcio": "grpc"}
+"""Packages whose modules have another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +70,7 @@ def _java() -> Finding:
 
 
 def _package(role: str, name: str, extra: str) -> Finding:
-    present = _is_installed(name)
+    present = _is_installed(_MODULES.get(name, name))
     hint = f"pip install 'chainkit[{extra}]'" if extra else "pip install chainkit"
     return Finding(role, name, present, "installed" if present else hint)
 

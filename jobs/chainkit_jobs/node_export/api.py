@@ -1,0 +1,175 @@
+"""A node's public API (XIP-49 §3.3.3), asked by a polite stranger who believes nothing.
+
+One request at a time. A node that is busy is asked again after pauses that grow, and for half as
+many envelopes; one that stays away ends the export, which goes on from there when it is called
+again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from chainkit.chain.backoff import Backoff
+from chainkit.errors import (
+    ChainError,
+    ConfigurationError,
+    EndpointUnavailable,
+    InconsistentAnswer,
+    RateLimited,
+    RefusedRequest,
+)
+from chainkit.exports import one_line
+from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
+
+METHOD: Final = "/xmtp.xmtpv4.message_api.ReplicationApi/QueryEnvelopes"
+
+MOST_PAGE_ROWS: Final = 1_000
+"""Envelopes of an answer: no node of ours gives more at once."""
+
+MOST_ANSWER_BYTES: Final = 25 << 20
+"""Bytes of an answer: today's clients take as many."""
+
+ATTEMPTS: Final = 8
+"""Times that one page is asked for before the node counts as away."""
+
+_PAUSES: Final = Backoff(first_seconds=0.5, longest_seconds=30.0, jitter=0.5)
+_SECONDS: Final = 60.0
+"""Time that an answer may take."""
+
+_TRANSIENT: Final = (
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+)
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", MOST_ANSWER_BYTES),
+    # This module asks again itself, and waits longer.
+    ("grpc.enable_retries", 0),
+)
+
+Ask = Callable[[bytes], bytes]
+"""Sends a QueryEnvelopesRequest and returns the answer. Raises grpc.RpcError."""
+
+
+class NodeApi:
+    """One address, asked about originator 0."""
+
+    def __init__(
+        self,
+        name: str,
+        ask: Ask,
+        page_rows: int = MOST_PAGE_ROWS,
+        sleep: Callable[[float], None] = time.sleep,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Take the address as errors shall name it, and the way to it; ``sleep`` takes seconds."""
+        self.name = name
+        self._ask = ask
+        self._page_rows = page_rows
+        self._sleep = sleep
+        self._close = close
+
+    @classmethod
+    def connect(cls, url: str, page_rows: int = MOST_PAGE_ROWS) -> Self:
+        """Take ``http://host[:port]`` or ``https://host[:port]``; nothing is connected yet.
+
+        Raises ConfigurationError for anything else.
+        """
+        channel = _channel(url)
+        query: Any = channel.unary_unary(METHOD)
+        return cls(
+            url, lambda request: query(request, timeout=_SECONDS), page_rows, close=channel.close
+        )
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the connection."""
+        self._close()
+
+    @property
+    def page_rows(self) -> int:
+        """Envelopes that are asked for at once: fewer after the node refused more."""
+        return self._page_rows
+
+    def page(self, after: int) -> list[bytes]:
+        """Return the node's envelopes of originator 0 behind a sequence id, a bounded number.
+
+        Raises EndpointUnavailable or RateLimited where the node does not answer after ATTEMPTS,
+        RefusedRequest where it refuses, InconsistentAnswer where it answers no such page.
+        """
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._parsed(self._ask(self._request(after)))
+            except grpc.RpcError as error:
+                failure = self._failure(error)
+                if isinstance(failure, RefusedRequest) or attempt == ATTEMPTS - 1:
+                    raise failure from error
+                if isinstance(failure, RateLimited):
+                    # Too much at once: for the node, or for the limit of an answer's bytes.
+                    self._page_rows = max(1, self._page_rows // 2)
+            self._sleep(_PAUSES.pause(attempt))
+        raise AssertionError("unreachable")
+
+    def _request(self, after: int) -> bytes:
+        query = message_api_pb2.EnvelopesQuery(originator_node_ids=[BLOCKCHAIN_ORIGINATOR_ID])
+        query.last_seen.node_id_to_sequence_id[BLOCKCHAIN_ORIGINATOR_ID] = after
+        request = message_api_pb2.QueryEnvelopesRequest(query=query, limit=self._page_rows)
+        return request.SerializeToString()
+
+    def _parsed(self, answer: bytes) -> list[bytes]:
+        try:
+            envelopes = Envelopes.FromString(answer).envelopes
+        except DecodeError as error:
+            got = f"{len(answer)} other bytes"
+            raise InconsistentAnswer(self._subject, "a page of envelopes", got) from error
+        if len(envelopes) > self._page_rows:
+            expected = f"at most the {self._page_rows} envelopes that were asked for"
+            raise InconsistentAnswer(self._subject, expected, len(envelopes))
+        return list(envelopes)
+
+    def _failure(self, error: Any) -> ChainError:
+        code = error.code()
+        got = one_line(f"{code.name} {error.details() or ''}")
+        expected = "a page of envelopes"
+        if code not in _TRANSIENT:
+            return RefusedRequest(self._subject, expected, got)
+        kind = RateLimited if code is grpc.StatusCode.RESOURCE_EXHAUSTED else EndpointUnavailable
+        return kind(self._subject, expected, got, f"asked {ATTEMPTS} times")
+
+    @property
+    def _subject(self) -> str:
+        return f"node {self.name}"
+
+
+def _channel(url: str) -> grpc.Channel:
+    expected = "http://host:port or https://host:port"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ConfigurationError("URL of the node", expected, "no URL") from error
+    is_plain = not (parts.username or parts.path.strip("/") or parts.query or parts.fragment)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain:
+        # Not repeated: it may hold a password.
+        raise ConfigurationError("URL of the node", expected, "another URL")
+    target = parts.netloc if port else f"{parts.netloc}:{443 if parts.scheme == 'https' else 80}"
+    if parts.scheme == "http":
+        return grpc.insecure_channel(target, options=_OPTIONS)
+    return grpc.secure_channel(target, grpc.ssl_channel_credentials(), options=_OPTIONS)

@@ -1,0 +1,203 @@
+"""Brings an export of a node's answers up to what it answers now: part by part, each published.
+
+A part is some pages of answers, in a file named by the cursor before and behind it. The manifest is
+true at every moment, so a killed export goes on behind its last part.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.errors import InconsistentAnswer, StoreError
+from chainkit.exports import ExportFolder, Manifest
+from chainkit.exports.tables import ANSWERED_ENVELOPES
+from chainkit.text.hexadecimal import hex0x
+from chainkit.types import BlockReference
+from chainkit_jobs.node_export.api import NodeApi
+from chainkit_jobs.node_export.pages import Row, keys_of, read_page
+from chainkit_jobs.node_export.pinning import Chain, Pin
+
+SOURCE: Final = "answers of the node's public API"
+
+PART_ROWS: Final = 20_000
+PART_BYTES: Final = 32 << 20
+"""Envelopes of a part, and their bytes: what a killed export loses at most, and memory holds."""
+
+_SAMPLED: Final = 32
+"""Envelopes of a page whose signatures are recovered. The audit checks all of them."""
+
+_SAME_FOREVER: Final = ("chain_id", "genesis_hash", "contracts", "from_block", "source")
+
+Progress = Callable[[int, int], None]
+"""Takes the cursor and the contracts' counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A folder's content now, and the part of it that is new."""
+
+    manifest: Manifest
+    new_envelopes: int
+
+
+def export_node(
+    api: NodeApi,
+    chain: Chain,
+    directory: Path,
+    progress: Progress = lambda cursor, counter: None,
+) -> Exported:
+    """Ask a node for all envelopes of originator 0 behind those that a folder holds.
+
+    It ends with an answer that reaches the contracts' counter, or is empty. Raises what NodeApi and
+    an Endpoint raise, with all whole parts published; InconsistentAnswer where an answer leads no
+    further; StoreError where the folder holds anything but answers of the same node and chain, a
+    reorg took back what they were asked beside, or it cannot be written.
+    """
+    with ExportFolder(directory, "node", ["envelopes"]) as folder:
+        about = _about(chain.record)
+        if folder.manifest is not None:
+            _check_continues(directory, folder.manifest, about)
+            folder.check(folder.manifest.files, digests=False)
+        run = _Run(api, chain, folder, directory, about)
+        return run.finish(progress)
+
+
+def _about(record: DeploymentRecord) -> dict[str, Any]:
+    return {
+        "kind": "node",
+        "source": SOURCE,
+        "chain_id": record.chain_id,
+        "genesis_hash": hex0x(record.genesis_hash),
+        "contracts": {contract.name: hex0x(contract.address) for contract in record.contracts},
+        "from_block": record.first_block,
+    }
+
+
+def _check_continues(directory: Path, before: Manifest, about: Mapping[str, Any]) -> None:
+    subject = f"export {directory}"
+    if not before.is_of_answers:
+        raise StoreError(subject, "an export of a node's answers", "one that its operator wrote")
+    for name in _SAME_FOREVER:
+        if (got := getattr(before, name)) != about[name]:
+            raise StoreError(subject, f"{name} {about[name]}", got)
+
+
+class _Run:
+    """One run: what was answered and is not published yet, and what the manifest lists."""
+
+    def __init__(
+        self,
+        api: NodeApi,
+        chain: Chain,
+        folder: ExportFolder,
+        directory: Path,
+        about: Mapping[str, Any],
+    ) -> None:
+        self._api, self._chain = api, chain
+        self._folder, self._directory, self._about = folder, directory, about
+        self._before = folder.manifest
+        self._files: dict[str, Mapping[str, Any]] = {}
+        self._published = 0
+        self._key: str | None = None
+        if self._before is not None:
+            self._files = dict(self._before.files)
+            self._published = self._before.answered_to or 0
+            self._key = self._before.node_public_key
+            chain.check_stands(_end_of(self._before), directory)
+        self._cursor = self._published
+        self._rows: list[Row] = []
+        self._bytes = 0
+        self._new = 0
+        self._signers: Counter[bytes] = Counter()
+
+    def finish(self, progress: Progress) -> Exported:
+        """Ask until nothing more comes, and publish the rest."""
+        self._pin = self._chain.pin()
+        has_more = True
+        while has_more:
+            has_more = self._ask()
+            progress(self._cursor, self._pin.counter)
+            if len(self._rows) >= PART_ROWS or self._bytes >= PART_BYTES:
+                self._publish()
+                if self._cursor > self._pin.counter:
+                    # The node invents; it may do so for ever, and one part is evidence enough.
+                    break
+        if self._rows or self._new == 0:
+            self._publish()
+        assert self._folder.manifest is not None
+        return Exported(self._folder.manifest, self._new)
+
+    def _ask(self) -> bool:
+        """Ask for a page; return whether there may be another behind it."""
+        asked = self._api.page_rows
+        envelopes = self._api.page(self._cursor)
+        if not envelopes:
+            return False
+        page = read_page(envelopes, self._cursor)
+        if page.cursor == self._cursor:
+            expected = f"envelopes behind sequence {self._cursor}"
+            got = f"{len(envelopes)} at or below it"
+            raise InconsistentAnswer(f"node {self._api.name}", expected, got)
+        self._signers.update(keys_of(envelopes[:_SAMPLED]))
+        self._check_signer()
+        self._rows += page.rows
+        self._bytes += sum(map(len, envelopes))
+        self._cursor = page.cursor
+        # A short page that reaches the counter: what comes now was posted since, and never ends.
+        is_short = len(envelopes) < min(asked, self._api.page_rows)
+        return not (is_short and self._cursor >= self._pin.counter)
+
+    def _check_signer(self) -> None:
+        """Refuse another node's answers. Altered envelopes recover to a key each, never to one."""
+        for key, count in self._signers.most_common(1):
+            if count > 1 and self._key not in (None, hex0x(key)):
+                expected = f"answers signed by its key {self._key}"
+                raise StoreError(f"export {self._directory}", expected, hex0x(key))
+
+    def _signing_key(self) -> str | None:
+        """Return the key of more than half of the envelopes looked at; None where none has so many.
+
+        One envelope that somebody altered on its way must not hide who signed all others.
+        """
+        if self._key is not None:
+            return self._key
+        for key, count in self._signers.most_common(1):
+            if 2 * count > self._signers.total():
+                return hex0x(key)
+        return None
+
+    def _publish(self) -> None:
+        before = _end_of(self._folder.manifest) if self._folder.manifest else self._pin.block
+        pin = self._chain.pin(self._cursor)
+        self._chain.check_stands(before, self._directory)
+        self._pin = pin
+        if self._rows or not self._files:
+            name, file = self._folder.write(
+                f"envelopes/{self._published:020}-{self._cursor:020}",
+                ANSWERED_ENVELOPES,
+                [self._rows] if self._rows else [],
+                is_finished=True,
+            )
+            self._files[name] = file
+        self._folder.publish(self._manifest(pin))
+        self._new += len(self._rows)
+        self._published, self._rows, self._bytes = self._cursor, [], 0
+
+    def _manifest(self, pin: Pin) -> Manifest:
+        return Manifest(
+            files=dict(self._files),
+            to_block=pin.block.number,
+            to_block_hash=hex0x(pin.block.hash),
+            node_public_key=self._signing_key(),
+            answered_to=self._cursor,
+            **self._about,
+        )
+
+
+def _end_of(manifest: Manifest) -> BlockReference:
+    return BlockReference(manifest.to_block, bytes.fromhex(manifest.to_block_hash[2:]))

@@ -40,6 +40,7 @@ class Code(StrEnum):
     SIGNATURE_INVALID = "SIGNATURE_INVALID"
     QUARANTINED_SERVED = "QUARANTINED_SERVED"
     ENVELOPE_FORM_DIFFERS = "ENVELOPE_FORM_DIFFERS"
+    ANSWERS_DIFFER = "ANSWERS_DIFFER"
     ENVELOPE_RETRACTED = "ENVELOPE_RETRACTED"
     ENVELOPE_COLUMNS_CONTRADICT = "ENVELOPE_COLUMNS_CONTRADICT"
     QUARANTINE_CONTRADICTS = "QUARANTINE_CONTRADICTS"
@@ -93,6 +94,9 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     Code.ENVELOPE_FORM_DIFFERS: Meaning(
         Severity.NOTE,
         "The node signed the chain's bytes; the message around them has another encoding.",
+    ),
+    Code.ANSWERS_DIFFER: Meaning(
+        Severity.MAJOR, "One export of the node holds this envelope, and another does not."
     ),
     Code.ENVELOPE_RETRACTED: Meaning(
         Severity.NOTE,

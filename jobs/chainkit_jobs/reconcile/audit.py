@@ -13,6 +13,7 @@ from chainkit.exports import Manifest
 from chainkit.terminal.bar import progress_bar
 from chainkit_jobs.cost.digest import CostDigest, read_digest
 from chainkit_jobs.findings import complete
+from chainkit_jobs.reconcile.answers import ComparedAnswers, compare_answers
 from chainkit_jobs.reconcile.chain_findings import (
     SequenceBounds,
     chain_findings,
@@ -63,7 +64,7 @@ class Audit:
     costs: CostDigest | str | None
     """The chain's costs, the reason why they are not known, or None where nobody asked."""
     tables_unreadable: tuple[str, ...] = ()
-    """A sentence for each table of a node that is there and cannot be read."""
+    """A sentence for each table or further export of a node that is there and cannot be read."""
     tables_compared: dict[str, list[int]] | None = None
     """Table to the ids of the nodes that it was compared of; None where nobody asked."""
 
@@ -99,14 +100,16 @@ def _compare(context: SparkContext, scope: AuditScope, work: Path | None) -> Aud
     _check_counters(scope.chain, payloads)
     scope, judged = _judged(context, scope, screening)
     tables = _node_tables(context, scope, found, judged)
-    findings = judged.findings + tables.findings + _about_chain(context, scope, found, payloads)
+    answers = _answers(context, scope)
+    findings = judged.findings + tables.findings + answers.findings
+    findings += _about_chain(context, scope, found, payloads)
     return Audit(
         scope=scope,
         payloads=payloads,
         counts=judged.counts,
         findings=complete(findings, scope.signing_keys, scope.checks),
         tables_not_compared=tables.not_compared,
-        tables_unreadable=tables.unreadable,
+        tables_unreadable=(*tables.unreadable, *answers.unreadable),
         tables_compared=tables.compared,
         coverage=judged.coverage,
         costs=read_digest(session_in(context), scope.chain) if scope.options.with_costs else None,
@@ -134,6 +137,14 @@ def _node_tables(
         return NodeTables([], ("what nodes' exports say beside their envelopes: see --tables",))
     quarantined, misplaced = found.frame(QUARANTINED), misplaced_rows(found)
     return node_table_findings(session_in(context), scope, quarantined, judged.findings, misplaced)
+
+
+def _answers(context: SparkContext, scope: AuditScope) -> ComparedAnswers:
+    asked_again = [node for node in scope.compared if node.others]
+    if not asked_again:
+        return ComparedAnswers([], ())
+    keys = scope.signing_keys if scope.options.with_signatures else {}
+    return compare_answers(session_in(context), asked_again, keys)
 
 
 def _about_chain(

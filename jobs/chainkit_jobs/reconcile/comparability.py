@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Final
 
 from chainkit.exports import Manifest
 from chainkit.types import Node
-from chainkit_jobs.reconcile.inputs import Refused
+from chainkit_jobs.reconcile.inputs import Refused, shown_folder
 from chainkit_jobs.sources import Export
+
+HIGHEST_SEQUENCE: Final = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +21,22 @@ class NodeExport:
 
     node: Node
     export: Export
+    others: tuple[Export, ...] = ()
+    """Further exports of the same node: compared with this one, and not with the chain."""
 
     @property
     def manifest(self) -> Manifest:
         """The export's manifest."""
         return self.export.manifest
+
+    @property
+    def highest_required(self) -> int:
+        """The sequence above which the export tells of nothing that the node does not serve.
+
+        A node that was asked need not have followed the chain up to the block of that time.
+        """
+        answered_to = self.manifest.answered_to
+        return HIGHEST_SEQUENCE if answered_to is None else answered_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +83,33 @@ def compare_ranges(
     ``block_hashes`` holds the chain's hash at the last block of each node's export, where the
     chain export has that block; ``problems`` says by node id why an export cannot be read.
     """
-    comparable, set_aside, left_out = [], {}, []
+    comparable, set_aside, left_out, refused = [], {}, [], []
     for node in nodes:
         obstacle = problems.get(node.node.node_id)
         obstacle = obstacle or _obstacle(chain.manifest, node.manifest, block_hashes)
         if obstacle is not None:
             set_aside[node.node.node_id] = f"node {node.node.node_id}: {obstacle}"
             continue
-        comparable.append(node)
-        left_out.extend(_left_out(chain.manifest, node))
-    return Comparability(tuple(comparable), set_aside, tuple(left_out))
+        others, strange = _others(chain.manifest, node, block_hashes)
+        comparable.append(replace(node, others=others))
+        refused += strange
+        left_out.extend(_left_out(chain.manifest, comparable[-1]))
+    return Comparability(tuple(comparable), set_aside, tuple(left_out), tuple(refused))
+
+
+def _others(
+    chain: Manifest, node: NodeExport, hashes: Mapping[int, bytes]
+) -> tuple[tuple[Export, ...], list[Refused]]:
+    """Divide a node's other exports into those of this chain, and those that are not."""
+    others, refused = [], []
+    for export in node.others:
+        obstacle = _obstacle(chain, export.manifest, hashes)
+        if obstacle is None:
+            others.append(export)
+        else:
+            folder, node_id = shown_folder(export.directory), node.node.node_id
+            refused.append(Refused(folder, node_id, f"node {node_id}: {folder}: {obstacle}"))
+    return tuple(others), refused
 
 
 def _obstacle(chain: Manifest, node: Manifest, hashes: Mapping[int, bytes]) -> str | None:
@@ -120,11 +151,24 @@ def _left_out(chain: Manifest, node: NodeExport) -> list[str]:
         (own.from_block, chain.from_block - 1, "before the chain export begins"),
         (own.to_block + 1, chain.to_block, "which its export does not reach"),
     ]
-    return [
-        f"node {node.node.node_id}: {_blocks(first, last)}, {reason}"
+    subject = f"node {node.node.node_id}"
+    sentences = [
+        f"{subject}: {_blocks(first, last)}, {reason}"
         for first, last, reason in gaps
         if first <= last
     ]
+    sentences += (
+        f"{subject}: {shown_folder(other.directory)} with the chain: it was compared with "
+        f"{shown_folder(node.export.directory)}"
+        for other in node.others
+    )
+    counter = HIGHEST_SEQUENCE if chain.sequence_after is None else chain.sequence_after
+    if own.answered_to is not None and own.answered_to < counter:
+        sentences.append(
+            f"{subject}: whether it serves sequences above {own.answered_to}, the last that it "
+            "answered when it was asked"
+        )
+    return sentences
 
 
 def _blocks(first: int, last: int) -> str:

@@ -54,10 +54,10 @@ def identify_nodes(inputs: Inputs, registry: Registry) -> Identified:
     nodes = []
     for node_id, claimants in sorted(claims.items()):
         node = registry.by_id(node_id)
-        owner = _owner(claimants, node, inputs.faults)
-        if owner is not None:
-            nodes.append(NodeExport(node, owner))
-        refused += _losers(node_id, claimants, owner)
+        owned = _owned(claimants, node, inputs.faults)
+        if owned:
+            nodes.append(NodeExport(node, owned[0], owned[1:]))
+        refused += _losers(node_id, claimants, owned, inputs.faults)
     return Identified(tuple(nodes), tuple(refused))
 
 
@@ -89,21 +89,32 @@ def _claimed(named: NamedExport, registry: Registry) -> Node | str:
     )
 
 
-def _owner(
+def _owned(
     claimants: Sequence[NamedExport], node: Node, faults: Mapping[Path, str]
-) -> Export | None:
-    """Return the export that is the node's, or None where nothing tells which."""
-    given = [export for node_id, export in claimants if node_id is not None]
-    exports = given or [export for _, export in claimants]
+) -> tuple[Export, ...]:
+    """Return the node's exports, first the one to hold against the chain; none if nothing tells.
+
+    A node has one database for its operator to export, and can be asked any number of times.
+    """
+    exports = [export for _, export in claimants]
     if len(exports) == 1:
-        return exports[0]
-    sound = [each for each in exports if each.directory not in faults]
-    signed = [each for each in sound if _is_signed(each, node.signing_key)]
-    return signed[0] if len(signed) == 1 else None
+        return tuple(exports)
+    named = [export for node_id, export in claimants if node_id is not None]
+    sound = [each for each in exports if _problem(each, faults) is None]
+    ours = [each for each in sound if each in named or _is_signed(each, node.signing_key)]
+    answers = [each for each in ours if each.manifest.is_of_answers]
+    written = [each for each in named if not each.manifest.is_of_answers]
+    written = written or [each for each in ours if not each.manifest.is_of_answers]
+    if len(written) <= 1:
+        return (*written, *answers)
+    return tuple(each for each in answers if each in named)
 
 
 def _losers(
-    node_id: int, claimants: Sequence[NamedExport], owner: Export | None
+    node_id: int,
+    claimants: Sequence[NamedExport],
+    owned: Sequence[Export],
+    faults: Mapping[Path, str],
 ) -> Iterator[Refused]:
     folders = [shown_folder(export.directory) for _, export in claimants]
     undecided = (
@@ -111,25 +122,36 @@ def _losers(
         f"which is its export: give its id with the right one (--node {node_id}=DIR)"
     )
     for named, folder in zip(claimants, folders, strict=True):
-        if owner is None:
+        if not owned:
             yield _refused(named, undecided)
-        elif named[1] is not owner:
+        elif named[1] not in owned and (problem := _problem(named[1], faults)) is not None:
+            yield _refused(named, f"export {folder}, of node {node_id}: {problem}")
+        elif named[1] not in owned:
             yield _refused(
                 named,
                 f"export {folder}: its manifest names the key of node {node_id}, whose export is "
-                f"{shown_folder(owner.directory)}",
+                f"{shown_folder(owned[0].directory)}",
             )
 
 
+def _problem(export: Export, faults: Mapping[Path, str]) -> str | None:
+    """Say why an export cannot be used, or None where it can."""
+    return faults.get(export.directory) or envelopes_problem(export)
+
+
 def _is_signed(export: Export, key: bytes) -> bool:
-    """Tell whether an export holds envelopes, and each one looked at is signed with a key."""
-    if envelopes_problem(export) is not None:
-        return False
+    """Tell whether an export holds envelopes, and each one looked at is signed with a key.
+
+    In a node's answers, which an auditor gathered himself, most of them will do: the others are
+    what he looks for.
+    """
     try:
         envelopes = list(_sample(export))
     except PARQUET_ERRORS:
         return False
-    return bool(envelopes) and all(_is_by(each, key) for each in envelopes)
+    signed = sum(_is_by(each, key) for each in envelopes)
+    needed = len(envelopes) // 2 + 1 if export.manifest.is_of_answers else len(envelopes)
+    return bool(envelopes) and signed >= needed
 
 
 def _is_by(envelope: bytes, key: bytes) -> bool:

@@ -92,6 +92,7 @@ def open_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]])
             check_same_network(chain, [export])
         except StoreError as error:
             faults[directory] = one_line(error)
+    _check_ids(opened)
     return Inputs(chain, tuple(opened), tuple(refused), faults)
 
 
@@ -103,9 +104,14 @@ def _check_arguments(nodes: Sequence[tuple[int | None, Path]]) -> None:
     for folder, times in Counter(directory.resolve() for _, directory in nodes).items():
         if times > 1:
             raise ConfigurationError(f"export {folder}", "each export once", f"{times} times")
-    for node_id, times in Counter(node_id for node_id, _ in nodes).items():
+
+
+def _check_ids(opened: Sequence[NamedExport]) -> None:
+    """An operator exports one database; a node can be asked any number of times."""
+    written = (each for each, export in opened if not export.manifest.is_of_answers)
+    for node_id, times in Counter(written).items():
         if node_id is not None and times > 1:
-            raise ConfigurationError(f"node {node_id}", "one export", times)
+            raise ConfigurationError(f"node {node_id}", "one export by its operator", times)
 
 
 def _sentence(node_id: int | None, error: StoreError) -> str:

@@ -104,4 +104,6 @@ def _compared_node(scope: AuditScope, node: NodeExport, last_sequence: int) -> C
     first, last = scope.compared_blocks(node)
     manifest = scope.chain.manifest
     known_to = max(last_sequence, manifest.sequence_before or 0)
-    return ComparedNode(node.node.node_id, first, last, manifest.sequence_after, known_to)
+    return ComparedNode(
+        node.node.node_id, first, last, manifest.sequence_after, known_to, node.highest_required
+    )

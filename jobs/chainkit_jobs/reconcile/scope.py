@@ -131,7 +131,10 @@ def scope_of_inputs(
         ),
         administration=None if late else administration,
         nodes=nodes,
-        comparability=replace(comparability, refused=(*inputs.refused, *identified.refused)),
+        comparability=replace(
+            comparability,
+            refused=(*inputs.refused, *identified.refused, *comparability.refused),
+        ),
         options=options,
         proof=proof,
     )
@@ -172,7 +175,8 @@ def _begins_late(manifest: Manifest) -> str:
 
 def _block_hashes(chain: Export, nodes: Sequence[NodeExport]) -> dict[int, bytes]:
     last = chain.manifest.to_block
-    hashes = block_hashes(chain, {last, *(node.manifest.to_block for node in nodes)})
+    exports = [export for node in nodes for export in (node.export, *node.others)]
+    hashes = block_hashes(chain, {last, *(each.manifest.to_block for each in exports)})
     found = "0x" + hashes[last].hex() if last in hashes else "none"
     if found != chain.manifest.to_block_hash.lower():
         expected = f"block {last} with hash {chain.manifest.to_block_hash}"

@@ -41,6 +41,8 @@ class ComparedNode:
     it was not read."""
     last_sequence: int = 0
     """The highest sequence that the chain export contains: the contracts gave out all below it."""
+    answered_to: int = 2**64 - 1
+    """A payload of a higher sequence need not be served."""
 
 
 @dataclass(slots=True)
@@ -128,6 +130,7 @@ def begin(key: Key, chain: Sequence[Row], node: ComparedNode) -> Verdict:
         and is_known
         and held["quarantine_reason"] is None
         and node.first_block <= held["block_number"] <= node.last_block
+        and key[1] <= node.answered_to
     )
     is_impossible = _is_impossible(key, node)
     known_to = node.last_sequence if node.highest_sequence is None else node.highest_sequence

@@ -113,7 +113,12 @@ def _readable(
     sentences, unreadable = [], []
     for node in nodes:
         subject, lacking = f"node {node.node.node_id}", missing_tables(node.export)
-        if lacking:
+        if node.manifest.is_of_answers:
+            sentences.append(
+                f"{subject}: columns beside its envelopes, quarantine, journal and registry, which "
+                "are no part of what it answers"
+            )
+        elif lacking:
             sentences.append(f"{subject}: {', '.join(lacking)}, which its export does not hold")
         for table in SCHEMAS:
             if table in lacking:

@@ -37,7 +37,12 @@ def paths_of(export: Export, table: str) -> list[Path]:
 
 
 def missing_tables(export: Export) -> list[str]:
-    """Return the tables that an export does not hold: an older one has no journal."""
+    """Return the tables that an export does not hold: an older one has no journal.
+
+    A node's answers have no columns beside its envelopes.
+    """
+    if export.manifest.is_of_answers:
+        return list(SCHEMAS)
     return [table for table in SCHEMAS if not files_of(export.manifest, table)]
 
 

@@ -211,7 +211,9 @@ def _first_sequence(part: Sequence[PlacedLogs], contracts: PayloadContracts) -> 
 
 def _screened_node(scope: AuditScope, node: NodeExport) -> ScreenedNode:
     first, last = scope.compared_blocks(node)
-    return ScreenedNode(node.node.node_id, node.node.signing_key, first, last)
+    return ScreenedNode(
+        node.node.node_id, node.node.signing_key, first, last, node.highest_required
+    )
 
 
 def _clipped(node: ScreenedNode, first_block: int, last_block: int) -> ScreenedNode:
@@ -234,6 +236,7 @@ def _unit_name(unit: Unit) -> str:
                     each.node.registered_key.hex(),
                     each.node.first_block,
                     each.node.last_block,
+                    each.node.answered_to,
                     [[*_group_content(share.group), share.ranges] for share in each.shares],
                 ]
                 for each in unit.nodes

@@ -17,7 +17,7 @@ from chainkit.signatures import BLOCKCHAIN_LABEL, SIGNATURE_LENGTH, keccak256
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.reconcile.screening.chain_rows import ChainRows
 from chainkit_jobs.reconcile.screening.expected_bytes import Flags, Integers, pieces, slices
-from chainkit_jobs.reconcile.screening.node_rows import Rows
+from chainkit_jobs.reconcile.screening.node_rows import HIGHEST_SEQUENCE, Rows
 from chainkit_jobs.reconcile.served import signature_problem
 
 
@@ -30,6 +30,8 @@ class ScreenedNode:
     """65 bytes."""
     first_block: int
     last_block: int
+    answered_to: int = HIGHEST_SEQUENCE
+    """A payload of a higher sequence need not be served."""
 
 
 @dataclass(slots=True)
@@ -98,7 +100,7 @@ def screen(
             # Rows that are doubtful anyway are checked by the comparison.
             is_checked = is_right & ~doubtful[payload]
             is_right[is_checked] = _is_signed(rows, payload, is_checked, digests, node)
-        required = chain.is_valid & _is_between(chain.block_numbers, node)
+        required = chain.is_valid & _is_bound(chain, node)
         doubtful |= (times > 1) | (required & (times == 0))
         doubtful[payload[is_known & ~is_right]] = True
         found.required[node.node_id] = required
@@ -153,8 +155,11 @@ def _is_right(chain: ChainRows, rows: Rows, payload: Integers) -> Flags:
     return is_right
 
 
-def _is_between(block_numbers: Integers, node: ScreenedNode) -> Flags:
-    return (block_numbers >= node.first_block) & (block_numbers <= node.last_block)
+def _is_bound(chain: ChainRows, node: ScreenedNode) -> Flags:
+    """Tell which payloads lie in the part of the chain that a node must serve."""
+    blocks = chain.block_numbers
+    is_answered = chain.sequence_ids <= np.uint64(node.answered_to)
+    return (blocks >= node.first_block) & (blocks <= node.last_block) & is_answered
 
 
 def _is_signed(

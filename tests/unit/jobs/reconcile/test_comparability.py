@@ -51,6 +51,40 @@ def test_compare_ranges__ranges_overlap__compares_and_names_the_rest(
 
 
 @pytest.mark.parametrize(
+    ("answered_to", "counter", "sentences"),
+    [
+        (8, 8, []),
+        (7, 8, ["sequences above 7, the last that it answered when it was asked"]),
+        (8, None, ["sequences above 8, the last that it answered when it was asked"]),
+        (0, 0, []),
+    ],
+)
+def test_compare_ranges__node_was_asked__says_up_to_which_sequence(
+    answered_to: int, counter: int | None, sentences: list[str]
+) -> None:
+    chain = export("chain", sequence_after=counter)
+    node = NodeExport(NODE, export(answered_to=answered_to))
+
+    result = compare_ranges(chain, [node], {50: hash_of(50)})
+
+    assert list(result.left_out) == [f"node 100: whether it serves {each}" for each in sentences]
+    assert node.highest_required == answered_to
+
+
+def test_compare_ranges__another_export_of_another_fork__is_refused() -> None:
+    same, fork = export(answered_to=8), export(answered_to=8, to_block_hash="0x" + "00" * 32)
+    node = NodeExport(NODE, export(), (same, fork))
+
+    result = compare_ranges(export("chain"), [node], {50: hash_of(50)})
+
+    [compared] = result.comparable
+    assert compared.others == (same,)
+    [refused] = result.refused
+    assert refused.reason.startswith("node 100: node: its export ends on another fork")
+    assert list(result.left_out) == ["node 100: node with the chain: it was compared with node"]
+
+
+@pytest.mark.parametrize(
     ("node", "reason"),
     [
         ({"to_block": 51}, "beyond the chain export's last block 50"),

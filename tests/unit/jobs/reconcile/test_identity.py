@@ -11,6 +11,7 @@ from chainkit.types import Node
 from chainkit_jobs.reconcile.identity import Identified, identify_nodes
 from chainkit_jobs.reconcile.inputs import NamedExport, Refused, read_inputs
 from chainkit_jobs.reconcile.nodes import Registry
+from support.audit.answers import write_answers
 from support.audit.audit_exports import base_posts, honest, key_of, write_chain, write_node
 
 A, B, STRANGER = 100, 200, 300
@@ -89,6 +90,78 @@ def test_identify__the_auditor_gives_the_id__that_decides(tmp_path: Path) -> Non
     first, second = served(tmp_path, "first", A), served(tmp_path, "second", A)
 
     assert found(identified(tmp_path, (A, first), (None, second))) == {A: "first"}
+
+
+def answered(root: Path, name: str, signers: str = "AAAAAAA", **about: str) -> Path:
+    """Write a node's answers, each signed by A or by a stranger."""
+    keys = {"A": key_of(A), "S": key_of(STRANGER)}
+    valid = [honest(base_posts(), keys[signer]) for signer in "AS"]
+    envelopes = [valid["AS".index(signer)][place] for place, signer in enumerate(signers)]
+    return write_answers(root / name, envelopes, key_of(A), **about)
+
+
+def others(result: Identified) -> list[str]:
+    [node] = result.nodes
+    return [export.directory.name for export in node.others]
+
+
+def test_identify__a_node_was_asked_twice__both_are_its_exports(tmp_path: Path) -> None:
+    first, second = answered(tmp_path, "first"), answered(tmp_path, "second")
+
+    for given in (None, A):
+        result = identified(tmp_path / str(given), (given, first), (given, second))
+
+        assert (found(result), others(result)) == ({A: "first"}, ["second"])
+        assert result.refused == ()
+
+
+@pytest.mark.parametrize("given", [None, A])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_identify__operators_export_beside_answers__is_held_against_the_chain(
+    tmp_path: Path, is_first: bool, given: int | None
+) -> None:
+    nodes: list[NamedExport] = [
+        (None, served(tmp_path, "own", A)),  # type: ignore[list-item]
+        (given, answered(tmp_path, "answers")),  # type: ignore[list-item]
+    ]
+
+    result = identified(tmp_path, *(nodes if is_first else nodes[::-1]))  # type: ignore[arg-type]
+
+    assert (found(result), others(result)) == ({A: "own"}, ["answers"])
+
+
+def test_identify__answers_with_some_wrong_signatures__are_the_nodes_if_most_are_its_own(
+    tmp_path: Path,
+) -> None:
+    own, most, half = (
+        answered(tmp_path, name, signers)
+        for name, signers in (("own", "AAAAAAA"), ("most", "ASASASA"), ("half", "ASAS"))
+    )
+
+    result = identified(tmp_path, (None, own), (None, most), (None, half))
+
+    assert (found(result), others(result)) == ({A: "own"}, ["most"])
+    assert [refused.folder for refused in result.refused] == [str(half)]
+
+
+def test_identify__answers_that_changed_since__are_refused_with_the_reason(tmp_path: Path) -> None:
+    first, second = answered(tmp_path, "first"), answered(tmp_path, "second")
+    (second / "envelopes.parquet").write_bytes(b"")
+
+    result = identified(tmp_path, (A, first), (A, second))
+
+    assert (found(result), others(result)) == ({A: "first"}, [])
+    [refused] = result.refused
+    assert refused.reason.startswith(f"export {second}, of node 100: export file ")
+
+
+def test_read_inputs__two_operators_exports_of_one_id__are_the_auditors_error(
+    tmp_path: Path,
+) -> None:
+    first, second = served(tmp_path, "first", A), served(tmp_path, "second", A)
+
+    with pytest.raises(ConfigurationError, match="node 100: expected one export by its operator"):
+        identified(tmp_path, (A, first), (A, second))
 
 
 def test_identify__files_of_the_other_cannot_be_used__they_are_not_opened(tmp_path: Path) -> None:

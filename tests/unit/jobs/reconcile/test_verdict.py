@@ -176,3 +176,12 @@ def test_tally__verdicts__are_counted_by_node_and_bin_and_survive_their_text() -
         (100, 16, 23, 2, 0, 1, 2, 0),
         (100, 24, 25, 1, 0, 0, 0, 1),
     ]
+
+
+@pytest.mark.parametrize(("answered_to", "is_missing"), [(6, False), (7, True), (2**64 - 1, True)])
+def test_begin__node_was_asked__what_it_did_not_reach_is_not_missing(
+    answered_to: int, is_missing: bool
+) -> None:
+    node = ComparedNode(100, 10, 20, 8, answered_to=answered_to)
+
+    assert begin(KEY, [held()], node).is_missing is is_missing

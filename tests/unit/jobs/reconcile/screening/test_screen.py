@@ -157,3 +157,13 @@ def test_pick__a_right_sequence_and_a_doubtful_one__only_the_right_one_with_its_
     assert doubtful(again) == {2}
     assert again.rows[NODE].claims.tolist() == [2]
     assert again.matched[NODE].sum() == again.required[NODE].sum() == 1
+
+
+def test_screen__node_was_asked__what_it_did_not_reach_is_not_doubtful():
+    asked = replace(node(), answered_to=5)
+    served = {NODE: rows([(number, RIGHT[number]) for number in (1, 2, 5)])}
+
+    found = screen(chain(), served, [asked], with_signatures=True)
+
+    assert doubtful(found) == {3}
+    assert found.required[NODE].tolist() == [True, True, True, False, True, False, False, False]

@@ -54,7 +54,8 @@ _FOLDER_WIDTH: Final = 43
     required=True,
     multiple=True,
     metavar="[ID=]DIR",
-    help="Node export, as `chainkit index export` writes it; without its id, found by its key.",
+    help="Node export, as `chainkit index export` or `chainkit audit export-node` writes it; "
+    "without its id, found by its key. A node that was asked several times may have several.",
 )
 @out_option("Folder")
 @trust_option()

@@ -108,7 +108,6 @@ class _Run:
             self._files = dict(self._before.files)
             self._published = self._before.answered_to or 0
             self._key = self._before.node_public_key
-            chain.check_stands(_end_of(self._before), directory)
         self._cursor = self._published
         self._rows: list[Row] = []
         self._bytes = 0
@@ -118,6 +117,8 @@ class _Run:
     def finish(self, progress: Progress) -> Exported:
         """Ask until nothing more comes, and publish the rest."""
         self._pin = self._chain.pin()
+        self._beside = _end_of(self._before) if self._before else self._pin.block
+        self._follow(self._pin.block)
         has_more = True
         while has_more:
             has_more = self._ask()
@@ -136,6 +137,7 @@ class _Run:
         """Ask for a page; return whether there may be another behind it."""
         asked = self._api.page_rows
         envelopes = self._api.page(self._cursor)
+        self._follow(self._chain.head())
         if not envelopes:
             return False
         page = read_page(envelopes, self._cursor)
@@ -151,6 +153,14 @@ class _Run:
         # A short page that reaches the counter: what comes now was posted since, and never ends.
         is_short = len(envelopes) < min(asked, self._api.page_rows)
         return not (is_short and self._cursor >= self._pin.counter)
+
+    def _follow(self, block: BlockReference) -> None:
+        """Go on to a newer block, if the last one still stands.
+
+        All that was answered in between belongs to one branch, but for the newest blocks.
+        """
+        self._chain.check_stands(self._beside, self._directory)
+        self._beside = block
 
     def _check_signer(self) -> None:
         """Refuse another node's answers. Altered envelopes recover to a key each, never to one."""
@@ -172,10 +182,8 @@ class _Run:
         return None
 
     def _publish(self) -> None:
-        before = _end_of(self._folder.manifest) if self._folder.manifest else self._pin.block
-        pin = self._chain.pin(self._cursor)
-        self._chain.check_stands(before, self._directory)
-        self._pin = pin
+        self._pin = self._chain.pin(self._cursor)
+        self._follow(self._pin.block)
         if self._rows or not self._files:
             name, file = self._folder.write(
                 f"envelopes/{self._published:020}-{self._cursor:020}",
@@ -184,7 +192,7 @@ class _Run:
                 is_finished=True,
             )
             self._files[name] = file
-        self._folder.publish(self._manifest(pin))
+        self._folder.publish(self._manifest(self._pin))
         self._new += len(self._rows)
         self._published, self._rows, self._bytes = self._cursor, [], 0
 

@@ -45,13 +45,17 @@ class Chain:
         self._endpoint = endpoint
         self._sleep = sleep
 
+    def head(self) -> BlockReference:
+        """Return the newest block. Raises ChainError."""
+        return self._endpoint.head().reference
+
     def pin(self, answered_to: int = 0) -> Pin:
         """Return the head; wait a little for one whose counter is as high as what was answered.
 
         Raises ChainError.
         """
         for poll in range(_LAG_POLLS):
-            block = self._endpoint.head().reference
+            block = self.head()
             pin = Pin(block, read_own_counter(self._endpoint, self.record, block))
             if pin.counter >= answered_to:
                 break
@@ -68,5 +72,5 @@ class Chain:
         if now is None or now.hash != block.hash:
             got = "none" if now is None else f"0x{now.hash.hex()}"
             expected = f"block {block.number} 0x{block.hash.hex()} on the chain, as it was asked"
-            hint = "a reorg: ask the node again, into a new folder"
+            hint = "a reorg: ask the node again; where this stays, into a new folder"
             raise StoreError(f"export {directory}", expected, got, hint)

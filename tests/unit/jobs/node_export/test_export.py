@@ -205,6 +205,23 @@ def test_export_node__reorg_since__begins_no_export_of_two_branches(tmp_path: Pa
     assert read_manifest(tmp_path, "node").answered_to == 1
 
 
+@pytest.mark.usefixtures("small_parts")
+def test_export_node__reorg_between_two_answers__keeps_only_what_came_before(
+    tmp_path: Path,
+) -> None:
+    chain, node = HeadedChain(8), StoringNode(SERVED)
+
+    def reorged(data: bytes) -> bytes:
+        if len(node.requests) == 1:
+            chain.head, chain.forked_from = HEAD + 1, HEAD
+        return node(data)
+
+    with pytest.raises(StoreError, match="a reorg: ask the node again"):
+        export(reorged, tmp_path, chain)
+
+    assert rows_of(tmp_path) == [(number, SERVED[number]) for number in (1, 2, 3)]
+
+
 def test_export_node__another_node_at_the_address__is_refused(tmp_path: Path) -> None:
     export(StoringNode({1: SERVED[1], 2: SERVED[2]}), tmp_path)
     other = {post.sequence_id: post.envelope(OTHER) for post in POSTS}

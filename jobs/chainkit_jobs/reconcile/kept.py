@@ -73,12 +73,18 @@ class KeptAudits:
 
 
 def audit_name(inputs: Inputs, trusted_hash: bytes | None, options: Options) -> str:
-    """Name an audit by all that its output depends on; manifests name the digests of all files."""
+    """Name an audit by all that its output depends on; manifests name the digests of all files.
+
+    Where a node was asked, it may have several exports: their order decides which one is held
+    against the chain, and findings name their folders.
+    """
+    is_asked = any(export.manifest.is_of_answers for _, export in inputs.nodes)
     content = {
         "version": __version__,
         "format": SUMMARY_FORMAT,
         "chain": inputs.chain.manifest_digest,
         "nodes": sorted([node_id or 0, export.manifest_digest] for node_id, export in inputs.nodes),
+        "folders": [str(export.directory) for _, export in inputs.nodes] if is_asked else None,
         "trust": None if trusted_hash is None else trusted_hash.hex(),
         "options": {name: value for name, value in asdict(options).items() if name != "work"},
     }

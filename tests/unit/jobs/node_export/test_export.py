@@ -222,6 +222,34 @@ def test_export_node__reorg_between_two_answers__keeps_only_what_came_before(
     assert rows_of(tmp_path) == [(number, SERVED[number]) for number in (1, 2, 3)]
 
 
+def test_export_node__reorg_of_a_block_that_is_newer_than_the_first_answer__is_noticed(
+    tmp_path: Path,
+) -> None:
+    chain, node = HeadedChain(8), StoringNode(SERVED)
+
+    def mined_and_reorged(data: bytes) -> bytes:
+        chain.head = HEAD + 2
+        chain.forked_from = HEAD + 1 if node.requests else None
+        return node(data)
+
+    with pytest.raises(StoreError, match="a reorg"):
+        export(mined_and_reorged, tmp_path, chain)
+
+
+def test_export_node__reorg_after_the_last_answer__is_noticed_before_it_is_published(
+    tmp_path: Path,
+) -> None:
+    chain = HeadedChain(8)
+
+    def reorg(cursor: int, counter: int) -> None:
+        chain.forked_from = HEAD
+
+    with pytest.raises(StoreError, match="a reorg"):
+        export(StoringNode(SERVED), tmp_path, chain, page_rows=1_000, progress=reorg)
+
+    assert not (tmp_path / "manifest.json").exists()
+
+
 def test_export_node__another_node_at_the_address__is_refused(tmp_path: Path) -> None:
     export(StoringNode({1: SERVED[1], 2: SERVED[2]}), tmp_path)
     other = {post.sequence_id: post.envelope(OTHER) for post in POSTS}

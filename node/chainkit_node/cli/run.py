@@ -22,6 +22,7 @@ from chainkit_node.cli.options import ListenOptions, listen_options, stranger_op
 from chainkit_node.service import NodeService, run_node
 from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.metrics import NodeMonitor
+from chainkit_node.serving.open_files import within_open_files
 from chainkit_node.settings import ServingLimits, StrangerLimits
 
 
@@ -69,7 +70,7 @@ def run_command(
                     stop=stop,
                     monitor=monitor,
                     limits=ServingLimits(),
-                    strangers=strangers,
+                    strangers=within_open_files(strangers),
                     address=listening.grpc_address,
                     certificate=certificate,
                 )

@@ -232,6 +232,10 @@ class Nodes:
         """Return a node, or None where it is not one of them any more."""
         return self._connections.get(node_id)
 
+    def __len__(self) -> int:
+        """Count the nodes; from any thread."""
+        return len(self._connections)
+
     def __iter__(self) -> Iterator[NodeConnection]:
         """Give every connection."""
         return iter(self._connections.values())

@@ -80,6 +80,8 @@ class Tended:
     replaced: int
     waiting: int
     """Sent, and not mined at the head."""
+    oldest_seconds: float = 0.0
+    """Since the first of those was sent first."""
 
 
 class PayerAccount:
@@ -146,7 +148,8 @@ class PayerAccount:
         unsettled = self._journal.unsettled_below(mined, _MOST_SETTLED)
         for group in _by_nonce(unsettled):
             self._settled(endpoint, group)
-        return Tended(resent, replaced, len(waiting))
+        oldest = (self._now_ns() - waiting[0][0].sent_ns) / 10**9 if waiting else 0.0
+        return Tended(resent, replaced, len(waiting), max(0.0, oldest))
 
     def balance(self) -> int:
         """Return the account's wei at the head. Raises what endpoints raise."""

@@ -12,9 +12,11 @@ from typing import Any, Final
 from chainkit.errors import ChainError
 from chainkit.service.grpc_server import GrpcServer, Methods
 from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.service.monitor_server import MonitorServer, parse_listen
 from chainkit.text.counting import counted
 from chainkit_gateway.clients import Clients
 from chainkit_gateway.desk import ClientDesk
+from chainkit_gateway.monitoring import CountedPublisher, GatewayMonitor
 from chainkit_gateway.nodes import Nodes
 from chainkit_gateway.payer_account import PayerAccount
 from chainkit_gateway.publishing import Payer, Publisher
@@ -23,6 +25,7 @@ from chainkit_gateway.registry import RegistryWatch
 _SERVICE: Final = "xmtp.xmtpv4.payer_api.PayerApi"
 _GRACE_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 5.0
+_BEAT_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,9 @@ class Gateway:
     """None where the nodes are given, and stay."""
     registry_seconds: float
     """How often the registry is read."""
+    monitor: GatewayMonitor
+    listen: str | None
+    """``HOST:PORT`` for those that watch it."""
     address: str
     """``HOST:PORT`` for clients; port 0 takes a free one."""
 
@@ -50,12 +56,17 @@ async def serve(gateway: Gateway) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    desk = ClientDesk(gateway.nodes, Publisher(gateway.payer), gateway.clients)
+    desk = ClientDesk(
+        gateway.nodes,
+        CountedPublisher(Publisher(gateway.payer), gateway.monitor),
+        gateway.clients,
+    )
     methods = {
         "GetNodes": desk.get_nodes,
         "PublishClientEnvelopes": desk.publish_client_envelopes,
     }
     server = GrpcServer(Methods(of_callers=methods), {_SERVICE: tuple(methods)})
+    watched = _watched(gateway)
     tasks = [asyncio.create_task(each) for each in _chores(gateway)]
     try:
         port = await server.start(gateway.address)
@@ -70,11 +81,24 @@ async def serve(gateway: Gateway) -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await gateway.nodes.close()
+        if watched is not None:
+            watched.close()
+
+
+def _watched(gateway: Gateway) -> MonitorServer | None:
+    if gateway.listen is None:
+        return None
+    paths = gateway.monitor.paths
+    server = MonitorServer(parse_listen(gateway.listen), paths)
+    text = f"listening on {server.address} for {', '.join(paths)}"
+    log_event(LogEvent("listening", text, {"address": server.address}))
+    return server
 
 
 def _chores(gateway: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
     """Give what is done again and again until the end."""
-    yield _repeat(_LOOK_SECONDS, lambda: _tend(gateway.account))
+    yield _repeat(_BEAT_SECONDS, lambda: _beat(gateway.monitor))
+    yield _repeat(_LOOK_SECONDS, lambda: _tend(gateway.account, gateway.monitor))
     if gateway.registry is not None:
         yield _repeat(gateway.registry_seconds, gateway.registry.refresh)
 
@@ -90,9 +114,14 @@ async def _repeat(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
             log_event(LogEvent("chore_failed", text, level=logging.ERROR))
 
 
-async def _tend(account: PayerAccount) -> None:
+async def _beat(monitor: GatewayMonitor) -> None:
+    monitor.beat()
+
+
+async def _tend(account: PayerAccount, monitor: GatewayMonitor) -> None:
     try:
         tended = await asyncio.to_thread(account.tend)
+        monitor.tended(tended, await asyncio.to_thread(account.balance))
     except ChainError as error:
         text = f"chain: retrying: {error}"
         log_event(LogEvent("chain_failed", text, level=logging.WARNING))

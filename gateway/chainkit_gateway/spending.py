@@ -71,6 +71,12 @@ def _of_nonce(rows: list[tuple[str, Sent]]) -> Spending:
     return Spending(day, client, int(succeeded), int(not succeeded), paid=paid.cost)
 
 
+def spent_today(journal: Journal, now_ns: int, client: str | None = None) -> int:
+    """Return the wei that a client, or all, spent since midnight of UTC, and may still have to."""
+    rows = journal.sent_by_clients(now_ns - now_ns % _DAY_NS, client)
+    return sum(each.paid + each.reserved for each in sum_spending(rows))
+
+
 class SpendingLimit:
     """The most that a client may spend on a day; what waits counts with the most it may cost."""
 
@@ -82,9 +88,7 @@ class SpendingLimit:
 
     def __call__(self, publication: Publication, wei: int) -> None:
         """Let a publication's client spend so many wei more today. Raises Overloaded."""
-        now = self._now_ns()
-        rows = self._journal.sent_by_clients(now - now % _DAY_NS, publication.client)
-        spent = sum(each.paid + each.reserved for each in sum_spending(rows))
+        spent = spent_today(self._journal, self._now_ns(), publication.client)
         if spent + wei > self._most:
             subject = f"spending of {publication.client} today"
             got = f"{ether_words(spent)} and {ether_words(wei)} more"

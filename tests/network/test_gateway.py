@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -74,6 +75,13 @@ class Gateway:
                     return Api(f"http://127.0.0.1:{json.loads(line)['port']}")
             time.sleep(0.05)
         raise AssertionError(f"exit {self.process.poll()}: {self.log.read_text()}")
+
+    def metrics(self) -> str:
+        entries = map(json.loads, self.log.read_text().splitlines())
+        [address] = [each["address"] for each in entries if each["event"] == "listening"]
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=SECONDS) as answer:
+            text: str = answer.read().decode()
+            return text
 
     def kill(self) -> None:
         assert self.process is not None
@@ -222,7 +230,8 @@ def test_publish__tokens_are_kept__refuses_strangers(
 ) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("shop a-token-of-the-shop\n")
-    gateway = Gateway(settings, tmp_path, network, "--tokens", str(tokens))
+    options = ("--tokens", str(tokens), "--listen", "127.0.0.1:0")
+    gateway = Gateway(settings, tmp_path, network, *options)
     try:
         api = gateway.start()
         envelope, _ = new_welcome()
@@ -234,5 +243,7 @@ def test_publish__tokens_are_kept__refuses_strangers(
         metadata = [("authorization", "Bearer a-token-of-the-shop")]
         answer = api.channel.unary_unary(method)(request, timeout=SECONDS, metadata=metadata)
         assert len(Envelopes.FromString(answer).envelopes) == 1
+        counts = gateway.metrics()
+        assert 'publications_total{destination="node",outcome="published"} 1.0' in counts
     finally:
         gateway.stop()

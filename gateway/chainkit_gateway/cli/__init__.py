@@ -8,7 +8,7 @@ import click
 
 from chainkit.terminal.command import LazyCommand, LazyGroup, require_packages
 
-require_packages("grpc", "grpc_health", "grpc_reflection", "sqlalchemy")
+require_packages("grpc", "grpc_health", "grpc_reflection", "prometheus_client", "sqlalchemy")
 
 _COMMANDS: Final = {
     "costs": LazyCommand(

@@ -31,12 +31,13 @@ from chainkit.text.ether import parse_ether
 from chainkit_gateway.chain_publisher import ChainPublisher
 from chainkit_gateway.clients import Clients, RateLimits, Tokens
 from chainkit_gateway.journal import Journal
+from chainkit_gateway.monitoring import GatewayMonitor
 from chainkit_gateway.nodes import Nodes
 from chainkit_gateway.payer_account import PayerAccount, Permit, all_permitted
 from chainkit_gateway.publishing import Payer
 from chainkit_gateway.registry import RegistryWatch, registry_reader
 from chainkit_gateway.service import Gateway, serve
-from chainkit_gateway.spending import SpendingLimit
+from chainkit_gateway.spending import SpendingLimit, spent_today
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:5050"
 _LIMITS: Final = RateLimits()
@@ -66,6 +67,7 @@ class _Options:
     burst: int
     bytes_per_second: int
     daily_limit: int | None
+    listen: str | None
     log_format: str
 
 
@@ -154,6 +156,11 @@ class _Options:
     help="The most that each client may spend on a day of UTC; without it there is no limit.",
 )
 @click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Serve /metrics, /healthz and /readyz there; port 0 takes a free one.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(LOG_FORMATS),
     default="text",
@@ -192,8 +199,20 @@ def run_command(options: _Options) -> None:
         nodes = Nodes(urls)
         payer = Payer(SigningKey(secret), nodes, chain, journal)
         watch = None if given else RegistryWatch(read, nodes)
-        seconds, address = options.registry_seconds, options.grpc_address
-        await serve(Gateway(payer, nodes, account, clients, watch, seconds, address))
+        monitor = GatewayMonitor(lambda: spent_today(journal, time.time_ns()), lambda: len(nodes))
+        await serve(
+            Gateway(
+                payer=payer,
+                nodes=nodes,
+                account=account,
+                clients=clients,
+                registry=watch,
+                registry_seconds=options.registry_seconds,
+                monitor=monitor,
+                listen=options.listen,
+                address=options.grpc_address,
+            )
+        )
 
     try:
         asyncio.run(run())

@@ -199,7 +199,7 @@ def test_tend__reorg_dropped_it__sends_it_again_before_later_ones(world: World) 
     first = world.publisher.publish(COMMIT)
     world.chain.reorg()
 
-    assert world.account.tend() == Tended(resent=1, replaced=0, waiting=1)
+    assert world.account.tend() == Tended(resent=1, replaced=0, waiting=1, oldest_seconds=0)
     second = world.publisher.publish(UPDATE)
 
     assert world.chain.sent == [first.transaction_hash] * 2 + [second.transaction_hash]
@@ -213,7 +213,9 @@ def test_tend__not_mined_in_time__is_replaced_with_higher_fees(world: World) -> 
     assert world.account.tend().replaced == 0
     world.now_ns += 1
 
-    assert world.account.tend() == Tended(resent=0, replaced=1, waiting=1)
+    assert world.account.tend() == Tended(
+        resent=0, replaced=1, waiting=1, oldest_seconds=REPLACE_SECONDS
+    )
 
     second = world.chain.waiting[world.chain.sent[-1]]
     assert nonce_of(second) == nonce_of(first)
@@ -282,7 +284,9 @@ def test_tend__replacement_would_cost_too_much__leaves_the_first(world: World) -
     world.now_ns += LATER
     world.chain.base_fee = 10**15
 
-    assert world.account.tend() == Tended(resent=0, replaced=0, waiting=1)
+    assert world.account.tend() == Tended(
+        resent=0, replaced=0, waiting=1, oldest_seconds=REPLACE_SECONDS
+    )
 
 
 def test_tend__nobody_waited_for_the_receipt__writes_what_was_paid(world: World) -> None:

@@ -1,0 +1,145 @@
+"""The gateway in numbers, and whether it is alive and ready: for machines that watch it.
+
+All names begin with ``chainkit_gateway_``. The journal is read when somebody asks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from prometheus_client import (
+    CONTENT_TYPE_PLAIN_0_0_4,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+
+from chainkit.service.monitor_server import Answer
+from chainkit.service.refusals import Refusal
+from chainkit_gateway.payer_account import Tended
+from chainkit_gateway.types import Publication
+
+ALIVE_SECONDS: Final = 15.0
+"""How long the event loop may be silent."""
+
+READY_SECONDS: Final = 60.0
+"""How long the chain may not have answered."""
+
+_PREFIX: Final = "chainkit_gateway"
+_PUBLISHED: Final = "published"
+_DESTINATIONS: Final = ("chain", "node")
+
+
+class Publishes(Protocol):
+    """Publishes, as ``Publisher`` does."""
+
+    async def publish(self, publication: Publication) -> bytes:
+        """Return the OriginatorEnvelope."""
+        ...
+
+
+class GatewayMonitor:
+    """Counts what the gateway does; its methods may be called from several threads."""
+
+    def __init__(
+        self,
+        spent_today: Callable[[], int],
+        nodes: Callable[[], int],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take what tells the wei of today and the number of nodes, and a clock in seconds."""
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._clock = clock
+        self._nodes = nodes
+        self._beat = self._answered = clock()
+        self._registry = registry = CollectorRegistry()
+        self._publications = Counter(
+            f"{_PREFIX}_publications",
+            "Envelopes, by where they went, and published or the code of the refusal.",
+            ["destination", "outcome"],
+            registry=registry,
+        )
+        for destination in _DESTINATIONS:
+            self._publications.labels(destination, _PUBLISHED)
+        self._balance = self._gauge("balance_wei", "Wei of the account that pays, at the head.")
+        self._waiting = self._gauge("waiting_transactions", "Sent, and not mined at the head.")
+        self._oldest = self._gauge(
+            "oldest_waiting_seconds", "Since the first of them was sent first; 0 without any."
+        )
+        spent = self._gauge("spent_today_wei", "Paid since midnight of UTC, and still reserved.")
+        spent.set_function(spent_today)
+        self._gauge("nodes", "Nodes that are named to clients.").set_function(nodes)
+        ProcessCollector(registry=registry)
+
+    def beat(self) -> None:
+        """Take note that the event loop runs."""
+        self._beat = self._clock()
+
+    def tended(self, tended: Tended, balance: int) -> None:
+        """Take note of an answer of the chain, and of the account's wei."""
+        self._answered = self._clock()
+        self._balance.set(balance)
+        self._waiting.set(tended.waiting)
+        self._oldest.set(tended.oldest_seconds)
+
+    def count(self, publication: Publication, outcome: str) -> None:
+        """Count an envelope that was published or refused."""
+        destination = "chain" if publication.is_for_chain else "node"
+        self._publications.labels(destination, outcome).inc()
+
+    @property
+    def paths(self) -> dict[str, Callable[[], Answer]]:
+        """The paths and answers of a MonitorServer."""
+        return {"/metrics": self._metrics, "/healthz": self._healthz, "/readyz": self._readyz}
+
+    def _metrics(self) -> Answer:
+        return Answer(200, CONTENT_TYPE_PLAIN_0_0_4, generate_latest(self._registry))
+
+    def _healthz(self) -> Answer:
+        loop = _age("event_loop_age", self._clock() - self._beat, ALIVE_SECONDS)
+        return Answer.of_json(_all_ok(loop), {"alive": _all_ok(loop), "checks": loop})
+
+    def _readyz(self) -> Answer:
+        count = self._nodes()
+        checks = _age("chain_age", self._clock() - self._answered, READY_SECONDS)
+        checks["nodes"] = {"ok": count > 0, "value": count, "limit": 1, "unit": "nodes"}
+        return Answer.of_json(_all_ok(checks), {"ready": _all_ok(checks), "checks": checks})
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"{_PREFIX}_{name}", text, registry=self._registry)
+
+
+class CountedPublisher:
+    """Publishes, and counts what becomes of it."""
+
+    def __init__(self, publisher: Publishes, monitor: GatewayMonitor) -> None:
+        """Take the one that publishes."""
+        self._publisher = publisher
+        self._monitor = monitor
+
+    async def publish(self, publication: Publication) -> bytes:
+        """Publish; see ``Publisher``."""
+        try:
+            envelope = await self._publisher.publish(publication)
+        except Refusal as refusal:
+            self._monitor.count(publication, refusal.code.name.lower())
+            raise
+        except Exception:
+            self._monitor.count(publication, "internal")
+            raise
+        self._monitor.count(publication, _PUBLISHED)
+        return envelope
+
+
+def _age(name: str, seconds: float, limit: float) -> dict[str, Any]:
+    check = {"ok": seconds <= limit, "value": round(seconds, 1), "limit": limit, "unit": "seconds"}
+    return {name: check}
+
+
+def _all_ok(checks: dict[str, Any]) -> bool:
+    return all(check["ok"] for check in checks.values())

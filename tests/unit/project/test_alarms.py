@@ -26,6 +26,7 @@ from chainkit.errors import (
     Unconfirmed,
 )
 from chainkit.service.log_lines import configure_logging, log_event
+from chainkit_gateway.monitoring import GatewayMonitor
 from chainkit_indexer.monitoring.health import Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_indexer.monitoring.metrics import Metrics
@@ -66,6 +67,7 @@ def scrape() -> dict[str, Metric]:
     with HeadWatcher(None, poll_seconds=1) as heads:
         metrics.watch(pool, heads, lambda: {"http://node": False}, int)
         text = (metrics.text() + node_numbers()).decode()
+    text += GatewayMonitor(int, int).paths["/metrics"]().body.decode()
     return {
         sample.name: family
         for family in text_string_to_metric_families(text)

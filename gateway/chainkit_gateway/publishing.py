@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from chainkit.errors import ChainError, ConfigurationError, MalformedEnvelope
+from chainkit.errors import ChainError, ConfigurationError, MalformedEnvelope, MalformedLog
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.payer_envelope import parse_payer_envelope, sign_payer_envelope
 from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope, UnsignedOriginatorEnvelope
@@ -29,6 +30,9 @@ from chainkit_gateway.types import Publication
 
 NODE_SECONDS: Final = 10.0
 """How long a node may take to answer, or to index what was mined."""
+
+CHAIN_THREADS: Final = 64
+"""Payloads that wait for the chain at one time; more wait for one of these."""
 
 _SEND_AGAIN: Final = "send the same bytes again"
 
@@ -105,6 +109,8 @@ class Publisher:
         self._payer = payer
         self._under_way: dict[bytes, asyncio.Task[bytes]] = {}
         self._newest: dict[int, int] = {}
+        # Threads of their own: all others would wait for the chain with them.
+        self._waiting_for_chain = ThreadPoolExecutor(CHAIN_THREADS, "chain")
 
     async def publish(self, publication: Publication) -> bytes:
         """Publish, once, and return the OriginatorEnvelope, again and again the same.
@@ -135,9 +141,12 @@ class Publisher:
 
     async def _by_chain(self, publication: Publication) -> bytes:
         """Put it on the chain; the answer waits until the nodes serve it."""
+        loop = asyncio.get_running_loop()
         try:
-            mined = await asyncio.to_thread(self._payer.chain.publish, publication)
-        except (ChainError, ConfigurationError) as error:
+            mined = await loop.run_in_executor(
+                self._waiting_for_chain, self._payer.chain.publish, publication
+            )
+        except (ChainError, ConfigurationError, MalformedLog) as error:
             raise NotReady("chain", "the payload in a block", error) from error
         topic, hash_ = publication.topic, mined.transaction_hash
         sequence_id = mined.sequence_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,10 @@ from chainkit.signatures import SigningKey
 from chainkit_gateway.chain_publisher import Mined
 from chainkit_gateway.journal import Journal
 from chainkit_gateway.nodes import NodeUnreached, in_order_of_preference
-from chainkit_gateway.publishing import Payer, Publisher
+from chainkit_gateway.publishing import CHAIN_THREADS, Payer, Publisher
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import Publication
-from support import publishes
+from support import mls, publishes
 from support.gateway.fake_nodes import FakeNode, FakeNodes, of_chain, originated
 
 WELCOME = route(publishes.welcome(), "ann")
@@ -249,3 +250,31 @@ def test_publish__chain_does_not_answer__is_told_to_try_again(world: World) -> N
 
     with pytest.raises(NotReady, match="chain: expected the payload in a block"):
         world.publish(COMMIT)
+
+
+def test_publish__many_commits_wait_for_the_chain__holds_up_nothing_else(world: World) -> None:
+    mined = threading.Event()
+
+    def wait(publication: Publication) -> Mined:
+        assert mined.wait(10)
+        return Mined(b"h" * 32, 5)
+
+    async def publish() -> list[bytes]:
+        ids = [number.to_bytes(16, "big") for number in range(CHAIN_THREADS)]
+        envelopes = [publishes.group_message(mls.private_message(i, mls.COMMIT), i) for i in ids]
+        commits = [
+            asyncio.create_task(world.publisher.publish(route(each, "ann"))) for each in envelopes
+        ]
+        await asyncio.sleep(0.05)
+        try:
+            await asyncio.wait_for(world.publisher.publish(WELCOME), 5)
+            assert not any(each.done() for each in commits)
+        finally:
+            mined.set()
+        return await asyncio.gather(*commits)
+
+    world.chain.publish = wait  # type: ignore[method-assign]
+    world.first.served = {b"h" * 32: b"envelope"}
+
+    assert run(publish) == [b"envelope"] * CHAIN_THREADS
+    assert len(world.first.stored) == 1

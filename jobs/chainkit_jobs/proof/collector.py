@@ -46,9 +46,14 @@ class Collector:
         expected: object,
         got: object,
     ) -> None:
-        """Add a problem; values are written as people and scripts read them."""
+        """Add a problem; values are written as people and scripts read them.
+
+        The same one of several rows without a position is added once: nothing tells them apart.
+        """
         texts = (_text(expected), _text(got))
-        self.problems.append(Problem(code, self.block_number, table, position, column, *texts))
+        found = Problem(code, self.block_number, table, position, column, *texts)
+        if position is not None or found not in self.problems:
+            self.problems.append(found)
 
     def require(
         self,

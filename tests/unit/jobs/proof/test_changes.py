@@ -193,3 +193,15 @@ def values(type_: pa.DataType) -> st.SearchStrategy[Any]:
     bits = 63 if pa.types.is_int64(type_) else 128
     small = st.integers(-2, 130)
     return small | st.integers(-(2 ** min(bits, 126)), 2 ** min(bits, 126) - 1)
+
+
+def test_change__rows_without_a_position__are_one_problem() -> None:
+    rows, demanded, claims = block_of(one_by_one, 1)
+    changed = {table: [dict(row) for row in held] for table, held in rows.items()}
+    assert len(changed["logs"]) > 1
+    for row in (*changed["blocks"], *changed["logs"]):
+        row.update({name: None for name in ("number", "log_index") if name in row})
+
+    found = check_block(BlockRows(1, (demanded,), **changed), claims)
+
+    assert [problem.table for problem in found.problems] == ["blocks", "logs"]

@@ -27,6 +27,7 @@ from chainkit_node.live.hub import Hub
 from chainkit_node.originating.freshness import ChainFreshness
 from chainkit_node.originating.publisher import Originator, Publisher
 from chainkit_node.originating.registration import Registration
+from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.metrics import NodeMetrics, NodeMonitor
@@ -56,6 +57,7 @@ class NodeService:
     heads: HeadWatcher
     registry_urls: Sequence[str]
     key: SigningKey
+    record: SequenceRecord | None
     stop: StopRequest
     monitor: NodeMonitor
     limits: ServingLimits
@@ -82,7 +84,9 @@ async def run_node(service: NodeService) -> None:
         loop.call_soon_threadsafe(hub.publish, rows)
 
     registration = Registration(store, time.monotonic)
-    sequencer = Sequencer(store, registration.node_id, service.key, time.time_ns, publish)
+    sequencer = Sequencer(
+        store, registration.node_id, service.key, time.time_ns, publish, service.record
+    )
     publisher = Publisher(Originator(log, sequencer, registration, freshness))
     methods = _methods(log, hub, publisher, service.limits, metrics)
     server = GrpcServer(methods, _SERVICES, server_bounds(service.strangers, metrics.refused))

@@ -1,8 +1,10 @@
-"""Options of ``node run`` about who connects, and how."""
+"""Options of ``node run``: who connects, and how; and what is kept outside of the database."""
 
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,6 +13,7 @@ import click
 
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.options import Option, file_option, gathered, several
+from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.serving.certificate import CertificateFiles
 from chainkit_node.settings import StrangerLimits
 
@@ -77,6 +80,49 @@ listen_options = several(
     gathered(ListenOptions, "listening"),
 )
 """Decorator: where the node listens; the command takes a ListenOptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOptions:
+    """Where the last sequence id is recorded, and what is given up."""
+
+    path: Path | None
+    resume_after: int
+
+    @contextmanager
+    def opened(self) -> Iterator[SequenceRecord | None]:
+        """Open the record, where there is to be one. Errors as SequenceRecord.
+
+        Raises ConfigurationError where envelopes are given up without a record.
+        """
+        if self.path is None:
+            if self.resume_after:
+                raise ConfigurationError("--resume-after", "a --sequence-record beside it", "none")
+            yield None
+            return
+        with closing(SequenceRecord(self.path, self.resume_after)) as record:
+            yield record
+
+
+record_options = several(
+    file_option(
+        "--sequence-record",
+        "path",
+        "CHAINKIT_SEQUENCE_RECORD",
+        "Where to record the last sequence id, outside of the database: with it the node notices "
+        "that a restored database is older, and signs no id again.",
+    ),
+    click.option(
+        "--resume-after",
+        "resume_after",
+        metavar="SEQUENCE_ID",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Give up the envelopes up to this one, which a restored database lacks. Readers see a gap.",
+    ),
+    gathered(RecordOptions, "records"),
+)
+"""Decorator: what is kept outside of the database; the command takes RecordOptions."""
 
 
 def _limit(flag: str, field: str, purpose: str, smallest: int = 0) -> Option:

@@ -18,7 +18,13 @@ from chainkit_indexer.service.options import (
     follower_options,
     run_options,
 )
-from chainkit_node.cli.options import ListenOptions, listen_options, stranger_options
+from chainkit_node.cli.options import (
+    ListenOptions,
+    RecordOptions,
+    listen_options,
+    record_options,
+    stranger_options,
+)
 from chainkit_node.service import NodeService, run_node
 from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.metrics import NodeMonitor
@@ -30,12 +36,14 @@ from chainkit_node.settings import ServingLimits, StrangerLimits
 @follower_options
 @listen_options
 @stranger_options
+@record_options
 @run_options
 def run_command(
     follower: FollowerOptions,
     options: RunOptions,
     listening: ListenOptions,
     strangers: StrangerLimits,
+    records: RecordOptions,
 ) -> None:
     """Follow the chain, serve readers and originate for payers, until a signal stops it.
 
@@ -57,6 +65,7 @@ def run_command(
     with (
         NodeMonitor(stop, options.log_format, options.listen, limits) as monitor,
         following(follower, key, signs_beside=True) as follows,
+        records.opened() as record,
         HeadWatcher(options.websocket_url, options.poll_seconds) as heads,
     ):
         collect_garbage_seldom()
@@ -67,6 +76,7 @@ def run_command(
                     heads=heads,
                     registry_urls=options.registry_urls,
                     key=key,
+                    record=record,
                     stop=stop,
                     monitor=monitor,
                     limits=ServingLimits(),

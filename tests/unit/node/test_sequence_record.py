@@ -9,12 +9,13 @@ from pathlib import Path
 import grpc
 import pytest
 
-from chainkit.errors import StoreError, StoreInUse, StoreUnavailable
+from chainkit.errors import ConfigurationError, StoreError, StoreInUse, StoreUnavailable
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originators
 from chainkit_indexer.storage.identity import Identity
+from chainkit_node.cli.options import RecordOptions
 from chainkit_node.originating import sequence_record
 from chainkit_node.originating.sequence_record import DatabaseOlder, SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
@@ -195,3 +196,21 @@ def test_last_id__record_of_another_node__is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="expected node 100, got node 200"):
         record.last_id(NODE_ID, 9)
     record.close()
+
+
+def test_options__record__is_open_while_the_node_runs(tmp_path: Path) -> None:
+    with RecordOptions(tmp_path / "record", 0).opened() as record:
+        assert record is not None
+        record.advance(NODE_ID, 7)
+    with RecordOptions(tmp_path / "record", 0).opened() as record:
+        assert record is not None
+        with pytest.raises(DatabaseOlder):
+            record.last_id(NODE_ID, 6)
+    with RecordOptions(None, 0).opened() as record:
+        assert record is None
+
+
+def test_options__envelopes_given_up_without_a_record__is_refused() -> None:
+    words = "--resume-after: expected a --sequence-record beside it, got none"
+    with pytest.raises(ConfigurationError, match=words), RecordOptions(None, 7).opened():
+        pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -43,7 +43,7 @@ class ChainPublisher:
         record: DeploymentRecord,
         *,
         seconds: float = RECEIPT_TIMEOUT_SECONDS,
-        pause: Callable[[float], object] = time.sleep,
+        pause: Callable[[float], object] | None = None,
     ) -> None:
         """Take who pays, the contracts, and how long a receipt is waited for."""
         self._account = account
@@ -53,7 +53,8 @@ class ChainPublisher:
             TopicKind.IDENTITY_UPDATE: record.identity_updates.address,
         }
         self._polls = round(seconds / _POLL_SECONDS)
-        self._pause = pause
+        self._stopped = threading.Event()
+        self._pause = pause or self._stopped.wait
 
     def publish(self, publication: Publication) -> Mined:
         """Put a payload on the chain, once, and return where it stands.
@@ -76,8 +77,14 @@ class ChainPublisher:
             raise NotNow("chain", "the payload to be taken", "a revert", receipt.place)
         return Mined(receipt.transaction_hash, self._sequence_id(publication, receipt))
 
+    def stop(self) -> None:
+        """End all waits: the journal keeps what they waited for."""
+        self._stopped.set()
+
     def _receipt(self, digest: bytes, nonce: int) -> Receipt:
         for _ in range(self._polls):
+            if self._stopped.is_set():
+                raise TransactionFailed(f"transaction of nonce {nonce}", "a receipt", "the end")
             receipt = self._account.find_receipt(digest, nonce)
             if receipt is not None:
                 return receipt

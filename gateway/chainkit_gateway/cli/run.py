@@ -217,6 +217,7 @@ def run_command(options: _Options) -> None:
     try:
         asyncio.run(run())
     finally:
+        chain.stop()
         journal.close()
 
 

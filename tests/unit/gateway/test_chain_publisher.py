@@ -326,3 +326,13 @@ def test_publish__client_has_spent_its_limit__is_refused_and_nothing_sent(world:
 
     assert asked == [("ann", 62_500 * 3 * GWEI)]
     assert (world.chain.sent, world.journal.next_nonce()) == ([], 0)
+
+
+def test_stop__payload_waits_to_be_mined__ends_at_once_and_is_found_again(world: World) -> None:
+    publisher = ChainPublisher(world.account, RECORD, seconds=60, pause=lambda _: publisher.stop())
+    with pytest.raises(TransactionFailed, match="expected a receipt, got the end"):
+        publisher.publish(COMMIT)
+
+    world.publisher.publish(COMMIT)
+
+    assert len(world.chain.sent) == 1

@@ -118,7 +118,7 @@ record_options = several(
         metavar="SEQUENCE_ID",
         type=click.IntRange(min=0),
         default=0,
-        help="Give up the envelopes up to this one, which a restored database lacks. Readers see a gap.",
+        help="Give up envelopes up to this id, which a restored database lacks; readers see a gap.",
     ),
     gathered(RecordOptions, "records"),
 )

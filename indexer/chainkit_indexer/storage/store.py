@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Self
@@ -13,6 +12,7 @@ from chainkit.errors import StoreError
 from chainkit.types import BlockHeader, BlockReference
 from chainkit_indexer.finality import NOTHING_FINAL
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.cursor_text import decode_sequence_ids, encode_sequence_ids
 from chainkit_indexer.storage.database import Database
 from chainkit_indexer.storage.envelopes import StoredEnvelope, insert_envelopes
 from chainkit_indexer.storage.identity import (
@@ -365,18 +365,9 @@ def first_sequence_id_from(
     return found
 
 
-def encode_sequence_ids(sequence_ids: Mapping[int, int]) -> str:
-    """Write originators' last sequence ids as the tables hold them."""
-    return json.dumps({str(key): sequence_ids[key] for key in sorted(sequence_ids)})
-
-
-def _decode_sequence_ids(text: str) -> dict[int, int]:
-    return {int(key): value for key, value in json.loads(text).items()}
-
-
 def _block(row: Mapping[Any, Any]) -> IndexedBlock:
     header = BlockHeader(row["number"], row["hash"], row["parent_hash"], row["timestamp"])
-    return IndexedBlock(header, _decode_sequence_ids(row["sequence_ids"]))
+    return IndexedBlock(header, decode_sequence_ids(row["sequence_ids"]))
 
 
 def _block_values(block: IndexedBlock) -> tuple[Any, ...]:

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.protocol.payer_envelope import parse_payer_envelope
 from chainkit.service.refusals import InvalidRequest, NotReady
 from chainkit.types import TopicKind
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.types import StepResult
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.originating.freshness import STALE_SECONDS, ChainFreshness
@@ -33,12 +37,16 @@ class Clock:
 class Registered:
     """A registry that lists the node."""
 
+    def __init__(self, number: int) -> None:
+        self.number = number
+
     def node_id(self) -> int:
-        return NODE_ID
+        return self.number
 
 
 class Node:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, number: int = NODE_ID) -> None:
+        self.number = number
         self.clock = Clock()
         self.chain = FakeChain()
         self.indexer = FakeNode(self.chain, path)
@@ -46,9 +54,9 @@ class Node:
         self.freshness = ChainFreshness(self.clock)
         now_ns = mls.SECONDS * 10**9
         self.sequencer = Sequencer(
-            self.indexer.store, lambda: NODE_ID, KEY, lambda: now_ns, lambda rows: None
+            self.indexer.store, lambda: number, KEY, lambda: now_ns, lambda rows: None
         )
-        registered = Registered()
+        registered = Registered(number)
         originator = Originator(
             self.log, self.sequencer, registered, self.freshness, lambda: now_ns
         )
@@ -60,17 +68,20 @@ class Node:
         return result
 
     def publish(self, *client_envelopes: bytes) -> int:
-        envelopes = [publishes.paid(each) for each in client_envelopes]
+        envelopes = [publishes.paid(each, self.number) for each in client_envelopes]
         return len(self.publisher.accept(envelopes).result(60))
+
+    def close(self) -> None:
+        self.sequencer.close()
+        self.log.close()
+        self.indexer.store.close()
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
     made = Node(tmp_path / "node.db")
     yield made
-    made.sequencer.close()
-    made.log.close()
-    made.indexer.store.close()
+    made.close()
 
 
 @pytest.mark.conforms("N18")
@@ -134,3 +145,25 @@ def test_accept__one_of_several_is_refused__stores_none(node: Node) -> None:
     assert node.publish(publishes.welcome()) == 1
     cursor, _ = node.log.position([topic])
     assert cursor[NODE_ID] == 1
+
+
+@pytest.mark.conforms("N10")
+def test_accept__one_payload_through_two_originators__each_gives_it_an_id_of_its_own(
+    node: Node, tmp_path: Path
+) -> None:
+    other = Node(tmp_path / "other.db", number=200)
+    payload = publishes.welcome()
+    for each in (node, other):
+        each.step()
+
+    assert (node.publish(payload), other.publish(payload)) == (1, 1)
+    assert other.publish(payload) == 1
+
+    for each, count in ((node, 1), (other, 2)):
+        rows = [StoredEnvelope._make(row) for row in each.indexer.rows(schema.envelopes)]
+        assert [row.sequence_id for row in rows] == list(range(1, count + 1))
+        stored = [parse_originated(row.envelope).envelope for row in rows]
+        payers = [parse_payer_envelope(one.payer_envelope) for one in stored]
+        assert [one.originator_id for one in stored] == [each.number] * count
+        assert [payer.client_envelope for payer in payers] == [payload] * count
+    other.close()

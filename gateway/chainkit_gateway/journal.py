@@ -8,6 +8,8 @@ of them may be mined. SQLite: one gateway, one file.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -17,6 +19,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     Engine,
     ForeignKey,
     LargeBinary,
@@ -35,7 +38,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 
-from chainkit.errors import ConfigurationError
+from chainkit.errors import ConfigurationError, StoreUnavailable
 from chainkit.types import BlockReference
 from chainkit_gateway.types import Publication, Sent, Settlement
 
@@ -89,7 +92,10 @@ class Begun:
 
 
 class Journal:
-    """The gateway's file; its methods are safe to call from several threads."""
+    """The gateway's file; its methods are safe to call from several threads.
+
+    Each raises StoreUnavailable where the file cannot be read or written now.
+    """
 
     def __init__(self, engine: Engine) -> None:
         """Use ``open``."""
@@ -133,7 +139,7 @@ class Journal:
     def find(self, digest: bytes) -> Begun | None:
         """Return what is known of a publication, or None where it never began."""
         wanted = select(_publications).where(_publications.c.digest == digest)
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             found = connection.execute(wanted).mappings().one_or_none()
         names = ("digest", "client", "node_id", "behind_sequence_id", "envelope")
         return None if found is None else Begun(*(found[name] for name in names))
@@ -144,24 +150,24 @@ class Journal:
         """Write that a node is about to be asked, before it is."""
         values = {"node_id": node_id, "behind_sequence_id": behind}
         row = insert(_publications).values(**_beginning(publication, now_ns), **values)
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             connection.execute(row.on_conflict_do_update(index_elements=["digest"], set_=values))
 
     def forget(self, digest: bytes) -> None:
         """Remove a publication that was refused: nothing of it left the gateway."""
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             connection.execute(delete(_publications).where(_publications.c.digest == digest))
 
     def complete(self, digest: bytes, envelope: bytes) -> None:
         """Write the answer: from now on it is given again, and nothing is sent."""
         done = update(_publications).where(_publications.c.digest == digest)
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             connection.execute(done.values(envelope=envelope))
 
     def add_transaction(self, publication: Publication, sent: Sent) -> None:
         """Write a signed transaction that carries a publication, before it is sent."""
         first = insert(_publications).values(**_beginning(publication, sent.sent_ns))
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             connection.execute(first.on_conflict_do_nothing())
             connection.execute(insert(_transactions).values(**_written(sent)))
 
@@ -170,14 +176,14 @@ class Journal:
 
         That one stays: it may still be the one that is mined.
         """
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             connection.execute(insert(_transactions).values(**_written(sent)))
 
     def remove_transaction(self, sent: Sent) -> None:
         """Remove a transaction that was refused, and its publication if nothing else is of it."""
         others = exists().where(_transactions.c.digest == sent.digest)
         mine = _publications.c.digest == sent.digest
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             connection.execute(delete(_transactions).where(_transactions.c.hash == sent.hash))
             connection.execute(delete(_publications).where(mine, ~others))
 
@@ -185,13 +191,13 @@ class Journal:
         """Write what a mined transaction cost; no other one of its nonce is mined then."""
         done = update(_transactions).where(_transactions.c.nonce == sent.nonce)
         is_it = _transactions.c.hash == sent.hash
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             connection.execute(done.where(~is_it).values(**_settled(None)))
             connection.execute(done.where(is_it).values(**_settled(settlement)))
 
     def next_nonce(self) -> int:
         """Return the lowest nonce above all that were used here; 0 where none was."""
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             highest = connection.scalar(select(func.max(_transactions.c.nonce)))
         return 0 if highest is None else highest + 1
 
@@ -215,13 +221,13 @@ class Journal:
         """Return the blocks from a height on in which transactions were mined."""
         columns = (_transactions.c.block_number, _transactions.c.block_hash)
         wanted = select(*columns).where(columns[0] >= number).distinct().order_by(*columns)
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             return [BlockReference(*row) for row in connection.execute(wanted)]
 
     def unsettle(self, block: BlockReference) -> None:
         """Take back what was written of a block that a reorg replaced."""
         done = update(_transactions).where(_transactions.c.block_hash == block.hash)
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             connection.execute(done.values(**_settled(None)))
 
     def sent_by_clients(self, first_ns: int, client: str | None = None) -> list[tuple[str, Sent]]:
@@ -238,7 +244,7 @@ class Journal:
         wanted = wanted.where(_transactions.c.sent_ns >= first_ns, ~used_before)
         if client is not None:
             wanted = wanted.where(_publications.c.client == client)
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             rows = connection.execute(wanted.order_by(*_IN_ORDER)).mappings().all()
         return [(row["client"], _sent(row)) for row in rows]
 
@@ -246,9 +252,18 @@ class Journal:
         """Close the file."""
         self._engine.dispose()
 
+    @contextmanager
+    def _begun(self) -> Iterator[Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            # A full disk, or a lock that lasts: nothing was written, and nothing may be sent.
+            raise StoreUnavailable("journal", "an answer", error.orig) from error
+
     def _transactions(self, *conditions: Any, most: int | None = None) -> list[Sent]:
         wanted = select(_transactions).where(*conditions).order_by(*_IN_ORDER).limit(most)
-        with self._engine.begin() as connection:
+        with self._begun() as connection:
             return [_sent(row) for row in connection.execute(wanted).mappings()]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chainkit.errors import ChainError
+from chainkit.errors import ChainError, StoreError
 from chainkit.service.grpc_server import GrpcServer, Methods
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.monitor_server import MonitorServer, parse_listen
@@ -122,7 +122,7 @@ async def _tend(account: PayerAccount, monitor: GatewayMonitor) -> None:
     try:
         tended = await asyncio.to_thread(account.tend)
         monitor.tended(tended, await asyncio.to_thread(account.balance))
-    except ChainError as error:
+    except (ChainError, StoreError) as error:
         text = f"chain: retrying: {error}"
         log_event(LogEvent("chain_failed", text, level=logging.WARNING))
         return

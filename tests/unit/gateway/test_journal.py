@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.errors import ConfigurationError
+from chainkit.errors import ConfigurationError, StoreUnavailable
 from chainkit.types import BlockReference
 from chainkit_gateway.journal import Begun, Journal
 from chainkit_gateway.routing import route
@@ -148,6 +148,19 @@ def test_read__no_journal__says_so_and_writes_nothing(
         Journal.read(path)
 
     assert (path.read_bytes() if path.exists() else None) == content
+
+
+def test_begin_at_node__file_cannot_be_written__is_a_typed_error(
+    journal: Journal, tmp_path: Path
+) -> None:
+    journal.complete(DIGEST, b"envelope")
+    reader = Journal.read(tmp_path / "gateway.db")
+
+    with pytest.raises(
+        StoreUnavailable, match="expected an answer, got attempt to write a readonly"
+    ):
+        reader.begin_at_node(COMMIT, 1, 100, 42)
+    reader.close()
 
 
 def test_sent_by_clients__since_a_time__names_who_pays(journal: Journal) -> None:

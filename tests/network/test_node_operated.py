@@ -18,9 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from chainkit.protocol.proto.message_api_pb2 import QueryEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit_node.serving.certificate import CertificateFiles
-from localnet.anvil import Anvil
 from localnet.commands import Background, CommandFailed, Settings, run, run_json
-from localnet.network import Network
 from support import publishes
 from support.network.api import REPLICATION, query
 
@@ -56,12 +54,6 @@ class Operated:
             for sample in family.samples
             if sample.name.startswith("chainkit_node_")
         }
-
-
-@pytest.fixture(scope="module")
-def settings(network: Network, chain: Anvil, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    folder = tmp_path_factory.getbasetemp() / "network0"
-    return Settings(chain.url, folder / "deployment.json", folder / "password")
 
 
 @pytest.fixture(scope="module")

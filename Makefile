@@ -37,7 +37,7 @@ PYTEST := python -m pytest
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: all help setup check check-python check-contracts format test test-changed unit forge coverage contracts integration \
-  gas-check fuzz soak bench-index bench-audit mutation gas demo localnet lock generate clean
+  gas-check fuzz soak bench-index bench-node bench-audit mutation gas demo localnet lock generate clean
 
 all: check unit  ## check and run the fast tests
 
@@ -166,6 +166,9 @@ soak: setup  ## faults, kills and state machines of the indexer and the node for
 
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index
+
+bench-node: setup  ## how fast a node is, beside its floors; writes build/bench/node.json
+	@python -m benchmarks.node
 
 bench-audit: setup  ## how fast the audit is, and what it finds; writes build/bench/audit.json
 	@python -m benchmarks.audit measure

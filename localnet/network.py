@@ -45,7 +45,7 @@ def running_network(
     payer = folder / "gateway.keystore"
     write_keystore(payer, password, GATEWAY_ACCOUNT)
     with ExitStack() as stack:
-        node_id, node_url = _start_node(stack, settings, folder, owner)
+        node_id, node_url = start_node(stack, settings, folder, owner, folder / "node.db")
         gateway = Background(
             settings,
             folder / "gateway.log",
@@ -56,14 +56,23 @@ def running_network(
         yield Network(node_id, node_url, f"http://127.0.0.1:{port}")
 
 
-def _start_node(stack: ExitStack, settings: Settings, folder: Path, owner: Path) -> tuple[int, str]:
+def start_node(
+    stack: ExitStack,
+    settings: Settings,
+    folder: Path,
+    owner: Path,
+    database: str | Path,
+    *options: str,
+) -> tuple[int, str]:
+    """Start a node with a new key, and have the registry list it; return its id and URL."""
     keystore = folder / "node.keystore"
     keys = run_json(settings, "key", "new", "--keystore", keystore)
     node = Background(
         settings,
         folder / "node.log",
-        *("node", "run", "--keystore", keystore, "--database", folder / "node.db"),
+        *("node", "run", "--keystore", keystore, "--database", database),
         *("--grpc", "127.0.0.1:0", "--stale-seconds", "0", "--log-format", "json"),
+        *options,
     )
     port = start_service(stack, node, "node_listening")
     url = f"http://127.0.0.1:{port}"

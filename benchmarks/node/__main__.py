@@ -1,0 +1,133 @@
+"""`python -m benchmarks.node`: measures a node, and writes build/bench/node.json."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from benchmarks.document import with_section
+from benchmarks.figures import rounded
+from benchmarks.machine import hardware, versions
+from benchmarks.node import floors, load
+from benchmarks.node.floor_server import ADDED_BYTES
+from benchmarks.node.network import Measured, measured_node
+from benchmarks.node.page import page, targets
+from benchmarks.node.payloads import payer_envelopes, topics
+from chainkit.errors import ChainkitError
+from localnet.deployment import PROJECT
+from localnet.process import interrupt
+
+DOCUMENT: Final = PROJECT / "docs" / "benchmarks.md"
+RESULT: Final = PROJECT / "build" / "bench" / "node.json"
+
+_CALLERS: Final = 100
+_BATCH: Final = 100
+_BATCH_CALLERS: Final = 4
+_STREAMS: Final = 1000
+_PER_SECOND: Final = 500
+_PACKAGES: Final = ("grpcio", "protobuf", "SQLAlchemy", "psycopg", "coincurve")
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="2 seconds for each figure: does it work at all?")
+@click.option("--write-docs", is_flag=True, help="Write the node's part of docs/benchmarks.md.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=RESULT,
+    show_default="build/bench/node.json",
+    help="Where the figures go, as JSON.",
+)
+def main(quick: bool, write_docs: bool, output: Path) -> None:
+    """Measure a node on PostgreSQL beside its floors, with the load on the same machine.
+
+    Exits 0 when done, 2 if it could not measure.
+
+    \b
+    Example:
+      python -m benchmarks.node --quick
+    """
+    if quick and write_docs:
+        raise click.UsageError("--quick measures too little for --write-docs")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
+    # This process starts programs and calls by gRPC: its preparation for a fork is of no use.
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+    try:
+        figures = measured_figures(2.0 if quick else 10.0)
+    except ChainkitError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    if write_docs:
+        text = with_section(DOCUMENT.read_text(encoding="utf-8"), page(figures))
+        DOCUMENT.write_text(text, encoding="utf-8")
+    for target in targets(figures):
+        click.echo(f"{target.what:<58} {target.wanted:>14} {target.found:>10}  {target.verdict}")
+
+
+def measured_figures(seconds: float) -> dict[str, Any]:
+    """Measure everything, one thing after the other."""
+    # Not a memory file system: what is measured waits for a disk.
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(dir=RESULT.parent) as name,
+        measured_node(Path(name)) as node,
+    ):
+        some = topics(20_000)
+        payloads = payer_envelopes(some, node.node_id)
+        envelope = payloads[0] + bytes(ADDED_BYTES)
+        figures = {
+            "sign_recover_floor_per_s": floors.sign_and_recover(payloads),
+            "store_floor_per_s": floors.copy_rows(node.database_url, some, envelope),
+            "commit_floor_ms": 1000 * floors.commit_seconds(node.database_url),
+        }
+        figures |= asyncio.run(_loaded(node, some, payloads, seconds))
+    machine = hardware() | versions(_PACKAGES)
+    return {name: rounded(figure) for name, figure in figures.items()} | {
+        "seconds": seconds,
+        "machine": machine,
+    }
+
+
+async def _loaded(
+    node: Measured, some: list[bytes], payloads: list[bytes], seconds: float
+) -> dict[str, float]:
+    echo = await load.echo(node.floor_port, payloads, seconds, _CALLERS)
+    single = await load.publish(node.node_port, payloads, seconds, _CALLERS)
+    batched = await load.publish(node.node_port, payloads, seconds, _BATCH_CALLERS, _BATCH)
+    stored = single.count + batched.count
+    caught_up, frame = await load.catch_up(node.node_port, node.node_id, stored)
+    floor = await load.stream_floor(node.floor_port, frame, 1000)
+    fresh = topics(_STREAMS, seed=3)
+    streamed = await load.publish_to_streams(
+        node.node_port, fresh, payer_envelopes(fresh, node.node_id), _PER_SECOND, seconds
+    )
+    return {
+        "echo_floor_per_s": echo.per_second,
+        "echo_floor_p99_ms": 1000 * echo.percentile(0.99),
+        "publish_per_s": single.per_second,
+        "publish_p99_ms": 1000 * single.percentile(0.99),
+        "publish_batched_per_s": batched.per_second,
+        "stream_floor_envelopes_per_s": floor,
+        "stream_envelopes_per_s": caught_up,
+        "caught_up_envelopes": stored,
+        "publish_to_stream_p50_ms": 1000 * streamed.percentile(0.5),
+        "publish_to_stream_p99_ms": 1000 * streamed.percentile(0.99),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""The load: asyncio clients in this process, against a server in another."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import grpc
+
+from benchmarks.node.floor_server import FRAMES, SERVICE
+from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+
+_REPLICATION: Final = "/xmtp.xmtpv4.message_api.ReplicationApi"
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", 25 << 20),
+    ("grpc.max_send_message_length", 25 << 20),
+    # Each channel has a connection of its own.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+_CHANNELS: Final = 10
+
+
+@dataclass
+class Rate:
+    """Calls of a while, with how long each took."""
+
+    count: int = 0
+    seconds: float = 0.0
+    taken: list[float] = field(default_factory=list)
+
+    @property
+    def per_second(self) -> float:
+        """How many a second."""
+        return self.count / self.seconds
+
+    def percentile(self, share: float) -> float:
+        """Seconds within which a share of the calls ended."""
+        ordered = sorted(self.taken)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def channel(port: int) -> grpc.aio.Channel:
+    """Connect to a server on this machine."""
+    return grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=_OPTIONS)
+
+
+async def call_for(seconds: float, callers: int, call: Callable[[], Awaitable[int]]) -> Rate:
+    """Let callers call one after the other, each for so many seconds; a call returns its count."""
+    rate, began = Rate(), time.perf_counter()
+    end = began + seconds
+
+    async def caller() -> None:
+        while (start := time.perf_counter()) < end:
+            count = await call()
+            # Not in one statement: others count while this call is on its way.
+            rate.count += count
+            rate.taken.append(time.perf_counter() - start)
+
+    await asyncio.gather(*(caller() for _ in range(callers)))
+    rate.seconds = time.perf_counter() - began
+    return rate
+
+
+async def echo(port: int, payloads: Sequence[bytes], seconds: float, callers: int) -> Rate:
+    """Measure the library's own round trips of one payload."""
+    async with channel(port) as connected:
+        method: Any = connected.unary_unary(f"/{SERVICE}/Echo")
+        requests = itertools.cycle([_request([payload]) for payload in payloads])
+
+        async def call() -> int:
+            await method(next(requests))
+            return 1
+
+        return await call_for(seconds, callers, call)
+
+
+async def publish(
+    port: int, payloads: Sequence[bytes], seconds: float, callers: int, batch: int = 1
+) -> Rate:
+    """Measure publishes, ``batch`` payloads to a request."""
+    async with channel(port) as connected:
+        method: Any = connected.unary_unary(f"{_REPLICATION}/PublishPayerEnvelopes")
+        starts = range(0, len(payloads) - batch + 1, batch)
+        requests = itertools.cycle([_request(payloads[start : start + batch]) for start in starts])
+
+        async def call() -> int:
+            await method(next(requests))
+            return batch
+
+        return await call_for(seconds, callers, call)
+
+
+async def stream_floor(port: int, frame: bytes, envelopes: int) -> float:
+    """Return how many envelopes a second the library alone streams, in frames like the node's."""
+    async with channel(port) as connected:
+        method: Any = connected.unary_stream(f"/{SERVICE}/Stream")
+        began = time.perf_counter()
+        async for _ in method(frame):
+            pass
+        return FRAMES * envelopes / (time.perf_counter() - began)
+
+
+async def catch_up(port: int, node_id: int, expected: int) -> tuple[float, bytes]:
+    """Return how many envelopes a second one reader gets, and the largest frame."""
+    query = message_api_pb2.EnvelopesQuery(originator_node_ids=[node_id])
+    request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
+    async with channel(port) as connected:
+        method: Any = connected.unary_stream(f"{_REPLICATION}/SubscribeEnvelopes")
+        count, largest, began = 0, b"", time.perf_counter()
+        stream = method(request)
+        async for frame in stream:
+            largest = max(largest, frame, key=len)
+            count += len(Envelopes.FromString(frame).envelopes)
+            if count >= expected:
+                break
+        elapsed = time.perf_counter() - began
+        stream.cancel()
+    return count / elapsed, largest
+
+
+async def publish_to_streams(
+    port: int, topics: Sequence[bytes], payloads: Sequence[bytes], per_second: int, seconds: float
+) -> Rate:
+    """Measure from a publish's begin to its envelope in the open stream of its topic.
+
+    Each topic has a stream, and nothing stored; payload n belongs to topic n.
+    """
+    channels = [channel(port) for _ in range(_CHANNELS)]
+    rate, began = Rate(), {}
+    arrived: dict[bytes, asyncio.Queue[float]] = {topic: asyncio.Queue() for topic in topics}
+    opened = asyncio.Semaphore(0)
+
+    async def read(number: int, topic: bytes) -> None:
+        query = message_api_pb2.EnvelopesQuery(topics=[topic])
+        request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
+        connected = channels[number % _CHANNELS]
+        method: Any = connected.unary_stream(f"{_REPLICATION}/SubscribeEnvelopes")
+        is_open = False
+        async for frame in method(request):
+            if not is_open:
+                is_open = True
+                opened.release()
+            for _ in Envelopes.FromString(frame).envelopes:
+                arrived[topic].put_nowait(time.perf_counter())
+
+    async def send(number: int) -> None:
+        topic, connected = topics[number], channels[number % _CHANNELS]
+        method: Any = connected.unary_unary(f"{_REPLICATION}/PublishPayerEnvelopes")
+        began[topic] = time.perf_counter()
+        await method(_request([payloads[number]]))
+        rate.taken.append(await arrived[topic].get() - began[topic])
+
+    readers = [asyncio.create_task(read(*each)) for each in enumerate(topics)]
+    for _ in topics:
+        await opened.acquire()
+    start, sends = time.perf_counter(), []
+    for number in range(int(per_second * seconds)):
+        await asyncio.sleep(max(0.0, start + number / per_second - time.perf_counter()))
+        sends.append(asyncio.create_task(send(number % len(topics))))
+    await asyncio.gather(*sends)
+    rate.count, rate.seconds = len(sends), time.perf_counter() - start
+    for reader in readers:
+        reader.cancel()
+    await asyncio.gather(*readers, return_exceptions=True)
+    for each in channels:
+        await each.close()
+    return rate
+
+
+def _request(payloads: Sequence[bytes]) -> bytes:
+    return Envelopes(envelopes=payloads).SerializeToString()

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import grpc
 
+from chainkit.service.allowance import Buckets, Held, address_of
 from chainkit.service.grpc_server import Bounds, abort
 from chainkit.service.refusals import Overloaded, Refusal
-from chainkit_node.serving.allowance import Buckets, Held, address_of
 from chainkit_node.settings import StrangerLimits
 
 _MOMENT_SECONDS: Final = 1.0

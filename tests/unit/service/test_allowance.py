@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from chainkit_node.serving.allowance import Buckets, Held, address_of
+from chainkit.service.allowance import Buckets, Held, address_of
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import re
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +17,13 @@ from typing import Final, Self
 
 from chainkit.documents.files import read_regular
 from chainkit.errors import ConfigurationError
+from chainkit.service.allowance import Buckets
 from chainkit.service.grpc_server import MOST_MESSAGE_BYTES, Caller
 from chainkit.service.refusals import InvalidRequest, Overloaded, Unauthenticated
 
 _MOST_FILE_BYTES: Final = 1 << 20
 _LINE: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63})[ \t]+([!-~]{16,512})")
 _SCHEME: Final = "bearer "
-_MOST_CLIENTS: Final = 10_000
-_NETWORK_BITS: Final = 64
-"""An owner of an IPv6 network has all of its addresses."""
 
 
 class Tokens:
@@ -87,15 +83,6 @@ class RateLimits:
     bytes_per_second: int = 25 << 20
 
 
-@dataclass(slots=True)
-class _Bucket:
-    """The rest of what a client may publish, at a time in seconds."""
-
-    envelopes: float
-    length: float
-    seconds: float
-
-
 class Clients:
     """Names clients and counts what they publish; used on the event loop's thread."""
 
@@ -106,19 +93,16 @@ class Clients:
         self._tokens = tokens
         self._limits = limits
         self._clock = clock
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._envelopes = Buckets(limits.envelopes_per_second, limits.burst)
+        # A whole message must fit, however low the rate is.
+        most_length = max(MOST_MESSAGE_BYTES, limits.bytes_per_second)
+        self._bytes = Buckets(limits.bytes_per_second, most_length)
 
     def name(self, caller: Caller) -> str:
         """Return a client's name. Raises Unauthenticated."""
         if self._tokens is not None:
             return self._tokens.client(caller)
-        try:
-            address = ipaddress.ip_address(caller.host)
-        except ValueError:
-            return caller.host
-        if address.version == 4 or address.is_loopback:
-            return str(address)
-        return str(ipaddress.ip_network((int(address), _NETWORK_BITS), strict=False))
+        return caller.address
 
     def take(self, name: str, envelopes: int, length: int) -> None:
         """Let a client publish so many envelopes of so many bytes in all.
@@ -130,10 +114,10 @@ class Clients:
         if envelopes > limits.burst:
             expected = f"at most {limits.burst} at once"
             raise InvalidRequest("envelopes of a request", expected, envelopes)
-        bucket = self._filled(name)
+        now = self._clock()
         missing = max(
-            (envelopes - bucket.envelopes) / limits.envelopes_per_second,
-            (length - bucket.length) / limits.bytes_per_second,
+            self._envelopes.seconds_to_wait(name, now, envelopes),
+            self._bytes.seconds_to_wait(name, now, length),
         )
         if missing > 0:
             expected = (
@@ -142,22 +126,8 @@ class Clients:
             )
             again = f"again in {missing:.1f} s"
             raise Overloaded(f"publications of {name}", expected, "more", again)
-        bucket.envelopes -= envelopes
-        bucket.length -= length
-
-    def _filled(self, name: str) -> _Bucket:
-        limits, now = self._limits, self._clock()
-        # A whole message must fit, however low the rate is.
-        most_length = max(MOST_MESSAGE_BYTES, limits.bytes_per_second)
-        bucket = self._buckets.pop(name, None) or _Bucket(limits.burst, most_length, now)
-        gone = now - bucket.seconds
-        envelopes = min(limits.burst, bucket.envelopes + gone * limits.envelopes_per_second)
-        length = min(most_length, bucket.length + gone * limits.bytes_per_second)
-        self._buckets[name] = filled = _Bucket(envelopes, length, now)
-        if len(self._buckets) > _MOST_CLIENTS:
-            # The one that was silent for longest, whose bucket is the fullest.
-            self._buckets.popitem(last=False)
-        return filled
+        self._envelopes.take(name, now, envelopes)
+        self._bytes.take(name, now, length)
 
 
 def _hashed(token: str) -> bytes:

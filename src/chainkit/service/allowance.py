@@ -24,7 +24,8 @@ _IPV6_NETWORK_BITS: Final = 64
 def address_of(peer: str) -> str:
     """Return whom gRPC's peer counts as: an IPv4 address, or an IPv6 network of 64 bits.
 
-    A peer is ``ipv4:192.0.2.1:51234`` or ``ipv6:[2001:db8::1]:51234``; others count as they are.
+    A peer is ``ipv4:192.0.2.1:51234`` or ``ipv6:[2001:db8::1]:51234``; this machine's own address,
+    and what is no address, count as they are.
     """
     kind, _, rest = peer.partition(":")
     host = unquote(rest).rpartition(":")[0].removeprefix("[").removesuffix("]")
@@ -38,6 +39,8 @@ def address_of(peer: str) -> str:
         return str(address)
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
+    if address.is_loopback:
+        return str(address)
     return str(ipaddress.ip_network((address, _IPV6_NETWORK_BITS), strict=False))
 
 
@@ -55,12 +58,15 @@ class Buckets:
         """How many addresses are remembered."""
         return len(self._levels)
 
-    def seconds_to_wait(self, address: str, now: float) -> float:
-        """Return how long it takes until a token can be taken; 0 for now."""
+    def seconds_to_wait(self, address: str, now: float, tokens: float = 1.0) -> float:
+        """Return how long it takes until so many tokens are there; 0 for now.
+
+        More than the burst never are.
+        """
         if not self._per_second:
             return 0.0
         level = self._level(address, now)
-        return 0.0 if level >= 1 else (1 - level) / self._per_second
+        return 0.0 if level >= tokens else (tokens - level) / self._per_second
 
     def take(self, address: str, now: float, tokens: float = 1.0) -> None:
         """Take tokens, also more than there are."""

@@ -11,7 +11,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
-from urllib.parse import unquote
 
 import grpc
 from google.rpc import status_pb2
@@ -20,6 +19,7 @@ from grpc_reflection.v1alpha import reflection
 
 from chainkit.errors import ChainkitError, ConfigurationError, StoreError
 from chainkit.protocol.proto import envelopes_pb2
+from chainkit.service.allowance import address_of
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady, PassedOn, Refusal
 
@@ -34,10 +34,9 @@ class Caller:
     """The metadata of that name; None where it is missing or there more than once."""
 
     @property
-    def host(self) -> str:
-        """The peer's address without its port, by which calls of one machine are counted."""
-        address = unquote(self.peer.partition(":")[2])
-        return address.rpartition(":")[0].strip("[]") or address or "unknown"
+    def address(self) -> str:
+        """Whom the caller counts as, without a token: see ``address_of``."""
+        return address_of(self.peer)
 
 
 Unary = Callable[[bytes], Awaitable[bytes]]

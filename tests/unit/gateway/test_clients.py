@@ -67,7 +67,8 @@ def test_name__no_token_of_the_file__is_refused_and_not_shown(
         ("ipv4:10.0.0.1:5", "10.0.0.1"),
         ("ipv6:%5B2001:db8::1:2%5D:5", "2001:db8::/64"),
         ("ipv6:%5B::1%5D:5", "::1"),
-        ("unix:", "unknown"),
+        ("ipv6:%5B::ffff:10.0.0.1%5D:5", "10.0.0.1"),
+        ("unix:", "unix:"),
     ],
 )
 def test_name__no_tokens_kept__is_the_address(peer: str, name: str) -> None:

@@ -61,18 +61,5 @@ def test_passed_on__longer_than_grpc_carries__is_cut() -> None:
     assert PassedOn(Code.ABORTED, "short", bytes(MOST_PASSED_ON + 1)).details is None
 
 
-@pytest.mark.parametrize(
-    ("peer", "host"),
-    [
-        ("ipv4:127.0.0.1:41234", "127.0.0.1"),
-        ("ipv6:%5B::1%5D:41234", "::1"),
-        ("ipv6:[2001:db8::7]:1", "2001:db8::7"),
-        ("unix:", "unknown"),
-    ],
-)
-def test_caller__peer__has_the_host_without_its_port(peer: str, host: str) -> None:
-    assert Caller(peer).host == host
-
-
 def test_caller__token__shows_in_no_repr() -> None:
     assert "secret" not in repr(Caller("ipv4:127.0.0.1:1", "Bearer secret"))

@@ -13,6 +13,7 @@ from chainkit.service.allowance import Buckets, Held, address_of
         ("ipv6:%5B2001:db8:0:1::9%5D:443", "2001:db8:0:1::/64"),
         ("ipv6:%5B::ffff:192.0.2.1%5D:443", "192.0.2.1"),
         ("ipv6:%5Bfe80::1%25eth0%5D:443", "fe80::/64"),
+        ("ipv6:%5B::1%5D:443", "::1"),
         ("unix:/run/node.sock", "unix:/run/node.sock"),
         ("ipv4:nonsense", "ipv4:nonsense"),
     ],
@@ -34,6 +35,15 @@ def test_bucket__emptied__fills_at_its_rate_and_no_further_than_its_burst() -> N
     for _ in range(3):
         buckets.take("a", 1000)
     assert buckets.seconds_to_wait("a", 1000) > 0
+
+
+def test_bucket__asked_for_several_tokens__waits_for_all_of_them() -> None:
+    buckets = Buckets(per_second=2, burst=3)
+    buckets.take("a", 0, 2)
+
+    assert buckets.seconds_to_wait("a", 0, 1) == 0
+    assert buckets.seconds_to_wait("a", 0, 3) == 1
+    assert buckets.seconds_to_wait("a", 1, 3) == 0
 
 
 def test_bucket__more_taken_than_there_was__waits_until_that_has_come_in() -> None:

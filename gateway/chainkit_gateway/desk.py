@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Protocol
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
@@ -18,18 +18,10 @@ from chainkit.service.refusals import InvalidRequest
 from chainkit_gateway.clients import Clients
 from chainkit_gateway.publishing import NodeList
 from chainkit_gateway.routing import route
-from chainkit_gateway.types import Publication
+from chainkit_gateway.types import Publication, Publishes
 
 MOST_ENVELOPES: Final = 1000
 """Envelopes of one request."""
-
-
-class Publishes(Protocol):
-    """Publishes, as ``Publisher`` does."""
-
-    async def publish(self, publication: Publication) -> bytes:
-        """Return the OriginatorEnvelope."""
-        ...
 
 
 class ClientDesk:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
@@ -22,7 +22,7 @@ from prometheus_client import (
 from chainkit.service.monitor_server import Answer
 from chainkit.service.refusals import Refusal
 from chainkit_gateway.payer_account import Tended
-from chainkit_gateway.types import Publication
+from chainkit_gateway.types import Publication, Publishes
 
 ALIVE_SECONDS: Final = 15.0
 """How long the event loop may be silent."""
@@ -33,14 +33,6 @@ READY_SECONDS: Final = 60.0
 _PREFIX: Final = "chainkit_gateway"
 _PUBLISHED: Final = "published"
 _DESTINATIONS: Final = ("chain", "node")
-
-
-class Publishes(Protocol):
-    """Publishes, as ``Publisher`` does."""
-
-    async def publish(self, publication: Publication) -> bytes:
-        """Return the OriginatorEnvelope."""
-        ...
 
 
 class GatewayMonitor:

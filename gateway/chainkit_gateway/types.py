@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from chainkit.types import BlockReference, TopicKind
 
@@ -73,3 +74,11 @@ class Sent:
     def most_cost(self) -> int:
         """Wei: the most that it may cost."""
         return self.gas * self.maximum_fee
+
+
+class Publishes(Protocol):
+    """Publishes, as ``Publisher`` does."""
+
+    async def publish(self, publication: Publication) -> bytes:
+        """Return the OriginatorEnvelope."""
+        ...

@@ -13,21 +13,13 @@ from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.counting import counted
 from chainkit.text.ether import ether_words
 from chainkit.text.printable import printable
+from chainkit_gateway.cli.options import journal_option_for
 from chainkit_gateway.journal import Journal
 from chainkit_gateway.spending import Spending, sum_spending
 
 
 @click.command("costs", cls=CompleteCommand)
-@click.option(
-    "--journal",
-    "journal_path",
-    envvar="CHAINKIT_GATEWAY_JOURNAL",
-    show_envvar=True,
-    required=True,
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The gateway's journal; it may be running.",
-)
+@journal_option_for("The gateway's journal; it may be running.")
 @json_option
 def costs_command(journal_path: Path, as_json: bool) -> None:
     """Tell what publishing cost, by day and client, exact.

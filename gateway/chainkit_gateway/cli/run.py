@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,19 +15,23 @@ from chainkit.contracts.deployment import read_deployment_record
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.council.signing.key import KeySigner
 from chainkit.errors import ConfigurationError, MalformedData
-from chainkit.service.log_lines import LOG_FORMATS, configure_logging
-from chainkit.service.monitor_server import parse_listen
+from chainkit.service.log_lines import configure_logging
 from chainkit.signatures import SigningKey
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.keystore import load_secret
 from chainkit.terminal.options import (
     deployment_option,
+    endpoints_option,
     gathered,
     keystore_option_for,
+    log_format_option,
+    monitor_option,
     password_option,
 )
 from chainkit.text.ether import parse_ether
+from chainkit.text.hosts import is_loopback
 from chainkit_gateway.chain_publisher import ChainPublisher
+from chainkit_gateway.cli.options import journal_option_for
 from chainkit_gateway.clients import Clients, RateLimits, Tokens
 from chainkit_gateway.journal import Journal
 from chainkit_gateway.monitoring import GatewayMonitor
@@ -72,29 +75,11 @@ class _Options:
 
 
 @click.command("run", cls=CompleteCommand)
-@click.option(
-    "--rpc",
-    "rpc_urls",
-    envvar="CHAINKIT_RPC",
-    show_envvar=True,
-    required=True,
-    multiple=True,
-    metavar="URL",
-    help="JSON-RPC endpoint; give several, in order of preference, to fail over.",
-)
+@endpoints_option
 @deployment_option
 @keystore_option_for("Encrypted key of the payer, which signs and pays.", required=True)
 @password_option
-@click.option(
-    "--journal",
-    "journal_path",
-    envvar="CHAINKIT_GATEWAY_JOURNAL",
-    show_envvar=True,
-    required=True,
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where the gateway keeps what it has begun to publish.",
-)
+@journal_option_for("Where the gateway keeps what it has begun to publish.")
 @click.option(
     "--node",
     "node_urls",
@@ -155,18 +140,8 @@ class _Options:
     callback=_wei,
     help="The most that each client may spend on a day of UTC; without it there is no limit.",
 )
-@click.option(
-    "--listen",
-    metavar="HOST:PORT",
-    help="Serve /metrics, /healthz and /readyz there; port 0 takes a free one.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(LOG_FORMATS),
-    default="text",
-    show_default=True,
-    help="Lines for a person, or one JSON object a line.",
-)
+@monitor_option
+@log_format_option
 @gathered(_Options, "options")
 def run_command(options: _Options) -> None:
     """Publish for an application's clients until a signal stops it (SIGINT or SIGTERM).
@@ -223,26 +198,16 @@ def run_command(options: _Options) -> None:
 
 def _clients(options: _Options) -> Clients:
     tokens = None if options.tokens_path is None else Tokens.read(options.tokens_path)
-    if tokens is None:
-        _check_loopback(options.grpc_address)
+    # Without tokens, nothing would tell strangers from the application.
+    if tokens is None and not is_loopback(options.grpc_address):
+        expected = "an address of this machine alone, or --tokens"
+        raise ConfigurationError("--grpc", expected, options.grpc_address)
     limits = RateLimits(options.envelopes_per_second, options.burst, options.bytes_per_second)
     return Clients(tokens, limits, time.monotonic)
 
 
 def _permit(journal: Journal, most: int | None) -> Permit:
     return all_permitted if most is None else SpendingLimit(journal, most, time.time_ns)
-
-
-def _check_loopback(address: str) -> None:
-    """Refuse an address that strangers reach: nothing would tell them from the application."""
-    host, _ = parse_listen(address)
-    try:
-        is_loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        is_loopback = host == "localhost"
-    if not is_loopback:
-        expected = "an address of this machine alone, or --tokens"
-        raise ConfigurationError("--grpc", expected, address)
 
 
 def _given_nodes(texts: tuple[str, ...]) -> dict[int, str]:

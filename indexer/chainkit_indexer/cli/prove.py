@@ -11,10 +11,10 @@ import click
 from chainkit.contracts.followed import read_followed_deployment
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.options import deployment_option, echo_json, json_option
+from chainkit.terminal.options import deployment_option, echo_json, endpoints_option, json_option
 from chainkit_indexer.cli.differences import Differences
 from chainkit_indexer.service.opening import connect_endpoints
-from chainkit_indexer.service.options import database_option, endpoints_option, page_option
+from chainkit_indexer.service.options import database_option, page_option
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.verification.prove import prove_runs, unproved_runs
 

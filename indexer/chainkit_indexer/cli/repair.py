@@ -13,13 +13,13 @@ from chainkit.contracts.followed import read_followed_deployment
 from chainkit.errors import StoreError
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.options import deployment_option, echo_json, json_option
+from chainkit.terminal.options import deployment_option, echo_json, endpoints_option, json_option
 from chainkit.text.json_values import reference_as_json
 from chainkit_indexer.cli.database_chain import connect_to_chain_of
 from chainkit_indexer.cli.differences import Differences
 from chainkit_indexer.rewind import Rewind, plan_rewind, rewind
 from chainkit_indexer.service.opening import connect_endpoints, existing
-from chainkit_indexer.service.options import database_option, endpoints_option, page_option
+from chainkit_indexer.service.options import database_option, page_option
 from chainkit_indexer.storage.database import Database
 from chainkit_indexer.storage.migrate import REVISION, revision, upgrade
 from chainkit_indexer.storage.store import Store

@@ -11,13 +11,13 @@ import click
 
 from chainkit.chain import Endpoint, EndpointPool
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.options import echo_json, json_option
+from chainkit.terminal.options import echo_json, endpoints_option, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit_indexer.cli.database_chain import connect_to_chain_of
 from chainkit_indexer.cli.lines import fit, short
 from chainkit_indexer.replay.replay import Fate, Replayed, replay
 from chainkit_indexer.service.opening import existing
-from chainkit_indexer.service.options import database_option, endpoints_option
+from chainkit_indexer.service.options import database_option
 
 
 @click.command("replay", cls=CompleteCommand)

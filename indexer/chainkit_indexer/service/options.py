@@ -10,8 +10,11 @@ import click
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.options import (
     deployment_option,
+    endpoints_option,
     gathered,
     keystore_option,
+    log_format_option,
+    monitor_option,
     password_option,
     several,
 )
@@ -36,16 +39,6 @@ database_option = click.option(
     metavar="FILE|URL",
     callback=_database,
     help="The node's database: a path for SQLite, or postgresql+psycopg://…",
-)
-endpoints_option = click.option(
-    "--rpc",
-    "rpc_urls",
-    envvar="CHAINKIT_RPC",
-    show_envvar=True,
-    required=True,
-    multiple=True,
-    metavar="URL",
-    help="JSON-RPC endpoint; give several, in order of preference, to fail over.",
 )
 page_option = click.option(
     "--page-blocks",
@@ -154,18 +147,8 @@ run_options = several(
         show_default=True,
         help="Pause while there is nothing to do, also beside a WebSocket.",
     ),
-    click.option(
-        "--log-format",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="Lines for a person, or one JSON object a line.",
-    ),
-    click.option(
-        "--listen",
-        metavar="HOST:PORT",
-        help="Serve /metrics, /healthz and /readyz there; port 0 takes a free one.",
-    ),
+    log_format_option,
+    monitor_option,
     click.option(
         "--stale-seconds",
         type=click.FloatRange(min=0),

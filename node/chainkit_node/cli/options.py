@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import click
 
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.options import Option, file_option, gathered, several
+from chainkit.text.hosts import is_loopback
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.serving.certificate import CertificateFiles
 from chainkit_node.settings import StrangerLimits
@@ -44,7 +44,7 @@ class ListenOptions:
         if self.certificate_path is not None or self.key_path is not None:
             missing = "--tls-key" if self.key_path is None else "--tls-certificate"
             raise ConfigurationError(missing, "certificate and key together", "one of them")
-        if not self.is_plain_text and not _is_loopback(self.grpc_address):
+        if not self.is_plain_text and not is_loopback(self.grpc_address):
             expected = "--tls-certificate and --tls-key, or --plain-text behind a proxy with TLS"
             raise ConfigurationError("--grpc", expected, "neither", self.grpc_address)
         return None
@@ -162,11 +162,3 @@ stranger_options = several(
     gathered(StrangerLimits, "strangers"),
 )
 """Decorator: how much strangers may ask for; the command takes StrangerLimits."""
-
-
-def _is_loopback(address: str) -> bool:
-    host = address.rpartition(":")[0].removeprefix("[").removesuffix("]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

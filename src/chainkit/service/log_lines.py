@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-LOG_FORMATS: Final = ("text", "json")
-
 _ERASE_LINE: Final = "\r\x1b[2K"
 _URL: Final = re.compile(
     r"\b([a-zA-Z][\w+.-]*://)(?:[^\s/@\"']*@)?([^\s/?#\"']*)(?:[/?#][^\s\"']*?(?=:?(?:[\s\"']|$)))?"
@@ -42,7 +40,7 @@ def log_event(event: LogEvent) -> None:
 def configure_logging(log_format: str = "text") -> None:
     """Write log lines to stderr; their time is the only place where the local clock shows.
 
-    ``log_format`` is one of LOG_FORMATS.
+    ``log_format`` is ``text`` or ``json``.
     """
     formatter: logging.Formatter = _JsonFormatter()
     if log_format == "text":

@@ -85,6 +85,28 @@ def keystore_option_for(purpose: str, *, required: bool = False) -> Option:
     )
 
 
+endpoints_option = click.option(
+    "--rpc",
+    "rpc_urls",
+    envvar="CHAINKIT_RPC",
+    show_envvar=True,
+    required=True,
+    multiple=True,
+    metavar="URL",
+    help="JSON-RPC endpoint; give several, in order of preference, to fail over.",
+)
+monitor_option = click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Serve /metrics, /healthz and /readyz there; port 0 takes a free one.",
+)
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Lines for a person, or one JSON object a line.",
+)
 rpc_option = rpc_option_for("JSON-RPC endpoint of the chain.", required=True)
 deployment_option = file_option(
     "--deployment",

@@ -1,4 +1,4 @@
-"""Hosts of URLs that strangers wrote: those that lead into the reader's own network."""
+"""Hosts by their text alone: which of them lead into one's own network, or machine."""
 
 from __future__ import annotations
 
@@ -20,6 +20,15 @@ def is_public(address: str) -> bool:
     if isinstance(found, ipaddress.IPv6Address):
         return (found.ipv4_mapped or found).is_global
     return found.is_global
+
+
+def is_loopback(address: str) -> bool:
+    """Tell whether ``HOST:PORT`` is an address of this machine alone, by its text."""
+    host = address.rpartition(":")[0].removeprefix("[").removesuffix("]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def has_private_host(url: str) -> bool:

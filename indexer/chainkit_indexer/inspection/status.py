@@ -110,7 +110,7 @@ def read_status(store: Store) -> Status:
             quarantined=quarantined,
             reorg_count=connection.scalar(select(func.count()).select_from(schema.reorgs)) or 0,
             reorgs=_reorgs(connection),
-            registry=_registry(connection, store.identity.node_public_key),
+            registry=read_registry_state(connection, store.identity.node_public_key),
             established=_established(read_runs(connection)),
         )
 
@@ -168,7 +168,8 @@ def _reorgs(connection: Connection) -> tuple[ReorgSummary, ...]:
     )
 
 
-def _registry(connection: Connection, node_public_key: bytes) -> RegistryState | None:
+def read_registry_state(connection: Connection, node_public_key: bytes) -> RegistryState | None:
+    """Return what the registry says of a node, or None where it was not followed yet."""
     followed = read_followed_history(connection)
     if followed is None or followed.last is None:
         return None

@@ -6,9 +6,8 @@ import logging
 
 from chainkit.errors import StoreUnavailable
 from chainkit.service.log_lines import LogEvent, log_event
-from chainkit_indexer.inspection.status import RegistryState
+from chainkit_indexer.inspection.status import RegistryState, read_registry_state
 from chainkit_indexer.registry.follower import RegistryIdle, RegistryStepResult
-from chainkit_indexer.registry.history import nodes_at, read_followed_history
 from chainkit_indexer.registry.watch import is_behind
 from chainkit_indexer.storage.store import Store
 
@@ -44,10 +43,7 @@ class RegistrationNarrator:
     def _read(self) -> RegistryState | None:
         key = self._store.identity.node_public_key
         with self._store.reading() as connection:
-            followed = read_followed_history(connection)
-            if followed is None or followed.last is None:
-                return None
-            return RegistryState.of(nodes_at(connection, None), key, followed.last)
+            return read_registry_state(connection, key)
 
     def _tell(self, state: RegistryState) -> None:
         told, before = f"{state.node_id} {state.status}", self._told

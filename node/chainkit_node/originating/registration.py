@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from chainkit.service.refusals import NotReady
-from chainkit_indexer.inspection.status import RegistryState
-from chainkit_indexer.registry.history import nodes_at, read_followed_history
+from chainkit_indexer.inspection.status import RegistryState, read_registry_state
 from chainkit_indexer.storage.store import Store
 
 LOOK_SECONDS: Final = 2.0
@@ -52,7 +51,4 @@ class Registration:
     def _read(self) -> RegistryState | None:
         key = self._store.identity.node_public_key
         with self._store.reading() as connection:
-            followed = read_followed_history(connection)
-            if followed is None or followed.last is None:
-                return None
-            return RegistryState.of(nodes_at(connection, None), key, followed.last)
+            return read_registry_state(connection, key)

@@ -6,7 +6,6 @@ import asyncio
 import zlib
 from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -17,6 +16,7 @@ from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.grpc_server import MOST_MESSAGE_BYTES, STATUS_KEY
 from chainkit.service.refusals import PassedOn
+from chainkit.text.node_url import grpc_target
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 
 CONNECT_SECONDS: Final = 3.0
@@ -30,7 +30,6 @@ _OPTIONS: Final = (
     # A node that is back is not kept out for minutes.
     ("grpc.max_reconnect_backoff_ms", 5000),
 )
-_PORTS: Final = {"http": 80, "https": 443}
 _READY: Final = grpc.ChannelConnectivity.READY
 _REFUSALS: Final = frozenset(
     {
@@ -74,7 +73,7 @@ class NodeConnection:
         """
         self.node_id = node_id
         self.url = url
-        scheme, target = _parsed(node_id, url)
+        scheme, target = grpc_target(f"URL of node {node_id}", url)
         if scheme == "https":
             credentials = grpc.ssl_channel_credentials()
             self._channel = grpc.aio.secure_channel(target, credentials, options=_OPTIONS)
@@ -177,19 +176,6 @@ def _is_of(envelope: bytes, transaction_hash: bytes) -> bool:
     except MalformedEnvelope:
         # Another originator's, on the same topic.
         return False
-
-
-def _parsed(node_id: int, url: str) -> tuple[str, str]:
-    """Return scheme, and host with port. Raises ConfigurationError; a stranger chose the URL."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host = None
-    if host is None or parts.scheme not in _PORTS:
-        raise ConfigurationError(f"URL of node {node_id}", "http://… or https://…", ascii(url))
-    shown = f"[{host}]" if ":" in host else host
-    return parts.scheme, f"{shown}:{port or _PORTS[parts.scheme]}"
 
 
 class Nodes:

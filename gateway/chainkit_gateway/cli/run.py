@@ -93,7 +93,7 @@ class _Options:
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often the registry is read again; it is not where --node is given.",
+    help="How often the registry is read again; not used with --node.",
 )
 @click.option(
     "--grpc",

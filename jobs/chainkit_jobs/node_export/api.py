@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -19,7 +18,6 @@ from google.protobuf.message import DecodeError
 from chainkit.chain.backoff import Backoff
 from chainkit.errors import (
     ChainError,
-    ConfigurationError,
     EndpointUnavailable,
     InconsistentAnswer,
     RateLimited,
@@ -28,6 +26,7 @@ from chainkit.errors import (
 from chainkit.exports import one_line
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from chainkit.text.node_url import grpc_target
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 
 METHOD: Final = "/xmtp.xmtpv4.message_api.ReplicationApi/QueryEnvelopes"
@@ -159,17 +158,7 @@ class NodeApi:
 
 
 def _channel(url: str) -> grpc.Channel:
-    expected = "http://host:port or https://host:port"
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise ConfigurationError("URL of the node", expected, "no URL") from error
-    is_plain = not (parts.username or parts.path.strip("/") or parts.query or parts.fragment)
-    if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain:
-        # Not repeated: it may hold a password.
-        raise ConfigurationError("URL of the node", expected, "another URL")
-    target = parts.netloc if port else f"{parts.netloc}:{443 if parts.scheme == 'https' else 80}"
-    if parts.scheme == "http":
+    scheme, target = grpc_target("URL of the node", url)
+    if scheme == "http":
         return grpc.insecure_channel(target, options=_OPTIONS)
     return grpc.secure_channel(target, grpc.ssl_channel_credentials(), options=_OPTIONS)

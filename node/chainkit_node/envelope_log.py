@@ -21,7 +21,7 @@ from chainkit_indexer.storage.envelopes import (
     read_by_originators,
     read_by_topics,
     read_highest,
-    read_last_on_topic,
+    read_last_on_topics,
     read_newest,
 )
 from chainkit_indexer.storage.inboxes import (
@@ -31,7 +31,7 @@ from chainkit_indexer.storage.inboxes import (
     read_refused,
 )
 from chainkit_indexer.storage.store import Store, read_block, read_position
-from chainkit_node.types import Selection
+from chainkit_node.types import Page, Selection
 
 _THREADS: Final = 4
 _TOPICS_AT_ONCE: Final = 200
@@ -123,22 +123,20 @@ class EnvelopeLog:
             block = read_block(connection, block_number)
         return self._before_first() if block is None else block.sequence_ids
 
-    def position(self, topics: Sequence[bytes]) -> tuple[Cursor, Mapping[bytes, int]]:
+    def position(self, topics: Collection[bytes]) -> tuple[Cursor, Mapping[bytes, int]]:
         """Return the node's cursor, and the latest sequence id that the chain has on each topic."""
         with self._store.reading() as connection:
             chain = self._chain_cursor(connection)
-            latest = {
-                topic: max(read_last_on_topic(connection, topic, chain).values())
-                for topic in frozenset(topics)
-            }
+            latest: dict[bytes, int] = {}
+            for some in _portions(list(topics)):
+                latest |= read_last_on_topics(connection, some, chain)
             return Cursor(read_highest(connection) | dict(chain)), latest
 
-    async def read_page(
-        self, selection: Selection, limit: int, most_bytes: int
-    ) -> Sequence[StoredEnvelope]:
+    async def read_page(self, selection: Selection, limit: int, most_bytes: int) -> Page:
         """Return a page of at least one envelope, if there is any, and of so many bytes at most."""
         rows = await self._in_thread(lambda: self.page(selection, limit))
-        return rows[: _count_within(rows, most_bytes)]
+        count = _count_within(rows, most_bytes)
+        return Page(rows[:count], is_last=count == len(rows) < limit)
 
     async def newest(self, topics: Sequence[bytes]) -> Mapping[bytes, StoredEnvelope]:
         """Return the newest envelope of each topic that has one."""

@@ -15,6 +15,9 @@ class ServingLimits:
     """Envelopes of one answer, and what limit 0 means, but for identity topics."""
     page_bytes: int = MOST_MESSAGE_BYTES - (1 << 20)
     """Bytes of one answer."""
+    frame_bytes: int = 1 << 20
+    """Bytes of one frame of a stream, but for a single larger envelope: each slow reader keeps one
+    in memory."""
     identity_updates: int = 100_000
     """Envelopes of one answer about identity topics whose limit is 0."""
     topics: int = 10_000

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from chainkit_indexer.storage.envelopes import StoredEnvelope
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +16,15 @@ class Selection:
     originator_ids: frozenset[int] = frozenset()
     cursor: Mapping[int, int] = field(default_factory=dict)
     """Originator id to the sequence id behind which envelopes are wanted; a missing one is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Stored envelopes behind a cursor, by originator and sequence id."""
+
+    rows: Sequence[StoredEnvelope]
+    is_last: bool
+    """Nothing that was selected lay behind them when they were read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from chainkit_indexer.storage.envelopes import (
     read_by_topics,
     read_highest,
     read_last,
-    read_last_on_topic,
+    read_last_on_topics,
     read_newest,
 )
 
@@ -177,8 +177,9 @@ def test_read_last__some_originators__is_the_end_of_each(filled: Database) -> No
         assert read_highest(connection) == {0: 5, 100: 4, 200: LARGEST}
         assert read_last(connection, 100) == (4, 9)
         assert read_last(connection, 7) is None
-        assert read_last_on_topic(connection, B, [0, 1, 100]) == {0: 2, 1: 0, 100: 4}
-        assert read_last_on_topic(connection, C, [0]) == {0: 0}
+        assert read_last_on_topics(connection, [B, C], [0]) == {B: 2, C: 0}
+        assert read_last_on_topics(connection, [B], [0, 1, 100]) == {B: 4}
+        assert read_last_on_topics(connection, [], [0]) == {}
 
 
 def test_read_last__newest_has_expired__is_still_the_last(indexed: Database) -> None:
@@ -186,7 +187,7 @@ def test_read_last__newest_has_expired__is_still_the_last(indexed: Database) -> 
 
     with indexed.reading() as connection:
         assert read_last(connection, 100) == (2, 3)
-        assert read_last_on_topic(connection, A, [100]) == {100: 2}
+        assert read_last_on_topics(connection, [A], [100]) == {A: 2}
 
 
 def test_read__no_rows__finds_none(indexed: Database) -> None:
@@ -226,7 +227,7 @@ def test_read__many_rows__looks_at_no_more_than_it_needs(
         read_by_topics(connection, others[:20], {}, 100, NOW)
         read_by_originators(connection, [100, 200], {100: 9_995}, 10, NOW)
         read_newest(connection, [A, *others], NOW)
-        read_last_on_topic(connection, A, [100, 200])
+        read_last_on_topics(connection, [A, *others], [100, 200])
         read_last(connection, 200)
         read_highest(connection)
 

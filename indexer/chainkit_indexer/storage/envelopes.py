@@ -21,6 +21,7 @@ from chainkit_indexer.storage.database import Database
 from chainkit_indexer.types import ENVELOPE_COLUMNS
 
 _COLUMNS: Final = ", ".join(f"found.{name}" for name in ENVELOPE_COLUMNS)
+_TOPIC_AND_ID: Final = "found.topic, found.sequence_id"
 _BEFORE_ALL: Final = -1
 """A time at which nothing has expired."""
 _LIVES: Final = "(found.expires_at IS NULL OR found.expires_at > ?)"
@@ -105,16 +106,20 @@ def read_highest(connection: Connection) -> dict[int, int]:
     return dict(_rows(connection, _HIGHEST))
 
 
-def read_last_on_topic(
-    connection: Connection, topic: bytes, originator_ids: Iterable[int]
-) -> dict[int, int]:
-    """Return the highest sequence id of each originator on a topic, 0 where there is none.
+def read_last_on_topics(
+    connection: Connection, topics: Iterable[bytes], originator_ids: Iterable[int]
+) -> dict[bytes, int]:
+    """Return the highest sequence id of some originators on each topic, 0 where there is none.
 
-    Also of one that has expired.
+    Also of one that has expired. Up to a few hundred topics at a time.
     """
-    last = dict.fromkeys(originator_ids, 0)
-    found = _pairs(connection, [topic], last, _LAST_ROW, [_BEFORE_ALL])
-    return last | {row.originator_id: row.sequence_id for row in found}
+    asked = frozenset(topics)
+    held = dict.fromkeys(originator_ids, 0)
+    found = _pairs(connection, asked, held, _LAST_ROW, [_BEFORE_ALL], columns=_TOPIC_AND_ID)
+    last = dict.fromkeys(asked, 0)
+    for topic, sequence_id in found:
+        last[topic] = max(last[topic], sequence_id)
+    return last
 
 
 def read_by_originators(
@@ -133,7 +138,7 @@ def read_by_originators(
     for originator_id in sorted(held.keys() & set(originator_ids)):
         if len(rows) < limit:
             values = [originator_id, held[originator_id], now, limit - len(rows)]
-            rows += _envelopes(connection, _AFTER, values)
+            rows += _made(_rows(connection, _AFTER, values))
     return rows
 
 
@@ -151,7 +156,7 @@ def read_by_topics(
     """
     held = _read_behind(connection, cursor)
     end = "ORDER BY found.originator_id, found.sequence_id LIMIT ?"
-    return _pairs(connection, topics, held, _FIRST_ROWS, [now, limit], end, [limit])
+    return _made(_pairs(connection, topics, held, _FIRST_ROWS, [now, limit], end, [limit]))
 
 
 def read_newest(
@@ -162,7 +167,7 @@ def read_newest(
     Among equal times, that of the highest originator. ``now`` is in seconds since 1970.
     """
     held = dict.fromkeys(read_highest(connection), 0)
-    found = _pairs(connection, topics, held, _LAST_ROW, [now])
+    found = _made(_pairs(connection, topics, held, _LAST_ROW, [now]))
     in_order = sorted(found, key=lambda row: (row.originator_ns, row.originator_id))
     return {row.topic: row for row in in_order}
 
@@ -187,7 +192,8 @@ def _pairs(
     row_values: Sequence[int],
     end: str = "",
     end_values: Sequence[int] = (),
-) -> list[StoredEnvelope]:
+    columns: str = _COLUMNS,
+) -> list[tuple[Any, ...]]:
     """Return what ``rows`` finds for each topic and originator, both of which it may name."""
     asked = list(dict.fromkeys(topics))
     if not asked or not held:
@@ -204,10 +210,10 @@ def _pairs(
     statement = (
         f"WITH {_values('asked', ['topic'], len(asked))},"
         f" {_values('held', ['originator_id', 'sequence_id'], len(held))}"
-        f" SELECT {_COLUMNS} FROM asked CROSS JOIN held CROSS JOIN {join} {end}"
+        f" SELECT {columns} FROM asked CROSS JOIN held CROSS JOIN {join} {end}"
     )
     pairs = (value for pair in held.items() for value in pair)
-    return _envelopes(connection, statement, [*asked, *pairs, *row_values, *end_values])
+    return _rows(connection, statement, [*asked, *pairs, *row_values, *end_values])
 
 
 def _values(name: str, columns: Sequence[str], count: int) -> str:
@@ -215,10 +221,8 @@ def _values(name: str, columns: Sequence[str], count: int) -> str:
     return f"{name}({', '.join(columns)}) AS (VALUES {', '.join([row] * count)})"
 
 
-def _envelopes(
-    connection: Connection, statement: str, values: Sequence[Any]
-) -> list[StoredEnvelope]:
-    return list(map(StoredEnvelope._make, _rows(connection, statement, values)))
+def _made(rows: Iterable[tuple[Any, ...]]) -> list[StoredEnvelope]:
+    return list(map(StoredEnvelope._make, rows))
 
 
 def _rows(

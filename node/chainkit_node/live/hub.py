@@ -57,10 +57,15 @@ class Subscription:
             return False
         return True
 
-    def take(self) -> list[StoredEnvelope]:
-        """Return what is queued, in the order of the commits, and empty the queue."""
-        taken, self._queue, self._bytes = self._queue, [], 0
-        self._event.clear()
+    def take(self, most: int) -> list[StoredEnvelope]:
+        """Take the first of what is queued, in the order of the commits.
+
+        A reorg still takes back what stays in the queue.
+        """
+        taken, self._queue = self._queue[:most], self._queue[most:]
+        self._bytes -= sum(len(row.envelope) for row in taken)
+        if not self._queue:
+            self._event.clear()
         return taken
 
     def catch_up(self) -> None:
@@ -68,10 +73,12 @@ class Subscription:
         self.is_behind = False
 
     def sends(self, rows: Iterable[StoredEnvelope]) -> None:
-        """Take note of what the stream is about to send: a reorg may take it back."""
-        for row in rows:
-            known = self._sent.get(row.originator_id, 0)
-            self._sent[row.originator_id] = max(known, row.sequence_id)
+        """Take note of what the stream is about to send: a reorg may take it back.
+
+        The sequence ids of each originator rise.
+        """
+        last = {row.originator_id: row.sequence_id for row in rows}
+        self._sent |= {each: max(self._sent.get(each, 0), top) for each, top in last.items()}
 
     def put(self, row: StoredEnvelope) -> None:
         """Queue an envelope, unless the stream has to read the database anyway."""

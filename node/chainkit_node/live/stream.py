@@ -12,10 +12,10 @@ from enum import Enum, auto
 from chainkit.service.refusals import taken_back
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.live.hub import Hub, Subscription
-from chainkit_node.types import Selection
+from chainkit_node.types import Page, Selection
 
-ReadPage = Callable[[Selection, int], Awaitable[Sequence[StoredEnvelope]]]
-"""Reads stored envelopes behind a cursor, up to a number, ordered by originator and sequence id."""
+ReadPage = Callable[[Selection, int], Awaitable[Page]]
+"""Reads what is selected, up to a number; a page that is not the last has at least one envelope."""
 
 
 class StreamStatus(Enum):
@@ -39,6 +39,11 @@ class _Portion:
 
     def selection(self) -> Selection:
         return Selection(self.topics, self.originator_ids, dict(self.cursor))
+
+    def move_behind(self, rows: Sequence[StoredEnvelope]) -> None:
+        """Move the cursor behind a page of what is selected."""
+        # In the order of sequence ids: the last of each originator counts.
+        self.cursor |= {row.originator_id: row.sequence_id for row in rows}
 
     def passes(self, row: StoredEnvelope) -> bool:
         """Move the cursor to an envelope; return False where it was sent, or is not wanted."""
@@ -91,19 +96,19 @@ class Stream:
     async def _stored(
         self, portion: _Portion, subscription: Subscription
     ) -> AsyncIterator[Sequence[StoredEnvelope]]:
-        is_full = True
-        while is_full:
+        is_last = False
+        while not is_last:
             generation = self._hub.generation
-            rows = await self._read(portion.selection(), self._page)
+            page = await self._read(portion.selection(), self._page)
             _check(subscription)
             if self._hub.generation != generation:
                 # Read while a reorg was taken back: perhaps before it, perhaps after.
                 continue
-            is_full = len(rows) >= self._page
-            rows = [row for row in rows if portion.passes(row)]
-            subscription.sends(rows)
-            if rows:
-                yield rows
+            is_last = page.is_last
+            portion.move_behind(page.rows)
+            subscription.sends(page.rows)
+            if page.rows:
+                yield page.rows
 
     async def _live(
         self, subscription: Subscription
@@ -114,13 +119,12 @@ class Stream:
             if not came:
                 yield StreamStatus.WAITING
                 continue
-            rows = list(self._wanted(subscription.take()))
+            rows = list(self._wanted(subscription.take(self._page)))
             if subscription.is_behind:
                 return
             subscription.sends(rows)
-            for start in range(0, len(rows), self._page):
-                _check(subscription)
-                yield rows[start : start + self._page]
+            if rows:
+                yield rows
 
     def _wanted(self, rows: Iterable[StoredEnvelope]) -> Iterable[StoredEnvelope]:
         for row in rows:

@@ -10,6 +10,7 @@ from chainkit.protocol.proto import (
     message_api_pb2,
     stored_envelopes_pb2,
 )
+from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.types import TopicKind
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.serving import requests
@@ -45,10 +46,9 @@ class Reader:
         limit = min(request.limit or limits.page, limits.page)
         if request.limit == 0 and _is_of_identities(selection):
             limit = limits.identity_updates
-        rows = await self._log.read_page(selection, limit, limits.page_bytes)
-        self._metrics.sent("QueryEnvelopes", len(rows))
-        envelopes = [row.envelope for row in rows]
-        return stored_envelopes_pb2.Envelopes(envelopes=envelopes).SerializeToString()
+        page = await self._log.read_page(selection, limit, limits.page_bytes)
+        self._metrics.sent("QueryEnvelopes", len(page.rows))
+        return written_envelopes(row.envelope for row in page.rows)
 
     async def newest_envelope(self, data: bytes) -> bytes:
         """Answer the newest envelope of each topic, or an empty result, in the request's order."""

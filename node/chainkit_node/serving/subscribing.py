@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from chainkit.protocol.proto import message_api_pb2
-from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes, TopicEnvelopes
+from chainkit.protocol.stored_envelopes import written_envelopes, written_topic_envelopes
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.hub import Hub
@@ -14,7 +14,7 @@ from chainkit_node.live.stream import Stream, StreamStatus
 from chainkit_node.serving import requests
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.settings import ServingLimits
-from chainkit_node.types import Selection
+from chainkit_node.types import Page, Selection
 
 _EMPTY_FRAME: Final = b""
 """A response without envelopes: the first frame, and the sign of life while there is no news."""
@@ -50,7 +50,7 @@ class Subscriber:
             if isinstance(batch, StreamStatus):
                 yield _EMPTY_FRAME
             else:
-                yield Envelopes(envelopes=_bytes(batch)).SerializeToString()
+                yield written_envelopes(row.envelope for row in batch)
 
     async def subscribe_topics(self, data: bytes) -> AsyncIterator[bytes]:
         """Stream topics, each behind its own cursor; the status is told in frames of its own."""
@@ -60,8 +60,7 @@ class Subscriber:
             if isinstance(batch, StreamStatus):
                 yield _STATUS_FRAMES[batch]
             else:
-                envelopes = Envelopes(envelopes=_bytes(batch))
-                yield TopicEnvelopes(envelopes=envelopes).SerializeToString()
+                yield written_topic_envelopes(row.envelope for row in batch)
 
     async def _counted(
         self, method: str, selections: Sequence[Selection]
@@ -77,13 +76,9 @@ class Subscriber:
             yield batch
 
     def _stream(self, selections: Sequence[Selection]) -> Stream:
-        async def read(selection: Selection, limit: int) -> Sequence[StoredEnvelope]:
-            return await self._log.read_page(selection, limit, self._limits.page_bytes)
+        async def read(selection: Selection, limit: int) -> Page:
+            return await self._log.read_page(selection, limit, self._limits.frame_bytes)
 
         return Stream(
             self._hub, read, selections, self._limits.page, self._limits.heartbeat_seconds
         )
-
-
-def _bytes(rows: Sequence[StoredEnvelope]) -> list[bytes]:
-    return [row.envelope for row in rows]

@@ -9,6 +9,7 @@ them read it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -34,6 +35,8 @@ RETENTION_TAG: Final = 0x20
 """``PayerEnvelope.message_retention_days``."""
 UNSIGNED_TAG: Final = 0x0A
 """``OriginatorEnvelope.unsigned_originator_envelope``."""
+ENVELOPES_TAG: Final = 0x0A
+"""``envelopes`` of a node's answers."""
 
 _SIGNATURE: Final = bytes([0x0A, SIGNATURE_LENGTH])
 SIGNATURE_HEAD: Final = bytes([0x12, len(_SIGNATURE) + SIGNATURE_LENGTH]) + _SIGNATURE
@@ -58,6 +61,11 @@ def integer_field(tag: int, value: int) -> bytes:
 def bytes_field(tag: int, value: bytes) -> bytes:
     """Write bytes with their length before them, or nothing where there are none."""
     return _head(tag, len(value)) + value if value else b""
+
+
+def repeated_bytes(tag: int, values: Iterable[bytes]) -> bytes:
+    """Write a field that is repeated, also values of no bytes."""
+    return b"".join(part for value in values for part in (_head(tag, len(value)), value))
 
 
 # Cached: payloads of one kind share a few lengths.

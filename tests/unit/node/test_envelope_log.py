@@ -62,5 +62,20 @@ def test_read_page__more_bytes_than_an_answer_has__gives_at_least_one(log: Envel
     selection = Selection(originator_ids=frozenset([100]))
 
     for most_bytes, count in ((1, 1), (27, 3), (35, 3), (36, 4)):
-        rows = asyncio.run(log.read_page(selection, 100, most_bytes))
-        assert list(rows) == ROWS[:count]
+        page = asyncio.run(log.read_page(selection, 100, most_bytes))
+        assert list(page.rows) == ROWS[:count]
+        assert not page.is_last
+
+
+@pytest.mark.parametrize(
+    ("limit", "most_bytes", "is_last"),
+    [(11, 90, True), (11, 89, False), (10, 90, False), (9, 90, False)],
+)
+def test_read_page__end_of_what_is_stored__is_the_last_only_if_nothing_was_cut(
+    log: EnvelopeLog, limit: int, most_bytes: int, is_last: bool
+) -> None:
+    selection = Selection(originator_ids=frozenset([200]), cursor={200: 490})
+
+    page = asyncio.run(log.read_page(selection, limit, most_bytes))
+
+    assert page.is_last is is_last

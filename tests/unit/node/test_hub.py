@@ -33,10 +33,10 @@ def test_publish__streams_of_topics_and_originators__each_gets_what_it_wants() -
     rows = [envelope(1), envelope(2, OTHER), envelope(3, TOPIC, 100)]
     hub.publish(rows)
 
-    assert group.take() == [rows[0], rows[2]]
-    assert other.take() == [rows[1]]
-    assert node.take() == [rows[2]]
-    assert group.take() == []
+    assert group.take(1000) == [rows[0], rows[2]]
+    assert other.take(1000) == [rows[1]]
+    assert node.take(1000) == [rows[2]]
+    assert group.take(1000) == []
 
 
 def test_publish__refused_update__stands_in_its_originator_s_order_and_not_on_its_topic() -> None:
@@ -45,8 +45,8 @@ def test_publish__refused_update__stands_in_its_originator_s_order_and_not_on_it
 
     hub.publish([envelope(1), envelope(2)], refused={(0, 1)})
 
-    assert group.take() == [envelope(2)]
-    assert chain.take() == [envelope(1), envelope(2)]
+    assert group.take(1000) == [envelope(2)]
+    assert chain.take(1000) == [envelope(1), envelope(2)]
 
 
 def test_unsubscribe__streams_of_one_topic__leaves_the_others() -> None:
@@ -57,8 +57,8 @@ def test_unsubscribe__streams_of_one_topic__leaves_the_others() -> None:
     hub.publish([envelope(1)])
 
     assert len(hub) == 1
-    assert first.take() == []
-    assert second.take() == [envelope(1)]
+    assert first.take(1000) == []
+    assert second.take(1000) == [envelope(1)]
 
 
 def test_publish__more_than_may_wait__empties_the_queue_and_tells_the_stream() -> None:
@@ -70,10 +70,27 @@ def test_publish__more_than_may_wait__empties_the_queue_and_tells_the_stream() -
     hub.publish([envelope(3)])
 
     assert stream.is_behind
-    assert stream.take() == []
+    assert stream.take(1000) == []
     stream.catch_up()
     hub.publish([envelope(4)])
-    assert stream.take() == [envelope(4)]
+    assert stream.take(1000) == [envelope(4)]
+
+
+def test_take__a_part__leaves_the_rest_to_a_reorg_and_to_the_next() -> None:
+    async def play() -> None:
+        hub = Hub(queue_bytes=8)
+        stream = of_topic(hub)
+        hub.publish([envelope(1), envelope(2), envelope(3)])
+
+        assert stream.take(1) == [envelope(1)]
+        assert await stream.wait(60)
+        hub.retract({0: 2})
+        hub.publish([envelope(3, TOPIC, 100)])
+        assert stream.take(1000) == [envelope(2), envelope(3, TOPIC, 100)]
+        assert not await stream.wait(0.01)
+        assert not stream.is_behind
+
+    asyncio.run(play())
 
 
 def test_skip__a_large_commit__concerns_streams_that_may_want_it() -> None:
@@ -119,7 +136,7 @@ def test_retract__queued_envelopes__vanish_and_those_of_other_originators_stay()
     # The bytes of what vanished are free again.
     hub.publish([envelope(6)])
     assert stream.taken_back is None
-    assert stream.take() == [envelope(5), envelope(9, TOPIC, 100), envelope(6)]
+    assert stream.take(1000) == [envelope(5), envelope(9, TOPIC, 100), envelope(6)]
     assert not stream.is_behind
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
 
 import pytest
 
@@ -12,7 +11,7 @@ from chainkit.service.refusals import TakenBack
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.live.hub import Hub
 from chainkit_node.live.stream import Stream, StreamStatus
-from chainkit_node.types import Selection
+from chainkit_node.types import Page, Selection
 
 TOPICS = (b"\x00a", b"\x00b", b"\x02c")
 NODES = (0, 100, 200)
@@ -44,12 +43,14 @@ class Log:
         self.rows = [row for row in self.rows if row.originator_id or row.sequence_id <= ancestor]
         self.hub.retract({0: ancestor})
 
-    async def read(self, selection: Selection, limit: int) -> Sequence[StoredEnvelope]:
+    async def read(self, selection: Selection, limit: int) -> Page:
         await self.pause()
-        found = sorted(row for row in self.rows if wants(selection, row))[:limit]
+        found = sorted(row for row in self.rows if wants(selection, row))
+        # A page of large envelopes is shorter, and not the last for that.
+        count = self.chance.choice([limit, self.chance.randrange(1, limit + 1)])
         # The answer is on its way while the writer goes on.
         await self.pause()
-        return found
+        return Page(found[:count], is_last=len(found) <= count)
 
     async def pause(self) -> None:
         for _ in range(self.chance.randrange(3)):

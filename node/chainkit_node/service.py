@@ -23,6 +23,7 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.inboxes.follower import InboxFollower
 from chainkit_node.live.feed import ChainFeed
+from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
 from chainkit_node.originating.freshness import ChainFreshness
 from chainkit_node.originating.publisher import Originator, Publisher
@@ -74,21 +75,22 @@ async def run_node(service: NodeService) -> None:
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    store, hub = service.follows.store, Hub()
+    store, hub, handover = service.follows.store, Hub(), Handover(loop)
     log = EnvelopeLog(store)
     freshness = ChainFreshness(time.monotonic)
     metrics = service.monitor.node_metrics = NodeMetrics()
 
     def publish(rows: Sequence[StoredEnvelope]) -> None:
         metrics.committed(rows, time.time_ns())
-        loop.call_soon_threadsafe(hub.publish, rows)
+        handover.call(hub.publish, rows)
 
     registration = Registration(store, time.monotonic)
     sequencer = Sequencer(
         store, registration.node_id, service.key, time.time_ns, publish, service.record
     )
     publisher = Publisher(Originator(log, sequencer, registration, freshness))
-    methods = _methods(log, hub, publisher, service.limits, metrics)
+    desk = PayerDesk(publisher, handover, service.limits, metrics)
+    methods = _methods(log, hub, desk, service.limits, metrics)
     server = GrpcServer(methods, _SERVICES, server_bounds(service.strangers, metrics.refused))
 
     def tell(is_ready: bool) -> None:
@@ -97,7 +99,7 @@ async def run_node(service: NodeService) -> None:
 
     readiness = Readiness(tell)
     # In this order: an update that a stream tells of is known to GetInboxIds.
-    observers = (InboxFollower(store, log), ChainFeed(log, hub, loop), freshness, readiness)
+    observers = (InboxFollower(store, log), ChainFeed(log, hub, handover), freshness, readiness)
     indexer = _IndexerThread(service, observers, lambda: loop.call_soon_threadsafe(ended.set))
     try:
         port = await server.start(service.address, service.certificate)
@@ -112,6 +114,7 @@ async def run_node(service: NodeService) -> None:
         await server.stop(_GRACE_SECONDS)
         service.stop.is_set = True
         await asyncio.to_thread(indexer.finish)
+        await asyncio.to_thread(publisher.close)
         await asyncio.to_thread(sequencer.close)
         log.close()
     indexer.raise_error()
@@ -120,7 +123,7 @@ async def run_node(service: NodeService) -> None:
 def _methods(
     log: EnvelopeLog,
     hub: Hub,
-    publisher: Publisher,
+    desk: PayerDesk,
     limits: ServingLimits,
     metrics: NodeMetrics,
 ) -> Methods:
@@ -131,7 +134,7 @@ def _methods(
             "QueryEnvelopes": reader.query_envelopes,
             "GetNewestEnvelope": reader.newest_envelope,
             "GetInboxIds": reader.inbox_ids,
-            "PublishPayerEnvelopes": PayerDesk(publisher, limits, metrics).publish_payer_envelopes,
+            "PublishPayerEnvelopes": desk.publish_payer_envelopes,
         },
         streams={
             "SubscribeEnvelopes": subscriber.subscribe_envelopes,

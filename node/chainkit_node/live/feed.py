@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from typing import Final
 
 from chainkit.errors import ChainkitError, StoreUnavailable
 from chainkit_indexer.types import RolledBack, StepResult
 from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
 from chainkit_node.types import Selection
 
@@ -23,11 +22,11 @@ class ChainFeed:
     the next step: nothing is handed on twice, or forgotten.
     """
 
-    def __init__(self, log: EnvelopeLog, hub: Hub, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, log: EnvelopeLog, hub: Hub, handover: Handover) -> None:
         """Begin where the updates were judged: each stream reads for itself what lies below."""
         self._log = log
         self._hub = hub
-        self._loop = loop
+        self._handover = handover
         self._known = dict(log.judged_cursor())
         self._ancestor: int | None = None
 
@@ -49,7 +48,7 @@ class ChainFeed:
 
     def _take_back(self, block_number: int) -> None:
         ancestor = dict(self._log.cursor_at(block_number))
-        self._call(self._hub.retract, ancestor)
+        self._handover.call(self._hub.retract, ancestor)
         self._known = {each: min(last, ancestor.get(each, 0)) for each, last in self._known.items()}
         self._ancestor = None
 
@@ -57,7 +56,7 @@ class ChainFeed:
         judged = dict(self._log.judged_cursor())
         count = sum(last - self._known.get(each, 0) for each, last in judged.items())
         if count > _MOST_PUSHED:
-            self._call(self._hub.skip, tuple(judged))
+            self._handover.call(self._hub.skip, tuple(judged))
         elif count:
             selection = Selection(originator_ids=frozenset(judged), cursor=dict(self._known))
             rows = [
@@ -65,8 +64,5 @@ class ChainFeed:
                 for row in self._log.page(selection, count)
                 if row.sequence_id <= judged[row.originator_id]
             ]
-            self._call(self._hub.publish, rows, self._log.refused(rows))
+            self._handover.call(self._hub.publish, rows, self._log.refused(rows))
         self._known = judged
-
-    def _call(self, function: Callable[..., None], *arguments: object) -> None:
-        self._loop.call_soon_threadsafe(function, *arguments)

@@ -1,34 +1,40 @@
 """Judges what payers publish, and hands what may be stored to the sequencer (XIP-49 §3.3.4).
 
-Parsing and signatures are judged in threads, many at a time. All envelopes of one request are
-accepted, or none is.
+One thread judges all that waits at once, with one look at the database: a look for each request
+took longer than all the rest. All envelopes of one request are accepted, or none is.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 import grpc
 
-from chainkit.protocol.publish_rules.client_envelope import Destination
+from chainkit.protocol.publish_rules.client_envelope import Destination, ParsedClientEnvelope
 from chainkit.protocol.publish_rules.judgement import (
     NodeView,
     PublishRequest,
+    depends_on_position,
     judge_publish,
     read_publish,
 )
 from chainkit.protocol.publish_rules.refusal import PublishRefused, RefusalReason, refused
 from chainkit.service.refusals import InvalidRequest, Refusal
-from chainkit.types import TopicKind
+from chainkit.types import Cursor, TopicKind
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.originating.freshness import ChainFreshness
+from chainkit_node.originating.group_thread import GroupThread
 from chainkit_node.originating.registration import Registration
-from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.originating.sequencer import Answer, Sequencer
 from chainkit_node.types import NewEnvelope
+
+_MOST_PER_LOOK: Final = 100
+"""Payloads that are judged at once, but for those of a larger request: the first waits for all."""
 
 _DAY_SECONDS: Final = 24 * 60 * 60
 _RETENTION_DAYS: Final = {
@@ -56,40 +62,92 @@ class Originator:
     clock_ns: Callable[[], int] = time.time_ns
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    envelopes: Sequence[bytes]
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadRequest:
+    publishes: Sequence[PublishRequest]
+    answer: Answer
+
+
 class Publisher:
-    """Takes payers' envelopes."""
+    """Takes payers' envelopes. Runs a thread from its construction until ``close``."""
 
     def __init__(self, originator: Originator) -> None:
         """Take who judges and numbers."""
         self._originator = originator
+        self._thread = GroupThread[_Request](
+            "judge", self._judge_all, lambda each: len(each.envelopes), _MOST_PER_LOOK
+        )
 
-    def accept(self, envelopes: Sequence[bytes]) -> Future[Sequence[bytes]]:
+    def accept(self, envelopes: Sequence[bytes]) -> Answer:
         """Judge a request's envelopes; the future has them as they are stored, in their order.
 
-        Waits for the database: call it in a thread. Raises NotReady where the chain's latest state
-        is not known, or the registry does not list this node; InvalidRequest with the rule that is
-        broken; Conflict with the node's cursor; and Overloaded.
+        It has NotReady where the chain's latest state is not known, or the registry does not list
+        this node; InvalidRequest with the rule that is broken; Conflict with the node's cursor; or
+        Overloaded, which is also raised where too many requests wait.
         """
+        request = _Request(envelopes, Future())
+        self._thread.put(request)
+        return request.answer
+
+    def close(self) -> None:
+        """Judge what waits, and end the thread; the sequencer must still run."""
+        self._thread.close()
+
+    def _judge_all(self, requests: Sequence[_Request]) -> None:
+        with _refusing(requests):
+            self._originator.freshness.check()
+            node_id = self._originator.registration.node_id()
+            read = [found for each in requests if (found := _read(each)) is not None]
+            self._judge(read, node_id)
+
+    def _judge(self, requests: Sequence[_ReadRequest], node_id: int) -> None:
         originator = self._originator
-        originator.freshness.check()
-        node_id = originator.registration.node_id()
-        try:
-            publishes = [_read(each) for each in envelopes]
-            self._judge(publishes, node_id)
-        except PublishRefused as error:
-            raise _as_refusal(error) from error
-        return originator.sequencer.submit([_new(each) for each in publishes])
+        with _refusing(requests):
+            clients = [each.client for request in requests for each in request.publishes]
+            cursor, latest = self._position(clients)
+            now = originator.clock_ns()
+            for request in requests:
+                with _refusing([request]):
+                    for each in request.publishes:
+                        view = NodeView(node_id, cursor, latest.get(each.client.topic, 0), now)
+                        judge_publish(each, view)
+                    payloads = [_new(each) for each in request.publishes]
+                    originator.sequencer.submit(payloads, request.answer)
 
-    def _judge(self, publishes: Sequence[PublishRequest], node_id: int) -> None:
-        topics = [each.client.topic for each in publishes]
-        cursor, latest = self._originator.log.position(topics)
-        now = self._originator.clock_ns()
-        for publish in publishes:
-            view = NodeView(node_id, cursor, latest.get(publish.client.topic, 0), now)
-            judge_publish(publish, view)
+    def _position(
+        self, clients: Sequence[ParsedClientEnvelope]
+    ) -> tuple[Cursor, Mapping[bytes, int]]:
+        """Look once for all of them, and only for those whose judgement depends on it."""
+        topics = {each.topic for each in clients if depends_on_position(each)}
+        return self._originator.log.position(topics) if topics else (Cursor(), {})
 
 
-def _read(envelope: bytes) -> PublishRequest:
+@contextmanager
+def _refusing(requests: Sequence[_Request | _ReadRequest]) -> Iterator[None]:
+    """Answer requests with the error, if there is one; none of them has an answer yet."""
+    try:
+        yield
+    except Exception as error:
+        refusal = _as_refusal(error) if isinstance(error, PublishRefused) else error
+        for each in requests:
+            if each.answer.set_running_or_notify_cancel():
+                each.answer.set_exception(refusal)
+
+
+def _read(request: _Request) -> _ReadRequest | None:
+    """Return the request, or None where its bytes alone show that it is refused."""
+    with _refusing([request]):
+        return _ReadRequest([_read_one(each) for each in request.envelopes], request.answer)
+    return None
+
+
+def _read_one(envelope: bytes) -> PublishRequest:
     publish = read_publish(envelope)
     if publish.client.destination is Destination.CHAIN:
         expected = "a payload for an originator"

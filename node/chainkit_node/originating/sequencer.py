@@ -13,11 +13,9 @@ told that it failed; the streams get them with the next commit, before it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from queue import Empty, Full, Queue
 from typing import Final
 
 from sqlalchemy import Connection
@@ -27,16 +25,14 @@ from chainkit.protocol.originated_envelope import (
     sign_originated,
     unsigned_originated,
 )
-from chainkit.service.refusals import NotReady, Overloaded, Refusal
+from chainkit.service.refusals import NotReady, Refusal
 from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originators, read_last
 from chainkit_indexer.storage.store import Store
+from chainkit_node.originating.group_thread import GroupThread
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.types import NewEnvelope
-
-MOST_WAITING: Final = 1_000
-"""Requests whose payloads wait for the next transaction."""
 
 MOST_PER_COMMIT: Final = 1_000
 """Envelopes that one transaction stores, but for those of one larger request."""
@@ -47,6 +43,9 @@ MOST_SECONDS_AHEAD: Final = 300
 Publish = Callable[[Sequence[StoredEnvelope]], None]
 """Takes what was committed, in order, on the sequencer's thread."""
 
+Answer = Future[Sequence[bytes]]
+"""Has the OriginatorEnvelopes of a request, or the refusal."""
+
 
 class ClockBehind(NotReady):
     """The next time that does not fall lies too far ahead of the clock (XIP-49 §3.2.7)."""
@@ -55,7 +54,7 @@ class ClockBehind(NotReady):
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     payloads: Sequence[NewEnvelope]
-    answer: Future[Sequence[bytes]]
+    answer: Answer
 
 
 class Sequencer:
@@ -86,51 +85,23 @@ class Sequencer:
         self._record = record
         self._known: dict[int, int] = {}
         """Last sequence id of each node id that was published, or stood there before."""
-        self._queue: Queue[_Waiting | None] = Queue(MOST_WAITING)
-        self._thread = threading.Thread(target=self._run, name="sequencer", daemon=True)
-        self._thread.start()
+        self._thread = GroupThread[_Waiting](
+            "sequencer", self._store_all, lambda each: len(each.payloads), MOST_PER_COMMIT
+        )
 
-    def submit(self, payloads: Sequence[NewEnvelope]) -> Future[Sequence[bytes]]:
+    def submit(self, payloads: Sequence[NewEnvelope], answer: Answer | None = None) -> Answer:
         """Queue accepted payloads; the future has their OriginatorEnvelopes in the same order.
 
-        All of them are stored, or none is. Raises Overloaded where too many requests wait.
+        It is the given one, or a new one. All of them are stored, or none is. Raises Overloaded
+        where too many requests wait.
         """
-        answer: Future[Sequence[bytes]] = Future()
-        try:
-            self._queue.put_nowait(_Waiting(payloads, answer))
-        except Full:
-            expected = f"fewer than {MOST_WAITING} requests that wait to be stored"
-            raise Overloaded("publish", expected, "more; try again later") from None
-        return answer
+        waiting = _Waiting(payloads, answer or Future())
+        self._thread.put(waiting)
+        return waiting.answer
 
     def close(self) -> None:
         """Store what waits, and end the thread."""
-        self._queue.put(None)
-        self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            first = self._queue.get()
-            if first is None:
-                return
-            waiting, is_last = self._gather(first)
-            self._store_all(waiting)
-            if is_last:
-                return
-
-    def _gather(self, first: _Waiting) -> tuple[list[_Waiting], bool]:
-        """Return all that waits, up to a commit's size, and whether the thread then ends."""
-        gathered, count = [first], len(first.payloads)
-        while count < MOST_PER_COMMIT:
-            try:
-                following = self._queue.get_nowait()
-            except Empty:
-                break
-            if following is None:
-                return gathered, True
-            gathered.append(following)
-            count += len(following.payloads)
-        return gathered, False
+        self._thread.close()
 
     def _store_all(self, waiting: Sequence[_Waiting]) -> None:
         live = [each for each in waiting if each.answer.set_running_or_notify_cancel()]

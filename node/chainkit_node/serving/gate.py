@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from inspect import isawaitable
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import grpc
 
@@ -87,20 +87,25 @@ class Gate(grpc.aio.ServerInterceptor):
     def _unary(self, method: str, inner: Any) -> Any:
         async def answer(request: Any, context: _Context) -> Any:
             address = address_of(context.peer())
-            async with self._refusing(method, context):
+            try:
                 self._admit(address)
-                with self._one_call():
+                self._begin_call()
+                try:
                     await self._pace(address, _MOMENT_SECONDS)
                     answer = await inner(request, context)
+                finally:
+                    self._calls -= 1
                 self._bytes.take(address, self._clock(), _size(answer))
                 return answer
+            except (Refusal, grpc.aio.AbortError) as error:
+                await self._tell(method, context, error)
 
         return answer
 
     def _streaming(self, method: str, inner: Any) -> Any:
         async def answer(request: Any, context: _Context) -> AsyncIterator[Any]:
             address = address_of(context.peer())
-            async with self._refusing(method, context):
+            try:
                 self._admit(address)
                 if is_stream := hasattr(request, "__aiter__"):
                     request = self._admitted(address, request)
@@ -118,6 +123,8 @@ class Gate(grpc.aio.ServerInterceptor):
                         await self._pace(address)
                         self._bytes.take(address, self._clock(), _size(frame))
                         yield frame
+            except (Refusal, grpc.aio.AbortError) as error:
+                await self._tell(method, context, error)
 
         return answer
 
@@ -142,16 +149,11 @@ class Gate(grpc.aio.ServerInterceptor):
                 raise Overloaded("answers", most, f"more; try again in {wait:.3f} s")
             await asyncio.sleep(wait)
 
-    @contextmanager
-    def _one_call(self) -> Iterator[None]:
+    def _begin_call(self) -> None:
         if self._limits.calls and self._calls >= self._limits.calls:
             expected = f"fewer than {self._limits.calls} calls at a time"
             raise Overloaded("calls", expected, "as many; try again later")
         self._calls += 1
-        try:
-            yield
-        finally:
-            self._calls -= 1
 
     @contextmanager
     def _holding(self, held: Held, address: str, amount: int, name: str) -> Iterator[None]:
@@ -167,17 +169,13 @@ class Gate(grpc.aio.ServerInterceptor):
         finally:
             held.give_back(address, amount)
 
-    @asynccontextmanager
-    async def _refusing(self, method: str, context: _Context) -> AsyncIterator[None]:
-        """Tell of each refusal, the gate's own and those of the method."""
-        try:
-            yield
-        except Refusal as error:
+    async def _tell(self, method: str, context: _Context, error: Exception) -> NoReturn:
+        """Tell of a refusal, the gate's own or one of the method, and end the call with it."""
+        if isinstance(error, Refusal):
             self._refused(method, error.code.name)
             await abort(context, error)
-        except grpc.aio.AbortError:
-            self._refused(method, _CODES.get(_number(context.code()), "UNKNOWN"))
-            raise
+        self._refused(method, _CODES.get(_number(context.code()), "UNKNOWN"))
+        raise error
 
 
 def server_bounds(

@@ -7,7 +7,9 @@ import time
 
 from chainkit.errors import StoreError
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.service.refusals import NotReady, Refusal
+from chainkit_node.live.handover import Handover
 from chainkit_node.originating.publisher import Publisher
 from chainkit_node.serving import requests
 from chainkit_node.serving.metrics import STORED, NodeMetrics
@@ -17,9 +19,16 @@ from chainkit_node.settings import ServingLimits
 class PayerDesk:
     """Takes payers' envelopes to the publisher."""
 
-    def __init__(self, publisher: Publisher, limits: ServingLimits, metrics: NodeMetrics) -> None:
-        """Take who judges and stores, how much one request may ask for, and who counts."""
+    def __init__(
+        self,
+        publisher: Publisher,
+        handover: Handover,
+        limits: ServingLimits,
+        metrics: NodeMetrics,
+    ) -> None:
+        """Take who judges and stores, who brings the answer, the limits, and who counts."""
         self._publisher = publisher
+        self._handover = handover
         self._limits = limits
         self._metrics = metrics
 
@@ -37,9 +46,8 @@ class PayerDesk:
     async def _publish(self, data: bytes) -> bytes:
         request = requests.parsed(Envelopes, data)
         requests.check_count("payer_envelopes", len(request.envelopes), self._limits.publish)
-        accepted = await asyncio.to_thread(self._publisher.accept, request.envelopes)
-        stored = await asyncio.wrap_future(accepted)
-        return Envelopes(envelopes=stored).SerializeToString()
+        stored = await self._handover.wait(self._publisher.accept(request.envelopes))
+        return written_envelopes(stored)
 
 
 def _outcome(error: BaseException) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import Counter, OrderedDict
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
 
@@ -21,6 +22,7 @@ _IPV6_NETWORK_BITS: Final = 64
 """One subscriber gets a network of this size, and with it as many addresses as he likes."""
 
 
+@lru_cache(MOST_ADDRESSES)
 def address_of(peer: str) -> str:
     """Return whom gRPC's peer counts as: an IPv4 address, or an IPv6 network of 64 bits.
 

@@ -16,6 +16,7 @@ from chainkit_indexer.storage.store import Store
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.inboxes.follower import InboxFollower
 from chainkit_node.live.feed import ChainFeed
+from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
 from chainkit_node.types import Selection
 from support.chains.fake_chain import FakeChain, Post, update
@@ -40,7 +41,7 @@ class Node:
         loop: Any = AtOnce()
         self.observers = (
             InboxFollower(self.indexer.store, self.log),
-            ChainFeed(self.log, self.hub, loop),
+            ChainFeed(self.log, self.hub, Handover(loop)),
         )
         self.is_away = False
         reading = Store.reading
@@ -91,11 +92,11 @@ def test_succeeded__reorgs_and_a_database_that_is_away__hands_on_each_envelope_o
                     last = stream.taken_back[0]
                     got = [row for row in got if row.sequence_id <= last]
                     stream.taken_back = None
-                got += stream.take()
+                got += stream.take(1000)
                 stream.sends(got)
         for _ in range(5):
             node.step()
-        got += stream.take()
+        got += stream.take(1000)
         assert not stream.is_behind
         assert got == list(node.log.page(ALL, 1000))
 
@@ -110,8 +111,8 @@ def test_succeeded__refused_update__reaches_readers_of_the_order_alone(node: Nod
         inbox = node.hub.subscribe([Selection(topics=frozenset([topic]))])
         node.chain.mine([post])
         node.step()
-        assert [row.topic for row in order.take()] == [topic]
-        assert inbox.take() == []
+        assert [row.topic for row in order.take(1000)] == [topic]
+        assert inbox.take(1000) == []
 
     asyncio.run(play())
 
@@ -129,6 +130,6 @@ def test_succeeded__more_than_is_pushed__lets_each_stream_read_for_itself(
         stream.catch_up()
         node.chain.mine([Post("d"), Post("e")])
         node.step()
-        assert [row.sequence_id for row in stream.take()] == [4, 5]
+        assert [row.sequence_id for row in stream.take(1000)] == [4, 5]
 
     asyncio.run(play())

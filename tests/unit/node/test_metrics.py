@@ -19,6 +19,7 @@ from chainkit.protocol.proto.message_api_pb2 import (
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.refusals import InvalidRequest, NotReady
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
 from chainkit_node.originating.publisher import Conflict
 from chainkit_node.serving.metrics import NodeMetrics
@@ -26,7 +27,7 @@ from chainkit_node.serving.publishing import PayerDesk
 from chainkit_node.serving.reading import Reader
 from chainkit_node.serving.subscribing import Subscriber
 from chainkit_node.settings import ServingLimits
-from chainkit_node.types import Selection
+from chainkit_node.types import Page, Selection
 
 LIMITS = ServingLimits()
 TOPIC = b"\1topic"
@@ -37,10 +38,8 @@ QUERY = EnvelopesQuery(topics=[TOPIC])
 class Log:
     """A database with one envelope."""
 
-    async def read_page(
-        self, selection: Selection, limit: int, most_bytes: int
-    ) -> Sequence[StoredEnvelope]:
-        return [ROW][selection.cursor.get(100, 0) :]
+    async def read_page(self, selection: Selection, limit: int, most_bytes: int) -> Page:
+        return Page([ROW][selection.cursor.get(100, 0) :], is_last=True)
 
     async def newest(self, topics: Sequence[bytes]) -> dict[bytes, StoredEnvelope]:
         return {TOPIC: ROW}
@@ -60,6 +59,14 @@ class Publisher:
         answer: Future[Sequence[bytes]] = Future()
         answer.set_result(envelopes)
         return answer
+
+
+async def publish(
+    publisher: Publisher, metrics: NodeMetrics, request: bytes, seconds: float | None = None
+) -> bytes:
+    handover = Handover(asyncio.get_running_loop())
+    desk = PayerDesk(publisher, handover, LIMITS, metrics)
+    return await asyncio.wait_for(desk.publish_payer_envelopes(request), seconds)
 
 
 @pytest.fixture
@@ -128,24 +135,17 @@ def test_reader__answers__counts_envelopes_by_method(metrics: NodeMetrics) -> No
 def test_publish__refused__counts_the_outcome(
     error: BaseException, outcome: str, metrics: NodeMetrics
 ) -> None:
-    desk = PayerDesk(Publisher(error), LIMITS, metrics)
-
-    async def publish() -> None:
-        # A caller that goes away is the only one that ends while nothing is answered.
-        seconds = 0.05 if outcome == "cancelled" else None
-        await asyncio.wait_for(desk.publish_payer_envelopes(b""), seconds)
-
+    # A caller that goes away is the only one that ends while nothing is answered.
+    seconds = 0.05 if outcome == "cancelled" else None
     with pytest.raises((type(error), TimeoutError)):
-        asyncio.run(publish())
+        asyncio.run(publish(Publisher(error), metrics, b"", seconds))
 
     assert samples(metrics) == {f"publishes_total {outcome}": 1}
 
 
 def test_publish__stored__counts_it_and_keeps_how_long_it_took(metrics: NodeMetrics) -> None:
-    desk = PayerDesk(Publisher(), LIMITS, metrics)
-
     request = Envelopes(envelopes=[b"a"]).SerializeToString()
-    assert asyncio.run(desk.publish_payer_envelopes(request)) == request
+    assert asyncio.run(publish(Publisher(), metrics, request)) == request
 
     found = samples(metrics)
     assert found.pop("publish_seconds_sum") > 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
+from chainkit.errors import StoreUnavailable
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.payer_envelope import parse_payer_envelope
 from chainkit.service.refusals import InvalidRequest, NotReady
@@ -72,6 +75,7 @@ class Node:
         return len(self.publisher.accept(envelopes).result(60))
 
     def close(self) -> None:
+        self.publisher.close()
         self.sequencer.close()
         self.log.close()
         self.indexer.store.close()
@@ -145,6 +149,71 @@ def test_accept__one_of_several_is_refused__stores_none(node: Node) -> None:
     assert node.publish(publishes.welcome()) == 1
     cursor, _ = node.log.position([topic])
     assert cursor[NODE_ID] == 1
+
+
+@pytest.mark.conforms("N19")
+def test_accept__many_requests_at_once__each_gets_its_own_answer(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.step()
+    identifier = GROUP.named_identifier
+    node.chain.mine([GROUP])
+    node.step()
+    message = publishes.group_message(identifier=identifier, target=NODE_ID)
+    named = publishes.group_message(identifier=identifier, seen={0: 1}, target=NODE_ID)
+    welcome, broken = publishes.welcome(), publishes.welcome(b"short")
+    looks, position = [], EnvelopeLog.position
+
+    def counted(log: EnvelopeLog, topics: Collection[bytes]) -> Any:
+        looks.append(set(topics))
+        return position(log, topics)
+
+    monkeypatch.setattr(EnvelopeLog, "position", counted)
+    begin = Event()
+    check = node.freshness.check
+
+    def waits() -> None:
+        assert begin.wait(60)
+        check()
+
+    monkeypatch.setattr(node.freshness, "check", waits)
+    requests = [[welcome], [message], [named, welcome], [broken], [welcome]] * 6
+    paid = [[publishes.paid(each, NODE_ID) for each in request] for request in requests]
+    # The first is judged by itself; the others wait for it, and are judged together.
+    answers = [node.publisher.accept(envelopes) for envelopes in paid]
+    answers[4].cancel()
+    begin.set()
+
+    errors = [None if each.cancelled() else each.exception(60) for each in answers]
+    kinds = [None, Conflict, None, InvalidRequest, None] * 6
+    assert [error and type(error) for error in errors] == kinds
+    assert answers[4].cancelled()
+    stored = [
+        parse_originated(envelope).envelope.sequence_id
+        for answer, error in zip(answers, errors, strict=True)
+        if error is None and not answer.cancelled()
+        for envelope in answer.result()
+    ]
+    assert stored == list(range(1, 24))
+    topic = TopicKind.GROUP_MESSAGE.topic(identifier)
+    assert looks == [{topic}]
+
+
+def test_accept__database_is_away__is_told_to_all_that_wait(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.step()
+    message = publishes.group_message(identifier=GROUP.named_identifier, target=NODE_ID)
+
+    def fails(log: EnvelopeLog, topics: Collection[bytes]) -> Any:
+        raise StoreUnavailable("database", "an answer", "none")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EnvelopeLog, "position", fails)
+        with pytest.raises(StoreUnavailable):
+            node.publish(message)
+        assert node.publish(publishes.welcome()) == 1
+    assert node.publish(message) == 1
 
 
 @pytest.mark.conforms("N10")

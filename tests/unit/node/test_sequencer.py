@@ -21,7 +21,7 @@ from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
-from chainkit_node.originating import sequencer as module
+from chainkit_node.originating.group_thread import MOST_WAITING
 from chainkit_node.originating.sequencer import ClockBehind, Sequencer
 from chainkit_node.types import NewEnvelope
 from support.chains.fake_chain import FakeChain
@@ -228,10 +228,10 @@ def test_submit__too_many_wait__refuses_the_rest_and_stores_what_waited(
     monkeypatch.setattr(Store, "insert_envelopes", waits)
     answers = [node.sequencer.submit(new("first"))]
     assert entered.wait(60)
-    answers += [node.sequencer.submit(new("a")) for _ in range(module.MOST_WAITING)]
+    answers += [node.sequencer.submit(new("a")) for _ in range(MOST_WAITING)]
     with pytest.raises(Overloaded, match="fewer than 1000 requests"):
         node.sequencer.submit(new("one more"))
     released.set()
     wait(answers, 60)
 
-    assert len(node.rows()) == module.MOST_WAITING + 1
+    assert len(node.rows()) == MOST_WAITING + 1

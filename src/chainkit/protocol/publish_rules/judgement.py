@@ -132,6 +132,11 @@ def check_position(client: ParsedClientEnvelope, view: NodeView) -> None:
         raise _conflict(RefusalReason.BEHIND_CHAIN, subject, expected_id, found, view)
 
 
+def depends_on_position(client: ParsedClientEnvelope) -> bool:
+    """Tell whether ``check_position`` looks at the node's cursor or at the topic's commits."""
+    return bool(client.last_seen.sequence_ids) or _must_name_latest(client)
+
+
 def check_payload(client: ParsedClientEnvelope, now_ns: int) -> None:
     """Check the lifetime and the signatures of a key package. Raises PublishRefused."""
     if client.key_package is None:

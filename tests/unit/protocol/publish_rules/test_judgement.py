@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.protocol.proto import envelopes_pb2
-from chainkit.protocol.publish_rules.client_envelope import Destination
+from chainkit.protocol.publish_rules.client_envelope import Destination, parse_client_envelope
 from chainkit.protocol.publish_rules.judgement import (
     NodeView,
     PublishRequest,
+    check_position,
+    depends_on_position,
     judge_publish,
     read_publish,
 )
@@ -35,6 +37,24 @@ def refusal_of(payer_envelope: bytes, view: NodeView = VIEW) -> PublishRefused:
     with pytest.raises(PublishRefused) as caught:
         judged(payer_envelope, view)
     return caught.value
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_depends_on_position__payload_that_does_not__is_judged_alike_whatever_the_node_holds(
+    case: dict[str, Any],
+) -> None:
+    client = parse_client_envelope(from_hex(case["client_envelope"]))
+    views = [VIEW, replace(VIEW, cursor=Cursor(), latest_chain_sequence_id=10**6)]
+
+    found = set()
+    for view in views:
+        try:
+            check_position(client, view)
+            found.add("taken")
+        except PublishRefused as error:
+            found.add(str(error.reason))
+
+    assert depends_on_position(client) or found == {"taken"}
 
 
 # ------------------------------------------------------------------ what is taken

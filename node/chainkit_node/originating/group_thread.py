@@ -1,0 +1,68 @@
+"""A thread that takes all that waits at once: what one transaction costs, many requests share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from queue import Empty, Full, Queue
+from typing import Final, Generic, TypeVar
+
+from chainkit.service.refusals import Overloaded
+
+MOST_WAITING: Final = 1_000
+"""Requests that wait for one thread."""
+
+_Item = TypeVar("_Item")
+
+
+class GroupThread(Generic[_Item]):
+    """Hands items to a function in their order, from its construction until ``close``."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[Sequence[_Item]], None],
+        size: Callable[[_Item], int],
+        most: int,
+    ) -> None:
+        """Take the function, which must not raise, and up to which size a group takes one more."""
+        self._work = work
+        self._size = size
+        self._most = most
+        self._queue: Queue[_Item | None] = Queue(MOST_WAITING)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def put(self, item: _Item) -> None:
+        """Queue an item. Raises Overloaded where too many wait."""
+        try:
+            self._queue.put_nowait(item)
+        except Full:
+            expected = f"fewer than {MOST_WAITING} requests that wait to be stored"
+            raise Overloaded("publish", expected, "more; try again later") from None
+
+    def close(self) -> None:
+        """Let it finish what waits, and end."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (first := self._queue.get()) is not None:
+            group, is_last = self._gather(first)
+            self._work(group)
+            if is_last:
+                return
+
+    def _gather(self, first: _Item) -> tuple[list[_Item], bool]:
+        """Return all that waits, up to the size, and whether the thread then ends."""
+        group, size = [first], self._size(first)
+        while size < self._most:
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                break
+            if item is None:
+                return group, True
+            group.append(item)
+            size += self._size(item)
+        return group, False

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from chainkit.identity.address_log import parse_lookup
 from chainkit.identity.identifiers import MemberKind
+from chainkit.service.refusals import InvalidRequest
 from chainkit.types import Cursor, TopicKind
 from chainkit_indexer.storage.envelopes import (
     StoredEnvelope,
@@ -36,6 +37,8 @@ from chainkit_node.types import Page, Selection
 _THREADS: Final = 4
 _TOPICS_AT_ONCE: Final = 200
 """Topics that one statement looks for."""
+_NEWEST_AT_ONCE: Final = 50
+"""Fewer: each may have a megabyte."""
 
 _Answer = TypeVar("_Answer")
 
@@ -52,19 +55,21 @@ class EnvelopeLog:
         """End the threads."""
         self._threads.shutdown()
 
-    def page(self, selection: Selection, limit: int) -> Sequence[StoredEnvelope]:
-        """Return envelopes behind a cursor, by originator and sequence id, up to a number.
+    def page(self, selection: Selection, limit: int, most_bytes: int) -> Page:
+        """Return a page of at least one envelope, if there is any, and of so many bytes at most.
 
         An originator's order is whole. On the topic of an inbox stand the identity updates that
         were judged and break no rule (XIP-46): a client would give the whole inbox up for one.
         """
         with self._store.reading() as connection:
             if any(_is_of_inbox(topic) for topic in selection.topics):
-                return self._valid(connection, selection, limit)
-            return self.rows(connection, selection, limit)
+                rows = self._valid(connection, selection, limit, most_bytes)
+            else:
+                rows = self.rows(connection, selection, limit, most_bytes)
+        return _cut(rows, limit, most_bytes)
 
     def _valid(
-        self, connection: Connection, selection: Selection, limit: int
+        self, connection: Connection, selection: Selection, limit: int, most_bytes: int
     ) -> Sequence[StoredEnvelope]:
         judged = read_inbox_cursors(connection)
         refused = read_refused(
@@ -72,11 +77,12 @@ class EnvelopeLog:
         )
         found: list[StoredEnvelope] = []
         cursor = dict(selection.cursor)
-        is_full = True
-        while is_full and len(found) < limit:
+        has_more = True
+        while has_more and len(found) < limit and _size(found) <= most_bytes:
             wanted = limit - len(found)
-            rows = self.rows(connection, replace(selection, cursor=dict(cursor)), wanted)
-            is_full = len(rows) == wanted
+            rest = replace(selection, cursor=dict(cursor))
+            rows = self.rows(connection, rest, wanted, most_bytes)
+            has_more = len(rows) == wanted or _size(rows) > most_bytes
             cursor |= {row.originator_id: row.sequence_id for row in rows}
             found += [row for row in rows if _is_valid(row, judged, refused)]
         return found
@@ -93,18 +99,25 @@ class EnvelopeLog:
             return read_refused(connection, inbox_ids)
 
     @staticmethod
-    def rows(connection: Connection, selection: Selection, limit: int) -> Sequence[StoredEnvelope]:
-        """Return a page within a transaction, with the updates that break a rule."""
-        cursor, now = selection.cursor, _now()
+    def rows(
+        connection: Connection, selection: Selection, limit: int, most_bytes: int | None = None
+    ) -> Sequence[StoredEnvelope]:
+        """Return a page within a transaction, with the updates that break a rule.
+
+        It ends with the first envelope that goes beyond so many bytes.
+        """
+        cursor, now, some = selection.cursor, _now(), selection.originator_ids
         if not selection.topics:
-            return read_by_originators(connection, selection.originator_ids, cursor, limit, now)
-        pages = [
-            read_by_topics(connection, some, cursor, limit, now)
-            for some in _portions(sorted(selection.topics))
-        ]
-        # Each page is in order: together, the first of them are a page again.
-        merged = heapq.merge(*pages, key=lambda row: (row.originator_id, row.sequence_id))
-        return list(islice(merged, limit))
+            return read_by_originators(connection, some, cursor, limit, now, most_bytes)
+        rows: Sequence[StoredEnvelope] = ()
+        for topics in _portions(sorted(selection.topics)):
+            page = read_by_topics(connection, topics, cursor, limit, now, most_bytes)
+            # Each page is in order: together, the first of them are a page again.
+            merged = heapq.merge(rows, page, key=lambda row: (row.originator_id, row.sequence_id))
+            rows = list(islice(merged, limit))
+            if most_bytes is not None:
+                rows = rows[: _count_within(rows, most_bytes) + 1]
+        return rows
 
     def chain_cursor(self) -> Mapping[int, int]:
         """Return the last sequence id of each of the chain's originators, 0 before the first."""
@@ -133,19 +146,25 @@ class EnvelopeLog:
             return Cursor(read_highest(connection) | dict(chain)), latest
 
     async def read_page(self, selection: Selection, limit: int, most_bytes: int) -> Page:
-        """Return a page of at least one envelope, if there is any, and of so many bytes at most."""
-        rows = await self._in_thread(lambda: self.page(selection, limit))
-        count = _count_within(rows, most_bytes)
-        return Page(rows[:count], is_last=count == len(rows) < limit)
+        """Return ``page``, read in a thread."""
+        return await self._in_thread(lambda: self.page(selection, limit, most_bytes))
 
-    async def newest(self, topics: Sequence[bytes]) -> Mapping[bytes, StoredEnvelope]:
-        """Return the newest envelope of each topic that has one."""
+    async def newest(
+        self, topics: Sequence[bytes], most_bytes: int
+    ) -> Mapping[bytes, StoredEnvelope]:
+        """Return the newest envelope of each topic that has one.
+
+        Raises InvalidRequest where they have more bytes together.
+        """
 
         def read() -> Mapping[bytes, StoredEnvelope]:
             found: dict[bytes, StoredEnvelope] = {}
             with self._store.reading() as connection:
-                for some in _portions(topics):
+                for some in _portions(topics, _NEWEST_AT_ONCE):
                     found |= read_newest(connection, some, _now())
+                    if _size(found.values()) > most_bytes:
+                        expected = f"some whose newest envelopes have {most_bytes} bytes at most"
+                        raise InvalidRequest("topics", expected, "more; ask for fewer at a time")
             return found
 
         return await self._in_thread(read)
@@ -187,19 +206,30 @@ def _is_valid(
     return is_judged and (row.originator_id, row.sequence_id) not in refused
 
 
-def _portions(topics: Sequence[bytes]) -> Sequence[Sequence[bytes]]:
-    starts = range(0, len(topics), _TOPICS_AT_ONCE)
-    return [topics[start : start + _TOPICS_AT_ONCE] for start in starts]
+def _portions(topics: Sequence[bytes], most: int = _TOPICS_AT_ONCE) -> Iterable[Sequence[bytes]]:
+    return (topics[start : start + most] for start in range(0, len(topics), most))
+
+
+def _cut(rows: Sequence[StoredEnvelope], limit: int, most_bytes: int) -> Page:
+    """Cut a page that goes beyond its bytes; one envelope always fits, as its publish did."""
+    count = _count_within(rows, most_bytes)
+    if count < len(rows):
+        return Page(rows[: max(count, 1)], is_last=False)
+    return Page(rows, is_last=count < limit)
 
 
 def _count_within(rows: Sequence[StoredEnvelope], most_bytes: int) -> int:
-    """Count how many envelopes fit; one always does, because its publish was smaller."""
+    """Count how many envelopes have so many bytes together."""
     total = 0
     for count, row in enumerate(rows):
         total += len(row.envelope)
-        if total > most_bytes and count:
+        if total > most_bytes:
             return count
     return len(rows)
+
+
+def _size(rows: Iterable[StoredEnvelope]) -> int:
+    return sum(len(row.envelope) for row in rows)
 
 
 def _key(text: str, kind: MemberKind) -> Identifier | None:

@@ -70,12 +70,12 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     read = envelopes._rows
 
-    def explain(connection: Connection, statement: str, values: Any = ()) -> Any:
+    def explain(connection: Connection, statement: str, values: Any = (), *rest: Any) -> Any:
         is_sqlite = connection.dialect.name == "sqlite"
         how = "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN (ANALYZE)"
         lines = read(connection, f"{how} {statement}", values)
         found.append("\n".join(str(line[-1]) for line in lines))
-        return read(connection, statement, values)
+        return read(connection, statement, values, *rest)
 
     monkeypatch.setattr(envelopes, "_rows", explain)
     return found
@@ -163,6 +163,25 @@ def test_read_newest__some_topics__is_the_last_by_time_that_lives(filled: Databa
     assert later == {A: ROWS[2]}
 
 
+@pytest.mark.parametrize("most_bytes", [0, 9, 10, 11, 29, 30, 31, 10**9])
+def test_read__bytes_that_a_reader_takes__ends_with_the_first_row_beyond(
+    indexed: Database, most_bytes: int
+) -> None:
+    rows = [
+        StoredEnvelope(node, number, 0, A if number % 3 else B, None, b"e" * 10)
+        for node in (100, 200)
+        for number in range(1, 4)
+    ]
+    store(indexed, rows)
+    count = most_bytes // 10 + 1
+
+    with indexed.reading() as connection:
+        by_originators = read_by_originators(connection, [100, 200], {}, 100, NOW, most_bytes)
+        by_topics = read_by_topics(connection, [A, B], {}, 100, NOW, most_bytes)
+
+    assert by_originators == by_topics == rows[:count]
+
+
 def test_read_newest__newest_has_expired__is_the_one_before(indexed: Database) -> None:
     rows = [row(100, 1, A, 1), row(100, 2, A, 2, expires=NOW), row(200, 1, A, 1)]
     store(indexed, rows)
@@ -224,8 +243,8 @@ def test_read__many_rows__looks_at_no_more_than_it_needs(
     with indexed.reading() as connection:
         read_by_topics(connection, [A], {}, 10, NOW)
         read_by_topics(connection, others, {200: 9_000}, 10, NOW)
-        read_by_topics(connection, others[:20], {}, 100, NOW)
-        read_by_originators(connection, [100, 200], {100: 9_995}, 10, NOW)
+        read_by_topics(connection, others[:20], {}, 100, NOW, 1 << 20)
+        read_by_originators(connection, [100, 200], {100: 9_995}, 10, NOW, 1 << 20)
         read_newest(connection, [A, *others], NOW)
         read_last_on_topics(connection, [A, *others], [100, 200])
         read_last(connection, 200)

@@ -7,11 +7,14 @@ Expired rows are left out. All functions see the one state of the transaction th
 Statements are written by hand: a bounded index look-up for each topic and originator has no form
 that SQLAlchemy writes for both databases. The topics of one statement, and originators twice, are
 its parameters: SQLite before version 3.32 takes 999.
+
+An envelope may have a megabyte, and a page a thousand of them. So a reader may say how many bytes
+he takes: rows then end with the first that goes beyond them. A page that was cut is known by that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
@@ -51,6 +54,7 @@ WHERE found.originator_id = ? AND found.sequence_id > ? AND {_LIVES}
 ORDER BY found.sequence_id LIMIT ?
 """
 
+_NOTHING: Final = f"SELECT {_COLUMNS} FROM envelopes AS found WHERE 1 = 0"
 _FIRST_ROWS: Final = f"""
 FROM envelopes AS found
 WHERE {{is_on_topic}} AND found.originator_id = held.originator_id
@@ -62,6 +66,16 @@ FROM envelopes AS found
 WHERE {{is_on_topic}} AND found.originator_id = held.originator_id AND {_LIVES}
 ORDER BY found.topic DESC, found.sequence_id DESC LIMIT 1
 """
+
+
+_WITHIN: Final = f"""
+SELECT {_COLUMNS} FROM (
+    SELECT found.*, sum(octet_length(found.envelope)) OVER (ROWS UNBOUNDED PRECEDING)
+        - octet_length(found.envelope) AS bytes_before
+    FROM ({{statement}}) AS found
+) AS found WHERE bytes_before <= ?
+"""
+"""For PostgreSQL, whose driver takes all rows at once: the lengths are known without the bytes."""
 
 
 class StoredEnvelope(NamedTuple):
@@ -115,9 +129,11 @@ def read_last_on_topics(
     """
     asked = frozenset(topics)
     held = dict.fromkeys(originator_ids, 0)
-    found = _pairs(connection, asked, held, _LAST_ROW, [_BEFORE_ALL], columns=_TOPIC_AND_ID)
+    statement, values = _pairs(
+        connection, asked, held, _LAST_ROW, [_BEFORE_ALL], columns=_TOPIC_AND_ID
+    )
     last = dict.fromkeys(asked, 0)
-    for topic, sequence_id in found:
+    for topic, sequence_id in _rows(connection, statement, values):
         last[topic] = max(last[topic], sequence_id)
     return last
 
@@ -128,17 +144,23 @@ def read_by_originators(
     cursor: Mapping[int, int],
     limit: int,
     now: int,
+    most_bytes: int | None = None,
 ) -> list[StoredEnvelope]:
     """Return up to ``limit`` envelopes (at least 1) of some originators after a cursor.
 
     ``now`` is in seconds since 1970.
     """
     rows: list[StoredEnvelope] = []
+    rest = most_bytes
     held = _read_behind(connection, cursor)
     for originator_id in sorted(held.keys() & set(originator_ids)):
-        if len(rows) < limit:
-            values = [originator_id, held[originator_id], now, limit - len(rows)]
-            rows += _made(_rows(connection, _AFTER, values))
+        if len(rows) == limit or (rest is not None and rest < 0):
+            break
+        values = [originator_id, held[originator_id], now, limit - len(rows)]
+        found = _envelopes(connection, _AFTER, values, rest)
+        rows += found
+        if rest is not None:
+            rest -= sum(len(row.envelope) for row in found)
     return rows
 
 
@@ -148,6 +170,7 @@ def read_by_topics(
     cursor: Mapping[int, int],
     limit: int,
     now: int,
+    most_bytes: int | None = None,
 ) -> list[StoredEnvelope]:
     """Return up to ``limit`` envelopes (at least 1) on up to a few hundred topics after a cursor.
 
@@ -156,7 +179,8 @@ def read_by_topics(
     """
     held = _read_behind(connection, cursor)
     end = "ORDER BY found.originator_id, found.sequence_id LIMIT ?"
-    return _made(_pairs(connection, topics, held, _FIRST_ROWS, [now, limit], end, [limit]))
+    statement, values = _pairs(connection, topics, held, _FIRST_ROWS, [now, limit], end, [limit])
+    return _envelopes(connection, statement, values, most_bytes)
 
 
 def read_newest(
@@ -167,7 +191,7 @@ def read_newest(
     Among equal times, that of the highest originator. ``now`` is in seconds since 1970.
     """
     held = dict.fromkeys(read_highest(connection), 0)
-    found = _made(_pairs(connection, topics, held, _LAST_ROW, [now]))
+    found = _envelopes(connection, *_pairs(connection, topics, held, _LAST_ROW, [now]))
     in_order = sorted(found, key=lambda row: (row.originator_ns, row.originator_id))
     return {row.topic: row for row in in_order}
 
@@ -193,11 +217,11 @@ def _pairs(
     end: str = "",
     end_values: Sequence[int] = (),
     columns: str = _COLUMNS,
-) -> list[tuple[Any, ...]]:
-    """Return what ``rows`` finds for each topic and originator, both of which it may name."""
+) -> tuple[str, Sequence[Any]]:
+    """Write what ``rows`` finds for each topic and originator, both of which it may name."""
     asked = list(dict.fromkeys(topics))
     if not asked or not held:
-        return []
+        return _NOTHING, ()
     if connection.dialect.name == "sqlite":
         # It has no LATERAL, and keeps the order of what is cross joined.
         rows = rows.format(is_on_topic="found.topic = asked.topic")
@@ -213,7 +237,7 @@ def _pairs(
         f" SELECT {columns} FROM asked CROSS JOIN held CROSS JOIN {join} {end}"
     )
     pairs = (value for pair in held.items() for value in pair)
-    return _rows(connection, statement, [*asked, *pairs, *row_values, *end_values])
+    return statement, [*asked, *pairs, *row_values, *end_values]
 
 
 def _values(name: str, columns: Sequence[str], count: int) -> str:
@@ -221,18 +245,42 @@ def _values(name: str, columns: Sequence[str], count: int) -> str:
     return f"{name}({', '.join(columns)}) AS (VALUES {', '.join([row] * count)})"
 
 
-def _made(rows: Iterable[tuple[Any, ...]]) -> list[StoredEnvelope]:
+def _envelopes(
+    connection: Connection, statement: str, values: Sequence[Any], most_bytes: int | None = None
+) -> list[StoredEnvelope]:
+    is_sqlite = connection.dialect.name == "sqlite"
+    if most_bytes is not None and not is_sqlite:
+        statement, values = _WITHIN.format(statement=statement), [*values, most_bytes]
+    rows = _rows(connection, statement, values, most_bytes if is_sqlite else None)
     return list(map(StoredEnvelope._make, rows))
 
 
 def _rows(
-    connection: Connection, statement: str, values: Sequence[Any] = ()
+    connection: Connection,
+    statement: str,
+    values: Sequence[Any] = (),
+    most_bytes: int | None = None,
 ) -> list[tuple[Any, ...]]:
-    """Read through the driver: SQLAlchemy and PostgreSQL's text form take three times as long."""
+    """Read through the driver: SQLAlchemy and PostgreSQL's text form take three times as long.
+
+    ``most_bytes`` is SQLite's, which reads one row after the other.
+    """
     driver: Any = connection.connection.driver_connection
     if connection.dialect.name == "sqlite":
-        found: list[tuple[Any, ...]] = driver.execute(statement, values).fetchall()
+        rows = driver.execute(statement, values)
+        found: list[tuple[Any, ...]] = (
+            rows.fetchall() if most_bytes is None else list(_taken_within(rows, most_bytes))
+        )
         return found
     with driver.cursor(binary=True) as cursor:
         found = cursor.execute(statement.replace("?", "%s"), values).fetchall()
         return found
+
+
+def _taken_within(rows: Iterable[tuple[Any, ...]], most_bytes: int) -> Iterator[tuple[Any, ...]]:
+    rest = most_bytes
+    for row in rows:
+        yield row
+        rest -= len(row[-1])
+        if rest < 0:
+            return

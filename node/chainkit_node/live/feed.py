@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from chainkit.errors import ChainkitError, StoreUnavailable
+from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.types import RolledBack, StepResult
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.handover import Handover
@@ -12,6 +14,7 @@ from chainkit_node.live.hub import Hub
 from chainkit_node.types import Selection
 
 _MOST_PUSHED: Final = 1000
+_MOST_PUSHED_BYTES: Final = 16 << 20
 """Envelopes of one step that are handed to the streams; of more, each reads what it wants."""
 
 
@@ -54,15 +57,26 @@ class ChainFeed:
 
     def _hand_on(self) -> None:
         judged = dict(self._log.judged_cursor())
-        count = sum(last - self._known.get(each, 0) for each, last in judged.items())
-        if count > _MOST_PUSHED:
-            self._handover.call(self._hub.skip, tuple(judged))
-        elif count:
-            selection = Selection(originator_ids=frozenset(judged), cursor=dict(self._known))
-            rows = [
-                row
-                for row in self._log.page(selection, count)
-                if row.sequence_id <= judged[row.originator_id]
-            ]
+        missing = {each: last - self._known.get(each, 0) for each, last in judged.items()}
+        count = sum(missing.values())
+        rows = self._read(missing, judged) if 0 < count <= _MOST_PUSHED else None
+        if rows is not None:
             self._handover.call(self._hub.publish, rows, self._log.refused(rows))
+        elif count:
+            self._handover.call(self._hub.skip, tuple(judged))
         self._known = judged
+
+    def _read(
+        self, missing: Mapping[int, int], judged: Mapping[int, int]
+    ) -> Sequence[StoredEnvelope] | None:
+        """Return what is missing, or None where that is too large."""
+        found: list[StoredEnvelope] = []
+        for originator_id, count in missing.items():
+            cursor = {originator_id: self._known.get(originator_id, 0)}
+            selection = Selection(originator_ids=frozenset([originator_id]), cursor=cursor)
+            page = self._log.page(selection, max(count, 1), _MOST_PUSHED_BYTES)
+            if len(page.rows) < count and not page.is_last:
+                return None
+            # An id may have no envelope: then the page goes beyond what was judged.
+            found += [row for row in page.rows if row.sequence_id <= judged[originator_id]]
+        return found

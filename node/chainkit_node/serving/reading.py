@@ -54,7 +54,7 @@ class Reader:
         """Answer the newest envelope of each topic, or an empty result, in the request's order."""
         request = requests.parsed(message_api_pb2.GetNewestEnvelopeRequest, data)
         topics = requests.topics_of(request, self._limits)
-        found = await self._log.newest(topics)
+        found = await self._log.newest(topics, self._limits.page_bytes)
         self._metrics.sent("GetNewestEnvelope", len(found))
         answer = stored_envelopes_pb2.NewestEnvelopes()
         for topic in topics:

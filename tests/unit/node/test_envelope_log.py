@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from chainkit.service.refusals import InvalidRequest
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.envelope_log import EnvelopeLog
-from chainkit_node.types import Selection
+from chainkit_node.types import Page, Selection
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import FakeNode
 
 TOPICS = [b"\1%d" % number for number in range(450)]
 """More than one statement looks for."""
+ALL_BYTES = 1 << 30
 ROWS = [
     StoredEnvelope(
         node, number, number, random.Random(number * node).choice(TOPICS), None, b"e" * 9
@@ -54,8 +56,14 @@ def test_page__by_topics_or_originators__gives_what_lies_behind_the_cursor_in_or
             [row for row in behind if row.originator_id == 200],
         ),
     ):
-        assert log.page(selection, 2000) == wanted
-        assert log.page(selection, 5) == wanted[:5]
+        assert log.page(selection, 2000, ALL_BYTES) == Page(wanted, is_last=True)
+        assert log.page(selection, 5, ALL_BYTES) == Page(wanted[:5], is_last=len(wanted) < 5)
+        # Cut by bytes, and never anything left out before the cut.
+        for most_bytes in (0, 8, 9, 10, 9 * 30, 9 * 499 + 1):
+            page = log.page(selection, 450, most_bytes)
+            fit = most_bytes // 9
+            is_last = len(wanted) <= fit and len(wanted) < 450
+            assert page == Page(wanted[: min(max(fit, 1), 450)], is_last)
 
 
 def test_read_page__more_bytes_than_an_answer_has__gives_at_least_one(log: EnvelopeLog) -> None:
@@ -69,7 +77,7 @@ def test_read_page__more_bytes_than_an_answer_has__gives_at_least_one(log: Envel
 
 @pytest.mark.parametrize(
     ("limit", "most_bytes", "is_last"),
-    [(11, 90, True), (11, 89, False), (10, 90, False), (9, 90, False)],
+    [(11, 90, True), (11, 89, False), (10, 90, False), (9, 90, False), (11, 1, False)],
 )
 def test_read_page__end_of_what_is_stored__is_the_last_only_if_nothing_was_cut(
     log: EnvelopeLog, limit: int, most_bytes: int, is_last: bool
@@ -79,3 +87,12 @@ def test_read_page__end_of_what_is_stored__is_the_last_only_if_nothing_was_cut(
     page = asyncio.run(log.read_page(selection, limit, most_bytes))
 
     assert page.is_last is is_last
+
+
+def test_newest__more_bytes_than_an_answer_has__is_refused(log: EnvelopeLog) -> None:
+    newest = {row.topic: row for row in sorted(ROWS, key=lambda row: row.sequence_id)}
+    size = 9 * len(newest)
+
+    assert asyncio.run(log.newest(TOPICS, size)) == newest
+    with pytest.raises(InvalidRequest, match="ask for fewer at a time"):
+        asyncio.run(log.newest(TOPICS, size - 1))

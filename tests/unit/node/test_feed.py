@@ -15,6 +15,7 @@ from chainkit.types import TopicKind
 from chainkit_indexer.storage.store import Store
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.inboxes.follower import InboxFollower
+from chainkit_node.live import feed
 from chainkit_node.live.feed import ChainFeed
 from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
@@ -98,7 +99,7 @@ def test_succeeded__reorgs_and_a_database_that_is_away__hands_on_each_envelope_o
             node.step()
         got += stream.take(1000)
         assert not stream.is_behind
-        assert got == list(node.log.page(ALL, 1000))
+        assert got == list(node.log.page(ALL, 1000, 1 << 30).rows)
 
     asyncio.run(play())
 
@@ -131,5 +132,22 @@ def test_succeeded__more_than_is_pushed__lets_each_stream_read_for_itself(
         node.chain.mine([Post("d"), Post("e")])
         node.step()
         assert [row.sequence_id for row in stream.take(1000)] == [4, 5]
+
+    asyncio.run(play())
+
+
+def test_succeeded__large_commit__lets_the_streams_read_it(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        stream = node.hub.subscribe([ALL])
+        node.step()
+        monkeypatch.setattr(feed, "_MOST_PUSHED_BYTES", 1)
+        node.chain.mine([Post("group")])
+        node.step()
+        assert (len(stream.take(1000)), stream.is_behind) == (1, False)
+        node.chain.mine([Post("group"), Post("group")])
+        node.step()
+        assert (stream.take(1000), stream.is_behind) == ([], True)
 
     asyncio.run(play())

@@ -41,7 +41,7 @@ class Log:
     async def read_page(self, selection: Selection, limit: int, most_bytes: int) -> Page:
         return Page([ROW][selection.cursor.get(100, 0) :], is_last=True)
 
-    async def newest(self, topics: Sequence[bytes]) -> dict[bytes, StoredEnvelope]:
+    async def newest(self, topics: Sequence[bytes], most_bytes: int) -> dict[bytes, StoredEnvelope]:
         return {TOPIC: ROW}
 
 

@@ -83,6 +83,12 @@ class Background:
                 preexec_fn=end_with_parent,
             )
 
+    @property
+    def pid(self) -> int:
+        """Its process, once it was started."""
+        assert self._process is not None
+        return self._process.pid
+
     def check(self) -> None:
         """Raise CommandFailed if it is not running any more."""
         code = self._process.poll() if self._process else None

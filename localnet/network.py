@@ -30,6 +30,15 @@ class Network:
     """Today's clients take it as ``gatewayHost``."""
 
 
+@dataclass(frozen=True, slots=True)
+class StartedNode:
+    """A node that the registry lists."""
+
+    node_id: int
+    url: str
+    pid: int
+
+
 @contextmanager
 def running_network(
     settings: Settings, folder: Path, owner: Path, password: str
@@ -45,7 +54,7 @@ def running_network(
     payer = folder / "gateway.keystore"
     write_keystore(payer, password, GATEWAY_ACCOUNT)
     with ExitStack() as stack:
-        node_id, node_url = start_node(stack, settings, folder, owner, folder / "node.db")
+        node = start_node(stack, settings, folder, owner, folder / "node.db")
         gateway = Background(
             settings,
             folder / "gateway.log",
@@ -53,7 +62,7 @@ def running_network(
             *("--grpc", "127.0.0.1:0", "--log-format", "json"),
         )
         port = start_service(stack, gateway, "gateway_listening")
-        yield Network(node_id, node_url, f"http://127.0.0.1:{port}")
+        yield Network(node.node_id, node.url, f"http://127.0.0.1:{port}")
 
 
 def start_node(
@@ -63,8 +72,8 @@ def start_node(
     owner: Path,
     database: str | Path,
     *options: str,
-) -> tuple[int, str]:
-    """Start a node with a new key, and have the registry list it; return its id and URL."""
+) -> StartedNode:
+    """Start a node with a new key, and have the registry list it."""
     keystore = folder / "node.keystore"
     keys = run_json(settings, "key", "new", "--keystore", keystore)
     node = Background(
@@ -84,7 +93,7 @@ def start_node(
     )
     # The node sees its entry when it has followed the registry; until then it originates nothing.
     wait_for_entry(node, lambda entry: entry.get("status") == "enabled")
-    return int(added["node_id"]), url
+    return StartedNode(int(added["node_id"]), url, node.pid)
 
 
 def start_service(stack: ExitStack, service: Background, event: str) -> int:

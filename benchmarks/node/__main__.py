@@ -22,6 +22,7 @@ from benchmarks.node.network import Measured, measured_node
 from benchmarks.node.page import page, targets
 from benchmarks.node.payloads import payer_envelopes, topics
 from chainkit.errors import ChainkitError
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from localnet.deployment import PROJECT
 from localnet.process import interrupt
 
@@ -33,6 +34,9 @@ _BATCH: Final = 100
 _BATCH_CALLERS: Final = 4
 _STREAMS: Final = 1000
 _PER_SECOND: Final = 500
+_BLOCKS_PER_SECOND: Final = 10
+_EVENTS_PER_BLOCK: Final = 20
+_IDLE_STREAMS: Final = 10_000
 _PACKAGES: Final = ("grpcio", "protobuf", "SQLAlchemy", "psycopg", "coincurve")
 
 
@@ -91,8 +95,8 @@ def measured_figures(seconds: float) -> dict[str, Any]:
         envelope = payloads[0] + bytes(ADDED_BYTES)
         figures = {
             "sign_recover_floor_per_s": floors.sign_and_recover(payloads),
-            "store_floor_per_s": floors.copy_rows(node.database_url, some, envelope),
-            "commit_floor_ms": 1000 * floors.commit_seconds(node.database_url),
+            "store_floor_per_s": floors.copy_rows(node.floor_url, some, envelope),
+            "commit_floor_ms": 1000 * floors.commit_seconds(node.floor_url),
         }
         figures |= asyncio.run(_loaded(node, some, payloads, seconds))
     machine = hardware() | versions(_PACKAGES)
@@ -109,12 +113,20 @@ async def _loaded(
     single = await load.publish(node.node_port, payloads, seconds, _CALLERS)
     batched = await load.publish(node.node_port, payloads, seconds, _BATCH_CALLERS, _BATCH)
     stored = single.count + batched.count
-    caught_up, frame = await load.catch_up(node.node_port, node.node_id, stored)
-    floor = await load.stream_floor(node.floor_port, frame, 1000)
+    size = single.answered_bytes + batched.answered_bytes
+    # Twice: PostgreSQL marks the rows when they are read for the first time.
+    await load.catch_up(node.node_port, node.node_id, size)
+    elapsed, frame = await load.catch_up(node.node_port, node.node_id, size)
+    read = floors.read_rows(node.database_url, node.node_id)
+    floor = await load.stream_floor(node.floor_port, frame, _count(frame))
     fresh = topics(_STREAMS, seed=3)
     streamed = await load.publish_to_streams(
         node.node_port, fresh, payer_envelopes(fresh, node.node_id), _PER_SECOND, seconds
     )
+    blocks = await load.blocks_to_stream(
+        node.node_port, node.chain, int(_BLOCKS_PER_SECOND * seconds), _EVENTS_PER_BLOCK
+    )
+    idle = await load.idle_streams(node.node_port, _IDLE_STREAMS, lambda: _resident(node.pid))
     return {
         "echo_floor_per_s": echo.per_second,
         "echo_floor_p99_ms": 1000 * echo.percentile(0.99),
@@ -122,11 +134,26 @@ async def _loaded(
         "publish_p99_ms": 1000 * single.percentile(0.99),
         "publish_batched_per_s": batched.per_second,
         "stream_floor_envelopes_per_s": floor,
-        "stream_envelopes_per_s": caught_up,
+        "stream_envelopes_per_s": stored / elapsed,
+        "read_floor_per_s": read,
         "caught_up_envelopes": stored,
         "publish_to_stream_p50_ms": 1000 * streamed.percentile(0.5),
         "publish_to_stream_p99_ms": 1000 * streamed.percentile(0.99),
+        "block_to_stream_p50_ms": 1000 * blocks.percentile(0.5),
+        "block_to_stream_p99_ms": 1000 * blocks.percentile(0.99),
+        "idle_streams": _IDLE_STREAMS,
+        "idle_stream_kib": idle / 1024,
     }
+
+
+def _resident(pid: int) -> int:
+    """Return the bytes of memory that a process has."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _count(frame: bytes) -> int:
+    return len(Envelopes.FromString(frame).envelopes)
 
 
 if __name__ == "__main__":

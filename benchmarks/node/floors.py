@@ -21,6 +21,11 @@ CREATE TABLE floor (
 """
 _INDEX: Final = "CREATE INDEX floor_by_topic ON floor (topic, originator_id, sequence_id)"
 _COPY: Final = "COPY floor FROM STDIN (FORMAT BINARY)"
+_PAGE: Final = """
+SELECT sequence_id, envelope FROM envelopes WHERE originator_id = %s AND sequence_id > %s
+ORDER BY sequence_id LIMIT %s
+"""
+ROWS_PER_PAGE: Final = 1000
 _TYPES: Final = ("int8", "int8", "int8", "bytea", "int8", "bytea")
 
 
@@ -56,6 +61,17 @@ def copy_rows(
             count += _ROWS_PER_COPY
         connection.execute("DROP TABLE floor")
     return count / elapsed
+
+
+def read_rows(url: str, node_id: int) -> float:
+    """Return how many of the node's own rows a second its driver reads, in the node's pages."""
+    with psycopg.connect(url) as connection, connection.cursor(binary=True) as cursor:
+        cursor.execute("SET enable_bitmapscan = off")
+        last, count, began = 0, 0, time.perf_counter()
+        while rows := cursor.execute(_PAGE, (node_id, last, ROWS_PER_PAGE)).fetchall():
+            count += len(rows)
+            last = rows[-1][0]
+        return count / (time.perf_counter() - began)
 
 
 def commit_seconds(url: str, commits: int = 200) -> float:

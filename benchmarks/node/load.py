@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import grpc
 
+from benchmarks.index.chain import BenchmarkChain
 from benchmarks.node.floor_server import FRAMES, SERVICE
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from chainkit.types import TopicKind
 
 _REPLICATION: Final = "/xmtp.xmtpv4.message_api.ReplicationApi"
 _OPTIONS: Final = (
@@ -23,6 +25,11 @@ _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 _CHANNELS: Final = 10
+_FRAMES_UNTIL_OPEN: Final = 2
+_STREAMS_PER_CHANNEL: Final = 1000
+_OPENED_AT_ONCE: Final = 100
+_BLOCK_SECONDS: Final = 0.1
+"""Between two blocks, so that none is measured while the one before is still followed."""
 
 
 @dataclass
@@ -30,6 +37,7 @@ class Rate:
     """Calls of a while, with how long each took."""
 
     count: int = 0
+    answered_bytes: int = 0
     seconds: float = 0.0
     taken: list[float] = field(default_factory=list)
 
@@ -49,9 +57,11 @@ def channel(port: int) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=_OPTIONS)
 
 
-async def call_for(seconds: float, callers: int, call: Callable[[], Awaitable[int]]) -> Rate:
+async def call_for(
+    seconds: float, callers: int, call: Callable[[], Awaitable[int]], rate: Rate | None = None
+) -> Rate:
     """Let callers call one after the other, each for so many seconds; a call returns its count."""
-    rate, began = Rate(), time.perf_counter()
+    rate, began = rate or Rate(), time.perf_counter()
     end = began + seconds
 
     async def caller() -> None:
@@ -89,10 +99,12 @@ async def publish(
         requests = itertools.cycle([_request(payloads[start : start + batch]) for start in starts])
 
         async def call() -> int:
-            await method(next(requests))
+            answer = await method(next(requests))
+            rate.answered_bytes += len(answer)
             return batch
 
-        return await call_for(seconds, callers, call)
+        rate = Rate()
+        return await call_for(seconds, callers, call, rate)
 
 
 async def stream_floor(port: int, frame: bytes, envelopes: int) -> float:
@@ -106,21 +118,24 @@ async def stream_floor(port: int, frame: bytes, envelopes: int) -> float:
 
 
 async def catch_up(port: int, node_id: int, expected: int) -> tuple[float, bytes]:
-    """Return how many envelopes a second one reader gets, and the largest frame."""
+    """Return the seconds in which one reader gets so many bytes, and the largest frame.
+
+    Nothing is parsed, as in the floor. Frames have the bytes that answers to publishes had.
+    """
     query = message_api_pb2.EnvelopesQuery(originator_node_ids=[node_id])
     request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
     async with channel(port) as connected:
         method: Any = connected.unary_stream(f"{_REPLICATION}/SubscribeEnvelopes")
-        count, largest, began = 0, b"", time.perf_counter()
+        size, largest, began = 0, b"", time.perf_counter()
         stream = method(request)
         async for frame in stream:
             largest = max(largest, frame, key=len)
-            count += len(Envelopes.FromString(frame).envelopes)
-            if count >= expected:
+            size += len(frame)
+            if size >= expected:
                 break
         elapsed = time.perf_counter() - began
         stream.cancel()
-    return count / elapsed, largest
+    return elapsed, largest
 
 
 async def publish_to_streams(
@@ -128,7 +143,8 @@ async def publish_to_streams(
 ) -> Rate:
     """Measure from a publish's begin to its envelope in the open stream of its topic.
 
-    Each topic has a stream, and nothing stored; payload n belongs to topic n.
+    Each topic has a stream, and nothing stored; payload n belongs to topic n. A stream counts as
+    open once it has caught up, of which its second frame tells.
     """
     channels = [channel(port) for _ in range(_CHANNELS)]
     rate, began = Rate(), {}
@@ -140,10 +156,10 @@ async def publish_to_streams(
         request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
         connected = channels[number % _CHANNELS]
         method: Any = connected.unary_stream(f"{_REPLICATION}/SubscribeEnvelopes")
-        is_open = False
+        frames = 0
         async for frame in method(request):
-            if not is_open:
-                is_open = True
+            frames += 1
+            if frames == _FRAMES_UNTIL_OPEN:
                 opened.release()
             for _ in Envelopes.FromString(frame).envelopes:
                 arrived[topic].put_nowait(time.perf_counter())
@@ -170,6 +186,59 @@ async def publish_to_streams(
     for each in channels:
         await each.close()
     return rate
+
+
+async def blocks_to_stream(port: int, chain: BenchmarkChain, blocks: int, events: int) -> Rate:
+    """Measure from each block to the last of its envelopes in a stream of the chain's originator.
+
+    The time that mining takes counts.
+    """
+    query = message_api_pb2.EnvelopesQuery(originator_node_ids=[0])
+    request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
+    rate, began = Rate(), time.perf_counter()
+    async with channel(port) as connected:
+        method: Any = connected.unary_stream(f"{_REPLICATION}/SubscribeEnvelopes")
+        stream = method(request)
+        for _ in range(_FRAMES_UNTIL_OPEN):
+            await stream.read()
+        for _ in range(blocks):
+            await asyncio.to_thread(chain.post, events)
+            await asyncio.sleep(_BLOCK_SECONDS)
+            start, missing = time.perf_counter(), events
+            mining = asyncio.create_task(asyncio.to_thread(chain.mine_block))
+            while missing:
+                missing -= len(Envelopes.FromString(await stream.read()).envelopes)
+            rate.taken.append(time.perf_counter() - start)
+            await mining
+        stream.cancel()
+    rate.count, rate.seconds = blocks, time.perf_counter() - began
+    return rate
+
+
+async def idle_streams(port: int, count: int, resident: Callable[[], int]) -> float:
+    """Return by how many bytes a server's memory grows for each open stream without news."""
+    before, channels = resident(), [channel(port) for _ in range(count // _STREAMS_PER_CHANNEL)]
+    streams: list[Any] = []
+    for topic in _topics(count):
+        query = message_api_pb2.EnvelopesQuery(topics=[topic])
+        request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
+        connected = channels[len(streams) // _STREAMS_PER_CHANNEL]
+        method: Any = connected.unary_stream(f"{_REPLICATION}/SubscribeEnvelopes")
+        streams.append(method(request))
+        if len(streams) % _OPENED_AT_ONCE == 0:
+            opened = streams[-_OPENED_AT_ONCE:]
+            for _ in range(_FRAMES_UNTIL_OPEN):
+                await asyncio.gather(*(stream.read() for stream in opened))
+    grown = resident() - before
+    for stream in streams:
+        stream.cancel()
+    for each in channels:
+        await each.close()
+    return grown / count
+
+
+def _topics(count: int) -> Iterator[bytes]:
+    return (TopicKind.WELCOME.topic(number.to_bytes(32)) for number in range(count))
 
 
 def _request(payloads: Sequence[bytes]) -> bytes:

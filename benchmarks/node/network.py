@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmarks.index.chain import BenchmarkChain
 from localnet.accounts import COUNCIL, write_keystore
 from localnet.anvil import Anvil
 from localnet.commands import Settings
-from localnet.deployment import PROJECT, deploy
+from localnet.deployment import PROJECT
 from localnet.network import start_node
 from localnet.postgres import Postgres
 from localnet.private_file import write_private
@@ -33,9 +34,14 @@ class Measured:
 
     node_id: int
     node_port: int
+    pid: int
     floor_port: int
     database_url: str
-    """libpq's, for the floors' own table."""
+    """The node's, as libpq takes it."""
+    floor_url: str
+    """A database beside it, for the floors' own tables."""
+    chain: BenchmarkChain
+    """It mines when it is told to."""
 
 
 @contextmanager
@@ -46,13 +52,27 @@ def measured_node(folder: Path) -> Iterator[Measured]:
         server = stack.enter_context(Postgres())
         settings = Settings(anvil.url, folder / "deployment.json", folder / "password")
         write_private(settings.password_path, _PASSWORD + "\n")
-        deploy(anvil.url, settings.record_path)
+        chain = BenchmarkChain(anvil, settings.record_path)
+        anvil.request("evm_setAutomine", True)
         owner = folder / "owner.keystore"
         write_keystore(owner, _PASSWORD, COUNCIL)
         database = server.new_database()
-        node_id, url = start_node(stack, settings, folder, owner, database, *_UNLIMITED)
-        plain = server.new_database().replace("postgresql+psycopg", "postgresql")
-        yield Measured(node_id, int(url.rpartition(":")[2]), _floor_server(stack), plain)
+        options = (*_UNLIMITED, "--websocket", anvil.url.replace("http", "ws", 1))
+        node = start_node(stack, settings, folder, owner, database, *options)
+        anvil.request("evm_setAutomine", False)
+        yield Measured(
+            node.node_id,
+            int(node.url.rpartition(":")[2]),
+            node.pid,
+            _floor_server(stack),
+            _of_libpq(database),
+            _of_libpq(server.new_database()),
+            chain,
+        )
+
+
+def _of_libpq(url: str) -> str:
+    return url.replace("postgresql+psycopg", "postgresql")
 
 
 def _floor_server(stack: ExitStack) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import threading
 import time
@@ -108,6 +109,8 @@ async def run_node(service: NodeService) -> None:
         how = "plain text" if service.certificate is None else "TLS"
         text = f"node for readers and payers at {host}:{port} (gRPC, {how})"
         log_event(LogEvent("node_listening", text, {"port": port}))
+        # The collector stops every stream for as long as it looks: modules stay, so it need not.
+        gc.freeze()
         indexer.start()
         await ended.wait()
     finally:

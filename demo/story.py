@@ -70,6 +70,7 @@ class Story:
         self._council = Council(self._settings, folder / "council", PASSWORD)
         self._injected: list[Injected] = []
         self._traffic: list[dict[str, int]] = []
+        self._node_url = ""
         self._gateway_url = ""
         self._by_clients = 0
         self._said: list[str] = []
@@ -141,8 +142,8 @@ class Story:
 
     def _start_gateway(self, operator: Operator) -> str:
         """Start a node that serves, and a gateway to it; return the gateway's URL."""
-        node = operator.make_node()
-        port = start_service(self._stack, node, "node_listening")
+        port = start_service(self._stack, operator.make_node(), "node_listening")
+        self._node_url = f"http://127.0.0.1:{port}"
         operator.wait_for(self._anvil.endpoint.head().reference)
         operator.wait_for_registration()
         keystore = self._folder / "gateway.keystore"
@@ -152,7 +153,7 @@ class Story:
             self._folder / "gateway.log",
             *("gateway", "run", "--keystore", keystore, "--journal", self._folder / "gateway.db"),
             # The registry has the operators' public addresses; this one is on this machine.
-            *("--node", f"{operator.node_id}=http://127.0.0.1:{port}"),
+            *("--node", f"{operator.node_id}={self._node_url}"),
             *("--grpc", "127.0.0.1:0", "--log-format", "json"),
         )
         return f"http://127.0.0.1:{start_service(self._stack, gateway, 'gateway_listening')}"
@@ -196,11 +197,14 @@ class Story:
         self._talk("hello after the reorg")
         self._run_traffic(MESSAGES_AFTER, MALFORMED_AFTER, seed=2)
         self._wait_for_indexers()
-        for operator in self._operators:
-            assert operator.indexer is not None
-            code = operator.indexer.stop()
-            self._summary.expect(f"exit code of {operator.name}'s indexer", 0, code)
+        for operator in self._operators[1:]:
+            self._stop(operator)
         self._count()
+
+    def _stop(self, operator: Operator) -> None:
+        assert operator.indexer is not None
+        code = operator.indexer.stop()
+        self._summary.expect(f"exit code of {operator.name}'s indexer", 0, code)
 
     def _tamper(self) -> None:
         key = load_signing_key(self._faulty.keystore, self._settings.password_path)
@@ -209,12 +213,17 @@ class Story:
             say(f"{self._faulty.name}: sequence {injected.sequence_id}, {injected.code}")
 
     def _export(self) -> None:
-        for operator in self._operators:
+        serving, *others = self._operators
+        # The auditor asks the node that serves; the others hand in what they hold.
+        run(self._settings, "audit", "export-node", self._node_url, "--out", serving.export)
+        self._stop(serving)
+        for operator in others:
             operator.write_export()
         run(self._settings, "audit", "export-chain", "--out", self._folder / "chain")
         first, second = (_unsigned_envelopes(operator.export) for operator in self._honest)
         self._facts["honest_nodes_identical"] = bool(first) and first == second
         self._summary.expect("honest nodes identical", True, self._facts["honest_nodes_identical"])
+        say(f"{serving.name} was asked over the public API, the others exported their databases")
         say(f"{len(first)} unsigned envelopes of the honest nodes compared")
 
     def _reconcile(self) -> None:

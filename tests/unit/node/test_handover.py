@@ -1,4 +1,4 @@
-"""What threads hand over to the event loop: in order, each once, and with few wake-ups."""
+"""Calls and answers that threads hand over to the event loop: in order, each once, rarely waking."""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ from chainkit.protocol.payer_envelope import parse_payer_envelope, sign_payer_en
 from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope, UnsignedOriginatorEnvelope
 from chainkit.service.refusals import NotReady, PassedOn
 from chainkit.signatures import SigningKey
+from chainkit.types import TopicKind
 from chainkit_gateway.chain_publisher import Mined
+from chainkit_gateway.inbox_rules import check_update
 from chainkit_gateway.journal import Begun, Journal
 from chainkit_gateway.nodes import NodeLost, NodeUnreached
 from chainkit_gateway.types import Publication
@@ -130,6 +132,8 @@ class Publisher:
         journal = self._payer.journal
         begun = await asyncio.to_thread(journal.find, publication.digest)
         if publication.is_for_chain:
+            if begun is None:
+                await self._check(publication)
             # A reorg may have dropped what was answered for the chain: it is asked again.
             envelope = await self._by_chain(publication)
         elif begun is not None and begun.envelope is not None:
@@ -138,6 +142,12 @@ class Publisher:
             envelope = await self._by_nodes(publication, begun)
         await asyncio.to_thread(journal.complete, publication.digest, envelope)
         return envelope
+
+    async def _check(self, publication: Publication) -> None:
+        """Refuse what nodes would not serve, before it is paid for."""
+        if publication.kind is TopicKind.IDENTITY_UPDATE:
+            nodes = self._payer.nodes.for_topic(publication.topic)
+            await check_update(publication, [each.behind for each in nodes], NODE_SECONDS)
 
     async def _by_chain(self, publication: Publication) -> bytes:
         """Put it on the chain; the answer waits until the nodes serve it."""

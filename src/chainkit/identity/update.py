@@ -26,6 +26,7 @@ from chainkit.identity.identifiers import (
 from chainkit.identity.refusals import Refusal, refused
 from chainkit.identity.signed import Signed, read_signature
 from chainkit.identity.text import SignedText, signature_text
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.protocol.proto import identity_associations_pb2 as associations_pb2
 from chainkit.protocol.strict import check_strict
 
@@ -69,6 +70,17 @@ class IdentityUpdate:
         """All different signatures, in order: one is often given for several actions."""
         given = (signed for each in self.actions for signed in each.signatures)
         return tuple(dict.fromkeys(given))
+
+
+def update_in(client_envelope: bytes) -> bytes:
+    """Return the serialized IdentityUpdate of a ClientEnvelope.
+
+    Raises MalformedData for bytes that other libraries read in another way: a parsed message that
+    is written again would hide that.
+    """
+    check_strict(client_envelope, envelopes_pb2.ClientEnvelope)
+    parsed = envelopes_pb2.ClientEnvelope.FromString(client_envelope)
+    return parsed.identity_update.SerializeToString()
 
 
 def read_update(data: bytes) -> IdentityUpdate:

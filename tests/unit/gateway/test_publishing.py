@@ -13,7 +13,7 @@ import pytest
 
 from chainkit.errors import EndpointUnavailable
 from chainkit.protocol.payer_envelope import parse_payer_envelope
-from chainkit.service.refusals import NotNow, NotReady, PassedOn
+from chainkit.service.refusals import InvalidRequest, NotNow, NotReady, PassedOn
 from chainkit.signatures import SigningKey
 from chainkit_gateway.chain_publisher import Mined
 from chainkit_gateway.journal import Journal
@@ -87,6 +87,16 @@ def test_publish__same_bytes_at_once__are_stored_once(world: World) -> None:
 
     assert run(at_once) == world.first.stored * 4
     assert len(world.first.asked) == 1
+
+
+def test_publish__identity_update_that_breaks_a_rule__costs_nothing(world: World) -> None:
+    update = route(publishes.identity_update(), "ann")
+
+    with pytest.raises(InvalidRequest, match="no action"):
+        world.publish(update)
+
+    assert world.chain.asked == 0
+    assert world.journal.find(update.digest) is None
 
 
 def test_publish__after_an_answer__gives_it_again(world: World) -> None:

@@ -104,6 +104,7 @@ class Journal:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open or make the file. Raises ConfigurationError where that is not possible."""
+        _check_no_folder(path)
         engine = create_engine(f"sqlite:///{path}", hide_parameters=True)
 
         @event.listens_for(engine, "connect")
@@ -125,6 +126,7 @@ class Journal:
 
         Raises ConfigurationError where it is no gateway's journal.
         """
+        _check_no_folder(path)
         engine = create_engine(
             f"sqlite:///file:{quote(str(path))}?mode=ro&uri=true", hide_parameters=True
         )
@@ -265,6 +267,12 @@ class Journal:
         wanted = select(_transactions).where(*conditions).order_by(*_IN_ORDER).limit(most)
         with self._begun() as connection:
             return [_sent(row) for row in connection.execute(wanted).mappings()]
+
+
+def _check_no_folder(path: Path) -> None:
+    # SQLite's own words for it are "disk I/O error".
+    if path.is_dir():
+        raise ConfigurationError(f"journal {path}", _JOURNAL, "a folder")
 
 
 def _beginning(publication: Publication, now_ns: int) -> dict[str, Any]:

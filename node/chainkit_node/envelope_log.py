@@ -194,7 +194,7 @@ class EnvelopeLog:
 
 
 def _is_of_inbox(topic: bytes) -> bool:
-    return topic[0] == TopicKind.IDENTITY_UPDATE
+    return TopicKind.IDENTITY_UPDATE.matches(topic)
 
 
 def _is_valid(

@@ -18,6 +18,7 @@ from chainkit.service.grpc_server import GrpcServer, Methods
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.signatures import SigningKey
 from chainkit_indexer.follow.loop import Observer, StopRequest
+from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_indexer.service.opening import Following
 from chainkit_indexer.service.run import follow_chain
 from chainkit_indexer.storage.envelopes import StoredEnvelope
@@ -32,7 +33,7 @@ from chainkit_node.originating.registration import Registration
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
 from chainkit_node.serving.gate import server_bounds
-from chainkit_node.serving.metrics import NodeMetrics, NodeMonitor
+from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.publishing import PayerDesk
 from chainkit_node.serving.readiness import Readiness
 from chainkit_node.serving.reading import Reader
@@ -61,7 +62,7 @@ class NodeService:
     key: SigningKey
     record: SequenceRecord | None
     stop: StopRequest
-    monitor: NodeMonitor
+    monitor: Monitor
     limits: ServingLimits
     strangers: StrangerLimits
     address: str
@@ -79,7 +80,8 @@ async def run_node(service: NodeService) -> None:
     store, hub, handover = service.follows.store, Hub(), Handover(loop)
     log = EnvelopeLog(store)
     freshness = ChainFreshness(time.monotonic)
-    metrics = service.monitor.node_metrics = NodeMetrics()
+    metrics = NodeMetrics()
+    service.monitor.also_reports(metrics.text)
 
     def publish(rows: Sequence[StoredEnvelope]) -> None:
         metrics.committed(rows, time.time_ns())

@@ -34,6 +34,10 @@ class TopicKind(IntEnum):
         """Return the topic of ``identifier``: one kind byte, then the identifier."""
         return _KIND_BYTES[self] + identifier
 
+    def matches(self, topic: bytes) -> bool:
+        """Tell whether a topic is of this kind."""
+        return topic.startswith(_KIND_BYTES[self])
+
 
 _KIND_BYTES: Final = tuple(bytes([kind]) for kind in TopicKind)
 

@@ -7,15 +7,17 @@ from urllib.request import urlopen
 from prometheus_client.parser import text_string_to_metric_families
 
 from chainkit_indexer.follow.loop import StopRequest
-from chainkit_node.serving.metrics import NodeMetrics, NodeMonitor
+from chainkit_indexer.monitoring.monitor import Monitor
+from chainkit_node.serving.metrics import NodeMetrics
 from support.indexer.loop_results import logging_restored
 
 
 def test_monitor__of_a_node__answers_with_the_indexers_numbers_and_its_own() -> None:
-    with logging_restored(), NodeMonitor(StopRequest(), listen="127.0.0.1:0") as monitor:
+    with logging_restored(), Monitor(StopRequest(), listen="127.0.0.1:0") as monitor:
         before = scrape(monitor)
-        monitor.node_metrics = NodeMetrics()
-        monitor.node_metrics.refused("QueryEnvelopes", "INVALID_ARGUMENT")
+        metrics = NodeMetrics()
+        monitor.also_reports(metrics.text)
+        metrics.refused("QueryEnvelopes", "INVALID_ARGUMENT")
         found = scrape(monitor)
 
     assert "chainkit_indexer_ready" in before and "chainkit_node_refusals" not in before
@@ -24,7 +26,7 @@ def test_monitor__of_a_node__answers_with_the_indexers_numbers_and_its_own() -> 
     assert len(set(found)) == len(found)
 
 
-def scrape(monitor: NodeMonitor) -> list[str]:
+def scrape(monitor: Monitor) -> list[str]:
     """The names of all families, in their order."""
     with urlopen(f"http://{monitor.address}/metrics", timeout=5) as answer:
         text = answer.read().decode()

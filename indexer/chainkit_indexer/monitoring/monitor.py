@@ -56,6 +56,7 @@ class Monitor:
         self._metrics = Metrics(self.health)
         self._narrator = Narrator(has_terminal, limits.serves_final_only)
         self._observers = (self._narrator, self._metrics, self.health)
+        self._more_metrics: Callable[[], bytes] = bytes
         self._was_read = False
         self._is_json = log_format == "json"
         self._server = None if listen is None else self._serve(listen)
@@ -71,6 +72,10 @@ class Monitor:
         """Take whom to ask at each scrape, and the last sequence ids by originator id."""
         self._metrics.watch(pool, heads, differing, stored_differences)
         self._metrics.knows(sequence_ids)
+
+    def also_reports(self, metrics: Callable[[], bytes]) -> None:
+        """Add Prometheus' text to ``/metrics``; its names must be others than the indexer's."""
+        self._more_metrics = metrics
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
         """Pass on the result of a step of so many seconds."""
@@ -124,7 +129,7 @@ class Monitor:
         return server
 
     def _read(self) -> Answer:
-        text = self._metrics.text()
+        text = self._metrics.text() + self._more_metrics()
         self._was_read = True
         return Answer(200, CONTENT_TYPE_PLAIN_0_0_4, text)
 

@@ -11,6 +11,7 @@ from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.keystore import load_signing_key
 from chainkit_indexer.follow.loop import StopRequest, collect_garbage_seldom
 from chainkit_indexer.monitoring.limits import ReadyLimits
+from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_indexer.service.opening import following
 from chainkit_indexer.service.options import (
     FollowerOptions,
@@ -27,7 +28,6 @@ from chainkit_node.cli.options import (
 )
 from chainkit_node.service import NodeService, run_node
 from chainkit_node.serving.certificate import server_credentials
-from chainkit_node.serving.metrics import NodeMonitor
 from chainkit_node.serving.open_files import within_open_files
 from chainkit_node.settings import ServingLimits, StrangerLimits
 
@@ -63,7 +63,7 @@ def run_command(
         options.stale_seconds, options.ready_lag_blocks, follower.serves_final_only
     )
     with (
-        NodeMonitor(stop, options.log_format, options.listen, limits) as monitor,
+        Monitor(stop, options.log_format, options.listen, limits) as monitor,
         following(follower, key, signs_beside=True) as follows,
         records.opened() as record,
         HeadWatcher(options.websocket_url, options.poll_seconds) as heads,

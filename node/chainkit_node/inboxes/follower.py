@@ -130,7 +130,7 @@ class InboxFollower:
 
 
 def _is_update(row: StoredEnvelope) -> bool:
-    return row.topic[0] == TopicKind.IDENTITY_UPDATE
+    return TopicKind.IDENTITY_UPDATE.matches(row.topic)
 
 
 def _identifiers(members: Iterable[MemberIdentifier]) -> tuple[Identifier, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from prometheus_client import (
@@ -15,9 +14,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from chainkit.service.monitor_server import Answer
 from chainkit.types import NANOSECONDS_PER_SECOND
-from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 
 _PREFIX: Final = "chainkit_node"
@@ -106,16 +103,3 @@ class NodeMetrics:
 
     def _histogram(self, name: str, text: str, buckets: Sequence[float]) -> Histogram:
         return Histogram(f"{_PREFIX}_{name}", text, buckets=buckets, registry=self._registry)
-
-
-class NodeMonitor(Monitor):
-    """The indexer's monitor, whose ``/metrics`` has the node's numbers, too."""
-
-    node_metrics: NodeMetrics | None = None
-
-    def _read(self) -> Answer:
-        answer = super()._read()
-        if self.node_metrics is None:
-            return answer
-        # Two registries without a common name are one text.
-        return replace(answer, body=answer.body + self.node_metrics.text())

@@ -82,6 +82,5 @@ class Reader:
 
 
 def _is_of_identities(selection: Selection) -> bool:
-    return bool(selection.topics) and all(
-        topic[0] == TopicKind.IDENTITY_UPDATE for topic in selection.topics
-    )
+    topics = selection.topics
+    return bool(topics) and all(map(TopicKind.IDENTITY_UPDATE.matches, topics))

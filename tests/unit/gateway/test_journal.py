@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -148,6 +148,14 @@ def test_read__no_journal__says_so_and_writes_nothing(
         Journal.read(path)
 
     assert (path.read_bytes() if path.exists() else None) == content
+
+
+@pytest.mark.parametrize("opens", [Journal.open, Journal.read])
+def test_open__folder__says_that_it_is_one(
+    tmp_path: Path, opens: Callable[[Path], Journal]
+) -> None:
+    with pytest.raises(ConfigurationError, match="expected a gateway's journal, got a folder"):
+        opens(tmp_path)
 
 
 def test_begin_at_node__file_cannot_be_written__is_a_typed_error(

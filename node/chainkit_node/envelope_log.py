@@ -7,6 +7,7 @@ import heapq
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeVar
@@ -87,16 +88,20 @@ class EnvelopeLog:
             found += [row for row in rows if _is_valid(row, judged, refused)]
         return found
 
-    def refused(self, rows: Iterable[StoredEnvelope]) -> Collection[tuple[int, int]]:
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Begin a transaction in which several questions see the same state."""
+        return self._store.reading()
+
+    @staticmethod
+    def refused(
+        connection: Connection, rows: Iterable[StoredEnvelope]
+    ) -> Collection[tuple[int, int]]:
         """Return originator and sequence ids of the updates among some envelopes that break a rule.
 
         All of them must have been judged.
         """
         inbox_ids = {row.topic[1:] for row in rows if _is_of_inbox(row.topic)}
-        if not inbox_ids:
-            return ()
-        with self._store.reading() as connection:
-            return read_refused(connection, inbox_ids)
+        return read_refused(connection, inbox_ids) if inbox_ids else ()
 
     @staticmethod
     def rows(
@@ -124,16 +129,18 @@ class EnvelopeLog:
         with self._store.reading() as connection:
             return self._chain_cursor(connection)
 
-    def judged_cursor(self) -> Mapping[int, int]:
+    def judged_cursor(self, connection: Connection) -> Mapping[int, int]:
         """Return up to where the identity updates of each of the chain's originators are judged."""
-        with self._store.reading() as connection:
-            judged = read_inbox_cursors(connection)
-            return {each: judged.get(each, 0) for each in self._chain_cursor(connection)}
+        judged = read_inbox_cursors(connection)
+        return {each: judged.get(each, 0) for each in self._chain_cursor(connection)}
 
-    def cursor_at(self, block_number: int) -> Mapping[int, int]:
+    def served_cursor(self, connection: Connection) -> Mapping[int, int]:
+        """Return up to where each originator is served: the chain's up to where it is judged."""
+        return read_highest(connection) | dict(self.judged_cursor(connection))
+
+    def cursor_at(self, connection: Connection, block_number: int) -> Mapping[int, int]:
         """Return the chain's cursor after a block that is known; 0 of each after another one."""
-        with self._store.reading() as connection:
-            block = read_block(connection, block_number)
+        block = read_block(connection, block_number)
         return self._before_first() if block is None else block.sequence_ids
 
     def position(self, topics: Collection[bytes]) -> tuple[Cursor, Mapping[bytes, int]]:

@@ -14,7 +14,7 @@ from typing import Final
 import grpc
 
 from chainkit.chain import HeadWatcher
-from chainkit.service.grpc_server import GrpcServer, Methods
+from chainkit.service.grpc_server import GrpcServer
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.signatures import SigningKey
 from chainkit_indexer.follow.loop import Observer, StopRequest
@@ -32,24 +32,14 @@ from chainkit_node.originating.publisher import Originator, Publisher
 from chainkit_node.originating.registration import Registration
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.serving.api import SERVICES, api_methods
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.publishing import PayerDesk
 from chainkit_node.serving.readiness import Readiness
-from chainkit_node.serving.reading import Reader
-from chainkit_node.serving.subscribing import Subscriber
 from chainkit_node.settings import ServingLimits, StrangerLimits
 
 _GRACE_SECONDS: Final = 5.0
-_PACKAGE: Final = "xmtp.xmtpv4.message_api"
-_QUERIES: Final = ("QueryEnvelopes", "SubscribeTopics", "GetInboxIds", "GetNewestEnvelope")
-_PUBLISH: Final = ("PublishPayerEnvelopes",)
-_SERVICES: Final = {
-    f"{_PACKAGE}.ReplicationApi": (*_QUERIES, *_PUBLISH, "SubscribeEnvelopes"),
-    # The names that today's schema gives to halves of it.
-    f"{_PACKAGE}.QueryApi": _QUERIES,
-    f"{_PACKAGE}.PublishApi": _PUBLISH,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +83,8 @@ async def run_node(service: NodeService) -> None:
     )
     publisher = Publisher(Originator(log, sequencer, registration, freshness))
     desk = PayerDesk(publisher, handover, service.limits, metrics)
-    methods = _methods(log, hub, desk, service.limits, metrics)
-    server = GrpcServer(methods, _SERVICES, server_bounds(service.strangers, metrics.refused))
+    methods = api_methods(log, hub, desk.publish_payer_envelopes, service.limits, metrics)
+    server = GrpcServer(methods, SERVICES, server_bounds(service.strangers, metrics.refused))
 
     def tell(is_ready: bool) -> None:
         metrics.said_ready(is_ready)
@@ -123,29 +113,6 @@ async def run_node(service: NodeService) -> None:
         await asyncio.to_thread(sequencer.close)
         log.close()
     indexer.raise_error()
-
-
-def _methods(
-    log: EnvelopeLog,
-    hub: Hub,
-    desk: PayerDesk,
-    limits: ServingLimits,
-    metrics: NodeMetrics,
-) -> Methods:
-    reader = Reader(log, limits, metrics)
-    subscriber = Subscriber(log, hub, limits, metrics)
-    return Methods(
-        unary={
-            "QueryEnvelopes": reader.query_envelopes,
-            "GetNewestEnvelope": reader.newest_envelope,
-            "GetInboxIds": reader.inbox_ids,
-            "PublishPayerEnvelopes": desk.publish_payer_envelopes,
-        },
-        streams={
-            "SubscribeEnvelopes": subscriber.subscribe_envelopes,
-            "SubscribeTopics": subscriber.subscribe_topics,
-        },
-    )
 
 
 class _IndexerThread:

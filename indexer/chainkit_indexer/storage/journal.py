@@ -123,6 +123,13 @@ def insert_reorg_between(
     return reorg_id
 
 
+def read_reorgs_after(connection: Connection, reorg_id: int) -> dict[int, int]:
+    """Return the heights of the common ancestors of later reorgs and rewinds, by their ids."""
+    reorgs = schema.reorgs.c
+    query = select(reorgs.id, reorgs.ancestor_number).where(reorgs.id > reorg_id)
+    return {found: number for found, number in connection.execute(query)}
+
+
 def retract_after(
     connection: Connection, table: Table, originator_id: int, last: int, reorg_id: int
 ) -> int:

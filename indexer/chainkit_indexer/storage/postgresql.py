@@ -56,6 +56,9 @@ has no order, and takes all that may come before its first row."""
 _KEY: Final = "1667983732, hashtext(coalesce(current_schema(), ''))"
 _TRY_LOCK: Final = text(f"SELECT pg_try_advisory_lock({_KEY})")
 _AWAIT_LOCK: Final = text(f"SELECT pg_advisory_lock({_KEY})")
+_CHANNEL: Final = "chainkit_commits"
+_TELL: Final = text(f"SELECT pg_notify('{_CHANNEL}', current_schema())")
+"""The server tells it to all who listen when, and only if, the transaction is committed."""
 _PATIENCE: Final = "SET LOCAL lock_timeout = '3s'"
 """The server ends a session, and releases its lock, some time after its client has ended: an
 indexer that is restarted at once finds the lock of its predecessor."""
@@ -121,6 +124,7 @@ class Postgresql:
         # A session that was closed must be gone, and not wait in a pool with its lock.
         self._writers = _engine(url, NullPool)
         self._writer: Connection | None = None
+        self._listener: _Listener | None = None
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -141,6 +145,7 @@ class Postgresql:
         try:
             with writer.begin():
                 yield writer
+                writer.execute(_TELL)
         except (DBAPIError, psycopg.Error) as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
             is_standby = getattr(cause, "sqlstate", None) == _READ_ONLY
@@ -172,6 +177,21 @@ class Postgresql:
             raise
         self._writer = connection
 
+    def wait_for_commit(self, seconds: float) -> bool:
+        """Return True once another process has committed, False where none did in so long.
+
+        A new session begins with True: nobody knows what was committed before.
+        """
+        if self._listener is None:
+            self._listener = _Listener(self._writers)
+            return True
+        try:
+            return self._listener.wait(seconds)
+        except psycopg.Error:
+            self._listener.close()
+            self._listener = None
+            raise
+
     def prepare(self) -> None:
         """Do nothing: its readers always see a steady state."""
 
@@ -191,6 +211,9 @@ class Postgresql:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
         self._readers.dispose()
 
     @staticmethod
@@ -221,6 +244,30 @@ class Postgresql:
             return
         got = "one" if holder is None else f"{holder.application_name} ({holder.host or 'local'})"
         raise StoreInUse(f"database {self._name}", "no other indexer", got)
+
+
+class _Listener:
+    """A session that is told of the commits in its schema."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._session = engine.raw_connection()
+        driver = self._session.driver_connection
+        assert isinstance(driver, psycopg.Connection)
+        self._driver = driver
+        driver.autocommit = True
+        driver.execute(f"LISTEN {_CHANNEL}")
+        found = driver.execute("SELECT current_schema()").fetchone()
+        self._schema = None if found is None else found[0]
+
+    def wait(self, seconds: float) -> bool:
+        told = [*self._driver.notifies(timeout=seconds, stop_after=1)]
+        if told:
+            # One look is enough for all that came together.
+            told += self._driver.notifies(timeout=0)
+        return any(each.payload == self._schema for each in told)
+
+    def close(self) -> None:
+        self._session.close()
 
 
 def _engine(url: URL, pool: type[NullPool] | type[QueuePool], **options: Any) -> Engine:

@@ -141,6 +141,13 @@ class Store:
         """
         insert_envelopes(self._database, connection, rows)
 
+    def wait_for_commit(self, seconds: float) -> bool:
+        """Return True once another process may have written, False where none did in so long.
+
+        The first time, and after a failure, it returns at once. Only with PostgreSQL.
+        """
+        return self._database.wait_for_commit(seconds)
+
     def close(self) -> None:
         """Give all connections, and the lock, back."""
         self._database.close()

@@ -16,6 +16,11 @@ _COMMANDS: Final = {
         "run_command",
         "Follow the chain, serve readers and originate for payers, until a signal stops it.",
     ),
+    "serve": LazyCommand(
+        "chainkit_node.cli.serve",
+        "serve_command",
+        "Serve what `node run` stores, from one more process on the same PostgreSQL.",
+    ),
     "refused": LazyCommand(
         "chainkit_node.cli.refused",
         "refused_command",

@@ -1,4 +1,4 @@
-"""Options of ``node run``: who connects, and how; and what is kept outside of the database."""
+"""Options of a node: who connects, and how; and what is kept outside of the database."""
 
 from __future__ import annotations
 

@@ -1,12 +1,15 @@
-"""The indexer's steps, as the open streams must know them. Runs on the indexer's thread."""
+"""From the database to the open streams: what was committed, and what a reorg took back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from sqlalchemy import Connection
+
 from chainkit.errors import ChainkitError, StoreUnavailable
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_indexer.storage.journal import read_reorgs_after
 from chainkit_indexer.types import RolledBack, StepResult
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.handover import Handover
@@ -15,7 +18,55 @@ from chainkit_node.types import Selection
 
 _MOST_PUSHED: Final = 1000
 _MOST_PUSHED_BYTES: Final = 16 << 20
-"""Envelopes of one step that are handed to the streams; of more, each reads what it wants."""
+"""Envelopes of one look that are handed to the streams; of more, each reads what it wants."""
+
+
+class Feed:
+    """Hands what is stored on to the hub, each envelope once."""
+
+    def __init__(self, hub: Hub, handover: Handover, known: Mapping[int, int]) -> None:
+        """Begin behind a cursor: each stream reads for itself what lies below it."""
+        self._hub = hub
+        self._handover = handover
+        self._known = dict(known)
+
+    def take_back(self, ancestor: Mapping[int, int]) -> None:
+        """Take back what lies above a common ancestor: originator id to its sequence id there."""
+        self._handover.call(self._hub.retract, dict(ancestor))
+        self._known |= {
+            each: min(self._known.get(each, 0), last) for each, last in ancestor.items()
+        }
+
+    def hand_on(self, connection: Connection, cursor: Mapping[int, int]) -> None:
+        """Hand on what was stored up to a cursor, as one transaction sees it."""
+        missing = {each: last - self._known.get(each, 0) for each, last in cursor.items()}
+        missing = {each: count for each, count in missing.items() if count > 0}
+        if not missing:
+            return
+        rows = self._read(connection, missing, cursor)
+        if rows is None:
+            self._handover.call(self._hub.skip, tuple(missing))
+        else:
+            refused = EnvelopeLog.refused(connection, rows)
+            self._handover.call(self._hub.publish, rows, refused)
+        self._known |= {each: cursor[each] for each in missing}
+
+    def _read(
+        self, connection: Connection, missing: Mapping[int, int], cursor: Mapping[int, int]
+    ) -> Sequence[StoredEnvelope] | None:
+        """Return what is missing, or None where that is too much."""
+        if sum(missing.values()) > _MOST_PUSHED:
+            return None
+        found: list[StoredEnvelope] = []
+        for originator_id, count in missing.items():
+            behind = {originator_id: self._known.get(originator_id, 0)}
+            selection = Selection(originator_ids=frozenset([originator_id]), cursor=behind)
+            rows = EnvelopeLog.rows(connection, selection, count, _MOST_PUSHED_BYTES)
+            if sum(len(row.envelope) for row in rows) > _MOST_PUSHED_BYTES:
+                return None
+            # An id may have no envelope: then the page goes beyond the cursor.
+            found += [row for row in rows if row.sequence_id <= cursor[originator_id]]
+        return found
 
 
 class ChainFeed:
@@ -26,11 +77,10 @@ class ChainFeed:
     """
 
     def __init__(self, log: EnvelopeLog, hub: Hub, handover: Handover) -> None:
-        """Begin where the updates were judged: each stream reads for itself what lies below."""
+        """Begin where the updates were judged."""
         self._log = log
-        self._hub = hub
-        self._handover = handover
-        self._known = dict(log.judged_cursor())
+        with log.reading() as connection:
+            self._feed = Feed(hub, handover, log.judged_cursor(connection))
         self._ancestor: int | None = None
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
@@ -39,9 +89,11 @@ class ChainFeed:
             number = result.cursor.number
             self._ancestor = number if self._ancestor is None else min(number, self._ancestor)
         try:
-            if self._ancestor is not None:
-                self._take_back(self._ancestor)
-            self._hand_on()
+            with self._log.reading() as connection:
+                if self._ancestor is not None:
+                    self._feed.take_back(self._log.cursor_at(connection, self._ancestor))
+                    self._ancestor = None
+                self._feed.hand_on(connection, self._log.judged_cursor(connection))
         except StoreUnavailable:
             # The loop meets it, too, and says so.
             return
@@ -49,34 +101,27 @@ class ChainFeed:
     def failed(self, error: ChainkitError) -> None:
         """Nothing was committed."""
 
-    def _take_back(self, block_number: int) -> None:
-        ancestor = dict(self._log.cursor_at(block_number))
-        self._handover.call(self._hub.retract, ancestor)
-        self._known = {each: min(last, ancestor.get(each, 0)) for each, last in self._known.items()}
-        self._ancestor = None
 
-    def _hand_on(self) -> None:
-        judged = dict(self._log.judged_cursor())
-        missing = {each: last - self._known.get(each, 0) for each, last in judged.items()}
-        count = sum(missing.values())
-        rows = self._read(missing, judged) if 0 < count <= _MOST_PUSHED else None
-        if rows is not None:
-            self._handover.call(self._hub.publish, rows, self._log.refused(rows))
-        elif count:
-            self._handover.call(self._hub.skip, tuple(judged))
-        self._known = judged
+class DatabaseFeed:
+    """Tells the hub what another process commits to the same database; for one thread.
 
-    def _read(
-        self, missing: Mapping[int, int], judged: Mapping[int, int]
-    ) -> Sequence[StoredEnvelope] | None:
-        """Return what is missing, or None where that is too large."""
-        found: list[StoredEnvelope] = []
-        for originator_id, count in missing.items():
-            cursor = {originator_id: self._known.get(originator_id, 0)}
-            selection = Selection(originator_ids=frozenset([originator_id]), cursor=cursor)
-            page = self._log.page(selection, max(count, 1), _MOST_PUSHED_BYTES)
-            if len(page.rows) < count and not page.is_last:
-                return None
-            # An id may have no envelope: then the page goes beyond what was judged.
-            found += [row for row in page.rows if row.sequence_id <= judged[originator_id]]
-        return found
+    A commit's notification only wakes it: it reads for itself what is new, so that nothing is
+    handed on twice, or forgotten, whatever becomes of the notifications.
+    """
+
+    def __init__(self, log: EnvelopeLog, hub: Hub, handover: Handover) -> None:
+        """Begin with what is stored."""
+        self._log = log
+        with log.reading() as connection:
+            self._feed = Feed(hub, handover, log.served_cursor(connection))
+            self._reorg_id = max(read_reorgs_after(connection, 0), default=0)
+
+    def look(self) -> None:
+        """Hand on what was committed or taken back. Raises StoreError."""
+        with self._log.reading() as connection:
+            ancestors = read_reorgs_after(connection, self._reorg_id)
+            if ancestors:
+                lowest = min(ancestors.values())
+                self._feed.take_back(self._log.cursor_at(connection, lowest))
+                self._reorg_id = max(ancestors)
+            self._feed.hand_on(connection, self._log.served_cursor(connection))

@@ -179,10 +179,16 @@ class Gate(grpc.aio.ServerInterceptor):
 
 
 def server_bounds(
-    limits: StrangerLimits, refused: Refused, clock: Callable[[], float] = time.monotonic
+    limits: StrangerLimits,
+    refused: Refused,
+    clock: Callable[[], float] = time.monotonic,
+    shares_port: bool = False,
 ) -> Bounds:
-    """Return a gate, and what of the limits gRPC keeps itself."""
-    options = []
+    """Return a gate, and what of the limits gRPC keeps itself.
+
+    ``shares_port`` lets other processes listen at the same address; each counts for itself.
+    """
+    options = [("grpc.so_reuseport", 1)] if shares_port else []
     if limits.connections:
         options.append(("grpc.max_allowed_incoming_connections", limits.connections))
     if limits.streams_per_address:

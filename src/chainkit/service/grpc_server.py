@@ -82,7 +82,7 @@ class Bounds:
 
     interceptors: Sequence[grpc.aio.ServerInterceptor] = ()
     options: Sequence[tuple[str, int]] = ()
-    """gRPC's own, about connections."""
+    """gRPC's own, about connections; they go before the server's."""
     calls: int | None = None
     """Calls at a time, streams too; one more is refused before its request is read."""
 
@@ -109,7 +109,7 @@ class GrpcServer:
         handlers |= {name: _streaming(method) for name, method in methods.streams.items()}
         self._server = grpc.aio.server(
             interceptors=bounds.interceptors,
-            options=(*_OPTIONS, *bounds.options),
+            options=tuple((dict(_OPTIONS) | dict(bounds.options)).items()),
             maximum_concurrent_rpcs=bounds.calls,
         )
         for service, names in services.items():

@@ -19,8 +19,9 @@ SECONDS = 30.0
 class Api:
     """A connection; answers come as envelopes' bytes."""
 
-    def __init__(self, url: str) -> None:
-        self.channel = grpc.insecure_channel(url.removeprefix("http://"))
+    def __init__(self, url: str, is_own_connection: bool = False) -> None:
+        options = [("grpc.use_local_subchannel_pool", int(is_own_connection))]
+        self.channel = grpc.insecure_channel(url.removeprefix("http://"), options)
 
     def close(self) -> None:
         self.channel.close()

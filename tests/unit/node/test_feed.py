@@ -12,11 +12,12 @@ import pytest
 
 from chainkit.errors import StoreUnavailable
 from chainkit.types import TopicKind
+from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.store import Store
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.inboxes.follower import InboxFollower
 from chainkit_node.live import feed
-from chainkit_node.live.feed import ChainFeed
+from chainkit_node.live.feed import ChainFeed, DatabaseFeed
 from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
 from chainkit_node.types import Selection
@@ -24,6 +25,7 @@ from support.chains.fake_chain import FakeChain, Post, update
 from support.indexer.fake_node import FakeNode
 
 ALL = Selection(originator_ids=frozenset([0]))
+OWN = 100
 
 
 class AtOnce:
@@ -104,6 +106,56 @@ def test_succeeded__reorgs_and_a_database_that_is_away__hands_on_each_envelope_o
     asyncio.run(play())
 
 
+@pytest.mark.conforms("N24", "N25")
+@pytest.mark.parametrize("seed", range(12))
+def test_look__another_process_commits_and_reorgs__hands_on_each_envelope_once(
+    node: Node, seed: int
+) -> None:
+    async def play() -> None:
+        chance = random.Random(seed)
+        loop: Any = AtOnce()
+        hub = Hub()
+        feed = DatabaseFeed(node.log, hub, Handover(loop))
+        both = Selection(originator_ids=frozenset([0, OWN]))
+        stream = hub.subscribe([both])
+        got: list[Any] = []
+        count = 0
+        for number in range(40):
+            posts = [Post(f"{number} {n}") for n in range(chance.randrange(3))]
+            if chance.random() < 0.15 and number > 3:
+                node.chain.fork(chance.randrange(1, 3), posts, [], [])
+            else:
+                node.chain.mine(posts)
+            for _ in range(chance.randrange(1, 6)):
+                node.step()
+                if chance.random() < 0.5:
+                    count += 1
+                    row = StoredEnvelope(OWN, count, count, b"\1topic", None, b"%d" % count)
+                    with node.indexer.store.writing() as connection:
+                        node.indexer.store.insert_envelopes(connection, [row])
+                if chance.random() < 0.5:
+                    feed.look()
+                if stream.taken_back is not None:
+                    last = stream.taken_back[0]
+                    got = [row for row in got if row.originator_id or row.sequence_id <= last]
+                    stream.taken_back = None
+                got += stream.take(1000)
+                stream.sends(got)
+        for _ in range(5):
+            node.step()
+        feed.look()
+        if stream.taken_back is not None:
+            last = stream.taken_back[0]
+            got = [row for row in got if row.originator_id or row.sequence_id <= last]
+        got += stream.take(1000)
+        assert not stream.is_behind
+        for each in (0, OWN):
+            stored = node.log.page(Selection(originator_ids=frozenset([each])), 1000, 1 << 30)
+            assert [row for row in got if row.originator_id == each] == list(stored.rows)
+
+    asyncio.run(play())
+
+
 def test_succeeded__refused_update__reaches_readers_of_the_order_alone(node: Node) -> None:
     async def play() -> None:
         post = update("no action")
@@ -142,7 +194,10 @@ def test_succeeded__large_commit__lets_the_streams_read_it(
     async def play() -> None:
         stream = node.hub.subscribe([ALL])
         node.step()
-        monkeypatch.setattr(feed, "_MOST_PUSHED_BYTES", 1)
+        node.chain.mine([Post("group")])
+        node.step()
+        [row] = stream.take(1000)
+        monkeypatch.setattr(feed, "_MOST_PUSHED_BYTES", 2 * len(row.envelope) - 1)
         node.chain.mine([Post("group")])
         node.step()
         assert (len(stream.take(1000)), stream.is_behind) == (1, False)

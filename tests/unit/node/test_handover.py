@@ -1,4 +1,4 @@
-"""Calls and answers that threads hand over to the event loop: in order, each once, rarely waking."""
+"""Calls and answers that threads hand to the event loop: in order, each once, rarely waking it."""
 
 from __future__ import annotations
 

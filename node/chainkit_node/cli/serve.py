@@ -1,0 +1,108 @@
+"""``node serve``: one more process that serves what `node run` stores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import click
+
+from chainkit.errors import ConfigurationError
+from chainkit.service.log_lines import LogEvent, configure_logging, log_event
+from chainkit.service.monitor_server import MonitorServer, parse_listen
+from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.options import log_format_option, monitor_option
+from chainkit_indexer.service.options import database_option
+from chainkit_indexer.storage.store import Store
+from chainkit_node.cli.options import ListenOptions, listen_options, stranger_options
+from chainkit_node.reader_service import Pulse, ReaderService, run_reader
+from chainkit_node.serving.certificate import server_credentials
+from chainkit_node.serving.metrics import NodeMetrics
+from chainkit_node.serving.open_files import within_open_files
+from chainkit_node.settings import ServingLimits, StrangerLimits
+
+
+@click.command("serve", cls=CompleteCommand)
+@database_option
+@click.option(
+    "--writer",
+    "writer_url",
+    metavar="URL",
+    required=True,
+    envvar="CHAINKIT_NODE_WRITER",
+    show_envvar=True,
+    help="Where `node run` listens, at a port of its own: payers' requests are passed on to it.",
+)
+@listen_options
+@click.option(
+    "--share-port",
+    "shares_port",
+    is_flag=True,
+    help="Let several of these processes listen at one port, each with its own limits; the system "
+    "gives every connection to one of them.",
+)
+@stranger_options
+@monitor_option
+@log_format_option
+def serve_command(
+    database: str,
+    writer_url: str,
+    listening: ListenOptions,
+    shares_port: bool,
+    strangers: StrangerLimits,
+    listen: str | None,
+    log_format: str,
+) -> None:
+    """Serve what `node run` stores, from one more process on the same PostgreSQL.
+
+    It learns of each commit at once, and needs no key and no endpoint of the chain. Any number of
+    them may share one port.
+
+    \b
+    Example:
+      chainkit node serve --database postgresql+psycopg://reader@db/chainkit \\
+        --writer http://127.0.0.1:5052 --grpc 127.0.0.1:5051 --share-port
+    """
+    files = listening.certificate_files()
+    certificate = None if files is None else server_credentials(files)
+    configure_logging(log_format)
+    metrics = NodeMetrics()
+    pulse = Pulse(metrics)
+    with _opened(database) as store, _monitored(listen, pulse):
+        asyncio.run(
+            run_reader(
+                ReaderService(
+                    store=store,
+                    metrics=metrics,
+                    pulse=pulse,
+                    limits=ServingLimits(),
+                    strangers=within_open_files(strangers),
+                    address=listening.grpc_address,
+                    certificate=certificate,
+                    shares_port=shares_port,
+                    writer_url=writer_url,
+                )
+            )
+        )
+
+
+@contextmanager
+def _opened(database: str) -> Iterator[Store]:
+    if not database.startswith("postgresql"):
+        expected = "postgresql+psycopg://…, which several processes share"
+        raise ConfigurationError("--database", expected, "a file")
+    with closing(Store.open_existing(database)) as store:
+        yield store
+
+
+@contextmanager
+def _monitored(listen: str | None, pulse: Pulse) -> Iterator[None]:
+    if listen is None:
+        yield
+        return
+    paths = pulse.paths()
+    with closing(MonitorServer(parse_listen(listen), paths)) as server:
+        text = f"listening on {server.address} for {', '.join(paths)}"
+        log_event(LogEvent("listening", text, {"address": server.address}))
+        yield

@@ -1,0 +1,43 @@
+"""The services and methods of a node, by the names that readers and payers call them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from chainkit.service.grpc_server import Methods, Unary
+from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.live.hub import Hub
+from chainkit_node.serving.metrics import NodeMetrics
+from chainkit_node.serving.reading import Reader
+from chainkit_node.serving.subscribing import Subscriber
+from chainkit_node.settings import ServingLimits
+
+PACKAGE: Final = "xmtp.xmtpv4.message_api"
+_QUERIES: Final = ("QueryEnvelopes", "SubscribeTopics", "GetInboxIds", "GetNewestEnvelope")
+_PUBLISH: Final = ("PublishPayerEnvelopes",)
+SERVICES: Final = {
+    f"{PACKAGE}.ReplicationApi": (*_QUERIES, *_PUBLISH, "SubscribeEnvelopes"),
+    # The names that today's schema gives to halves of it.
+    f"{PACKAGE}.QueryApi": _QUERIES,
+    f"{PACKAGE}.PublishApi": _PUBLISH,
+}
+
+
+def api_methods(
+    log: EnvelopeLog, hub: Hub, publish: Unary, limits: ServingLimits, metrics: NodeMetrics
+) -> Methods:
+    """Return all methods: those that read use log and hub, ``publish`` takes payers' envelopes."""
+    reader = Reader(log, limits, metrics)
+    subscriber = Subscriber(log, hub, limits, metrics)
+    return Methods(
+        unary={
+            "QueryEnvelopes": reader.query_envelopes,
+            "GetNewestEnvelope": reader.newest_envelope,
+            "GetInboxIds": reader.inbox_ids,
+            "PublishPayerEnvelopes": publish,
+        },
+        streams={
+            "SubscribeEnvelopes": subscriber.subscribe_envelopes,
+            "SubscribeTopics": subscriber.subscribe_topics,
+        },
+    )

@@ -1,0 +1,55 @@
+"""Passes payers' requests on to the process that originates, and its answers back, as they are."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import grpc
+
+from chainkit.service.grpc_server import MOST_MESSAGE_BYTES, STATUS_KEY
+from chainkit.service.refusals import NotReady, PassedOn
+from chainkit.text.node_url import grpc_target
+from chainkit_node.serving.api import PACKAGE
+
+_SECONDS: Final = 30.0
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+
+
+class Forwarder:
+    """A connection to the process that originates; made and used on the event loop's thread."""
+
+    def __init__(self, url: str) -> None:
+        """Take ``http://host:port`` or ``https://host:port``. Raises ConfigurationError."""
+        scheme, target = grpc_target("--writer", url)
+        if scheme == "https":
+            credentials = grpc.ssl_channel_credentials()
+            self._channel = grpc.aio.secure_channel(target, credentials, options=_OPTIONS)
+        else:
+            self._channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
+        path = f"/{PACKAGE}.ReplicationApi/PublishPayerEnvelopes"
+        self._publish: Any = self._channel.unary_unary(path)
+
+    async def publish_payer_envelopes(self, data: bytes) -> bytes:
+        """Return the writer's answer. Raises its refusal, or NotReady where it does not answer."""
+        try:
+            answer: bytes = await self._publish(data, timeout=_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            raise _refusal(error) from error
+        return answer
+
+    async def close(self) -> None:
+        """End the connection."""
+        await self._channel.close()
+
+
+def _refusal(error: grpc.aio.AioRpcError) -> PassedOn | NotReady:
+    words = error.details() or error.code().name
+    found = [value for key, value in error.trailing_metadata() or () if key == STATUS_KEY]
+    if found and isinstance(found[0], bytes):
+        return PassedOn(error.code(), words, found[0])
+    # gRPC's own words, of a connection: the writer may have stored it all the same.
+    return NotReady("publish", "an answer of the process that originates", words)

@@ -1,0 +1,197 @@
+"""Several processes of one node on PostgreSQL: one originates, others read, behind one port."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+
+from chainkit.protocol.envelope import parse_originator_envelope
+from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.types import TopicKind
+from localnet.accounts import COUNCIL, write_keystore
+from localnet.anvil import Anvil
+from localnet.commands import Background, CommandFailed, Settings, run
+from localnet.network import Network, StartedNode, start_node, start_service
+from localnet.postgres import Postgres
+from support import mls, publishes
+from support.network.api import Api, cursor_in
+
+from .conftest import PASSWORD
+
+SECONDS = 30.0
+CHANCE = random.Random(9)
+
+
+@dataclass(frozen=True)
+class Readers:
+    """A node, and two processes that read and have a port in common."""
+
+    postgres: Postgres
+    database: str
+    writer: StartedNode
+    processes: list[Background]
+    url: str
+
+    def connections(self, count: int) -> list[Api]:
+        """Connections that the system gives to either process."""
+        return [Api(self.url, is_own_connection=True) for _ in range(count)]
+
+    def welcome(self, key: bytes) -> bytes:
+        return publishes.paid(publishes.welcome(key), self.writer.node_id)
+
+
+@pytest.fixture(scope="module")
+def readers(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Readers]:
+    folder = tmp_path_factory.mktemp("readers")
+    owner = folder / "owner.keystore"
+    write_keystore(owner, PASSWORD, COUNCIL)
+    with ExitStack() as stack:
+        postgres = stack.enter_context(Postgres(fsync="off"))
+        database = postgres.new_database()
+        writer = start_node(stack, settings, folder, owner, database)
+        arguments = ("node", "serve", "--database", database, "--writer", writer.url)
+        first = Background(
+            settings,
+            folder / "first.log",
+            *(*arguments, "--grpc", "127.0.0.1:0", "--share-port", "--log-format", "json"),
+        )
+        port = start_service(stack, first, "node_listening")
+        second = Background(
+            settings,
+            folder / "second.log",
+            *(*arguments, "--grpc", f"127.0.0.1:{port}", "--share-port", "--log-format", "json"),
+        )
+        start_service(stack, second, "node_listening")
+        url = f"http://127.0.0.1:{port}"
+        yield Readers(postgres, database, writer, [first, second], url)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_serving(api: Api) -> bool:
+    try:
+        answer = api.call("Check", b"", "grpc.health.v1.Health")
+    except grpc.RpcError:
+        return False
+    return health_pb2.HealthCheckResponse.FromString(answer).status == 1
+
+
+@pytest.mark.conforms("N24")
+def test_readers__publish_through_any_of_them__streams_of_all_get_it_at_once(
+    readers: Readers,
+) -> None:
+    apis = readers.connections(8)
+    key = CHANCE.randbytes(32)
+    topic = b"\1" + key
+    for each in apis:
+        until(lambda each=each: is_serving(each))  # type: ignore[misc]
+    streams = [each.subscribe(topics=[topic]) for each in apis]
+    for stream in streams:
+        stream.first_frame()
+
+    answered = [api.publish(readers.welcome(key))[0] for api in apis for _ in range(3)]
+
+    ids = [parse_originated(each).envelope.sequence_id for each in answered]
+    assert ids == list(range(ids[0], ids[0] + len(ids)))
+    for stream in streams:
+        assert stream.take(len(answered)) == answered
+        stream.close()
+    for api in apis:
+        assert api.query(topics=[topic]) == answered
+        api.close()
+
+
+def test_readers__refusal_of_the_writer__is_passed_on_with_its_details(readers: Readers) -> None:
+    [api] = readers.connections(1)
+    early = publishes.group_message(seen={0: 10**6}, target=readers.writer.node_id)
+
+    with pytest.raises(grpc.RpcError) as caught:
+        api.publish(publishes.paid(early, readers.writer.node_id))
+
+    assert caught.value.code() is grpc.StatusCode.ABORTED
+    assert 0 in cursor_in(caught.value)
+    api.close()
+
+
+@pytest.mark.conforms("N25")
+def test_readers__reorg__streams_of_every_process_end_with_the_ancestor(
+    readers: Readers, network: Network, chain: Anvil
+) -> None:
+    apis, gateway = readers.connections(6), Api(network.gateway_url)
+    group_id = CHANCE.randbytes(16)
+    topic = TopicKind.GROUP_MESSAGE.topic(group_id)
+    streams = [api.subscribe(topics=[topic]) for api in apis]
+    for stream in streams:
+        stream.first_frame()
+    commit = mls.private_message(group_id, mls.COMMIT, 1)
+    gateway.publish_for_clients(publishes.group_message(commit, group_id))
+    sent = [stream.take(1) for stream in streams]
+    assert sent == [sent[0]] * len(sent)
+
+    chain.request("anvil_reorg", 1, [])
+
+    last = parse_originator_envelope(sent[0][0]).sequence_id
+    for stream in streams:
+        with pytest.raises(grpc.RpcError) as caught:
+            stream.take(2)
+        assert caught.value.code() is grpc.StatusCode.ABORTED
+        assert cursor_in(caught.value)[0] < last
+    for api in (*apis, gateway):
+        api.close()
+
+
+def test_readers__database_cuts_all_sessions__streams_go_on(readers: Readers) -> None:
+    apis = readers.connections(6)
+    key = CHANCE.randbytes(32)
+    topic = b"\1" + key
+    streams = [each.subscribe(topics=[topic]) for each in apis]
+    for stream in streams:
+        stream.first_frame()
+    [first] = apis[0].publish(readers.welcome(key))
+
+    assert readers.postgres.kill_connections() > 0
+    published: list[bytes] = []
+
+    def publishes_again() -> bool:
+        try:
+            published.extend(apis[0].publish(readers.welcome(key)))
+        except grpc.RpcError as error:
+            assert error.code() is grpc.StatusCode.UNAVAILABLE, error
+        return bool(published)
+
+    until(publishes_again)
+    for stream in streams:
+        assert stream.take(2) == [first, *published]
+        stream.close()
+    for api in apis:
+        api.close()
+
+
+def test_readers__one_is_killed__the_other_serves_all(readers: Readers) -> None:
+    os.kill(readers.processes[0].pid, signal.SIGKILL)
+    readers.processes[0].stop()
+
+    for api in readers.connections(6):
+        key = CHANCE.randbytes(32)
+        answered = api.publish(readers.welcome(key))
+        assert api.query(topics=[b"\1" + key]) == answered
+        api.close()
+
+
+def test_serve__file_of_sqlite__says_what_it_needs(settings: Settings) -> None:
+    with pytest.raises(CommandFailed, match="expected postgresql"):
+        run(settings, "node", "serve", "--database", "node.db", "--writer", "http://127.0.0.1:1")

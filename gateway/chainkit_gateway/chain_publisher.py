@@ -42,11 +42,16 @@ class ChainPublisher:
         account: PayerAccount,
         record: DeploymentRecord,
         *,
+        depth: int = 0,
         seconds: float = RECEIPT_TIMEOUT_SECONDS,
         pause: Callable[[float], object] | None = None,
     ) -> None:
-        """Take who pays, the contracts, and how long a receipt is waited for."""
+        """Take who pays, the contracts, and how long a receipt is waited for.
+
+        ``depth`` is how many blocks must lie on top of a payload's before it counts as published.
+        """
         self._account = account
+        self._depth = depth
         self._chain_id = record.chain_id
         self._addresses = {
             TopicKind.GROUP_MESSAGE: record.group_messages.address,
@@ -85,12 +90,17 @@ class ChainPublisher:
         for _ in range(self._polls):
             if self._stopped.is_set():
                 raise TransactionFailed(f"transaction of nonce {nonce}", "a receipt", "the end")
+            # Asked for again also while it gets deeper: a reorg may give it another block.
             receipt = self._account.find_receipt(digest, nonce)
-            if receipt is not None:
+            if receipt is not None and self._is_deep(receipt):
                 return receipt
             self._pause(_POLL_SECONDS)
-        expected = f"a receipt within {self._polls * _POLL_SECONDS:g} s"
+        deep = f" at depth {self._depth}" if self._depth else ""
+        expected = f"a receipt{deep} within {self._polls * _POLL_SECONDS:g} s"
         raise TransactionFailed(f"transaction of nonce {nonce}", expected, "none so far")
+
+    def _is_deep(self, receipt: Receipt) -> bool:
+        return not self._depth or self._account.depth(receipt) >= self._depth
 
     def _sequence_id(self, publication: Publication, receipt: Receipt) -> int:
         address = self._addresses[publication.kind]

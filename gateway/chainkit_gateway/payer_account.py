@@ -151,6 +151,10 @@ class PayerAccount:
         oldest = (self._now_ns() - waiting[0][0].sent_ns) / 10**9 if waiting else 0.0
         return Tended(resent, replaced, len(waiting), max(0.0, oldest))
 
+    def depth(self, receipt: Receipt) -> int:
+        """Return how many blocks lie on top of a receipt's. Raises what endpoints raise."""
+        return self._pool.choose().head().number - receipt.block.number
+
     def balance(self) -> int:
         """Return the account's wei at the head. Raises what endpoints raise."""
         endpoint = self._pool.choose()

@@ -70,6 +70,7 @@ class _Options:
     burst: int
     bytes_per_second: int
     daily_limit: int | None
+    depth: int
     listen: str | None
     log_format: str
 
@@ -140,6 +141,15 @@ class _Options:
     callback=_wei,
     help="The most that each client may spend on a day of UTC; without it there is no limit.",
 )
+@click.option(
+    "--depth",
+    type=click.IntRange(min=0, max=10_000),
+    default=0,
+    show_default=True,
+    metavar="BLOCKS",
+    help="Blocks on top of a commit's or identity update's block before it is answered: no reorg "
+    "of fewer takes back what a client was told.",
+)
 @monitor_option
 @log_format_option
 @gathered(_Options, "options")
@@ -167,7 +177,7 @@ def run_command(options: _Options) -> None:
     journal = Journal.open(options.journal_path)
     signer = KeySigner(str(options.keystore_path), secret)
     account = PayerAccount(pool, signer, journal, permit=_permit(journal, options.daily_limit))
-    chain = ChainPublisher(account, record)
+    chain = ChainPublisher(account, record, depth=options.depth)
 
     async def run() -> None:
         # Connections belong to the event loop.

@@ -93,6 +93,41 @@ def test_publish__again__sends_nothing(world: World) -> None:
     assert len(world.chain.sent) == 1
 
 
+def test_publish__depth__waits_for_blocks_on_top_also_after_a_reorg(world: World) -> None:
+    world.publisher = ChainPublisher(
+        world.account, RECORD, depth=3, seconds=4, pause=lambda _: pause()
+    )
+    heads: list[int] = []
+
+    def pause() -> None:
+        heads.append(world.chain.head().number)
+        if len(heads) == 3:
+            # One block lies on top, and both are taken back: the payload is mined once more.
+            world.chain.reorg(is_dropped=False)
+            world.chain.reorg(is_dropped=False)
+        else:
+            world.chain.mine()
+
+    mined = world.publisher.publish(COMMIT)
+
+    receipt = world.account.find_receipt(COMMIT.digest, 0)
+    assert receipt is not None and receipt.transaction_hash == mined.transaction_hash
+    assert world.account.depth(receipt) == 3
+    assert len(heads) > 4
+
+
+def test_publish__depth_not_reached_in_time__is_told_and_waited_for_again(world: World) -> None:
+    world.publisher = ChainPublisher(
+        world.account, RECORD, depth=1, seconds=1, pause=lambda _: world.wait()
+    )
+    with pytest.raises(TransactionFailed, match="expected a receipt at depth 1 within 1 s"):
+        world.publisher.publish(COMMIT)
+    world.chain.mine()
+
+    assert world.publisher.publish(COMMIT).transaction_hash in world.chain.sent
+    assert len(world.chain.sent) == 1
+
+
 def test_publish__not_mined_in_time__is_waited_for_and_not_sent_twice(world: World) -> None:
     world.send()
     world.restart()

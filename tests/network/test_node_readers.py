@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -28,6 +29,7 @@ from support.network.api import Api, cursor_in
 from .conftest import PASSWORD
 
 SECONDS = 30.0
+EVENTS = {"node_listening", "database_unavailable", "writer_unavailable"}
 CHANCE = random.Random(9)
 
 
@@ -177,6 +179,8 @@ def test_readers__database_cuts_all_sessions__streams_go_on(readers: Readers) ->
     for stream in streams:
         assert stream.take(2) == [first, *published]
         stream.close()
+    lines = [line for each in readers.processes for line in each.log_lines()]
+    assert {json.loads(line)["event"] for line in lines} <= EVENTS
     for api in apis:
         api.close()
 

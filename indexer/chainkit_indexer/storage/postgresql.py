@@ -188,7 +188,7 @@ class Postgresql:
         try:
             return self._listener.wait(seconds)
         except psycopg.Error:
-            self._listener.close()
+            self._listener.discard()
             self._listener = None
             raise
 
@@ -268,6 +268,10 @@ class _Listener:
 
     def close(self) -> None:
         self._session.close()
+
+    def discard(self) -> None:
+        """End a session that is lost: nothing is asked of it any more."""
+        self._session.invalidate()
 
 
 def _engine(url: URL, pool: type[NullPool] | type[QueuePool], **options: Any) -> Engine:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Final
 
 import grpc
 
 from chainkit.service.grpc_server import MOST_MESSAGE_BYTES, STATUS_KEY
+from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady, PassedOn
 from chainkit.text.node_url import grpc_target
 from chainkit_node.serving.api import PACKAGE
@@ -32,24 +34,29 @@ class Forwarder:
             self._channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
         path = f"/{PACKAGE}.ReplicationApi/PublishPayerEnvelopes"
         self._publish: Any = self._channel.unary_unary(path)
+        self._is_lost = False
 
     async def publish_payer_envelopes(self, data: bytes) -> bytes:
         """Return the writer's answer. Raises its refusal, or NotReady where it does not answer."""
         try:
             answer: bytes = await self._publish(data, timeout=_SECONDS)
         except grpc.aio.AioRpcError as error:
-            raise _refusal(error) from error
+            raise self._refusal(error) from error
+        self._is_lost = False
         return answer
 
     async def close(self) -> None:
         """End the connection."""
         await self._channel.close()
 
-
-def _refusal(error: grpc.aio.AioRpcError) -> PassedOn | NotReady:
-    words = error.details() or error.code().name
-    found = [value for key, value in error.trailing_metadata() or () if key == STATUS_KEY]
-    if found and isinstance(found[0], bytes):
-        return PassedOn(error.code(), words, found[0])
-    # gRPC's own words, of a connection: the writer may have stored it all the same.
-    return NotReady("publish", "an answer of the process that originates", words)
+    def _refusal(self, error: grpc.aio.AioRpcError) -> PassedOn | NotReady:
+        words = error.details() or error.code().name
+        found = [value for key, value in error.trailing_metadata() or () if key == STATUS_KEY]
+        if found and isinstance(found[0], bytes):
+            return PassedOn(error.code(), words, found[0])
+        # gRPC's own words, of a connection: they name the writer's address, which is nobody's.
+        if not self._is_lost:
+            self._is_lost = True
+            text = f"the process that originates does not answer: {words}"
+            log_event(LogEvent("writer_unavailable", text, level=logging.WARNING))
+        return NotReady("publish", "an answer of the process that originates", "none so far")

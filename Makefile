@@ -29,8 +29,8 @@ export PYTHONDONTWRITEBYTECODE :=
 export SPARK_LOCAL_IP := 127.0.0.1
 
 CONTRACTS := $(shell find contracts -name '*.sol')
-# Contracts that only the tests and the gas study deploy, which keep the same rules.
-OTHER_CONTRACTS := tests/solidity tools/gas_study/solidity
+# Contracts that no release deploys, of the tests, the gas study and the node, which keep the same rules.
+OTHER_CONTRACTS := tests/solidity tools/gas_study/solidity node/solidity
 FORGE_FORMAT := forge fmt contracts tests/forge $(OTHER_CONTRACTS)
 PYTEST := python -m pytest
 # A file's tests share chains and servers, so they stay together; files begin in the given order.
@@ -113,6 +113,7 @@ check-contracts:
 	FOUNDRY_OUT=.cache/slither/out FOUNDRY_CACHE_PATH=.cache/slither/cache slither .
 	node tools/upgrades/main.mjs check
 	python tools/write_abis.py --check
+	python -m tools.write_signature_validator --check
 	node tools/vectors/generate.mjs tests/vectors --check
 
 format: setup  ## rewrite the sources in the one format
@@ -201,6 +202,7 @@ lock: $(STAMPS)/uv  ## resolve the locked versions again
 generate: setup  ## write the generated files again: protobuf, ABIs and code, vectors
 	python tools/generate_protobuf.py
 	python tools/write_abis.py
+	python -m tools.write_signature_validator
 	python -m tools.write_safe_releases
 	python -m tools.write_http_descriptors
 	python tools/write_command_reference.py

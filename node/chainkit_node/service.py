@@ -23,6 +23,7 @@ from chainkit_indexer.service.opening import Following
 from chainkit_indexer.service.run import follow_chain
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.inboxes.contract_wallets import ContractWallets
 from chainkit_node.inboxes.follower import InboxFollower
 from chainkit_node.live.feed import ChainFeed
 from chainkit_node.live.handover import Handover
@@ -50,6 +51,7 @@ class NodeService:
     heads: HeadWatcher
     registry_urls: Sequence[str]
     key: SigningKey
+    wallets: ContractWallets
     record: SequenceRecord | None
     stop: StopRequest
     monitor: Monitor
@@ -91,8 +93,9 @@ async def run_node(service: NodeService) -> None:
         asyncio.run_coroutine_threadsafe(server.say_ready(is_ready), loop)
 
     readiness = Readiness(tell)
+    inboxes = InboxFollower(store, log, service.wallets.at, metrics.said_updates_waiting)
     # In this order: an update that a stream tells of is known to GetInboxIds.
-    observers = (InboxFollower(store, log), ChainFeed(log, hub, handover), freshness, readiness)
+    observers = (inboxes, ChainFeed(log, hub, handover), freshness, readiness)
     indexer = _IndexerThread(service, observers, lambda: loop.call_soon_threadsafe(ended.set))
     try:
         port = await server.start(service.address, service.certificate)

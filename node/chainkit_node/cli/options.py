@@ -1,8 +1,9 @@
-"""Options of a node: who connects, and how; and what is kept outside of the database."""
+"""Options of a node: who connects, what is kept outside of the database, who is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Final
 
 import click
 
+from chainkit.chain import Endpoint, RetryPolicy
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.options import Option, file_option, gathered, several
 from chainkit.text.hosts import is_loopback
@@ -19,6 +21,10 @@ from chainkit_node.settings import StrangerLimits
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:5051"
 _DEFAULT_LIMITS: Final = StrangerLimits()
+_CHAIN_AND_URL: Final = re.compile(r"([1-9][0-9]{0,18})=(.+)")
+
+_LONGEST_ANSWER_BYTES: Final = 4 << 20
+"""An endpoint lists a block's transactions beside its header, 70 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,43 @@ record_options = several(
     gathered(RecordOptions, "records"),
 )
 """Decorator: what is kept outside of the database; the command takes RecordOptions."""
+
+
+def connect_wallet_chains(texts: Sequence[str]) -> dict[int, list[Endpoint]]:
+    """Return endpoints by chain id for texts such as ``8453=https://…``; nothing is sent yet.
+
+    They try once, and give up within seconds: the indexer's thread waits for them. Raises
+    ConfigurationError, which shows no part of a URL that may be a secret.
+    """
+    endpoints: dict[int, list[Endpoint]] = {}
+    for text in texts:
+        match = _CHAIN_AND_URL.fullmatch(text)
+        if match is None:
+            expected = "CHAIN_ID=URL, such as 8453=https://…"
+            raise ConfigurationError("--wallet-rpc", expected, "another form")
+        endpoint = Endpoint.connect(
+            match[2],
+            timeout_seconds=5.0,
+            connect_timeout_seconds=2.0,
+            longest_answer_bytes=_LONGEST_ANSWER_BYTES,
+            retry=RetryPolicy(attempts=1),
+        )
+        endpoints.setdefault(int(match[1]), []).append(endpoint)
+    return endpoints
+
+
+wallet_option = click.option(
+    "--wallet-rpc",
+    "wallet_endpoints",
+    envvar="CHAINKIT_WALLET_RPC",
+    show_envvar=True,
+    multiple=True,
+    metavar="CHAIN_ID=URL",
+    callback=lambda context, parameter, value: connect_wallet_chains(value),
+    help="JSON-RPC endpoint that answers for contract wallets of a chain, at each block since its "
+    "start; give several of one chain to fail over, and the same chains as all nodes.",
+)
+"""The command takes a mapping of chain ids to endpoints."""
 
 
 def _limit(flag: str, field: str, purpose: str, smallest: int = 0) -> Option:

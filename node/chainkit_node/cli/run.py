@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
 import click
 
-from chainkit.chain import HeadWatcher
+from chainkit.chain import Endpoint, HeadWatcher
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.keystore import load_signing_key
 from chainkit_indexer.follow.loop import StopRequest, collect_garbage_seldom
@@ -25,7 +26,9 @@ from chainkit_node.cli.options import (
     listen_options,
     record_options,
     stranger_options,
+    wallet_option,
 )
+from chainkit_node.inboxes.contract_wallets import ContractWallets
 from chainkit_node.service import NodeService, run_node
 from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.open_files import within_open_files
@@ -37,6 +40,7 @@ from chainkit_node.settings import ServingLimits, StrangerLimits
 @listen_options
 @stranger_options
 @record_options
+@wallet_option
 @run_options
 def run_command(
     follower: FollowerOptions,
@@ -44,6 +48,7 @@ def run_command(
     listening: ListenOptions,
     strangers: StrangerLimits,
     records: RecordOptions,
+    wallet_endpoints: Mapping[int, Sequence[Endpoint]],
 ) -> None:
     """Follow the chain, serve readers and originate for payers, until a signal stops it.
 
@@ -76,6 +81,7 @@ def run_command(
                     heads=heads,
                     registry_urls=options.registry_urls,
                     key=key,
+                    wallets=ContractWallets(wallet_endpoints),
                     record=record,
                     stop=stop,
                     monitor=monitor,

@@ -7,21 +7,33 @@ updates. A reorg takes members back in the transaction that takes back their upd
 
 An update is judged by the state after all earlier ones of its inbox. States are not stored: one is
 made again from the updates that counted, whose signatures were verified before.
+
+A contract wallet that nobody answered for leaves its update undecided. The order of an originator
+is whole, so all its later updates wait, too, also those of other inboxes: the cursor stands before
+the update, and the update is judged again after a pause that grows.
 """
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from sqlalchemy import Connection
 
-from chainkit.errors import ChainkitError, MalformedData, RefusedUpdate, StoreUnavailable
+from chainkit.errors import (
+    ChainError,
+    ChainkitError,
+    MalformedData,
+    RefusedUpdate,
+    StoreUnavailable,
+)
 from chainkit.identity.identifiers import MemberIdentifier
 from chainkit.identity.judge import judge, restore
 from chainkit.identity.refusals import Refusal
 from chainkit.identity.state import AssociationState
+from chainkit.identity.wallets import NO_WALLETS, Wallets
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.protocol.strict import check_strict
@@ -38,6 +50,7 @@ from chainkit_indexer.storage.inboxes import (
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import RolledBack, StepResult
 from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.inboxes.waiting import WaitingUpdates
 from chainkit_node.types import Selection
 
 _PAGE: Final = 500
@@ -46,23 +59,48 @@ _PAGE: Final = 500
 _REMEMBERED: Final = 1000
 """Inboxes whose newest state is kept in memory."""
 
+_MOST_SECONDS: Final = 5.0
+"""Spent on one step, and one update more: the indexer's thread waits meanwhile."""
+
+WalletsAt = Callable[[int], Wallets]
+"""Returns whom to ask about an update that was published then, in nanoseconds since 1970."""
+
 
 class InboxFollower:
     """An observer of the indexer's loop."""
 
-    def __init__(self, store: Store, log: EnvelopeLog) -> None:
-        """Take the node's database, and its envelopes."""
+    def __init__(
+        self,
+        store: Store,
+        log: EnvelopeLog,
+        wallets_at: WalletsAt = lambda originator_ns: NO_WALLETS,
+        say_waiting: Callable[[int], object] = lambda count: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the node's database, its envelopes, and who asks contract wallets.
+
+        ``say_waiting`` takes how many originators have an update that waits for an answer, after
+        each change; ``clock`` returns seconds.
+        """
         self._store = store
         self._log = log
+        self._wallets_at = wallets_at
+        self._clock = clock
+        self._waiting = WaitingUpdates(clock, say_waiting)
         self._states: OrderedDict[bytes, AssociationState | None] = OrderedDict()
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
-        """Follow the updates up to the indexer's cursor."""
+        """Follow the updates up to the indexer's cursor, or to one that has to wait.
+
+        After _MOST_SECONDS the rest is left to the next step.
+        """
         if isinstance(result, RolledBack):
             self._states.clear()
+            self._waiting.hurry()
+        deadline = self._clock() + _MOST_SECONDS
         try:
             for originator_id, last in self._log.chain_cursor().items():
-                while self._follow(originator_id, last):
+                while self._follow(originator_id, last, deadline):
                     pass
         except StoreUnavailable:
             # The loop meets it, too, and says so. A remembered state may not have been stored.
@@ -71,32 +109,64 @@ class InboxFollower:
     def failed(self, error: ChainkitError) -> None:
         """Nothing was committed."""
 
-    def _follow(self, originator_id: int, last: int) -> bool:
+    def _follow(self, originator_id: int, last: int, deadline: float) -> bool:
         """Judge the next updates of an originator; return whether there may be more."""
+        if self._waiting.is_pausing(originator_id):
+            return False
         with self._store.reading() as connection:
             cursor = read_inbox_cursor(connection, originator_id)
             if cursor >= last:
+                # A reorg may have taken back what waited.
+                self._waiting.ended(originator_id)
                 return False
             selection = Selection(
                 originator_ids=frozenset([originator_id]), cursor={originator_id: cursor}
             )
             rows = self._log.rows(connection, selection, _PAGE)
-            judged = [self._judged(connection, row) for row in rows if _is_update(row)]
+            judged, left, error = self._judged(connection, rows, deadline)
         is_full = len(rows) == _PAGE
-        with self._store.writing() as connection:
-            for each in judged:
-                record_judged(connection, each)
-            move_inbox_cursor(connection, originator_id, rows[-1].sequence_id if is_full else last)
-        return is_full
+        reached = rows[-1].sequence_id if is_full else last
+        if left is not None:
+            reached = left.sequence_id - 1
+        if reached > cursor:
+            with self._store.writing() as connection:
+                for each in judged:
+                    record_judged(connection, each)
+                move_inbox_cursor(connection, originator_id, reached)
+        if left is not None and error is not None:
+            self._waiting.met(originator_id, left.sequence_id, error)
+        else:
+            self._waiting.passed(originator_id, reached)
+        return is_full and left is None
 
-    def _judged(self, connection: Connection, row: StoredEnvelope) -> JudgedUpdate:
+    def _judged(
+        self, connection: Connection, rows: Sequence[StoredEnvelope], deadline: float
+    ) -> tuple[Sequence[JudgedUpdate], StoredEnvelope | None, ChainError | None]:
+        """Return what became of updates, the first that is left, and why it was not decided.
+
+        There is no reason where the time was over.
+        """
+        judged: list[JudgedUpdate] = []
+        for row in filter(_is_update, rows):
+            if judged and self._clock() >= deadline:
+                return judged, row, None
+            try:
+                judged.append(self._judge(connection, row))
+            except ChainError as error:
+                return judged, row, error
+        return judged, None, None
+
+    def _judge(self, connection: Connection, row: StoredEnvelope) -> JudgedUpdate:
+        """Judge an update. Raises ChainError where it cannot be decided yet."""
         inbox_id = row.topic[1:]
         state = self._state(connection, row)
         key = (row.originator_id, row.sequence_id, inbox_id)
+        # If the update is refused, or has to wait, the state stays.
+        self._remember(row.topic, state)
         try:
-            accepted = judge(state, inbox_id, _update(row.envelope))
+            wallets = self._wallets_at(row.originator_ns)
+            accepted = judge(state, inbox_id, _update(row.envelope), wallets)
         except (RefusedUpdate, MalformedData) as error:
-            self._remember(row.topic, state)
             reason = error.reason if isinstance(error, RefusedUpdate) else Refusal.MALFORMED
             return JudgedUpdate(*key, refusal=str(reason))
         self._remember(row.topic, accepted.state)

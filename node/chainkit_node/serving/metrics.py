@@ -36,6 +36,10 @@ class NodeMetrics:
             "refusals", "Calls that were refused, by method and by gRPC's code.", "method", "code"
         )
         self._ready = self._gauge("ready", "1 where health checks are answered with SERVING.")
+        self._waiting = self._gauge(
+            "updates_waiting",
+            "Identity updates that wait for a chain's answer, and hold up others.",
+        )
         self._open = self._gauge("streams_open", "Streams of envelopes that are open.")
         self._behind = self._counter(
             "streams_behind", "Times that a stream fell behind, and had to read the database again."
@@ -68,6 +72,10 @@ class NodeMetrics:
     def said_ready(self, is_ready: bool) -> None:
         """Take note of what health checks are told from now on."""
         self._ready.set(is_ready)
+
+    def said_updates_waiting(self, count: int) -> None:
+        """Take note of how many identity updates wait for an answer from now on."""
+        self._waiting.set(count)
 
     def counts_streams(self, count: Callable[[], int]) -> None:
         """Take how to count the open streams, at each scrape."""

@@ -12,86 +12,24 @@ import pytest
 from click.testing import CliRunner
 
 from chainkit.identity.identifiers import MemberKind
-from chainkit.protocol.proto import envelopes_pb2, identity_associations_pb2
-from chainkit.types import TopicKind
 from chainkit_indexer.storage import schema
-from chainkit_indexer.types import Idle
 from chainkit_node.cli import node as node_group
-from chainkit_node.envelope_log import EnvelopeLog
-from chainkit_node.inboxes.follower import InboxFollower
 from chainkit_node.types import Selection
-from support.chains.fake_chain import FakeChain, Post
-from support.identity import Wallet, add, create, inbox_of, revoke, update
-from support.indexer.fake_node import FakeNode
-
-ANN, BEN, CLEO = Wallet("ann"), Wallet("ben"), Wallet("cleo")
-INBOX = inbox_of(ANN)
-OTHER_INBOX = inbox_of(CLEO)
-
-
-@dataclass(frozen=True)
-class UpdatePost(Post):
-    """An identity update of an inbox, on its topic."""
-
-    kind: TopicKind = TopicKind.IDENTITY_UPDATE
-    inbox_id: bytes = INBOX
-    update: bytes = b""
-
-    @property
-    def identifier(self) -> bytes:
-        return self.inbox_id
-
-    @property
-    def payload(self) -> bytes:
-        envelope = envelopes_pb2.ClientEnvelope()
-        envelope.aad.target_topic = self.kind.topic(self.inbox_id)
-        parsed = identity_associations_pb2.IdentityUpdate.FromString(self.update)
-        envelope.identity_update.CopyFrom(parsed)
-        return envelope.SerializeToString()
-
-
-CREATED = UpdatePost("create", update=update(INBOX, create(ANN)))
-BEN_ADDED = UpdatePost("add ben", update=update(INBOX, add(BEN, ANN)))
-BEN_REVOKED = UpdatePost("revoke ben", update=update(INBOX, revoke(BEN, ANN)))
-OTHER_CREATED = UpdatePost(
-    "create other", inbox_id=OTHER_INBOX, update=update(OTHER_INBOX, create(CLEO))
+from support.identity import Wallet, add, create, update
+from support.indexer.followed_inboxes import (
+    ANN,
+    BEN,
+    BEN_ADDED,
+    BEN_ADDED_TO_OTHER,
+    BEN_REVOKED,
+    CLEO,
+    CREATED,
+    INBOX,
+    OTHER_CREATED,
+    OTHER_INBOX,
+    Node,
+    UpdatePost,
 )
-BEN_ADDED_TO_OTHER = UpdatePost(
-    "add ben to other", inbox_id=OTHER_INBOX, update=update(OTHER_INBOX, add(BEN, CLEO))
-)
-
-
-class Node:
-    """A fake chain, its indexer, and the follower behind each of its steps."""
-
-    def __init__(self, path: Path) -> None:
-        self.chain = FakeChain()
-        self.indexer = FakeNode(self.chain, path)
-        self.log = EnvelopeLog(self.indexer.store)
-        self.start()
-
-    def start(self) -> None:
-        """Begin with nothing in memory, as after a kill."""
-        self.follower = InboxFollower(self.indexer.store, self.log)
-
-    def mine(self, *posts: Post) -> None:
-        self.chain.mine(list(posts))
-        self.catch_up()
-
-    def catch_up(self) -> None:
-        result = self.indexer.step()
-        while not isinstance(result, Idle):
-            self.follower.succeeded(result, 0)
-            result = self.indexer.step()
-        self.follower.succeeded(result, 0)
-
-    def inbox_of(self, *wallets: Wallet) -> list[str | None]:
-        asked = [(str(wallet.identifier), MemberKind.ETHEREUM) for wallet in wallets]
-        return list(asyncio.run(self.log.inbox_ids(asked)))
-
-    def refused(self) -> list[tuple[int, str]]:
-        rows = self.indexer.rows(schema.refused_updates)
-        return [(sequence_id, reason) for _, sequence_id, _, reason in rows]
 
 
 @pytest.fixture

@@ -121,6 +121,16 @@ def test_reader__answers__counts_envelopes_by_method(metrics: NodeMetrics) -> No
     }
 
 
+def test_updates_waiting__one_waits_and_goes_on__is_shown_while_it_waits(
+    metrics: NodeMetrics,
+) -> None:
+    metrics.said_updates_waiting(1)
+    assert samples(metrics) == {"updates_waiting": 1}
+
+    metrics.said_updates_waiting(0)
+    assert samples(metrics) == {}
+
+
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [

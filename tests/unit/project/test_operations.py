@@ -49,7 +49,8 @@ def test_compose__environment_of_a_follower__is_what_its_run_reads(name: str) ->
             assert value.removeprefix("/run/secrets/") in service["secrets"]
         if variable.removesuffix("_FILE") not in from_files:
             assert variable in known, variable
-    assert from_files - {"PGPASSWORD"} <= known
+    assert from_files - {"PGPASSWORD", "CHAINKIT_WALLET_RPC"} <= known
+    assert ("CHAINKIT_WALLET_RPC" in known) is (name == "node")
     required = {"CHAINKIT_DEPLOYMENT", "CHAINKIT_KEYSTORE", "CHAINKIT_DATABASE"}
     assert required <= service["environment"].keys()
 

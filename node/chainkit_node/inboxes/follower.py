@@ -33,10 +33,9 @@ from chainkit.identity.identifiers import MemberIdentifier
 from chainkit.identity.judge import judge, restore
 from chainkit.identity.refusals import Refusal
 from chainkit.identity.state import AssociationState
+from chainkit.identity.update import update_in
 from chainkit.identity.wallets import NO_WALLETS, Wallets
 from chainkit.protocol.envelope import parse_originator_envelope
-from chainkit.protocol.proto import envelopes_pb2
-from chainkit.protocol.strict import check_strict
 from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.inboxes import (
@@ -208,12 +207,4 @@ def _identifiers(members: Iterable[MemberIdentifier]) -> tuple[Identifier, ...]:
 
 
 def _update(envelope: bytes) -> bytes:
-    """Return the IdentityUpdate of an envelope.
-
-    Raises MalformedData for bytes that other libraries read in another way: a parsed message that
-    is written again would hide that.
-    """
-    client = parse_originator_envelope(envelope).client_envelope
-    check_strict(client, envelopes_pb2.ClientEnvelope)
-    update = envelopes_pb2.ClientEnvelope.FromString(client).identity_update
-    return update.SerializeToString()
+    return update_in(parse_originator_envelope(envelope).client_envelope)

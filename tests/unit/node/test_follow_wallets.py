@@ -54,7 +54,8 @@ def test_follow__wallet_without_an_answer__waits_with_all_behind_it_and_then_goe
     assert node.refused() == []
     assert node.cursor() == 2
     assert node.said == [1]
-    assert dict(node.log.judged_cursor()) == {0: 2}
+    with node.log.reading() as connection:
+        assert dict(node.log.judged_cursor(connection)) == {0: 2}
 
     node.chains.answer = True
     node.idle(1)

@@ -169,10 +169,11 @@ def test_accept__many_requests_at_once__each_gets_its_own_answer(
         return position(log, topics)
 
     monkeypatch.setattr(EnvelopeLog, "position", counted)
-    begin = Event()
+    entered, begin = Event(), Event()
     check = node.freshness.check
 
     def waits() -> None:
+        entered.set()
         assert begin.wait(60)
         check()
 
@@ -180,7 +181,9 @@ def test_accept__many_requests_at_once__each_gets_its_own_answer(
     requests = [[welcome], [message], [named, welcome], [broken], [welcome]] * 6
     paid = [[publishes.paid(each, NODE_ID) for each in request] for request in requests]
     # The first is judged by itself; the others wait for it, and are judged together.
-    answers = [node.publisher.accept(envelopes) for envelopes in paid]
+    answers = [node.publisher.accept(paid[0])]
+    assert entered.wait(60)
+    answers += [node.publisher.accept(envelopes) for envelopes in paid[1:]]
     answers[4].cancel()
     begin.set()
 

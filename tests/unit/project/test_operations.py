@@ -70,6 +70,23 @@ def test_compose__node__serves_everybody_by_tls_in_the_indexers_place() -> None:
     assert node["environment"].items() >= indexer["environment"].items()
 
 
+def test_compose__gateway__has_its_own_key_and_keeps_its_journal() -> None:
+    gateway, indexer = (COMPOSE["services"][name] for name in ("gateway", "indexer"))
+    command = parse(gateway["command"])
+    known = {each.envvar for each in command.params if isinstance(each, click.Option)}
+
+    assert command.name == "run" and gateway["profiles"] == ["gateway"]
+    assert set(gateway["environment"]) - {"CHAINKIT_RPC_FILE"} <= known
+    for value in (*gateway["environment"].values(), "/run/secrets/gateway_tokens"):
+        if value.startswith("/run/secrets/"):
+            assert value.removeprefix("/run/secrets/") in gateway["secrets"]
+    assert not set(gateway["secrets"]) & {"keystore", "keystore_password", "database_password"}
+    assert gateway["environment"]["CHAINKIT_GATEWAY_JOURNAL"].startswith("/data/")
+    assert "gateway:/data" in gateway["volumes"]
+    for field in ("build", "image", "read_only", "cap_drop", "security_opt", "restart"):
+        assert gateway[field] == indexer[field]
+
+
 def test_compose__each_service__restarts_and_what_holds_state_has_a_volume() -> None:
     services = COMPOSE["services"]
 
@@ -77,7 +94,7 @@ def test_compose__each_service__restarts_and_what_holds_state_has_a_volume() -> 
         assert service["restart"] == "unless-stopped"
         for port in service.get("ports", []):
             assert port.startswith("127.0.0.1:") or port == "5051:5051"
-    for name in (*FOLLOWERS, "database", "prometheus"):
+    for name in (*FOLLOWERS, "gateway", "database", "prometheus"):
         assert "stop_grace_period" in services[name]
     mounted = {
         volume.split(":")[0]
@@ -132,8 +149,9 @@ def test_image__final_stage__is_slim_without_root_and_without_secrets() -> None:
 
 def test_port__listened_on__is_probed_exposed_published_and_scraped() -> None:
     scraping = load(OPERATIONS / "prometheus" / "prometheus.yml")
-    (job,) = scraping["scrape_configs"]
+    job, gateway_job = scraping["scrape_configs"]
 
+    assert gateway_job["static_configs"] == [{"targets": ["gateway:9464"]}]
     assert job["job_name"] == "chainkit-indexer"
     assert job["static_configs"] == [{"targets": ["indexer:9464"]}]
     assert COMPOSE["services"]["indexer"]["ports"] == ["127.0.0.1:9464:9464"]

@@ -10,14 +10,21 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from chainkit.errors import ChainkitError, ConfigurationError, MalformedEnvelope
-from chainkit.protocol.envelope import parse_originator_envelope
+from chainkit.errors import (
+    ChainkitError,
+    ConfigurationError,
+    MalformedData,
+    MalformedEnvelope,
+)
+from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
+from chainkit.protocol.originated_envelope import parse_originated, recover_originator
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.grpc_server import MOST_MESSAGE_BYTES, STATUS_KEY
 from chainkit.service.refusals import PassedOn
 from chainkit.text.node_url import grpc_target
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
+from chainkit_gateway.types import NodeEntry
 
 CONNECT_SECONDS: Final = 3.0
 """How long a connection may take, before the next node is asked."""
@@ -66,14 +73,14 @@ class NodeLost(ChainkitError):
 class NodeConnection:
     """One node, as an asyncio client: requests and answers are bytes."""
 
-    def __init__(self, node_id: int, url: str) -> None:
-        """Take ``http://host:port`` or ``https://host:port``; nothing is connected yet.
+    def __init__(self, node_id: int, entry: NodeEntry) -> None:
+        """Take the registry's entry; nothing is connected yet.
 
-        Raises ConfigurationError for anything else.
+        Raises ConfigurationError for a URL that is not of the form.
         """
         self.node_id = node_id
-        self.url = url
-        scheme, target = grpc_target(f"URL of node {node_id}", url)
+        self.entry = entry
+        scheme, target = grpc_target(f"URL of node {node_id}", entry.url)
         if scheme == "https":
             credentials = grpc.ssl_channel_credentials()
             self._channel = grpc.aio.secure_channel(target, credentials, options=_OPTIONS)
@@ -124,6 +131,10 @@ class NodeConnection:
             call.cancel()
         raise NodeLost(f"stream of node {self.node_id}", f"payload {sequence_id}", got)
 
+    def has_signed(self, envelope: bytes) -> bool:
+        """Tell whether the registered key signed an envelope: the node's own, or a chain's."""
+        return signer_of(envelope) == self.entry.public_key
+
     async def close(self) -> None:
         """End the connection; calls that are open may take as long as a node may."""
         await self._channel.close(_GRACE_SECONDS)
@@ -164,6 +175,20 @@ def sorted_out(subject: str, error: grpc.aio.AioRpcError) -> ChainkitError:
     return NodeLost(subject, "an answer", words)
 
 
+def signer_of(envelope: bytes) -> bytes | None:
+    """Return the 65-byte key that signed an OriginatorEnvelope, None where there is none.
+
+    As its originator, or as one that vouches for a payload of the chain.
+    """
+    try:
+        try:
+            return recover_originator(parse_originated(envelope))
+        except MalformedEnvelope:
+            return recover_node_key(parse_originator_envelope(envelope))
+    except MalformedData:
+        return None
+
+
 def _query(topic: bytes, cursor: Mapping[int, int]) -> message_api_pb2.EnvelopesQuery:
     return message_api_pb2.EnvelopesQuery(
         topics=[topic], last_seen={"node_id_to_sequence_id": dict(cursor)}
@@ -181,26 +206,26 @@ def _is_of(envelope: bytes, transaction_hash: bytes) -> bool:
 class Nodes:
     """All nodes that the gateway names to its clients; used on the event loop's thread."""
 
-    def __init__(self, urls: Mapping[int, str]) -> None:
-        """Take the URLs by node id. Raises ConfigurationError for one that cannot be used."""
-        self._connections = {each: NodeConnection(each, url) for each, url in urls.items()}
+    def __init__(self, entries: Mapping[int, NodeEntry]) -> None:
+        """Take the nodes by id. Raises ConfigurationError for a URL that cannot be used."""
+        self._connections = {each: NodeConnection(each, one) for each, one in entries.items()}
 
     @property
     def urls(self) -> Mapping[int, str]:
         """The URLs by node id."""
-        return {each: connection.url for each, connection in self._connections.items()}
+        return {each: connection.entry.url for each, connection in self._connections.items()}
 
-    async def update(self, urls: Mapping[int, str]) -> Mapping[int, ConfigurationError]:
-        """Take other URLs; connections stay where theirs is the same.
+    async def update(self, entries: Mapping[int, NodeEntry]) -> Mapping[int, ConfigurationError]:
+        """Take other entries; connections stay where theirs is the same.
 
         Returns why a URL cannot be used, by the id of its node, which is left out then.
         """
         kept, unusable = {}, {}
-        for node_id, url in urls.items():
+        for node_id, entry in entries.items():
             known = self._connections.get(node_id)
             try:
-                same = known is not None and known.url == url
-                kept[node_id] = known if known and same else NodeConnection(node_id, url)
+                same = known is not None and known.entry == entry
+                kept[node_id] = known if known and same else NodeConnection(node_id, entry)
             except ConfigurationError as error:
                 unusable[node_id] = error
         gone = [each for each in self._connections.values() if each not in kept.values()]

@@ -37,6 +37,7 @@ CHAIN_THREADS: Final = 64
 """Payloads that wait for the chain at one time; more wait for one of these."""
 
 _SEND_AGAIN: Final = "send the same bytes again"
+_UNSIGNED: Final = "one that the registered key did not sign"
 
 
 class Node(Protocol):
@@ -55,6 +56,10 @@ class Node(Protocol):
         self, topic: bytes, cursor: Mapping[int, int], seconds: float
     ) -> Sequence[bytes]:
         """Return a page of a topic."""
+        ...
+
+    def has_signed(self, envelope: bytes) -> bool:
+        """Tell whether the node's registered key signed an envelope."""
         ...
 
     async def indexed(
@@ -160,14 +165,14 @@ class Publisher:
             raise NotReady("chain", "the payload in a block", error) from error
         topic, hash_ = publication.topic, mined.transaction_hash
         sequence_id = mined.sequence_id
-        waits = [
-            node.indexed(topic, sequence_id, hash_, NODE_SECONDS) for node in self._payer.nodes
-        ]
+        nodes = list(self._payer.nodes)
+        waits = [node.indexed(topic, sequence_id, hash_, NODE_SECONDS) for node in nodes]
         answers = await asyncio.gather(*waits, return_exceptions=True)
-        for answer in answers:
-            if isinstance(answer, bytes):
+        got: object = "no node"
+        for node, answer in zip(nodes, answers, strict=True):
+            if isinstance(answer, bytes) and node.has_signed(answer):
                 return answer
-        got = answers[0] if answers else "no node"
+            got = _UNSIGNED if isinstance(answer, bytes) else answer
         raise NotReady("nodes", f"payload {sequence_id} of the chain to be served", got)
 
     async def _by_nodes(self, publication: Publication, begun: Begun | None) -> bytes:
@@ -209,6 +214,8 @@ class Publisher:
         answer = await node.publish(envelope, NODE_SECONDS)
         if not _is_of(answer, node_id, publication):
             raise NodeLost(f"node {node_id}", "the envelope of what it was sent", "another")
+        if not node.has_signed(answer):
+            raise NodeLost(f"node {node_id}", "an envelope that it has signed", _UNSIGNED)
         self._newest[node_id] = max(_place(answer)[1], self._newest.get(node_id, 0))
         return answer
 
@@ -218,7 +225,8 @@ class Publisher:
         try:
             while page := await node.behind(publication.topic, dict(cursor), NODE_SECONDS):
                 for envelope in page:
-                    if _is_of(envelope, node.node_id, publication):
+                    is_it = _is_of(envelope, node.node_id, publication)
+                    if is_it and node.has_signed(envelope):
                         return envelope
                 # Others' envelopes are on the topic too, and would come again and again.
                 before = dict(cursor)

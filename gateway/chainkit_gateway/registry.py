@@ -5,39 +5,53 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from chainkit.chain import Endpoint, EndpointPool
 from chainkit.contracts.registry.reading import Registry
 from chainkit.errors import ChainError, ChainkitError, ConfigurationError
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit_gateway.nodes import Nodes
+from chainkit_gateway.types import NodeEntry
 
-ReadUrls = Callable[[], Mapping[int, str]]
-"""Returns the URLs of the enabled nodes by id; blocks."""
+ReadEntries = Callable[[], Mapping[int, NodeEntry]]
+"""Returns the enabled nodes by id; blocks."""
 
 
-def registry_reader(pool: EndpointPool, address: bytes) -> ReadUrls:
+def registry_reader(pool: EndpointPool, address: bytes) -> ReadEntries:
     """Return what reads the registry at an address, at the head.
 
     It raises ConfigurationError where no node is enabled, and what endpoints raise.
     """
 
-    def ask(endpoint: Endpoint) -> Mapping[int, str]:
+    def ask(endpoint: Endpoint) -> Mapping[int, NodeEntry]:
         block = endpoint.head().reference
         nodes = Registry(endpoint, address).nodes(block)
-        urls = {node.node_id: node.http_address for node in nodes if node.is_enabled}
-        if not urls:
+        entries = {
+            each.node_id: NodeEntry(each.http_address, each.signing_key)
+            for each in nodes
+            if each.is_enabled
+        }
+        if not entries:
             got = f"{len(nodes)} registered, none enabled, at block {block}"
             raise ConfigurationError("nodes", "at least one that is enabled", got)
-        return urls
+        return entries
 
     return lambda: pool.first_answer(ask)
+
+
+def readdressed(entries: Mapping[int, NodeEntry], given: Mapping[int, str]) -> dict[int, NodeEntry]:
+    """Return the given nodes, with the keys that the registry has of them."""
+    for node_id in given.keys() - entries.keys():
+        listed = ", ".join(map(str, sorted(entries)))
+        raise ConfigurationError("--node", f"an enabled node of the registry: {listed}", node_id)
+    return {each: replace(entries[each], url=url) for each, url in given.items()}
 
 
 class RegistryWatch:
     """Keeps the nodes as the registry has them; the last ones while it cannot be read."""
 
-    def __init__(self, read: ReadUrls, nodes: Nodes) -> None:
+    def __init__(self, read: ReadEntries, nodes: Nodes) -> None:
         """Take what reads the registry, and the nodes to keep."""
         self._read = read
         self._nodes = nodes
@@ -46,12 +60,12 @@ class RegistryWatch:
     async def refresh(self) -> None:
         """Read the registry once. A fault is logged once, until it has passed."""
         try:
-            urls = await asyncio.to_thread(self._read)
+            entries = await asyncio.to_thread(self._read)
         except (ChainError, ConfigurationError) as error:
             self._tell("registry_failed", {type(error).__name__: error})
             return
         before = dict(self._nodes.urls)
-        unusable = await self._nodes.update(urls)
+        unusable = await self._nodes.update(entries)
         self._tell("node_unusable", {f"{each}": error for each, error in unusable.items()})
         if self._nodes.urls != before:
             shown = ", ".join(f"{each} at {url}" for each, url in sorted(self._nodes.urls.items()))

@@ -38,7 +38,7 @@ from chainkit_gateway.monitoring import GatewayMonitor
 from chainkit_gateway.nodes import Nodes
 from chainkit_gateway.payer_account import PayerAccount, Permit, all_permitted
 from chainkit_gateway.publishing import Payer
-from chainkit_gateway.registry import RegistryWatch, registry_reader
+from chainkit_gateway.registry import RegistryWatch, readdressed, registry_reader
 from chainkit_gateway.service import Gateway, serve
 from chainkit_gateway.spending import SpendingLimit, spent_today
 
@@ -86,7 +86,8 @@ class _Options:
     "node_urls",
     multiple=True,
     metavar="ID=URL",
-    help="A node to publish through, in place of the registry's enabled nodes; may be repeated.",
+    help="A node to publish through, in place of all enabled nodes; its key is the registry's. "
+    "May be repeated.",
 )
 @click.option(
     "--registry-seconds",
@@ -173,7 +174,7 @@ def run_command(options: _Options) -> None:
     )
     read = registry_reader(pool, record.node_registry.address)
     given = _given_nodes(options.node_urls)
-    urls = given or read()
+    entries = readdressed(read(), given) if given else read()
     journal = Journal.open(options.journal_path)
     signer = KeySigner(str(options.keystore_path), secret)
     account = PayerAccount(pool, signer, journal, permit=_permit(journal, options.daily_limit))
@@ -181,7 +182,7 @@ def run_command(options: _Options) -> None:
 
     async def run() -> None:
         # Connections belong to the event loop.
-        nodes = Nodes(urls)
+        nodes = Nodes(entries)
         payer = Payer(SigningKey(secret), nodes, chain, journal)
         watch = None if given else RegistryWatch(read, nodes)
         monitor = GatewayMonitor(lambda: spent_today(journal, time.time_ns()), lambda: len(nodes))

@@ -29,6 +29,7 @@ class FakeNode:
         self.query_failures: list[Exception] = []
         self.loses_answers = False
         self.served: dict[bytes, bytes] = {}
+        self.signs = True
 
     async def publish(self, payer_envelope: bytes, seconds: float) -> bytes:
         self.asked.append(payer_envelope)
@@ -47,6 +48,9 @@ class FakeNode:
             raise self.query_failures.pop(0)
         later = [each for each in self.others + self.stored if is_behind(each, cursor)]
         return later[:PAGE]
+
+    def has_signed(self, envelope: bytes) -> bool:
+        return self.signs
 
     async def indexed(
         self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float

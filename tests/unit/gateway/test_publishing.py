@@ -12,16 +12,19 @@ import grpc
 import pytest
 
 from chainkit.errors import EndpointUnavailable
+from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.protocol.payer_envelope import parse_payer_envelope
+from chainkit.protocol.proto.envelopes_pb2 import UnsignedOriginatorEnvelope
 from chainkit.service.refusals import InvalidRequest, NotNow, NotReady, PassedOn
 from chainkit.signatures import SigningKey
 from chainkit_gateway.chain_publisher import Mined
 from chainkit_gateway.journal import Journal
-from chainkit_gateway.nodes import NodeUnreached, in_order_of_preference
+from chainkit_gateway.nodes import NodeUnreached, in_order_of_preference, signer_of
 from chainkit_gateway.publishing import CHAIN_THREADS, Payer, Publisher
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import Publication
 from support import mls, publishes
+from support.gateway.fake_nodes import KEY as NODE_KEY
 from support.gateway.fake_nodes import FakeNode, FakeNodes, of_chain, originated
 
 WELCOME = route(publishes.welcome(), "ann")
@@ -135,6 +138,47 @@ def test_publish__answer_was_lost__finds_what_the_node_stored(
     assert world.first.stored == [answer]
     assert world.second.stored == []
     assert len(world.first.asked) == 1
+
+
+@pytest.mark.conforms("N9")
+def test_publish__envelope_of_another_key__is_not_answered_and_another_node_is_asked(
+    world: World,
+) -> None:
+    world.first.signs = False
+    with pytest.raises(NotReady, match="the registered key did not sign"):
+        world.publish()
+
+    answer = world.publish()
+
+    assert world.second.stored == [answer]
+
+
+@pytest.mark.conforms("N9")
+def test_publish__chain_s_payload_of_another_key__is_not_answered(world: World) -> None:
+    world.first.served[b"h" * 32] = world.second.served[b"h" * 32] = b"envelope"
+    world.first.signs = False
+    assert world.publish(COMMIT) == b"envelope"
+    world.second.signs = False
+
+    with pytest.raises(NotReady, match="the registered key did not sign"):
+        world.publish(COMMIT)
+
+
+@pytest.mark.conforms("N9")
+def test_signer_of__envelopes_of_both_kinds__is_the_key_that_signed() -> None:
+    own = originated(100, 1, b"payer")
+    unsigned = UnsignedOriginatorEnvelope(originator_sequence_id=5).SerializeToString()
+    chain = sign_originator_envelope(unsigned, b"h" * 32, KEY)
+
+    assert signer_of(own) == NODE_KEY.public_key
+    assert signer_of(chain) == KEY.public_key
+    for broken in (b"", own[:-1], chain[:-70], b"\0" * 99):
+        assert signer_of(broken) not in (KEY.public_key, NODE_KEY.public_key)
+    for envelope in (own, chain):
+        for place in range(len(envelope)):
+            changed = bytearray(envelope)
+            changed[place] ^= 1
+            assert signer_of(bytes(changed)) not in (KEY.public_key, NODE_KEY.public_key)
 
 
 def test_publish__gateway_killed_before_it_wrote_the_answer__finds_it(world: World) -> None:

@@ -10,25 +10,31 @@ import pytest
 
 from chainkit.errors import ConfigurationError, EndpointUnavailable
 from chainkit_gateway.nodes import Nodes
-from chainkit_gateway.registry import RegistryWatch
+from chainkit_gateway.registry import RegistryWatch, readdressed
+from chainkit_gateway.types import NodeEntry
 
+KEY = b"\4" + bytes(64)
 A, B, C = "http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3"
 AWAY = EndpointUnavailable("registry", "an answer", "none")
 NOBODY = ConfigurationError("nodes", "at least one that is enabled", "none")
+
+
+def entries(urls: Mapping[int, str]) -> Mapping[int, NodeEntry]:
+    return {each: NodeEntry(url, KEY) for each, url in urls.items()}
 
 
 def followed(*answers: Mapping[int, str] | Exception) -> tuple[Nodes, list[object]]:
     """Nodes after these answers of the registry; and the connections to node 100 after each."""
     left = list(answers)
 
-    def read() -> Mapping[int, str]:
+    def read() -> Mapping[int, NodeEntry]:
         answer = left.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return entries(answer)
 
     async def follow() -> tuple[Nodes, list[object]]:
-        nodes = Nodes({100: A, 200: B})
+        nodes = Nodes(entries({100: A, 200: B}))
         connections: list[object] = [nodes.node(100)]
         watch = RegistryWatch(read, nodes)
         for _ in answers:
@@ -76,8 +82,16 @@ def test_refresh__url_that_cannot_be_used__leaves_out_that_node_alone(
 @pytest.mark.parametrize("url", ["ftp://a", "http://", "127.0.0.1:5", "http://a:b", "http://[::1"])
 def test_nodes__url_given_that_cannot_be_used__is_refused(url: str) -> None:
     async def make() -> None:
-        Nodes({100: url})
+        Nodes(entries({100: url}))
 
     refused: Callable[[], object] = lambda: asyncio.run(make())  # noqa: E731
     with pytest.raises(ConfigurationError, match="URL of node 100"):
         refused()
+
+
+def test_given_nodes__keep_the_registry_s_keys_and_must_be_listed() -> None:
+    listed = entries({100: A, 200: B})
+
+    assert readdressed(listed, {200: C}) == {200: NodeEntry(C, KEY)}
+    with pytest.raises(ConfigurationError, match="an enabled node of the registry: 100, 200"):
+        readdressed(listed, {200: C, 300: C})

@@ -12,7 +12,11 @@ from chainkit.errors import ChainError, WalletUnanswered
 from chainkit.identity.wallets import WalletSignature
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.text.hexadecimal import hex0x
-from chainkit_node.inboxes.contract_wallets import LONGEST_SIGNATURE, ContractWallets
+from chainkit_node.inboxes.contract_wallets import (
+    LONGEST_SIGNATURE,
+    MOST_SECONDS_AHEAD,
+    ContractWallets,
+)
 from localnet.anvil import Anvil
 from support.network.wallet_chain import (
     CHAIN_ID,
@@ -260,7 +264,7 @@ def test_is_valid__block_from_the_future__waits_until_the_chain_is_beyond_the_up
         chain = WalletChain(anvil)
         wallet = chain.wallet(OWNER)
         head = chain.endpoint.head()
-        at_ns = (head.timestamp + 60) * 10**9
+        at_ns = (head.timestamp + 60 - MOST_SECONDS_AHEAD) * 10**9
 
         assert chain.is_valid(wallet, signed(OWNER), head.number, at_ns)
         for number in (head.number + 1, head.number + 1000, 2**63 - 1):

@@ -4,7 +4,8 @@ One ``eth_call`` is one question: it carries the code of ``node/solidity/Signatu
 whose constructor asks the wallet and returns the answer. Nothing is deployed for it.
 
 An update's own time decides what its block may be, so that all nodes answer the same whenever they
-ask: a block that is later than the update, or was not there yet, makes the signature invalid.
+ask: a block that is later than the update, or was not there yet, makes the signature invalid. Two
+chains count time for themselves, so a block may seem a little later than it is.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ LONGEST_SIGNATURE: Final = 2**15
 EARLIEST_TIMESTAMP: Final = 1_532_476_800
 """Seconds since 1970: the day that ERC-1271 was proposed. The machine of older blocks lacks
 instructions that the question needs, and would leave an update undecided for ever."""
+
+MOST_SECONDS_AHEAD: Final = 15
+"""By how much a block's time may be later than that of the update, which another chain counts."""
 
 _HIGHEST_BLOCK: Final = 2**63 - 1
 _GAS: Final = 25_000_000
@@ -135,7 +139,8 @@ def _is_of_time(block: BlockHeader, originator_ns: int) -> bool:
 
 
 def _is_until(block: BlockHeader, originator_ns: int) -> bool:
-    return block.timestamp * NANOSECONDS_PER_SECOND <= originator_ns
+    latest = originator_ns + MOST_SECONDS_AHEAD * NANOSECONDS_PER_SECOND
+    return block.timestamp * NANOSECONDS_PER_SECOND <= latest
 
 
 def _ask_wallet(endpoint: Endpoint, signature: WalletSignature, block: BlockHeader) -> bool:

@@ -17,6 +17,7 @@ from chainkit_node.inboxes import contract_wallets
 from chainkit_node.inboxes.contract_wallets import (
     EARLIEST_TIMESTAMP,
     LONGEST_SIGNATURE,
+    MOST_SECONDS_AHEAD,
     ContractWallets,
 )
 from support.endpoints.fake_endpoint import FakeProvider, RpcError
@@ -26,7 +27,9 @@ from tools import write_signature_validator
 CHAIN_ID = 8453
 SECONDS = 1_800_000_000
 """The time of block 10; a block comes every second."""
-AT_NS = (SECONDS + 10) * 10**9
+SECOND_OF_BLOCK_NS = (SECONDS - MOST_SECONDS_AHEAD) * 10**9
+"""The earliest time of an update that may name block 10."""
+AT_NS = SECOND_OF_BLOCK_NS + 10 * 10**9
 SIGNATURE = WalletSignature(CHAIN_ID, b"\x11" * 20, 10, b"\x22" * 32, b"\x33" * 65)
 ONCE = RetryPolicy(attempts=1)
 VALID, INVALID = "0x01", "0x00"
@@ -179,8 +182,8 @@ def test_is_valid__endpoint_of_another_chain__is_not_answered_until_it_is_right(
 def test_is_valid__block_of_the_updates_second__is_asked_and_a_later_one_is_not() -> None:
     chain = FakeWalletChain(VALID)
 
-    assert ask(chain, SIGNATURE, SECONDS * 10**9)
-    assert not ask(chain, SIGNATURE, SECONDS * 10**9 - 1)
+    assert ask(chain, SIGNATURE, SECOND_OF_BLOCK_NS)
+    assert not ask(chain, SIGNATURE, SECOND_OF_BLOCK_NS - 1)
     assert len(chain.asked) == 1
 
 

@@ -21,13 +21,9 @@ from chainkit.exports.tables import ENVELOPES, JOURNAL, QUARANTINE, REGISTRY_UPD
 from chainkit.text.hexadecimal import hex0x
 from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.blocks import read_final_block, read_position
 from chainkit_indexer.storage.provenance import read_runs
-from chainkit_indexer.storage.store import (
-    Store,
-    first_sequence_id_from,
-    read_final_block,
-    read_position,
-)
+from chainkit_indexer.storage.store import Store, first_sequence_id_from
 
 EXPORT_KIND: Final = "node"
 

@@ -16,14 +16,9 @@ from sqlalchemy import Connection, func, select
 from chainkit.chain import Endpoint
 from chainkit.errors import ConfigurationError, StoreError, WrongChain
 from chainkit.types import BlockReference
+from chainkit_indexer.storage.blocks import read_block, read_final_block, read_position
 from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
-from chainkit_indexer.storage.store import (
-    PAYLOAD_TABLES,
-    Store,
-    read_block,
-    read_final_block,
-    read_position,
-)
+from chainkit_indexer.storage.store import PAYLOAD_TABLES, Store
 from chainkit_indexer.types import IndexedBlock
 
 

@@ -18,6 +18,7 @@ from chainkit.identity.address_log import parse_lookup
 from chainkit.identity.identifiers import MemberKind
 from chainkit.service.refusals import InvalidRequest
 from chainkit.types import Cursor, TopicKind
+from chainkit_indexer.storage.blocks import read_block, read_position
 from chainkit_indexer.storage.envelopes import (
     StoredEnvelope,
     read_by_originators,
@@ -32,7 +33,7 @@ from chainkit_indexer.storage.inboxes import (
     read_inbox_cursors,
     read_refused,
 )
-from chainkit_indexer.storage.store import Store, read_block, read_position
+from chainkit_indexer.storage.store import Store
 from chainkit_node.types import Page, Selection
 
 _THREADS: Final = 4

@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from chainkit_indexer.storage import schema
-from chainkit_indexer.storage.store import Store, read_final_block, read_position
+from chainkit_indexer.storage.blocks import read_final_block, read_position
+from chainkit_indexer.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ from chainkit.types import BlockReference, Node
 from chainkit_indexer.finality import NOTHING_FINAL
 from chainkit_indexer.registry.history import nodes_at, read_followed_history
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.blocks import read_final_block, read_position
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.provenance import read_runs
 from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
-from chainkit_indexer.storage.store import Store, read_final_block, read_position
+from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Provenance, ProvenanceRun
 
 SHOWN_REORGS: Final = 10

@@ -6,13 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection, Table, delete, func, insert, select, update
+from sqlalchemy import Connection, Table, delete, func, select
 
 from chainkit.errors import StoreError
-from chainkit.types import BlockHeader, BlockReference
-from chainkit_indexer.finality import NOTHING_FINAL
+from chainkit.types import BlockReference
 from chainkit_indexer.storage import schema
-from chainkit_indexer.storage.cursor_text import decode_sequence_ids, encode_sequence_ids
+from chainkit_indexer.storage.blocks import (
+    BLOCK_COLUMNS,
+    as_block,
+    block_values,
+    move_cursor,
+    read_block,
+    read_cursor,
+    read_final_block,
+    read_oldest_block,
+    read_position,
+)
 from chainkit_indexer.storage.database import Database
 from chainkit_indexer.storage.envelopes import StoredEnvelope, insert_envelopes
 from chainkit_indexer.storage.identity import (
@@ -42,7 +51,6 @@ from chainkit_indexer.types import (
     VerifiedPage,
 )
 
-_BLOCK_COLUMNS: Final = ("number", "hash", "parent_hash", "timestamp", "sequence_ids")
 PAYLOAD_TABLES: Final = (schema.envelope_logs, schema.quarantine)
 """Where each payload that is on the chain has one row with its log, in one or the other."""
 
@@ -182,7 +190,8 @@ class Store:
         """Return the known blocks up to a height, in rising order; they are consecutive."""
         query = select(schema.blocks).where(schema.blocks.c.number <= highest)
         with self.reading() as connection:
-            return [_block(row) for row in connection.execute(query.order_by("number")).mappings()]
+            rows = connection.execute(query.order_by("number")).mappings()
+            return [as_block(row) for row in rows]
 
     def block(self, number: int) -> IndexedBlock | None:
         """Return the known block of a height, or None where it is not known."""
@@ -197,7 +206,7 @@ class Store:
         """
         insert_many = self._database.insert_many
         with self.writing() as connection:
-            found = _read_cursor(connection)
+            found = read_cursor(connection)
             is_first = found is None
             if not is_first:
                 self._check_cursor(found, page.start)
@@ -208,9 +217,9 @@ class Store:
             new = (page.start, *page.blocks) if is_first else page.blocks
             # The cursor's own block is always known, also where it is final at once.
             lowest = min(final_block, page.last.header.number)
-            kept = [_block_values(block) for block in new if block.header.number >= lowest]
-            insert_many(connection, schema.blocks, _BLOCK_COLUMNS, kept)
-            _move_cursor(connection, page.last, is_first, final_block)
+            kept = [block_values(block) for block in new if block.header.number >= lowest]
+            insert_many(connection, schema.blocks, BLOCK_COLUMNS, kept)
+            move_cursor(connection, page.last, is_first, final_block)
             first, last = page.blocks[0].header.number, page.last.header.number
             extend_runs(connection, ProvenanceRun(first, last, page.provenance))
             connection.execute(delete(schema.blocks).where(schema.blocks.c.number < lowest))
@@ -233,7 +242,7 @@ class Store:
         """
         self._cursor_state = None
         with self.writing() as connection:
-            self._check_cursor(_read_cursor(connection), position)
+            self._check_cursor(read_cursor(connection), position)
             number, final_block = ancestor.header.number, read_final_block(connection)
             if number >= final_block:
                 self._check_above_final(connection, ancestor.sequence_ids, final_block)
@@ -242,9 +251,9 @@ class Store:
             reorg_id = insert_reorg(connection, position, ancestor, rewound_to)
             retracted = _retract_rows(connection, ancestor.sequence_ids, reorg_id)
             if read_block(connection, number) is None:
-                row = _block_values(ancestor)
-                self._database.insert_many(connection, schema.blocks, _BLOCK_COLUMNS, [row])
-            _move_cursor(connection, ancestor, is_first=False, final_block=final_block)
+                row = block_values(ancestor)
+                self._database.insert_many(connection, schema.blocks, BLOCK_COLUMNS, [row])
+            move_cursor(connection, ancestor, is_first=False, final_block=final_block)
             connection.execute(delete(schema.blocks).where(schema.blocks.c.number > number))
             cut_runs(connection, number)
         return reorg_id, retracted
@@ -260,8 +269,8 @@ class Store:
         """
         self._cursor_state = None
         with self.writing() as connection:
-            self._check_cursor(_read_cursor(connection), position)
-            oldest = _read_oldest_block(connection).header
+            self._check_cursor(read_cursor(connection), position)
+            oldest = read_oldest_block(connection).header
             final_block = read_final_block(connection)
             if oldest.number <= max(final_block, 0):
                 raise self._is_final(max(final_block, 0), f"those from block {oldest.number} on")
@@ -302,33 +311,6 @@ class Store:
             )
 
 
-def _read_cursor(connection: Connection) -> BlockReference | None:
-    query = select(schema.cursor.c.block_number, schema.cursor.c.block_hash)
-    row = connection.execute(query).one_or_none()
-    return None if row is None else BlockReference(*row)
-
-
-def read_position(connection: Connection) -> IndexedBlock | None:
-    """Return the block at the cursor, or None before the first page."""
-    query = select(schema.blocks).join(
-        schema.cursor, schema.cursor.c.block_number == schema.blocks.c.number
-    )
-    row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else _block(row)
-
-
-def read_block(connection: Connection, number: int) -> IndexedBlock | None:
-    """Return the known block of a height, or None where it is not known."""
-    query = select(schema.blocks).where(schema.blocks.c.number == number)
-    row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else _block(row)
-
-
-def _read_oldest_block(connection: Connection) -> IndexedBlock:
-    query = select(schema.blocks).order_by(schema.blocks.c.number).limit(1)
-    return _block(connection.execute(query).mappings().one())
-
-
 def _retract_rows(connection: Connection, sequence_ids: Mapping[int, int], reorg_id: int) -> int:
     retract_inboxes(connection, sequence_ids)
     return sum(
@@ -336,12 +318,6 @@ def _retract_rows(connection: Connection, sequence_ids: Mapping[int, int], reorg
         for table in PAYLOAD_TABLES
         for originator_id, last in sequence_ids.items()
     )
-
-
-def read_final_block(connection: Connection) -> int:
-    """Return the height up to which nothing changes any more; NOTHING_FINAL before."""
-    found = connection.scalar(select(schema.cursor.c.final_block_number))
-    return NOTHING_FINAL if found is None else found
 
 
 def first_sequence_id_from(
@@ -370,32 +346,3 @@ def first_sequence_id_from(
         else:
             low = row.sequence_id + 1
     return found
-
-
-def _block(row: Mapping[Any, Any]) -> IndexedBlock:
-    header = BlockHeader(row["number"], row["hash"], row["parent_hash"], row["timestamp"])
-    return IndexedBlock(header, decode_sequence_ids(row["sequence_ids"]))
-
-
-def _block_values(block: IndexedBlock) -> tuple[Any, ...]:
-    header = block.header
-    return (
-        header.number,
-        header.hash,
-        header.parent_hash,
-        header.timestamp,
-        encode_sequence_ids(block.sequence_ids),
-    )
-
-
-def _move_cursor(
-    connection: Connection, block: IndexedBlock, is_first: bool, final_block: int
-) -> None:
-    row = {
-        "block_number": block.header.number,
-        "block_hash": block.header.hash,
-        "sequence_ids": encode_sequence_ids(block.sequence_ids),
-        "final_block_number": min(final_block, block.header.number),
-    }
-    statement = insert(schema.cursor) if is_first else update(schema.cursor)
-    connection.execute(statement.values(row | {"id": 1}))

@@ -16,8 +16,8 @@ from chainkit.protocol.envelope import (
 )
 from chainkit.signatures import keccak256
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.blocks import read_position
 from chainkit_indexer.storage.cursor_text import encode_sequence_ids
-from chainkit_indexer.storage.store import read_position
 from chainkit_indexer.types import (
     ENVELOPE_COLUMNS,
     LOG_COLUMNS,

@@ -21,9 +21,10 @@ from chainkit_indexer.follow.build import PendingPage
 from chainkit_indexer.follow.pages import PageReader
 from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.follow.signing import NoKey
+from chainkit_indexer.storage.blocks import read_final_block, read_position
 from chainkit_indexer.storage.identity import Identity, check_identity
 from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
-from chainkit_indexer.storage.store import Store, read_final_block, read_position
+from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import IndexedBlock
 from chainkit_indexer.verification.page_comparison import (
     Difference,

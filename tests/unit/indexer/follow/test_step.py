@@ -282,7 +282,7 @@ def test_step__killed_within_the_transaction__leaves_the_old_state(
     node.chain.mine([B], [C])
     before = node.content()
     with monkeypatch.context() as patch:
-        patch.setattr("chainkit_indexer.storage.store._move_cursor", _die)
+        patch.setattr("chainkit_indexer.storage.store.move_cursor", _die)
         with pytest.raises(KeyboardInterrupt):
             node.step()
     assert node.content() == before
@@ -291,7 +291,7 @@ def test_step__killed_within_the_transaction__leaves_the_old_state(
     node.chain.fork(2, [C], [B])
     before = node.content()
     with monkeypatch.context() as patch:
-        patch.setattr("chainkit_indexer.storage.store._move_cursor", _die)
+        patch.setattr("chainkit_indexer.storage.store.move_cursor", _die)
         with pytest.raises(KeyboardInterrupt):
             node.step()
     assert node.content() == before

@@ -54,7 +54,6 @@ WHERE found.originator_id = ? AND found.sequence_id > ? AND {_LIVES}
 ORDER BY found.sequence_id LIMIT ?
 """
 
-_NOTHING: Final = f"SELECT {_COLUMNS} FROM envelopes AS found WHERE 1 = 0"
 _FIRST_ROWS: Final = f"""
 FROM envelopes AS found
 WHERE {{is_on_topic}} AND found.originator_id = held.originator_id
@@ -129,11 +128,9 @@ def read_last_on_topics(
     """
     asked = frozenset(topics)
     held = dict.fromkeys(originator_ids, 0)
-    statement, values = _pairs(
-        connection, asked, held, _LAST_ROW, [_BEFORE_ALL], columns=_TOPIC_AND_ID
-    )
     last = dict.fromkeys(asked, 0)
-    for topic, sequence_id in _rows(connection, statement, values):
+    found = _pairs(connection, asked, held, _LAST_ROW, [_BEFORE_ALL], columns=_TOPIC_AND_ID)
+    for topic, sequence_id in found:
         last[topic] = max(last[topic], sequence_id)
     return last
 
@@ -157,7 +154,7 @@ def read_by_originators(
         if len(rows) == limit or (rest is not None and rest < 0):
             break
         values = [originator_id, held[originator_id], now, limit - len(rows)]
-        found = _envelopes(connection, _AFTER, values, rest)
+        found = _made(_rows_within(connection, _AFTER, values, rest))
         rows += found
         if rest is not None:
             rest -= sum(len(row.envelope) for row in found)
@@ -179,8 +176,9 @@ def read_by_topics(
     """
     held = _read_behind(connection, cursor)
     end = "ORDER BY found.originator_id, found.sequence_id LIMIT ?"
-    statement, values = _pairs(connection, topics, held, _FIRST_ROWS, [now, limit], end, [limit])
-    return _envelopes(connection, statement, values, most_bytes)
+    values = [now, limit]
+    found = _pairs(connection, topics, held, _FIRST_ROWS, values, end, [limit], most_bytes)
+    return _made(found)
 
 
 def read_newest(
@@ -191,7 +189,7 @@ def read_newest(
     Among equal times, that of the highest originator. ``now`` is in seconds since 1970.
     """
     held = dict.fromkeys(read_highest(connection), 0)
-    found = _envelopes(connection, *_pairs(connection, topics, held, _LAST_ROW, [now]))
+    found = _made(_pairs(connection, topics, held, _LAST_ROW, [now]))
     in_order = sorted(found, key=lambda row: (row.originator_ns, row.originator_id))
     return {row.topic: row for row in in_order}
 
@@ -216,12 +214,13 @@ def _pairs(
     row_values: Sequence[int],
     end: str = "",
     end_values: Sequence[int] = (),
+    most_bytes: int | None = None,
     columns: str = _COLUMNS,
-) -> tuple[str, Sequence[Any]]:
-    """Write what ``rows`` finds for each topic and originator, both of which it may name."""
+) -> list[tuple[Any, ...]]:
+    """Return what ``rows`` finds for each topic and originator, both of which it may name."""
     asked = list(dict.fromkeys(topics))
     if not asked or not held:
-        return _NOTHING, ()
+        return []
     if connection.dialect.name == "sqlite":
         # It has no LATERAL, and keeps the order of what is cross joined.
         rows = rows.format(is_on_topic="found.topic = asked.topic")
@@ -237,7 +236,8 @@ def _pairs(
         f" SELECT {columns} FROM asked CROSS JOIN held CROSS JOIN {join} {end}"
     )
     pairs = (value for pair in held.items() for value in pair)
-    return statement, [*asked, *pairs, *row_values, *end_values]
+    values = [*asked, *pairs, *row_values, *end_values]
+    return _rows_within(connection, statement, values, most_bytes)
 
 
 def _values(name: str, columns: Sequence[str], count: int) -> str:
@@ -245,14 +245,17 @@ def _values(name: str, columns: Sequence[str], count: int) -> str:
     return f"{name}({', '.join(columns)}) AS (VALUES {', '.join([row] * count)})"
 
 
-def _envelopes(
-    connection: Connection, statement: str, values: Sequence[Any], most_bytes: int | None = None
-) -> list[StoredEnvelope]:
+def _made(rows: Iterable[tuple[Any, ...]]) -> list[StoredEnvelope]:
+    return list(map(StoredEnvelope._make, rows))
+
+
+def _rows_within(
+    connection: Connection, statement: str, values: Sequence[Any], most_bytes: int | None
+) -> list[tuple[Any, ...]]:
     is_sqlite = connection.dialect.name == "sqlite"
     if most_bytes is not None and not is_sqlite:
         statement, values = _WITHIN.format(statement=statement), [*values, most_bytes]
-    rows = _rows(connection, statement, values, most_bytes if is_sqlite else None)
-    return list(map(StoredEnvelope._make, rows))
+    return _rows(connection, statement, values, most_bytes if is_sqlite else None)
 
 
 def _rows(

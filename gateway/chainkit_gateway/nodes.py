@@ -20,9 +20,8 @@ from chainkit.protocol.envelope import parse_originator_envelope, recover_node_k
 from chainkit.protocol.originated_envelope import parse_originated, recover_originator
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.service.grpc_server import MOST_MESSAGE_BYTES, STATUS_KEY
+from chainkit.service.grpc_client import connect, status_details
 from chainkit.service.refusals import PassedOn
-from chainkit.text.node_url import grpc_target
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_gateway.types import NodeEntry
 
@@ -31,12 +30,8 @@ CONNECT_SECONDS: Final = 3.0
 
 _GRACE_SECONDS: Final = 10.0
 _SERVICE: Final = "/xmtp.xmtpv4.message_api.ReplicationApi"
-_OPTIONS: Final = (
-    ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
-    # A node that is back is not kept out for minutes.
-    ("grpc.max_reconnect_backoff_ms", 5000),
-)
+_MOST_RECONNECT_MS: Final = 5000
+"""A node that is back is not kept out for minutes."""
 _READY: Final = grpc.ChannelConnectivity.READY
 _REFUSALS: Final = frozenset(
     {
@@ -80,12 +75,7 @@ class NodeConnection:
         """
         self.node_id = node_id
         self.entry = entry
-        scheme, target = grpc_target(f"URL of node {node_id}", entry.url)
-        if scheme == "https":
-            credentials = grpc.ssl_channel_credentials()
-            self._channel = grpc.aio.secure_channel(target, credentials, options=_OPTIONS)
-        else:
-            self._channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
+        self._channel = connect(f"URL of node {node_id}", entry.url, _MOST_RECONNECT_MS)
         self._publish: Any = self._channel.unary_unary(f"{_SERVICE}/PublishPayerEnvelopes")
         self._query: Any = self._channel.unary_unary(f"{_SERVICE}/QueryEnvelopes")
         self._subscribe: Any = self._channel.unary_stream(f"{_SERVICE}/SubscribeEnvelopes")
@@ -167,8 +157,7 @@ class NodeConnection:
 def sorted_out(subject: str, error: grpc.aio.AioRpcError) -> ChainkitError:
     """Tell a refusal from an answer that was lost: then the node may have stored it."""
     words = error.details() or error.code().name
-    found = [value for key, value in error.trailing_metadata() or () if key == STATUS_KEY]
-    details = found[0] if found and isinstance(found[0], bytes) else None
+    details = status_details(error)
     # gRPC itself makes the others too, of a connection that broke or took too long.
     if error.code() in _REFUSALS or (details is not None and error.code() in _OWN_WORDS):
         return PassedOn(error.code(), words, details)

@@ -18,6 +18,7 @@ from grpc_health.v1 import health_pb2
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.types import TopicKind
+from chainkit_node.reader_service import LOOK_SECONDS
 from localnet.accounts import COUNCIL, write_keystore
 from localnet.anvil import Anvil
 from localnet.commands import Background, CommandFailed, Settings, run
@@ -29,6 +30,7 @@ from support.network.api import Api, cursor_in
 from .conftest import PASSWORD
 
 SECONDS = 30.0
+ROUNDS = 20
 EVENTS = {"node_listening", "database_unavailable", "writer_unavailable"}
 CHANCE = random.Random(9)
 
@@ -52,7 +54,11 @@ class Readers:
 
 
 @pytest.fixture(scope="module")
-def readers(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Readers]:
+def readers(
+    settings: Settings, network: Network, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Readers]:
+    # After the network's own node, whose id other tests know.
+    assert network.node_id == publishes.NODE_ID
     folder = tmp_path_factory.mktemp("readers")
     owner = folder / "owner.keystore"
     write_keystore(owner, PASSWORD, COUNCIL)
@@ -114,6 +120,25 @@ def test_readers__publish_through_any_of_them__streams_of_all_get_it_at_once(
         stream.close()
     for api in apis:
         assert api.query(topics=[topic]) == answered
+        api.close()
+
+
+@pytest.mark.conforms("N24")
+def test_readers__one_publish_after_the_other__is_notified_and_not_looked_for(
+    readers: Readers,
+) -> None:
+    assert ROUNDS * LOOK_SECONDS > 2 * SECONDS
+    apis = readers.connections(6)
+    key = CHANCE.randbytes(32)
+    streams = [each.subscribe(topics=[b"\1" + key]) for each in apis]
+
+    # The streams end before as many looks as there are rounds.
+    for _ in range(ROUNDS):
+        answered = apis[0].publish(readers.welcome(key))
+        for stream in streams:
+            assert stream.take(1) == answered
+
+    for api in apis:
         api.close()
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
 
-from chainkit.errors import ConfigurationError, StoreError, StoreUnavailable
+from chainkit.errors import StoreError, StoreUnavailable
 from chainkit_indexer.storage.location import HiddenWords, parse_location, shown
 from chainkit_indexer.storage.sqlite import Sqlite
 
@@ -76,11 +76,9 @@ class Database:
     def wait_for_commit(self, seconds: float) -> bool:
         """Return True once another process may have committed, False where none did in so long.
 
-        For one thread. Raises ConfigurationError for SQLite, whose file one process has.
+        For one thread.
         """
-        if isinstance(self._backend, Sqlite):
-            expected = "postgresql+psycopg://…, which several processes share"
-            raise ConfigurationError("--database", expected, "a file", self.name)
+        assert not isinstance(self._backend, Sqlite), "only PostgreSQL tells of commits"
         with self._errors():
             return self._backend.wait_for_commit(seconds)
 

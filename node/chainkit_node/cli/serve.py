@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import click
 
@@ -14,12 +15,14 @@ from chainkit.service.monitor_server import MonitorServer, parse_listen
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import log_format_option, monitor_option
 from chainkit_indexer.service.options import database_option
+from chainkit_indexer.storage.location import parse_location
 from chainkit_indexer.storage.store import Store
 from chainkit_node.cli.options import ListenOptions, listen_options, stranger_options
-from chainkit_node.reader_service import Pulse, ReaderService, run_reader
+from chainkit_node.reader_service import ReaderService, run_reader
 from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.open_files import within_open_files
+from chainkit_node.serving.reader_health import ReaderHealth
 from chainkit_node.settings import ServingLimits, StrangerLimits
 
 
@@ -68,14 +71,14 @@ def serve_command(
     certificate = None if files is None else server_credentials(files)
     configure_logging(log_format)
     metrics = NodeMetrics()
-    pulse = Pulse(metrics)
-    with _opened(database) as store, _monitored(listen, pulse):
+    health = ReaderHealth(metrics)
+    with _opened(database) as store, _monitored(listen, health):
         asyncio.run(
             run_reader(
                 ReaderService(
                     store=store,
                     metrics=metrics,
-                    pulse=pulse,
+                    health=health,
                     limits=ServingLimits(),
                     strangers=within_open_files(strangers),
                     address=listening.grpc_address,
@@ -89,7 +92,7 @@ def serve_command(
 
 @contextmanager
 def _opened(database: str) -> Iterator[Store]:
-    if not database.startswith("postgresql"):
+    if isinstance(parse_location(database), Path):
         expected = "postgresql+psycopg://…, which several processes share"
         raise ConfigurationError("--database", expected, "a file")
     with closing(Store.open_existing(database)) as store:
@@ -97,11 +100,11 @@ def _opened(database: str) -> Iterator[Store]:
 
 
 @contextmanager
-def _monitored(listen: str | None, pulse: Pulse) -> Iterator[None]:
+def _monitored(listen: str | None, health: ReaderHealth) -> Iterator[None]:
     if listen is None:
         yield
         return
-    paths = pulse.paths()
+    paths = health.paths()
     with closing(MonitorServer(parse_listen(listen), paths)) as server:
         text = f"listening on {server.address} for {', '.join(paths)}"
         log_event(LogEvent("listening", text, {"address": server.address}))

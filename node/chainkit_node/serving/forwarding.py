@@ -7,18 +7,13 @@ from typing import Any, Final
 
 import grpc
 
-from chainkit.service.grpc_server import MOST_MESSAGE_BYTES, STATUS_KEY
+from chainkit.service.grpc_client import connect, status_details
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady, PassedOn
-from chainkit.text.node_url import grpc_target
 from chainkit_node.serving.api import PACKAGE
 
 _SECONDS: Final = 30.0
-_OPTIONS: Final = (
-    ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-)
+_MOST_RECONNECT_MS: Final = 1000
 
 
 class Forwarder:
@@ -26,12 +21,7 @@ class Forwarder:
 
     def __init__(self, url: str) -> None:
         """Take ``http://host:port`` or ``https://host:port``. Raises ConfigurationError."""
-        scheme, target = grpc_target("--writer", url)
-        if scheme == "https":
-            credentials = grpc.ssl_channel_credentials()
-            self._channel = grpc.aio.secure_channel(target, credentials, options=_OPTIONS)
-        else:
-            self._channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
+        self._channel = connect("--writer", url, _MOST_RECONNECT_MS)
         path = f"/{PACKAGE}.ReplicationApi/PublishPayerEnvelopes"
         self._publish: Any = self._channel.unary_unary(path)
         self._is_lost = False
@@ -51,9 +41,9 @@ class Forwarder:
 
     def _refusal(self, error: grpc.aio.AioRpcError) -> PassedOn | NotReady:
         words = error.details() or error.code().name
-        found = [value for key, value in error.trailing_metadata() or () if key == STATUS_KEY]
-        if found and isinstance(found[0], bytes):
-            return PassedOn(error.code(), words, found[0])
+        details = status_details(error)
+        if details is not None:
+            return PassedOn(error.code(), words, details)
         # gRPC's own words, of a connection: they name the writer's address, which is nobody's.
         if not self._is_lost:
             self._is_lost = True

@@ -9,7 +9,7 @@ from chainkit_indexer.types import StepResult
 
 
 class Readiness:
-    """An observer of the indexer's loop, on its thread; told of changes only.
+    """An observer of the indexer's loop, on its thread; tells of changes only.
 
     A node serves from the first step that succeeded until a step finds its database away. An
     endpoint of the chain that does not answer is no reason: what is stored is still read.
@@ -22,14 +22,17 @@ class Readiness:
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
         """Take note of a database that answered."""
-        self._say(True)
+        self.say(True)
 
     def failed(self, error: ChainkitError) -> None:
         """Take note of a step that the database may have failed."""
         if isinstance(error, StoreError):
-            self._say(False)
+            self.say(False)
 
-    def _say(self, is_ready: bool) -> None:
-        if is_ready != self._is_ready:
+    def say(self, is_ready: bool) -> bool:
+        """Tell of a change; return whether it was one."""
+        is_change = is_ready != self._is_ready
+        if is_change:
             self._is_ready = is_ready
             self._tell(is_ready)
+        return is_change

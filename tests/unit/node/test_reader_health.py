@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from chainkit_node.reader_service import STALE_SECONDS, Pulse
 from chainkit_node.serving.metrics import NodeMetrics
+from chainkit_node.serving.reader_health import STALE_SECONDS, ReaderHealth
 
 
 class Clock:
@@ -18,11 +18,11 @@ class Clock:
 
 def test_readyz__database_that_answers_and_falls_silent__says_so() -> None:
     clock = Clock()
-    pulse = Pulse(NodeMetrics(), clock)
-    readyz = pulse.paths()["/readyz"]
+    health = ReaderHealth(NodeMetrics(), clock)
+    readyz = health.paths()["/readyz"]
 
     before = readyz()
-    pulse.answered()
+    health.answered()
     clock.seconds += STALE_SECONDS
     answered = readyz()
     clock.seconds += 1
@@ -37,7 +37,7 @@ def test_metrics__of_a_reading_process__are_the_node_s() -> None:
     metrics = NodeMetrics()
     metrics.sent("QueryEnvelopes", 3)
 
-    answer = Pulse(metrics).paths()["/metrics"]()
+    answer = ReaderHealth(metrics).paths()["/metrics"]()
 
     assert answer.status == 200
     assert b'chainkit_node_envelopes_sent_total{method="QueryEnvelopes"} 3.0' in answer.body

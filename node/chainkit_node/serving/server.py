@@ -1,0 +1,59 @@
+"""The gRPC server of a node's process, from its start to the signal that ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from typing import Final
+
+import grpc
+
+from chainkit.service.grpc_server import Bounds, GrpcServer, Methods
+from chainkit.service.log_lines import LogEvent, log_event
+from chainkit_node.serving.api import SERVICES
+from chainkit_node.serving.metrics import NodeMetrics
+
+_GRACE_SECONDS: Final = 5.0
+
+
+class NodeServer:
+    """Serves the node's methods; made and used on the event loop's thread."""
+
+    def __init__(self, methods: Methods, bounds: Bounds, metrics: NodeMetrics) -> None:
+        """Take the methods, how strangers are bounded, and who counts."""
+        self._loop = asyncio.get_running_loop()
+        self._metrics = metrics
+        self._server = GrpcServer(methods, SERVICES, bounds)
+
+    async def start(
+        self, address: str, certificate: grpc.ServerCredentials | None, name: str
+    ) -> None:
+        """Listen at ``HOST:PORT``, and say so as ``name``; not ready until it is told.
+
+        Raises ConfigurationError where nobody can listen there.
+        """
+        port = await self._server.start(address, certificate)
+        await self._server.say_ready(False)
+        how = "plain text" if certificate is None else "TLS"
+        text = f"{name} at {address.rpartition(':')[0]}:{port} (gRPC, {how})"
+        log_event(LogEvent("node_listening", text, {"port": port}))
+        # The collector stops every stream for as long as it looks: modules stay, so it need not.
+        gc.freeze()
+
+    def tell_ready(self, is_ready: bool) -> None:
+        """Let health checks see whether the node serves; from any thread."""
+        self._metrics.said_ready(is_ready)
+        asyncio.run_coroutine_threadsafe(self._server.say_ready(is_ready), self._loop)
+
+    async def stop(self) -> None:
+        """Take no more calls, and end those that are open soon."""
+        await self._server.stop(_GRACE_SECONDS)
+
+
+def ended_by_signals() -> asyncio.Event:
+    """Return what SIGINT and SIGTERM set from now on; on the event loop's thread."""
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    return ended

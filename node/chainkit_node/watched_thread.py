@@ -1,0 +1,39 @@
+"""A thread beside the event loop, without which the process must not go on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class WatchedThread:
+    """Keeps the error that ended it, and tells of its end."""
+
+    def __init__(self, name: str, work: Callable[[], object], ended: Callable[[], object]) -> None:
+        """Take the work, which ends when it is told to, and whom to tell, on this thread."""
+        self._work = work
+        self._ended = ended
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=name)
+
+    def start(self) -> None:
+        """Begin the work."""
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Wait for its end, if it was started."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def raise_error(self) -> None:
+        """Raise what ended it, if that was an error."""
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._ended()

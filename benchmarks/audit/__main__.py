@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import tempfile
 from dataclasses import replace
@@ -20,11 +19,11 @@ from benchmarks.audit.measuring import measured_figures
 from benchmarks.audit.page import section
 from benchmarks.audit.sizes import QUICK, USUAL, Sizes
 from benchmarks.audit.table import lines
+from benchmarks.command import measuring
 from benchmarks.document import with_section
 from benchmarks.machine import hardware, versions
 from chainkit.errors import ChainkitError
 from localnet.deployment import PROJECT
-from localnet.process import interrupt
 
 RESULT: Final = PROJECT / "build" / "bench" / "audit.json"
 _PAGE: Final = PROJECT / "docs" / "benchmarks.md"
@@ -150,17 +149,9 @@ def measure_command(
     """
     if quick and write_docs:
         raise click.UsageError("--quick measures too little for --write-docs")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt)
     sizes = replace(QUICK if quick else USUAL, is_linearity_measured=linear)
-    try:
+    with measuring():
         figures = _measured(replace(sizes, rows=rows) if rows else sizes, folder)
-    except (ChainkitError, OSError) as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        sys.exit(130)
     output.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(figures, indent=2) + "\n"
     output.write_text(text, encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 import click
 
+from benchmarks.command import measuring
 from benchmarks.document import with_section
 from benchmarks.figures import Figures
 from benchmarks.index.bench import Bench, measure_rows
@@ -31,10 +31,8 @@ from benchmarks.index.machine import machine
 from benchmarks.index.page import page
 from benchmarks.index.plot import plot
 from benchmarks.index.table import lines
-from chainkit.errors import ChainkitError
 from localnet.deployment import PROJECT
 from localnet.postgres import Postgres
-from localnet.process import interrupt
 
 DOCUMENTS: Final = PROJECT / "docs"
 RESULT: Final = PROJECT / "build" / "bench" / "index.json"
@@ -77,17 +75,9 @@ def main(
     """
     if quick and write_docs:
         raise click.UsageError("--quick measures too little for --write-docs")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt)
     shape, seconds = (_QUICK, _QUICK_SECONDS) if quick else (USUAL, follow_seconds)
-    try:
+    with measuring():
         figures = measured_figures(shape, 1 if quick else rounds, seconds, LONG if long else None)
-    except ChainkitError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        sys.exit(130)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     if write_docs:

@@ -6,14 +6,13 @@ import asyncio
 import gc
 import json
 import os
-import signal
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from benchmarks.command import measuring
 from benchmarks.document import with_section
 from benchmarks.figures import rounded
 from benchmarks.machine import hardware, versions
@@ -22,10 +21,8 @@ from benchmarks.node.floor_server import ADDED_BYTES
 from benchmarks.node.network import Measured, measured_node
 from benchmarks.node.page import page, targets
 from benchmarks.node.payloads import payer_envelopes, topics
-from chainkit.errors import ChainkitError
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from localnet.deployment import PROJECT
-from localnet.process import interrupt
 
 DOCUMENT: Final = PROJECT / "docs" / "benchmarks.md"
 RESULT: Final = PROJECT / "build" / "bench" / "node.json"
@@ -62,18 +59,10 @@ def main(quick: bool, write_docs: bool, output: Path) -> None:
     """
     if quick and write_docs:
         raise click.UsageError("--quick measures too little for --write-docs")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt)
     # This process starts programs and calls by gRPC: its preparation for a fork is of no use.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
-    try:
+    with measuring():
         figures = measured_figures(2.0 if quick else 10.0)
-    except ChainkitError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        sys.exit(130)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     if write_docs:

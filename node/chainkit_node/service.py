@@ -27,6 +27,7 @@ from chainkit_node.originating.publisher import Originator, Publisher
 from chainkit_node.originating.registration import Registration
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.peers.directory import NodeDirectory
 from chainkit_node.serving.api import api_methods
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.metrics import NodeMetrics
@@ -70,7 +71,7 @@ async def run_node(service: NodeService) -> None:
         metrics.committed(rows, time.time_ns())
         handover.call(hub.publish, rows)
 
-    registration = Registration(store, time.monotonic)
+    registration = Registration(NodeDirectory(store, time.monotonic))
     sequencer = Sequencer(
         store, registration.node_id, service.key, time.time_ns, publish, service.record
     )

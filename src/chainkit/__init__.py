@@ -10,15 +10,16 @@ Imports run one way, and import-linter holds them to it (``make check``)::
         council                          checks evidence; drafts, signs and executes calls
         evidence, service, terminal      what proves a finding; what all services and all command
                                          lines share
-        contracts, exports, identity     what stands on the chain; tables of Parquet; inboxes
+        contracts, exports, identity, misbehavior  what stands on the chain; tables of Parquet;
+                                         inboxes; reports about nodes, and what they prove
         chain, documents                 endpoints; files that people and strangers wrote
         ethereum, protocol, text         blocks and receipts; the bytes of XIP-49; words
         signatures, types                keys; the values that travel
         errors                           the one exception tree
 
 ``chain`` alone talks to an endpoint. Code that makes or judges bytes (protocol, ethereum, evidence,
-identity, ``exports.tables``) has no network, no clock and no environment: the same chain gives the
-same bytes to everyone who holds this wheel.
+identity, misbehavior, ``exports.tables``) has no network, no clock and no environment: the same
+chain gives the same bytes to everyone who holds this wheel.
 """
 
 __version__ = "0.1.0"

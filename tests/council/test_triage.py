@@ -12,7 +12,7 @@ from chainkit.chain import parse_log
 from chainkit.council.proposal import Proposal, read_proposal
 from chainkit.council.proposal.execution import execute, prepare, sign_execution
 from chainkit.council.signing import KeySigner
-from chainkit.council.triage.types import Misbehavior
+from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.envelope import sign_originator_envelope, unsigned_originator_envelope
 from chainkit.protocol.events import decode_payload_event
 from chainkit.protocol.reports import sign_inconsistency_report

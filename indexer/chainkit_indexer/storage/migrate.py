@@ -26,7 +26,7 @@ from chainkit.errors import StoreError
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
 
-REVISION: Final = "0005"
+REVISION: Final = "0006"
 """The revision of ``schema``: the newest in ``migrations/versions``. They sort as text."""
 
 _FIRST: Final = "0001"

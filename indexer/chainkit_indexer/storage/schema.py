@@ -22,6 +22,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    UniqueConstraint,
     and_,
     select,
 )
@@ -296,3 +297,54 @@ refused_updates = Table(
     Index("refused_updates_by_inbox", "inbox_id"),
 )
 """Identity updates below that cursor that break a rule of XIP-46, and change nothing."""
+
+misbehavior_reports = Table(
+    "misbehavior_reports",
+    metadata,
+    _key("server_time_ns", BigInteger),
+    _column("node_id", BigInteger),
+    _column("type", Integer),
+    _column("origin", Text),
+    _column("digest", LargeBinary),
+    _column("report", LargeBinary),
+    _column("signature", LargeBinary),
+    UniqueConstraint("digest", name="misbehavior_reports_digest"),
+    Index("misbehavior_reports_by_node", "node_id", "type", "server_time_ns"),
+)
+"""Reports that this node hosts and signed (XIP-49 §3.2.8). ``report`` is the serialized
+UnsignedMisbehaviorReport, about ``node_id``; ``origin`` is ``node`` where this node saw it itself,
+``client`` where somebody submitted it. ``digest`` is the same for what says the same.
+``server_time_ns`` never goes back, and no two reports have the same."""
+
+disputed_envelopes = Table(
+    "disputed_envelopes",
+    metadata,
+    _key("originator_id", BigInteger),
+    _key("sequence_id", BigInteger),
+    _column("envelope", LargeBinary),
+)
+"""Envelopes that an originator signed under a sequence id under which ``envelopes`` has another:
+one of them is enough as evidence (XIP-49 §3.2.7)."""
+
+gaps = Table(
+    "gaps",
+    metadata,
+    _key("originator_id", BigInteger),
+    _key("first_id", BigInteger),
+    _column("last_id", BigInteger),
+    _column("state", Text),
+    _column("found_ns", BigInteger),
+)
+"""Ranges of sequence ids, both ends included, that another node's log left out. ``state`` is a
+``GapState``; ``found_ns`` is this node's time. A gap that is filled has no row any more."""
+
+range_digests = Table(
+    "range_digests",
+    metadata,
+    _key("originator_id", BigInteger),
+    _key("level", Integer),
+    _key("number", BigInteger),
+    _column("digest", LargeBinary),
+)
+"""Digests of ranges of an originator's envelopes, to find differences between two nodes in few
+bytes. A range that changes loses its rows, and they are computed again when somebody asks."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from chainkit.contracts.registry import RegisteredNode
 from chainkit.council.triage.checks import Witness
-from chainkit.council.triage.types import Misbehavior
 from chainkit.council.triage.values import Claim, RegisteredNodes
+from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.reports import sign_report
 from chainkit.signatures import SigningKey, keccak256

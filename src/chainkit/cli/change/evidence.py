@@ -16,12 +16,12 @@ from chainkit.council.proposal import Evidence
 from chainkit.council.proposal.grounds import LONGEST_NAME
 from chainkit.council.triage.checks import LARGEST_REPORT
 from chainkit.council.triage.reports import SignedReport, parse_report
-from chainkit.council.triage.types import Misbehavior
 from chainkit.documents.untrusted import read_small
 from chainkit.errors import ChainkitError, ConfigurationError
 from chainkit.evidence.bundle import BUNDLE_NAME, Bundle, parse_bundle
 from chainkit.evidence.folder import LARGEST_PAGE
 from chainkit.evidence.verdict import Verdict
+from chainkit.misbehavior.types import Misbehavior
 from chainkit.text.printable import with_shown_blanks
 
 

@@ -18,7 +18,6 @@ from chainkit.council.evidence.bundle import (
 from chainkit.council.evidence.report import verify_report
 from chainkit.council.triage.files import EvidenceFiles, Piece
 from chainkit.council.triage.reports import SignedReport, parse_report
-from chainkit.council.triage.types import Misbehavior
 from chainkit.council.triage.values import Claim, Dismissed, RegisteredNodes
 from chainkit.documents.untrusted import read_small
 from chainkit.errors import (
@@ -33,6 +32,7 @@ from chainkit.evidence.bundle import Bundle
 from chainkit.evidence.folder import read_bundle
 from chainkit.evidence.headers import Advance
 from chainkit.evidence.verdict import EnvelopeVerdict, Verdict
+from chainkit.misbehavior.types import Misbehavior
 from chainkit.signatures import keccak256
 from chainkit.types import BlockReference, Node
 

@@ -27,7 +27,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from chainkit.contracts.registry import status_word
-from chainkit.council.triage.types import Misbehavior, Severity
 from chainkit.council.triage.values import (
     Action,
     Claim,
@@ -39,6 +38,7 @@ from chainkit.council.triage.values import (
     Tally,
     independent,
 )
+from chainkit.misbehavior.types import Misbehavior, Severity
 
 MOST_GROUNDS: Final = 10
 """Sources about a node that a proposal names, so that people read all, unless more are needed."""

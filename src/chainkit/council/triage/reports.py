@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from chainkit.council.triage.types import Misbehavior
 from chainkit.errors import MalformedData
+from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.reports import misbehavior_digest
 from chainkit.signatures import recover_public_key

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from chainkit.contracts.registry import RegisteredNode
-from chainkit.council.triage.types import Misbehavior, Severity
+from chainkit.misbehavior.types import Misbehavior, Severity
 
 RegisteredNodes: TypeAlias = Mapping[int, RegisteredNode]
 """The registered nodes by id, at one block."""

@@ -14,9 +14,9 @@ import pytest
 from chainkit.council.triage import checks as triage_checks
 from chainkit.council.triage.checks import Examiner, work
 from chainkit.council.triage.files import Piece, find_evidence
-from chainkit.council.triage.types import Misbehavior
 from chainkit.council.triage.values import Claim, Dismissed
 from chainkit.errors import EndpointUnavailable
+from chainkit.misbehavior.types import Misbehavior
 from support.audit.audit_exports import key_of
 from support.audit.bundles import (
     ACCUSED,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.council.triage.ranking import MOST_GROUNDS, rank
-from chainkit.council.triage.types import Misbehavior, Severity
 from chainkit.council.triage.values import Action, Claim, Dismissed, RankedNode, Ranking
+from chainkit.misbehavior.types import Misbehavior, Severity
 from support.audit.identities import key_of
 from support.council.triage import AUDITOR, OTHER_AUDITOR, proof, registered, roll, tells
 

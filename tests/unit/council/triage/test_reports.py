@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chainkit.council.triage.reports import parse_report
-from chainkit.council.triage.types import Misbehavior, Severity
 from chainkit.errors import MalformedData
+from chainkit.misbehavior.types import Misbehavior, Severity
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.reports import sign_report
 from support.audit.identities import key_of

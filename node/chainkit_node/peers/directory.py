@@ -1,0 +1,58 @@
+"""The registry's nodes, as this node's own database has followed them; nobody else is asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from chainkit.types import BlockReference, Node
+from chainkit_indexer.registry.history import nodes_at, read_followed_history
+from chainkit_indexer.storage.store import Store
+
+LOOK_SECONDS: Final = 2.0
+"""How long a listing is believed before the database is read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The registry's nodes as of one block."""
+
+    nodes: Mapping[int, Node]
+    """By id; disabled ones, too."""
+    own_id: int | None
+    """Id of the node that reads it; None where its key is not registered."""
+    block: BlockReference | None
+    """None where the registry was not followed yet: then there are no nodes."""
+
+
+class NodeDirectory:
+    """The newest listing; for several threads."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        """Take the database and a clock in seconds, which need not be the time of day."""
+        self._store = store
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._listing = Listing({}, None, None)
+        self._read_at = float("-inf")
+
+    def listing(self) -> Listing:
+        """Return the listing, read anew where it is too old. Raises StoreUnavailable."""
+        with self._lock:
+            now = self._clock()
+            if now - self._read_at >= LOOK_SECONDS:
+                self._listing = self._read()
+                self._read_at = now
+            return self._listing
+
+    def _read(self) -> Listing:
+        own_key = self._store.identity.node_public_key
+        with self._store.reading() as connection:
+            followed = read_followed_history(connection)
+            if followed is None or followed.last is None:
+                return Listing({}, None, None)
+            nodes = nodes_at(connection, None)
+        own = (node.node_id for node in nodes if node.signing_key == own_key)
+        return Listing({node.node_id: node for node in nodes}, next(own, None), followed.last)

@@ -1,0 +1,1 @@
+"""Differences between two nodes' logs, found by digests of ranges, and repaired."""

@@ -25,6 +25,7 @@ from chainkit.protocol.originated_envelope import (
     sign_originated,
     unsigned_originated,
 )
+from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
 from chainkit.service.refusals import NotReady, Refusal
 from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND
@@ -36,9 +37,6 @@ from chainkit_node.types import NewEnvelope
 
 MOST_PER_COMMIT: Final = 1_000
 """Envelopes that one transaction stores, but for those of one larger request."""
-
-MOST_SECONDS_AHEAD: Final = 300
-"""How far an envelope's time may lie ahead of the clock (XIP-49 §3.2.7)."""
 
 Publish = Callable[[Sequence[StoredEnvelope]], None]
 """Takes what was committed, in order, on the sequencer's thread."""

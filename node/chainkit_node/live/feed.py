@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import Connection
 
 from chainkit.errors import ChainkitError, StoreUnavailable
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_indexer.storage.gaps import GapRow, read_filled_after, read_last_change
 from chainkit_indexer.storage.journal import read_reorgs_after
 from chainkit_indexer.types import RolledBack, StepResult
 from chainkit_node.envelope_log import EnvelopeLog
@@ -50,6 +51,20 @@ class Feed:
             refused = EnvelopeLog.refused(connection, rows)
             self._handover.call(self._hub.publish, rows, refused)
         self._known |= {each: cursor[each] for each in missing}
+
+    def insert(self, connection: Connection, filled: Iterable[GapRow]) -> None:
+        """Hand on what was stored below others: gaps that were filled."""
+        for gap in filled:
+            last = gap.first_id - 1
+            while last < gap.last_id:
+                behind = {gap.originator_id: last}
+                selection = Selection(originator_ids=frozenset([gap.originator_id]), cursor=behind)
+                rows = EnvelopeLog.rows(connection, selection, _MOST_PUSHED, _MOST_PUSHED_BYTES)
+                rows = [row for row in rows if row.sequence_id <= gap.last_id]
+                if not rows:
+                    break
+                self._handover.call(self._hub.insert, rows)
+                last = rows[-1].sequence_id
 
     def _read(
         self, connection: Connection, missing: Mapping[int, int], cursor: Mapping[int, int]
@@ -115,6 +130,7 @@ class DatabaseFeed:
         with log.reading() as connection:
             self._feed = Feed(hub, handover, log.served_cursor(connection))
             self._reorg_id = max(read_reorgs_after(connection, 0), default=0)
+            self._filled_ns = read_last_change(connection)
 
     def look(self) -> None:
         """Hand on what was committed or taken back. Raises StoreError."""
@@ -125,3 +141,7 @@ class DatabaseFeed:
                 self._feed.take_back(self._log.cursor_at(connection, lowest))
                 self._reorg_id = max(ancestors)
             self._feed.hand_on(connection, self._log.served_cursor(connection))
+            # After what is new: only then a stream may have what lies above a gap.
+            while filled := read_filled_after(connection, self._filled_ns):
+                self._feed.insert(connection, filled)
+                self._filled_ns = filled[-1].changed_ns

@@ -10,8 +10,10 @@ A queue is bounded in bytes. One that is full is emptied and its stream is told:
 database again, from where it stands. Nothing is skipped.
 
 A reorg takes envelopes back. A stream that has sent one of them is told up to where it may keep
-what it got; from every other queue they vanish. ``generation`` counts the reorgs: a page that was
-read from the database while one came is read again.
+what it got; from every other queue they vanish. An envelope that fills a gap lies below others,
+which came before it: a stream that has sent one of those is told in the same way, and every other
+one reads the database again. ``generation`` counts both: a page that was read from the database
+while one came is read again.
 """
 
 from __future__ import annotations
@@ -33,15 +35,16 @@ _Key = TypeVar("_Key")
 class Subscription:
     """The queue of one stream. Its fields change on the event loop's thread only."""
 
-    def __init__(self, topics: frozenset[bytes], originators: frozenset[int], most: int) -> None:
+    def __init__(self, selections: Sequence[Selection], most: int) -> None:
         """Use ``Hub.subscribe``; at most ``most`` bytes may wait."""
-        self.topics = topics
-        self.originators = originators
+        self.topics = frozenset[bytes]().union(*(each.topics for each in selections))
+        self.originators = frozenset[int]().union(*(each.originator_ids for each in selections))
+        self._cursors = tuple(each.cursor for each in selections)
         self.is_behind = False
         """The queue was full and was emptied: the database has what it missed."""
         self.taken_back: Mapping[int, int] | None = None
-        """Originator id to the sequence id of the common ancestor, once a reorg took back what
-        this stream has sent."""
+        """Originator id to the last sequence id that still holds, once a reorg took back what this
+        stream has sent, or a gap below it was filled."""
         self._most = most
         self._queue: list[StoredEnvelope] = []
         self._bytes = 0
@@ -99,18 +102,29 @@ class Subscription:
     def retract(self, ancestor: Mapping[int, int]) -> None:
         """Take back what lies above a common ancestor; see ``Hub.retract``."""
         if any(self._sent.get(each, 0) > last for each, last in ancestor.items()):
-            # The reader may be slow: a second reorg does not give back what the first one took.
-            before = self.taken_back or {}
-            self.taken_back = {
-                each: min(last, before.get(each, last)) for each, last in ancestor.items()
-            }
-            self._event.set()
+            self._take_back(ancestor)
         self._queue = [
             row
             for row in self._queue
             if row.sequence_id <= ancestor.get(row.originator_id, row.sequence_id)
         ]
         self._bytes = sum(len(row.envelope) for row in self._queue)
+
+    def insert(self, row: StoredEnvelope) -> None:
+        """Take an envelope that lies below others; see ``Hub.insert``."""
+        # Its reader may have got what lies above in an earlier stream.
+        begun = min(cursor.get(row.originator_id, 0) for cursor in self._cursors)
+        if max(self._sent.get(row.originator_id, 0), begun) > row.sequence_id:
+            self._take_back({row.originator_id: row.sequence_id - 1})
+        else:
+            self.fall_behind()
+
+    def _take_back(self, cursor: Mapping[int, int]) -> None:
+        # The reader may be slow: a second one does not give back what the first one took.
+        before = self.taken_back or {}
+        lower = {each: min(last, before.get(each, last)) for each, last in cursor.items()}
+        self.taken_back = {**before, **lower}
+        self._event.set()
 
 
 class Hub:
@@ -119,7 +133,7 @@ class Hub:
     def __init__(self, queue_bytes: int = DEFAULT_QUEUE_BYTES) -> None:
         """Begin with no stream; each may let so many bytes wait."""
         self.generation = 0
-        """How many reorgs came since the start."""
+        """How often stored envelopes changed since the start: by a reorg, or below others."""
         self._queue_bytes = queue_bytes
         self._by_topic: defaultdict[bytes, set[Subscription]] = defaultdict(set)
         self._by_originator: defaultdict[int, set[Subscription]] = defaultdict(set)
@@ -131,13 +145,11 @@ class Hub:
 
     def subscribe(self, selections: Sequence[Selection]) -> Subscription:
         """Queue what is committed from now on and selected; ``unsubscribe`` must follow."""
-        topics = frozenset[bytes]().union(*(each.topics for each in selections))
-        originators = frozenset[int]().union(*(each.originator_ids for each in selections))
-        subscription = Subscription(topics, originators, self._queue_bytes)
+        subscription = Subscription(selections, self._queue_bytes)
         self._all.add(subscription)
-        for topic in topics:
+        for topic in subscription.topics:
             self._by_topic[topic].add(subscription)
-        for originator_id in originators:
+        for originator_id in subscription.originators:
             self._by_originator[originator_id].add(subscription)
         return subscription
 
@@ -163,6 +175,16 @@ class Hub:
                     subscription.put(row)
             for subscription in self._by_originator.get(row.originator_id, ()):
                 subscription.put(row)
+
+    def insert(self, rows: Iterable[StoredEnvelope]) -> None:
+        """Take committed envelopes that lie below others of their originator: gaps are filled."""
+        self.generation += 1
+        for row in rows:
+            wanted = self._by_topic.get(row.topic, set()) | self._by_originator.get(
+                row.originator_id, set()
+            )
+            for subscription in wanted:
+                subscription.insert(row)
 
     def skip(self, originator_ids: Iterable[int]) -> None:
         """Let every stream that may want these originators read the database instead.

@@ -6,7 +6,7 @@
     ├── InvalidRequest     INVALID_ARGUMENT     the request itself; asking again changes nothing
     ├── Unauthenticated    UNAUTHENTICATED      nobody knows who asks
     ├── NotNow             FAILED_PRECONDITION  somebody has to change a state before it can work
-    ├── TakenBack          ABORTED              a reorg took back what was sent: go on from a cursor
+    ├── TakenBack          ABORTED              what was sent has changed: go on from a cursor
     ├── Overloaded         RESOURCE_EXHAUSTED   too much at once: ask for less, or later
     ├── NotReady           UNAVAILABLE          the node lags behind, or its database is away
     └── PassedOn           the other's          another service's refusal, in its own words
@@ -52,7 +52,10 @@ class NotNow(Refusal):
 
 
 class TakenBack(Refusal):
-    """A reorg took back what a stream has sent; ``cursor`` is the common ancestor's."""
+    """A reorg took back what a stream has sent, or a gap below it was filled.
+
+    ``cursor`` has the last sequence ids that still hold.
+    """
 
     code = grpc.StatusCode.ABORTED
 
@@ -93,9 +96,10 @@ class PassedOn(Refusal):
         return type(self), (self.code, self.words, self.details), self.__dict__
 
 
-def taken_back(ancestor: Mapping[int, int]) -> TakenBack:
+def taken_back(cursor: Mapping[int, int]) -> TakenBack:
     """Tell a stream's reader from where to go on: originator ids to their last sequence ids."""
-    shown = ", ".join(f"{last} of originator {each}" for each, last in ancestor.items())
-    refusal = TakenBack("stream", None, f"ends: a reorg took back what lies above {shown}")
-    refusal.cursor = ancestor
+    shown = ", ".join(f"{last} of originator {each}" for each, last in cursor.items())
+    why = "a reorg took it back, or a gap was filled"
+    refusal = TakenBack("stream", None, f"ends: what lies above {shown} has changed ({why})")
+    refusal.cursor = cursor
     return refusal

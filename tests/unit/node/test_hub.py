@@ -155,3 +155,40 @@ def test_wait__something_to_look_at__ends_at_once(happens: str) -> None:
         return await stream.wait(60)
 
     assert asyncio.run(waits())
+
+
+def test_insert__what_was_sent_lies_above__tells_from_where_to_go_on() -> None:
+    hub = Hub()
+    above, below, other = of_topic(hub), of_topic(hub), of_topic(hub, b"\0other")
+    above.sends([envelope(7)])
+    below.sends([envelope(3)])
+    below.put(envelope(7))
+    other.sends([envelope(7)])
+
+    hub.insert([envelope(5)])
+
+    assert above.taken_back == {0: 4}
+    # The database has it now, before what was queued.
+    assert (below.taken_back, below.is_behind) == (None, True)
+    assert (other.taken_back, other.is_behind) == (None, False)
+    assert hub.generation == 1
+
+
+def test_insert__the_reader_began_above__is_told() -> None:
+    hub = Hub()
+    stream = hub.subscribe([Selection(frozenset([TOPIC]), cursor={0: 9})])
+
+    hub.insert([envelope(5)])
+
+    assert stream.taken_back == {0: 4}
+
+
+def test_retract__a_gap_was_filled_before__both_are_told() -> None:
+    hub = Hub()
+    stream = of_topic(hub)
+    stream.sends([envelope(10), envelope(9, TOPIC, 100)])
+
+    hub.insert([envelope(4, TOPIC, 100)])
+    hub.retract({0: 8})
+
+    assert stream.taken_back == {0: 8, 100: 3}

@@ -333,10 +333,12 @@ gaps = Table(
     _key("first_id", BigInteger),
     _column("last_id", BigInteger),
     _column("state", Text),
-    _column("found_ns", BigInteger),
+    _column("changed_ns", BigInteger),
+    Index("gaps_by_change", "changed_ns"),
 )
-"""Ranges of sequence ids, both ends included, that another node's log left out. ``state`` is a
-``GapState``; ``found_ns`` is this node's time. A gap that is filled has no row any more."""
+"""Ranges of sequence ids, both ends included, that were missing between the envelopes that were
+received. ``state`` is a ``GapState``; ``changed_ns`` is the moment by this node's clock at which it
+became so, and never falls. Those that were filled stay for a while: readers learn of them."""
 
 range_digests = Table(
     "range_digests",

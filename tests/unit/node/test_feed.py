@@ -13,7 +13,9 @@ import pytest
 from chainkit.errors import StoreUnavailable
 from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_indexer.storage.gaps import GapRow, fill_gaps, insert_gap
 from chainkit_indexer.storage.store import Store
+from chainkit_indexer.types import GapState
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.inboxes.follower import InboxFollower
 from chainkit_node.live import feed
@@ -152,6 +154,32 @@ def test_look__another_process_commits_and_reorgs__hands_on_each_envelope_once(
         for each in (0, OWN):
             stored = node.log.page(Selection(originator_ids=frozenset([each])), 1000, 1 << 30)
             assert [row for row in got if row.originator_id == each] == list(stored.rows)
+
+    asyncio.run(play())
+
+
+@pytest.mark.conforms("N25")
+def test_look__another_process_fills_a_gap__tells_streams_that_have_what_lies_above(
+    node: Node,
+) -> None:
+    async def play() -> None:
+        loop: Any = AtOnce()
+        hub, store = Hub(), node.indexer.store
+        feed = DatabaseFeed(node.log, hub, Handover(loop))
+        stream = hub.subscribe([Selection(originator_ids=frozenset([OWN]))])
+        rows = [StoredEnvelope(OWN, n, n, b"\1topic", None, b"%d" % n) for n in range(1, 6)]
+        with store.writing() as connection:
+            store.insert_envelopes(connection, [rows[0], rows[4]])
+            insert_gap(connection, GapRow(OWN, 2, 4, GapState.ASKED, 1))
+        feed.look()
+        stream.sends(stream.take(1000))
+
+        with store.writing() as connection:
+            store.insert_envelopes(connection, rows[2:4])
+            fill_gaps(connection, OWN, [3, 4], 2)
+        feed.look()
+
+        assert stream.taken_back == {OWN: 2}
 
     asyncio.run(play())
 

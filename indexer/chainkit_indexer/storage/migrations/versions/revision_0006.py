@@ -40,8 +40,9 @@ def upgrade() -> None:
         _key("first_id", BigInteger),
         _column("last_id", BigInteger),
         _column("state", Text),
-        _column("found_ns", BigInteger),
+        _column("changed_ns", BigInteger),
     )
+    op.create_index("gaps_by_change", "gaps", ["changed_ns"])
     op.create_table(
         "range_digests",
         _key("originator_id", BigInteger),

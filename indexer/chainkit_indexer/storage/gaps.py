@@ -1,0 +1,119 @@
+"""Sequence ids of originators that are missing, as ranges; each function is within a transaction.
+
+The ranges of one originator do not overlap. A range that is filled in part is cut into pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+
+from chainkit_indexer.storage import schema
+from chainkit_indexer.types import GapState
+
+MOST_READ: Final = 1_000
+"""Ranges of one look."""
+
+_TABLE: Final = schema.gaps
+_OPEN: Final = (GapState.ASKED.value, GapState.OMITTED.value)
+
+
+class GapRow(NamedTuple):
+    """A row of ``gaps``; both ends are included."""
+
+    originator_id: int
+    first_id: int
+    last_id: int
+    state: str
+    """A ``GapState``."""
+    changed_ns: int
+    """When it became so: this node's time, which never falls."""
+
+
+def insert_gap(connection: Connection, gap: GapRow) -> None:
+    """Store a gap that is new."""
+    connection.execute(insert(_TABLE).values(gap._asdict()))
+
+
+def fill_gaps(
+    connection: Connection, originator_id: int, sequence_ids: Iterable[int], now_ns: int
+) -> None:
+    """Take note that missing envelopes were stored; ids that were not missing are left out."""
+    for first, last in _runs(sequence_ids):
+        for gap in _overlapping(connection, originator_id, first, last):
+            _cut(connection, gap, max(first, gap.first_id), min(last, gap.last_id), now_ns)
+
+
+def set_state(connection: Connection, gap: GapRow, state: GapState, now_ns: int) -> None:
+    """Change the state of a gap, if it is still as it was read."""
+    values = {"state": state.value, "changed_ns": _next_ns(connection, now_ns)}
+    connection.execute(update(_TABLE).where(*_is(gap)).values(values))
+
+
+def read_open_gaps(connection: Connection) -> list[GapRow]:
+    """Return the gaps that other nodes are asked for, up to MOST_READ, by originator and id."""
+    query = select(_TABLE).where(_TABLE.c.state.in_(_OPEN))
+    ordered = query.order_by(_TABLE.c.originator_id, _TABLE.c.first_id).limit(MOST_READ)
+    return [GapRow._make(row) for row in connection.execute(ordered)]
+
+
+def read_filled_after(connection: Connection, changed_ns: int) -> list[GapRow]:
+    """Return the ranges that were filled after a moment, up to MOST_READ, in that order."""
+    is_newer = _TABLE.c.state == GapState.FILLED.value, _TABLE.c.changed_ns > changed_ns
+    query = select(_TABLE).where(*is_newer).order_by(_TABLE.c.changed_ns).limit(MOST_READ)
+    return [GapRow._make(row) for row in connection.execute(query)]
+
+
+def read_last_change(connection: Connection) -> int:
+    """Return the moment of the last change, 0 before the first."""
+    return connection.scalar(select(func.max(_TABLE.c.changed_ns))) or 0
+
+
+def forget_filled(connection: Connection, before_ns: int) -> None:
+    """Forget the ranges that were filled before a moment, but for the last change of all."""
+    last = read_last_change(connection)
+    is_old = _TABLE.c.state == GapState.FILLED.value, _TABLE.c.changed_ns < min(before_ns, last)
+    connection.execute(delete(_TABLE).where(*is_old))
+
+
+def _overlapping(
+    connection: Connection, originator_id: int, first: int, last: int
+) -> Sequence[GapRow]:
+    query = select(_TABLE).where(
+        _TABLE.c.originator_id == originator_id,
+        _TABLE.c.first_id <= last,
+        _TABLE.c.last_id >= first,
+        _TABLE.c.state != GapState.FILLED.value,
+    )
+    return [GapRow._make(row) for row in connection.execute(query)]
+
+
+def _cut(connection: Connection, gap: GapRow, first: int, last: int, now_ns: int) -> None:
+    connection.execute(delete(_TABLE).where(*_is(gap)))
+    if gap.first_id < first:
+        insert_gap(connection, gap._replace(last_id=first - 1))
+    changed_ns = _next_ns(connection, now_ns)
+    insert_gap(connection, GapRow(gap.originator_id, first, last, GapState.FILLED, changed_ns))
+    if last < gap.last_id:
+        insert_gap(connection, gap._replace(first_id=last + 1))
+
+
+def _is(gap: GapRow) -> tuple[ColumnElement[bool], ...]:
+    return _TABLE.c.originator_id == gap.originator_id, _TABLE.c.first_id == gap.first_id
+
+
+def _next_ns(connection: Connection, now_ns: int) -> int:
+    return max(now_ns, read_last_change(connection) + 1)
+
+
+def _runs(sequence_ids: Iterable[int]) -> Iterable[tuple[int, int]]:
+    """Return the ranges that some ids are, both ends included."""
+    runs: list[tuple[int, int]] = []
+    for sequence_id in sorted(sequence_ids):
+        if runs and sequence_id <= runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], sequence_id)
+        else:
+            runs.append((sequence_id, sequence_id))
+    return runs

@@ -1,0 +1,95 @@
+"""An originator's log as it signs it, honestly or not, and a log in memory that holds such ones."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chainkit.protocol.originated_envelope import (
+    OriginatedEnvelope,
+    sign_originated,
+    unsigned_originated,
+)
+from chainkit.protocol.received_envelope import ReceivedEnvelope, read_received
+from chainkit.signatures import SigningKey
+from chainkit_node.replicating.judging import HeldEnvelope
+from support import publishes
+
+SECOND_NS = 10**9
+BEGIN_NS = 1_700_000_000 * SECOND_NS
+
+
+@dataclass
+class Originator:
+    """Signs whatever it is told to."""
+
+    node_id: int = 100
+    key: SigningKey = field(default_factory=lambda: SigningKey(b"\3" * 32))
+
+    def signed(
+        self,
+        sequence_id: int,
+        seconds: float = 0.0,
+        payload: bytes | None = None,
+        seen: Mapping[int, int] | None = None,
+        expiry: int | None = None,
+    ) -> bytes:
+        """An envelope whose time is so many seconds after the begin of all tests' time.
+
+        ``payload`` is a PayerEnvelope; by default a message that depends on what was ``seen``.
+        """
+        if payload is None:
+            payload = publishes.paid(publishes.group_message(seen=seen), self.node_id)
+        time_ns = BEGIN_NS + int(seconds * SECOND_NS)
+        stated = OriginatedEnvelope(self.node_id, sequence_id, time_ns, payload, expiry)
+        return sign_originated(unsigned_originated(stated), self.key)
+
+    def log(self, count: int, seconds: float = 1.0) -> list[bytes]:
+        """An honest log: ids from 1, one every so many seconds."""
+        return [self.signed(each, each * seconds) for each in range(1, count + 1)]
+
+    def received(self, envelope: bytes) -> ReceivedEnvelope:
+        """One of its envelopes as others read it."""
+        return read_received(envelope, self.node_id, self.key.public_key)
+
+
+class MemoryLog:
+    """What is held of one originator, in memory."""
+
+    def __init__(self) -> None:
+        self._ids: list[int] = []
+        self._held: dict[int, HeldEnvelope] = {}
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def store(self, received: ReceivedEnvelope) -> None:
+        """Store an envelope; its id must be free."""
+        assert received.sequence_id not in self._held
+        self._ids.insert(bisect_left(self._ids, received.sequence_id), received.sequence_id)
+        self._held[received.sequence_id] = HeldEnvelope(
+            received.sequence_id, received.originator_ns, received.digest, received.envelope
+        )
+
+    def envelopes(self) -> list[bytes]:
+        """The envelopes in the order of their ids."""
+        return [self._held[each].envelope for each in self._ids]
+
+    def ids(self) -> list[int]:
+        """The ids, in order."""
+        return list(self._ids)
+
+    def last(self) -> HeldEnvelope | None:
+        return self._held[self._ids[-1]] if self._ids else None
+
+    def at(self, sequence_id: int) -> HeldEnvelope | None:
+        return self._held.get(sequence_id)
+
+    def before(self, sequence_id: int) -> HeldEnvelope | None:
+        place = bisect_left(self._ids, sequence_id)
+        return self._held[self._ids[place - 1]] if place else None
+
+    def after(self, sequence_id: int) -> HeldEnvelope | None:
+        place = bisect_left(self._ids, sequence_id + 1)
+        return self._held[self._ids[place]] if place < len(self._ids) else None

@@ -91,8 +91,9 @@ def start_node(
         *("--holder", development_account(COUNCIL).address, "--no-check-url"),
         *("--broadcast", "--keystore", owner),
     )
-    # The node sees its entry when it has followed the registry; until then it originates nothing.
-    wait_for_entry(node, lambda entry: entry.get("status") == "enabled")
+    # The node sees its entry when it has followed the registry, and then asks the other nodes for
+    # its own log; until then it originates nothing.
+    wait_for_entry(node, lambda entry: entry.get("event") == "own_log_known")
     return StartedNode(int(added["node_id"]), url, node.pid)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
 
 from chainkit.chain import HeadWatcher
 from chainkit.signatures import SigningKey
+from chainkit.types import Node
 from chainkit_indexer.follow.loop import StopRequest
 from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_indexer.service.opening import Following
@@ -27,7 +30,12 @@ from chainkit_node.originating.publisher import Originator, Publisher
 from chainkit_node.originating.registration import Registration
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.peers.client import PeerClient
 from chainkit_node.peers.directory import NodeDirectory
+from chainkit_node.replicating.intake import Intake
+from chainkit_node.replicating.own_log import OwnLog
+from chainkit_node.replicating.plan import SubscriptionPlan
+from chainkit_node.replicating.replicator import Replicator
 from chainkit_node.serving.api import api_methods
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.metrics import NodeMetrics
@@ -71,7 +79,28 @@ async def run_node(service: NodeService) -> None:
         metrics.committed(rows, time.time_ns())
         handover.call(hub.publish, rows)
 
-    registration = Registration(NodeDirectory(store, time.monotonic))
+    directory = NodeDirectory(store, time.monotonic)
+
+    def publish_replicated(new: Sequence[StoredEnvelope], late: Sequence[StoredEnvelope]) -> None:
+        if new:
+            handover.call(hub.publish, new)
+        if late:
+            handover.call(hub.insert, late)
+
+    reports = _Unreported()
+    intake = Intake(store, reports, time.time_ns, publish_replicated)
+    own_log = OwnLog(directory.listing, _connected, intake, service.record)
+    replicator = Replicator(
+        directory.listing,
+        _connected,
+        intake,
+        reports,
+        SubscriptionPlan(random.SystemRandom()),
+        time.monotonic,
+        metrics.replicated,
+    )
+    metrics.counts_peers(replicator.open_streams, lambda: len(replicator.unreachable()))
+    registration = Registration(directory, own_log.check)
     sequencer = Sequencer(
         store, registration.node_id, service.key, time.time_ns, publish, service.record
     )
@@ -98,7 +127,7 @@ async def run_node(service: NodeService) -> None:
     try:
         await server.start(service.address, service.certificate, "node for readers and payers")
         indexer.start()
-        await ended.wait()
+        await _until(ended, own_log.run(), replicator.run())
     finally:
         await server.stop()
         service.stop.is_set = True
@@ -107,3 +136,24 @@ async def run_node(service: NodeService) -> None:
         await asyncio.to_thread(sequencer.close)
         log.close()
     indexer.raise_error()
+
+
+async def _until(ended: asyncio.Event, *works: Coroutine[Any, Any, None]) -> None:
+    """Do works until the event is set. An error ends them all, and is raised."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(each) for each in works]
+        await ended.wait()
+        for task in tasks:
+            task.cancel()
+
+
+def _connected(node: Node) -> PeerClient:
+    return PeerClient(node, lambda: ())
+
+
+class _Unreported:
+    def submit_own_safety(self, *arguments: object) -> None:
+        print("SAFETY", arguments[:2])
+
+    def submit_own_liveness(self, *arguments: object) -> None:
+        print("LIVENESS", arguments[:2], arguments[3])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from chainkit.service.refusals import NotReady
 from chainkit_node.peers.directory import NodeDirectory
 
@@ -9,15 +11,16 @@ from chainkit_node.peers.directory import NodeDirectory
 class Registration:
     """Entry of this node in the registry, by its own database; for several threads."""
 
-    def __init__(self, directory: NodeDirectory) -> None:
-        """Take the registry's nodes."""
+    def __init__(self, directory: NodeDirectory, check: Callable[[], None]) -> None:
+        """Take the registry's nodes, and what raises NotReady while nothing may be originated."""
         self._directory = directory
+        self._check = check
 
     def node_id(self) -> int:
         """Return the id of this node, while it is enabled.
 
         Raises NotReady where the registry was not followed yet, has no such key, or disabled it,
-        and StoreUnavailable.
+        or where the check does; and StoreUnavailable.
         """
         listing = self._directory.listing()
         if listing.block is None:
@@ -26,4 +29,5 @@ class Registration:
             raise NotReady("registry", "a node with this node's key", f"none at {listing.block}")
         if not listing.nodes[listing.own_id].is_enabled:
             raise NotReady(f"node {listing.own_id}", "an enabled node", "a disabled one")
+        self._check()
         return listing.own_id

@@ -73,6 +73,10 @@ class SequenceRecord:
             self.advance(node_id, stored_id)
         return max(stored_id, self._resume_after)
 
+    def knows(self, node_id: int) -> bool:
+        """Tell whether the record, or the operator, says after which id a node goes on."""
+        return self._node_id == node_id or self._resume_after > 0
+
     def advance(self, node_id: int, sequence_id: int) -> None:
         """Have the id of a committed envelope on the disk. Raises StoreUnavailable."""
         # Always as long: written over in one piece, and the file's size stays.

@@ -11,8 +11,8 @@ from chainkit.types import BlockReference, Node
 from chainkit_indexer.registry.history import nodes_at, read_followed_history
 from chainkit_indexer.storage.store import Store
 
-LOOK_SECONDS: Final = 2.0
-"""How long a listing is believed before the database is read again."""
+LOOK_SECONDS: Final = 0.25
+"""How long a listing is believed before the database is asked whether there is a newer one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,8 @@ class NodeDirectory:
             followed = read_followed_history(connection)
             if followed is None or followed.last is None:
                 return Listing({}, None, None)
+            if followed.last == self._listing.block:
+                return self._listing
             nodes = nodes_at(connection, None)
         own = (node.node_id for node in nodes if node.signing_key == own_key)
         return Listing({node.node_id: node for node in nodes}, next(own, None), followed.last)

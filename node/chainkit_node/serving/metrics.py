@@ -16,6 +16,7 @@ from prometheus_client import (
 
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.replicating.intake import Taken
 
 _PREFIX: Final = "chainkit_node"
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -45,6 +46,17 @@ class NodeMetrics:
             "streams_behind", "Times that a stream fell behind, and had to read the database again."
         )
         self._sent = self._counter("envelopes_sent", "Envelopes sent to readers.", "method")
+        self._replicated = self._counter(
+            "envelopes_replicated",
+            "Envelopes of other nodes: new, late (a gap was filled), repeated or disputed.",
+            "originator",
+            "kind",
+        )
+        self._gaps = self._counter(
+            "gaps_found", "Gaps between envelopes of another node.", "originator"
+        )
+        self._peer_streams = self._gauge("peer_streams_open", "Streams of other nodes' envelopes.")
+        self._unreachable = self._gauge("peers_unreachable", "Nodes that do not answer.")
         self._publishes = self._counter(
             "publishes", "Requests to publish, by outcome: stored, or gRPC's code.", "outcome"
         )
@@ -80,6 +92,17 @@ class NodeMetrics:
     def counts_streams(self, count: Callable[[], int]) -> None:
         """Take how to count the open streams, at each scrape."""
         self._open.set_function(count)
+
+    def counts_peers(self, open_streams: Callable[[], int], unreachable: Callable[[], int]) -> None:
+        """Take how to count streams of other nodes and those that do not answer, at each scrape."""
+        self._peer_streams.set_function(open_streams)
+        self._unreachable.set_function(unreachable)
+
+    def replicated(self, originator_id: int, taken: Taken) -> None:
+        """Take note of a batch of another node's envelopes."""
+        for kind, count in taken.envelopes.items():
+            self._replicated.labels(originator_id, kind).inc(count)
+        self._gaps.labels(originator_id).inc(taken.gaps)
 
     def fell_behind(self) -> None:
         """Take note of a stream that has to read the database again."""

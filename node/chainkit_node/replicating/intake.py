@@ -1,0 +1,219 @@
+"""Takes what other nodes sent: verified on one thread, compared and stored in one transaction.
+
+Theory of operation. Envelopes of one originator may come from several nodes at once. Whoever comes
+first is stored; each transaction compares its batch with what is stored then, so that no envelope
+is stored twice and none is overwritten. Streams are told after the commit. An envelope that fills a
+gap lies below what some streams have sent: those end, and go on from below it (``Hub.insert``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from sqlalchemy import Connection
+
+from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.originated_envelope import originator_digest, parse_originated
+from chainkit.protocol.received_envelope import ReceivedEnvelope, read_received
+from chainkit_indexer.storage.envelopes import StoredEnvelope, read_last
+from chainkit_indexer.storage.gaps import GapRow, fill_gaps, insert_gap, read_last_change
+from chainkit_indexer.storage.replicated import (
+    insert_dispute,
+    is_disputed,
+    read_after,
+    read_at,
+    read_before,
+    read_newest_of,
+)
+from chainkit_indexer.storage.store import Store
+from chainkit_indexer.types import GapState
+from chainkit_node.replicating.judging import HeldEnvelope, Judged, judge_batch
+
+MOST_PER_COMMIT: Final = 1_000
+"""Envelopes of one transaction: the sequencer waits for it."""
+
+
+class SafetyReports(Protocol):
+    """Takes evidence of safety failures; on any thread, and without waiting."""
+
+    def submit_own_safety(
+        self, node_id: int, misbehavior: Misbehavior, envelopes: Sequence[bytes]
+    ) -> object:
+        """Report a node, once for the same evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a batch comes from."""
+
+    originator_id: int
+    signing_key: bytes
+    """The registry's key of the originator, 65 bytes."""
+    is_direct: bool
+    """The originator itself sent it, in its own stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of a batch."""
+
+    new: int
+    late: int
+    """Stored where a gap was."""
+    repeated: int
+    """Stored already."""
+    disputed: int
+    """Others were stored under their ids."""
+    gaps: int
+
+    @property
+    def envelopes(self) -> Mapping[str, int]:
+        """How many, by what became of them."""
+        return {
+            "new": self.new,
+            "late": self.late,
+            "repeated": self.repeated,
+            "disputed": self.disputed,
+        }
+
+
+class Takes(Protocol):
+    """Takes what other nodes sent; for several threads."""
+
+    def take(self, data: Sequence[bytes], source: Source) -> Taken:
+        """Verify and store serialized envelopes of one originator, in the order they came.
+
+        Raises MalformedEnvelope or InvalidSignature, and stores nothing, where one of them is not
+        the originator's: its sender made it up. Raises StoreError.
+        """
+
+    def last_id(self, originator_id: int) -> int:
+        """Return the highest sequence id that is held of an originator, 0 before the first."""
+
+
+Publish = Callable[[Sequence[StoredEnvelope], Sequence[StoredEnvelope]], None]
+"""Takes what was stored behind all others, in order, and what was stored where a gap was."""
+
+
+class Intake:
+    """The one place that stores what other nodes originated; for several threads."""
+
+    def __init__(
+        self,
+        store: Store,
+        reports: SafetyReports,
+        clock_ns: Callable[[], int],
+        publish: Publish,
+    ) -> None:
+        """Take the database, opened to write, and a clock that counts from 1970."""
+        self._store = store
+        self._reports = reports
+        self._clock_ns = clock_ns
+        self._publish = publish
+
+    def take(self, data: Sequence[bytes], source: Source) -> Taken:
+        """Verify and store envelopes; see ``Takes``."""
+        received = [read_received(each, source.originator_id, source.signing_key) for each in data]
+        taken = [
+            self._take(received[start : start + MOST_PER_COMMIT], source.is_direct)
+            for start in range(0, len(received), MOST_PER_COMMIT)
+        ]
+        return Taken(
+            new=sum(each.new for each in taken),
+            late=sum(each.late for each in taken),
+            repeated=sum(each.repeated for each in taken),
+            disputed=sum(each.disputed for each in taken),
+            gaps=sum(each.gaps for each in taken),
+        )
+
+    def last_id(self, originator_id: int) -> int:
+        """Return the highest sequence id that is held of an originator, 0 before the first."""
+        with self._store.reading() as connection:
+            last = read_last(connection, originator_id)
+        return 0 if last is None else last[0]
+
+    def _take(self, received: Sequence[ReceivedEnvelope], is_direct: bool) -> Taken:
+        now_ns = self._clock_ns()
+        originator_id = received[0].originator_id
+        with self._store.writing() as connection:
+            held = StoredLog(connection, originator_id)
+            judged = judge_batch(received, held, now_ns, is_direct)
+            new, late = _rows(judged.new), _rows(judged.late)
+            self._store.insert_envelopes(connection, [*new, *late])
+            _note_gaps(connection, judged, now_ns)
+            _keep_disputes(connection, judged)
+        for offence in judged.offences:
+            self._reports.submit_own_safety(offence.node_id, offence.misbehavior, offence.envelopes)
+        if new or late:
+            self._publish(new, late)
+        return Taken(len(new), len(late), judged.repeated, len(judged.disputes), len(judged.gaps))
+
+
+class StoredLog:
+    """The stored envelopes of one originator, for ``judge_batch``."""
+
+    def __init__(self, connection: Connection, originator_id: int) -> None:
+        """Read within a transaction."""
+        self._connection = connection
+        self._originator_id = originator_id
+
+    def last(self) -> HeldEnvelope | None:
+        """Return the one of the highest id."""
+        return _held(read_newest_of(self._connection, self._originator_id))
+
+    def at(self, sequence_id: int) -> HeldEnvelope | None:
+        """Return the envelope of an id."""
+        return _held(read_at(self._connection, self._originator_id, sequence_id))
+
+    def before(self, sequence_id: int) -> HeldEnvelope | None:
+        """Return the one of the highest id below an id."""
+        return _held(read_before(self._connection, self._originator_id, sequence_id))
+
+    def after(self, sequence_id: int) -> HeldEnvelope | None:
+        """Return the one of the lowest id above an id."""
+        return _held(read_after(self._connection, self._originator_id, sequence_id))
+
+
+def _held(row: StoredEnvelope | None) -> HeldEnvelope | None:
+    if row is None:
+        return None
+    digest = originator_digest(parse_originated(row.envelope).unsigned_originator_envelope)
+    return HeldEnvelope(row.sequence_id, row.originator_ns, digest, row.envelope)
+
+
+def _rows(received: Sequence[ReceivedEnvelope]) -> list[StoredEnvelope]:
+    return [
+        StoredEnvelope(
+            each.originator_id,
+            each.sequence_id,
+            each.originator_ns,
+            each.topic,
+            each.expires_at,
+            each.envelope,
+        )
+        for each in received
+    ]
+
+
+def _note_gaps(connection: Connection, judged: Judged, now_ns: int) -> None:
+    changed_ns = now_ns
+    if judged.gaps:
+        changed_ns = max(now_ns, read_last_change(connection) + 1)
+    for gap in judged.gaps:
+        state = GapState.ASKED if gap.is_excusable else GapState.OMITTED
+        insert_gap(
+            connection,
+            GapRow(gap.originator_id, gap.first_id, gap.last_id, state, changed_ns),
+        )
+    if judged.late:
+        ids = [each.sequence_id for each in judged.late]
+        fill_gaps(connection, judged.late[0].originator_id, ids, now_ns)
+
+
+def _keep_disputes(connection: Connection, judged: Judged) -> None:
+    for dispute in judged.disputes:
+        other = dispute.other
+        if not is_disputed(connection, other.originator_id, other.sequence_id):
+            insert_dispute(connection, other.originator_id, other.sequence_id, other.envelope)

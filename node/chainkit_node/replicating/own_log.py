@@ -1,0 +1,122 @@
+"""Asks the other nodes for this node's own envelopes, before it originates (XIP-49 §3.3.4).
+
+A database that was restored from an older copy lacks envelopes that this node has signed and given
+away. Others have replicated them: they are taken back, verified like any other's. Nothing is
+originated before one of the other nodes has answered. Where none does, the sequence record decides:
+without one, the node waits. Nodes that did not answer are asked again until they have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Final
+
+from chainkit.errors import ChainkitError, StoreError
+from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.service.refusals import NotReady
+from chainkit.types import Node
+from chainkit_node.originating.sequence_record import SequenceRecord
+from chainkit_node.peers.client import Peer, PeerRefused
+from chainkit_node.peers.directory import Listing
+from chainkit_node.replicating.intake import Source, Takes
+
+ANSWER_SECONDS: Final = 5.0
+LOOK_SECONDS: Final = 1.0
+
+_PAGE: Final = 1_000
+
+
+class OwnLog:
+    """``check`` is for any thread; everything else for the event loop's."""
+
+    def __init__(
+        self,
+        listing: Callable[[], Listing],
+        connect: Callable[[Node], Peer],
+        intake: Takes,
+        record: SequenceRecord | None,
+    ) -> None:
+        """Take the registry's nodes (in a thread: it may block), and what connects to one."""
+        self._listing = listing
+        self._connect = connect
+        self._intake = intake
+        self._record = record
+        self._is_known = False
+        self._answered: set[int] = set()
+        self._told: set[int] = set()
+
+    def check(self) -> None:
+        """Raise NotReady before it is known which envelopes this node has signed."""
+        if not self._is_known:
+            expected = "an answer of another node, which may hold envelopes that this one lacks"
+            raise NotReady("own log", expected, "none yet; a --sequence-record does without")
+
+    async def run(self) -> None:
+        """Ask until every enabled node has answered once; for as long as the node runs."""
+        while True:
+            with suppress(StoreError):
+                await self._look(await asyncio.to_thread(self._listing))
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _look(self, listing: Listing) -> None:
+        if listing.own_id is None:
+            return
+        own = listing.nodes[listing.own_id]
+        others = [
+            node
+            for node in listing.nodes.values()
+            if node.is_enabled and node.node_id != own.node_id
+        ]
+        asked = [node for node in others if node.node_id not in self._answered]
+        await asyncio.gather(*(self._ask(node, own) for node in asked))
+        if not self._is_known and self._may_go_on(own.node_id, others):
+            self._is_known = True
+            last = await asyncio.to_thread(self._intake.last_id, own.node_id)
+            text = f"node {own.node_id} originates after sequence id {last}"
+            log_event(LogEvent("own_log_known", text, {"last_id": last}))
+
+    def _may_go_on(self, own_id: int, others: Collection[Node]) -> bool:
+        has_record = self._record is not None and self._record.knows(own_id)
+        return not others or bool(self._answered) or has_record
+
+    async def _ask(self, node: Node, own: Node) -> None:
+        """Take back what a node holds of this one's log, behind what is held here."""
+        source = Source(own.node_id, own.signing_key, is_direct=False)
+        try:
+            client = self._connect(node)
+            try:
+                while page := await self._page(client, own.node_id):
+                    taken = await asyncio.to_thread(self._intake.take, page, source)
+                    _log_taken(node, taken.new, taken.disputed)
+                    if not taken.new:
+                        raise PeerRefused(f"node {node.node_id}", "later envelopes", "others")
+            finally:
+                await client.close()
+        except StoreError:
+            raise
+        except ChainkitError as error:
+            self._tell(node, error)
+            return
+        self._answered.add(node.node_id)
+
+    async def _page(self, client: Peer, own_id: int) -> list[bytes]:
+        after = await asyncio.to_thread(self._intake.last_id, own_id)
+        return list(await client.query(own_id, after, _PAGE, ANSWER_SECONDS))
+
+    def _tell(self, node: Node, error: ChainkitError) -> None:
+        if node.node_id not in self._told:
+            self._told.add(node.node_id)
+            text = f"node {node.node_id} was not asked for this node's own log: {error}"
+            log_event(LogEvent("own_log_unanswered", text, level=logging.WARNING))
+
+
+def _log_taken(node: Node, new: int, disputed: int) -> None:
+    if new:
+        text = f"took {new} of this node's own envelopes back from node {node.node_id}"
+        log_event(LogEvent("own_log_taken_back", text, {"envelopes": new}, logging.WARNING))
+    if disputed:
+        text = f"node {node.node_id} holds others that this node signed under {disputed} of its ids"
+        log_event(LogEvent("own_log_forked", text, {"envelopes": disputed}, logging.ERROR))

@@ -1,0 +1,276 @@
+"""Keeps the streams open that the plan asks for, and hands what they bring to the intake.
+
+Runs on the event loop; whatever blocks runs in threads. A stream that ends is opened again from
+what is held then, after a pause that grows with each failure. A node that sends what its originator
+did not sign is asked again later, as one that answers with an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from chainkit.chain.backoff import Backoff
+from chainkit.errors import ChainkitError, ConfigurationError, MalformedData, StoreError
+from chainkit.misbehavior.report import LivenessRequest
+from chainkit.misbehavior.types import Misbehavior
+from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.types import NANOSECONDS_PER_SECOND, Node
+from chainkit_node.peers.client import Peer, PeerRefused, PeerSilent, subscription
+from chainkit_node.peers.directory import Listing
+from chainkit_node.replicating.intake import Source, Taken, Takes
+from chainkit_node.replicating.plan import Subscription, SubscriptionPlan
+from chainkit_node.replicating.reachability import Reachability
+
+LOOK_SECONDS: Final = 0.5
+"""How often the plan is made anew."""
+
+IDLE_SECONDS: Final = 60.0
+"""Nodes send a frame after 15 s without news; this long without any is as if there were none."""
+
+PAUSES: Final = Backoff(0.5, 30.0, jitter=0.5)
+
+_MOST_REPEATED: Final = 10_000
+"""Envelopes in a row that were held already, before a stream counts as one that leads nowhere."""
+
+
+class LivenessReports(Protocol):
+    """Takes instances of liveness failures; on any thread, and without waiting."""
+
+    def submit_own_liveness(
+        self,
+        node_id: int,
+        misbehavior: Misbehavior,
+        request: LivenessRequest,
+        response_time_ns: int,
+    ) -> object:
+        """Report a node."""
+
+
+@dataclass(slots=True)
+class StreamState:
+    """How a stream is doing, for those who look."""
+
+    is_open: bool = False
+    """It has brought its first frame, and did not end since."""
+    error: str | None = None
+    """Why it is not open."""
+    received: int = 0
+    """New envelopes since the start."""
+
+
+@dataclass(slots=True)
+class _Running:
+    task: asyncio.Task[None]
+    node: Node
+    state: StreamState = field(default_factory=StreamState)
+
+
+class Replicator:
+    """Used on the event loop's thread; ``run`` once."""
+
+    def __init__(
+        self,
+        listing: Callable[[], Listing],
+        connect: Callable[[Node], Peer],
+        intake: Takes,
+        reports: LivenessReports,
+        plan: SubscriptionPlan,
+        clock: Callable[[], float],
+        taken: Callable[[int, Taken], None],
+        uniform: Callable[[], float] = random.random,
+    ) -> None:
+        """Take the registry's nodes (in a thread: it may block), and what connects to one.
+
+        ``clock`` is in seconds and only grows; ``taken`` is told of each batch of an originator;
+        ``uniform`` draws from [0, 1).
+        """
+        self._listing = listing
+        self._connect = connect
+        self._intake = intake
+        self._reports = reports
+        self._plan = plan
+        self._clock = clock
+        self._taken = taken
+        self._uniform = uniform
+        self._reachability = Reachability()
+        self._clients: dict[int, tuple[Node, Peer]] = {}
+        self._running: dict[Subscription, _Running] = {}
+
+    async def run(self) -> None:
+        """Replicate until it is cancelled."""
+        try:
+            while True:
+                # A database that is away: the indexer meets it, too, and says so.
+                with suppress(StoreError):
+                    await self._follow_registry(await asyncio.to_thread(self._listing))
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            await self._end(list(self._running))
+            await self._close_clients({})
+
+    def streams(self) -> Mapping[Subscription, StreamState]:
+        """Return how each stream is doing."""
+        return {each: running.state for each, running in self._running.items()}
+
+    def open_streams(self) -> int:
+        """Count the streams that are open."""
+        return sum(running.state.is_open for running in self._running.values())
+
+    def unreachable(self) -> frozenset[int]:
+        """Return the nodes that have not answered for too long."""
+        now = self._clock()
+        asked = {each.peer_id for each in self._running}
+        return frozenset(each for each in asked if self._reachability.is_unreachable(each, now))
+
+    async def _follow_registry(self, listing: Listing) -> None:
+        nodes = {each: node.is_enabled for each, node in listing.nodes.items()}
+        wanted = self._plan.subscriptions(listing.own_id, nodes, self.unreachable(), self._clock())
+        ended = [
+            each
+            for each, running in self._running.items()
+            if each not in wanted or running.node != listing.nodes[each.peer_id]
+        ]
+        await self._end(ended)
+        await self._close_clients({each.peer_id: listing.nodes[each.peer_id] for each in wanted})
+        for each in sorted(wanted - self._running.keys()):
+            self._begin(each, listing.nodes)
+
+    def _begin(self, each: Subscription, nodes: Mapping[int, Node]) -> None:
+        node, originator = nodes[each.peer_id], nodes[each.originator_id]
+        state = StreamState()
+        task = asyncio.create_task(
+            self._keep_open(each, node, originator, state), name=f"replication {each}"
+        )
+        self._running[each] = _Running(task, node, state)
+
+    async def _end(self, ended: Sequence[Subscription]) -> None:
+        tasks = [self._running.pop(each).task for each in ended]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _close_clients(self, wanted: Mapping[int, Node]) -> None:
+        gone = [each for each, (node, _) in self._clients.items() if wanted.get(each) != node]
+        for node_id in gone:
+            _, client = self._clients.pop(node_id)
+            self._reachability.forget(node_id)
+            await client.close()
+
+    def _client(self, node: Node) -> Peer:
+        if node.node_id not in self._clients:
+            self._clients[node.node_id] = node, self._connect(node)
+        return self._clients[node.node_id][1]
+
+    async def _keep_open(
+        self, each: Subscription, node: Node, originator: Node, state: StreamState
+    ) -> None:
+        failures, below = 0, None
+        source = Source(originator.node_id, originator.signing_key, each.is_direct)
+        while True:
+            try:
+                client = self._client(node)
+                await self._follow(each, client, source, state, below)
+            except (MalformedData, PeerRefused, PeerSilent, ConfigurationError) as error:
+                failures = 0 if state.is_open else failures + 1
+                below = error.cursor if isinstance(error, PeerRefused) else None
+                self._tell(each, state, error)
+            except StoreError as error:
+                failures += 1
+                self._tell(each, state, error)
+            except Exception as error:
+                # A fault of ours ends no other stream, and is not told to strangers.
+                failures += 1
+                self._tell(each, state, ChainkitError(f"{each}", "envelopes", repr(error)))
+            state.is_open = False
+            await asyncio.sleep(PAUSES.pause(failures, self._uniform))
+
+    async def _follow(
+        self,
+        each: Subscription,
+        client: Peer,
+        source: Source,
+        state: StreamState,
+        below: Mapping[int, int] | None,
+    ) -> None:
+        """Take what one stream brings, until it fails. ``below``: from where it is to go on."""
+        after = await asyncio.to_thread(self._intake.last_id, each.originator_id)
+        if below is not None:
+            after = min(after, below.get(each.originator_id, after))
+        asked_at = self._clock()
+        patience = self._reachability.patience(each.peer_id)
+        request = subscription(each.originator_id, after)
+        frames = client.subscribe(each.originator_id, after, patience, IDLE_SECONDS)
+        try:
+            async with aclosing(frames):
+                await self._take_all(frames, each, source, state, request, asked_at)
+        except PeerSilent:
+            if not state.is_open:
+                now = self._clock()
+                found = self._reachability.silent(each.peer_id, asked_at, now)
+                self._report(each, found, request, now - asked_at)
+            raise
+        except (PeerRefused, MalformedData) as error:
+            # A stream that is told to go on from elsewhere did what it should.
+            if not isinstance(error, PeerRefused) or error.cursor is None:
+                found = self._reachability.refused(each.peer_id)
+                self._report(each, found, request, self._clock() - asked_at)
+            raise
+
+    async def _take_all(
+        self,
+        frames: AsyncIterator[Sequence[bytes]],
+        each: Subscription,
+        source: Source,
+        state: StreamState,
+        request: LivenessRequest,
+        asked_at: float,
+    ) -> None:
+        repeated = 0
+        async for frame in frames:
+            if not state.is_open:
+                self._opened(each, state, request, self._clock() - asked_at)
+            if frame:
+                taken = await asyncio.to_thread(self._intake.take, frame, source)
+                repeated = 0 if taken.new or taken.late else repeated + taken.repeated
+                state.received += taken.new + taken.late
+                self._taken(each.originator_id, taken)
+            if repeated > _MOST_REPEATED:
+                raise PeerRefused(f"node {each.peer_id}", "new envelopes", "the same again")
+
+    def _opened(
+        self, each: Subscription, state: StreamState, request: LivenessRequest, seconds: float
+    ) -> None:
+        state.is_open, state.error = True, None
+        found = self._reachability.answered(each.peer_id, seconds)
+        self._report(each, found, request, seconds)
+        text = f"node {each.peer_id} answers with envelopes of originator {each.originator_id}"
+        log_event(LogEvent("peer_stream_open", text, _fields(each)))
+
+    def _report(
+        self,
+        each: Subscription,
+        misbehavior: Misbehavior | None,
+        request: LivenessRequest,
+        seconds: float,
+    ) -> None:
+        if misbehavior is not None:
+            response_ns = int(seconds * NANOSECONDS_PER_SECOND)
+            self._reports.submit_own_liveness(each.peer_id, misbehavior, request, response_ns)
+
+    def _tell(self, each: Subscription, state: StreamState, error: ChainkitError) -> None:
+        """Log a fault once, until the stream is open again or the fault is another one."""
+        if state.is_open or state.error != str(error):
+            text = f"no envelopes of originator {each.originator_id}: {error}"
+            fields = _fields(each) | {"error": str(error)}
+            log_event(LogEvent("peer_stream_failed", text, fields, logging.WARNING))
+        state.error = str(error)
+
+
+def _fields(each: Subscription) -> dict[str, int | str]:
+    return {"peer_id": each.peer_id, "originator_id": each.originator_id}

@@ -1,0 +1,136 @@
+"""The intake on a real database: what is stored, told, kept as evidence, and refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from chainkit.errors import InvalidSignature, MalformedEnvelope
+from chainkit.misbehavior.types import Misbehavior
+from chainkit.signatures import SigningKey
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_indexer.storage.gaps import read_filled_after, read_open_gaps
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.types import GapState
+from chainkit_node.replicating.intake import Intake, Source, Taken
+from support.chains.fake_chain import FakeChain
+from support.indexer.fake_node import open_store
+from support.network.originator import BEGIN_NS, SECOND_NS, Originator
+
+OWN = Identity.of(FakeChain().deployment, SigningKey(b"\5" * 32).public_key)
+NODE = Originator(200)
+LOG = NODE.log(8)
+DIRECT = Source(NODE.node_id, NODE.key.public_key, is_direct=True)
+
+
+class Receiver:
+    """An intake, and what it told of."""
+
+    def __init__(self, path: Path) -> None:
+        self.store = open_store(path, OWN)
+        self.reports: list[tuple[int, Misbehavior, Sequence[bytes]]] = []
+        self.new: list[bytes] = []
+        self.late: list[bytes] = []
+        self.intake = Intake(self.store, self, lambda: BEGIN_NS + 60 * SECOND_NS, self.told)
+
+    def submit_own_safety(
+        self, node_id: int, misbehavior: Misbehavior, envelopes: Sequence[bytes]
+    ) -> None:
+        self.reports.append((node_id, misbehavior, envelopes))
+
+    def told(self, new: Sequence[StoredEnvelope], late: Sequence[StoredEnvelope]) -> None:
+        self.new += [each.envelope for each in new]
+        self.late += [each.envelope for each in late]
+
+    def stored(self) -> list[bytes]:
+        query = select(schema.envelopes.c.envelope).order_by(schema.envelopes.c.sequence_id)
+        with self.store.reading() as connection:
+            return list(connection.scalars(query))
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    made = Receiver(tmp_path / "node.db")
+    yield made
+    made.store.close()
+
+
+@pytest.mark.conforms("N27", "N31")
+def test_take__a_log_in_two_overlapping_batches__each_is_stored_and_told_once(
+    receiver: Receiver,
+) -> None:
+    assert receiver.intake.take(LOG[:5], DIRECT) == Taken(5, 0, 0, 0, 0)
+    assert receiver.intake.last_id(NODE.node_id) == 5
+
+    assert receiver.intake.take(LOG[3:], DIRECT) == Taken(3, 0, 2, 0, 0)
+
+    assert receiver.stored() == receiver.new == LOG
+    assert receiver.late == []
+    assert receiver.reports == []
+
+
+def test_take__a_gap_that_is_filled_later__is_told_apart_and_remembered(
+    receiver: Receiver,
+) -> None:
+    receiver.intake.take([*LOG[:2], *LOG[5:]], DIRECT)
+    with receiver.store.reading() as connection:
+        [gap] = read_open_gaps(connection)
+    assert (gap.first_id, gap.last_id, gap.state) == (3, 5, GapState.OMITTED)
+    assert [each[1] for each in receiver.reports] == [Misbehavior.OUT_OF_ORDER]
+
+    receiver.intake.take([LOG[3]], Source(NODE.node_id, NODE.key.public_key, is_direct=False))
+
+    assert receiver.late == [LOG[3]]
+    with receiver.store.reading() as connection:
+        assert [(each.first_id, each.last_id) for each in read_open_gaps(connection)] == [
+            (3, 3),
+            (5, 5),
+        ]
+        [filled] = read_filled_after(connection, gap.changed_ns)
+    assert (filled.first_id, filled.last_id) == (4, 4)
+
+
+def test_take__another_one_under_an_id__the_first_stays_and_the_other_is_kept(
+    receiver: Receiver,
+) -> None:
+    receiver.intake.take(LOG, DIRECT)
+    other, third = NODE.signed(3, 3.5), NODE.signed(3, 3.6)
+
+    for each in (other, third):
+        assert receiver.intake.take([each], DIRECT) == Taken(0, 0, 0, 1, 0)
+
+    assert receiver.stored() == LOG
+    with receiver.store.reading() as connection:
+        kept = list(connection.scalars(select(schema.disputed_envelopes.c.envelope)))
+    assert kept == [other]
+    assert receiver.reports[0] == (200, Misbehavior.DUPLICATE_SEQUENCE_ID, (other, LOG[2]))
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        Originator(200, SigningKey(b"\6" * 32)).signed(3),
+        Originator(300, NODE.key).signed(3),
+        b"no envelope",
+        b"",
+    ],
+)
+def test_take__what_the_originator_did_not_sign__nothing_of_the_batch_is_stored(
+    receiver: Receiver, stranger: bytes
+) -> None:
+    with pytest.raises((MalformedEnvelope, InvalidSignature)):
+        receiver.intake.take([*LOG[:2], stranger, *LOG[2:]], DIRECT)
+
+    assert receiver.stored() == receiver.new == []
+    assert receiver.reports == []
+
+
+def test_take__bytes_that_a_peer_added__are_not_stored(receiver: Receiver) -> None:
+    # Field 15, which nobody knows, behind what the originator wrote.
+    receiver.intake.take([each + b"\x7a\x03abc" for each in LOG], DIRECT)
+
+    assert receiver.stored() == LOG

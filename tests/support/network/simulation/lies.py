@@ -1,0 +1,93 @@
+"""What a lying node does to its own log, and what honest nodes must report it as."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from chainkit.misbehavior.evidence import Weight
+from chainkit.misbehavior.types import Misbehavior
+
+
+class Lie(StrEnum):
+    """One kind of lie each."""
+
+    OMITS = "omits"
+    """Leaves an envelope out, for everybody."""
+    OMITS_TO_ONE = "omits to one"
+    REORDERS = "reorders"
+    """Sends a later one first."""
+    REPEATS = "repeats"
+    """Sends envelopes twice: harmless, and no lie."""
+    EQUIVOCATES = "equivocates"
+    """Signs two under one id, and gives each to other readers."""
+    GOES_BACK = "goes back"
+    """Signs a time before the last one's."""
+    FUTURE_DATES = "future-dates"
+    FORGES_PAYERS = "forges payers"
+    STEALS = "steals"
+    """Originates what was paid to another node."""
+    DEPENDS_ON_ITSELF = "depends on itself"
+    STALLS = "stalls"
+    """Answers nobody."""
+    DRIPS = "drips"
+    """Answers late."""
+    FAILS = "fails"
+    """Answers with errors."""
+    MAKES_UP = "makes up"
+    """Sends what nobody signed."""
+
+
+EXPECTED: Mapping[Lie, tuple[Misbehavior, Weight]] = {
+    Lie.OMITS: (Misbehavior.OUT_OF_ORDER, Weight.CLAIMED),
+    Lie.OMITS_TO_ONE: (Misbehavior.OUT_OF_ORDER, Weight.CLAIMED),
+    Lie.REORDERS: (Misbehavior.OUT_OF_ORDER, Weight.CLAIMED),
+    Lie.EQUIVOCATES: (Misbehavior.DUPLICATE_SEQUENCE_ID, Weight.PROVED),
+    Lie.GOES_BACK: (Misbehavior.OUT_OF_ORDER, Weight.PROVED),
+    Lie.FUTURE_DATES: (Misbehavior.OUT_OF_ORDER, Weight.PROVED),
+    Lie.FORGES_PAYERS: (Misbehavior.INVALID_PAYLOAD, Weight.PROVED),
+    Lie.STEALS: (Misbehavior.INVALID_PAYLOAD, Weight.PROVED),
+    Lie.DEPENDS_ON_ITSELF: (Misbehavior.CAUSAL_ORDERING, Weight.PROVED),
+    Lie.STALLS: (Misbehavior.UNRESPONSIVE_NODE, Weight.CLAIMED),
+    Lie.DRIPS: (Misbehavior.SLOW_NODE, Weight.CLAIMED),
+    Lie.FAILS: (Misbehavior.FAILED_REQUEST, Weight.CLAIMED),
+    Lie.MAKES_UP: (Misbehavior.FAILED_REQUEST, Weight.CLAIMED),
+}
+"""The report that a lie must lead to, and what it is worth. A lie that is not here harms nobody."""
+
+
+@dataclass
+class Liar:
+    """How one node lies about its own log."""
+
+    lie: Lie
+    from_id: int = 3
+    """The first sequence id that it lies about."""
+    victims: Collection[int] = ()
+    """Readers that get another answer than all others."""
+    others: dict[int, bytes] = field(default_factory=dict)
+    """The second envelope under an id."""
+
+    def sent(self, reader_id: int, envelopes: Sequence[tuple[int, bytes]]) -> list[bytes]:
+        """Return what a reader gets instead of a page of the log, as ids with envelopes."""
+        rows = list(envelopes)
+        is_victim = reader_id in self.victims
+        if self.lie is Lie.OMITS or (self.lie is Lie.OMITS_TO_ONE and is_victim):
+            rows = [row for row in rows if row[0] != self.from_id]
+        elif self.lie is Lie.REORDERS:
+            rows = _swapped(rows, self.from_id)
+        elif self.lie is Lie.REPEATS:
+            rows = [row for row in rows for _ in range(2)]
+        elif self.lie is Lie.EQUIVOCATES and is_victim:
+            rows = [(each, self.others.get(each, envelope)) for each, envelope in rows]
+        elif self.lie is Lie.MAKES_UP:
+            rows = [(each, envelope[:-1] + bytes([2])) for each, envelope in rows]
+        return [envelope for _, envelope in rows]
+
+
+def _swapped(rows: list[tuple[int, bytes]], sequence_id: int) -> list[tuple[int, bytes]]:
+    for place in range(len(rows) - 1):
+        if rows[place][0] == sequence_id:
+            rows[place : place + 2] = [rows[place + 1], rows[place]]
+    return rows

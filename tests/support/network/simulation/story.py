@@ -1,0 +1,129 @@
+"""One seed's story: messages, crashes, partitions, restored backups, registry changes, and a lie."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from chainkit.service.refusals import NotReady
+from support.network.originator import MemoryLog
+from support.network.simulation.lies import Liar, Lie
+from support.network.simulation.loop import run
+from support.network.simulation.node import Accusation, SimulatedNode
+from support.network.simulation.world import World
+
+NODE_IDS = (100, 200, 300, 400)
+HEALING_SECONDS = 400.0
+MOST_DRIFT_SECONDS = 120.0
+
+
+@dataclass
+class Story:
+    """What happened, and how it ended."""
+
+    world: World
+    acknowledged: set[bytes] = field(default_factory=set)
+    restored: int = 0
+    crashes: int = 0
+
+    @property
+    def honest(self) -> list[SimulatedNode]:
+        return [each for each in self.world.nodes.values() if each.liar is None]
+
+    @property
+    def accusations(self) -> list[Accusation]:
+        """Those of honest nodes."""
+        return [each for node in self.honest for each in node.accusations]
+
+
+def played(seed: int, lie: Lie | None = None, steps: int = 40) -> Story:
+    """Play a seed's story to its end, with everything mended in the end."""
+    story: Story = run(_play(seed, lie, steps))
+    return story
+
+
+async def _play(seed: int, lie: Lie | None, steps: int) -> Story:
+    chance = random.Random(seed)
+    world = World(chance)
+    story = Story(world)
+    for node_id in NODE_IDS:
+        ahead = chance.uniform(-MOST_DRIFT_SECONDS, MOST_DRIFT_SECONDS)
+        world.register(SimulatedNode(world, node_id, ahead))
+    if lie is not None:
+        victims = chance.sample(NODE_IDS[:-1], chance.randint(1, len(NODE_IDS) - 2))
+        world.nodes[NODE_IDS[-1]].liar = Liar(lie, chance.randint(2, 5), victims)
+    for node in world.nodes.values():
+        node.start()
+    backups: dict[int, dict[int, MemoryLog]] = {}
+    for _ in range(steps):
+        await asyncio.sleep(chance.expovariate(1 / 5))
+        await _step(story, backups)
+    await _mend(story)
+    for node in world.nodes.values():
+        await node.crash()
+    return story
+
+
+async def _step(story: Story, backups: dict[int, dict[int, MemoryLog]]) -> None:
+    world, chance = story.world, story.world.chance
+    node = world.nodes[chance.choice(NODE_IDS)]
+    action = chance.random()
+    if action < 0.6:
+        _publish(story, node)
+    elif action < 0.7:
+        if node.is_up:
+            story.crashes += 1
+            await node.crash()
+        else:
+            node.start()
+    elif action < 0.78:
+        world.partition(set(chance.sample(NODE_IDS, chance.randint(1, 2))))
+    elif action < 0.88:
+        world.heal()
+    elif action < 0.92:
+        is_enabled = chance.random() < 0.5
+        world.set_enabled(node.node_id, is_enabled)
+    elif action < 0.96:
+        backups[node.node_id] = node.copied_logs()
+    elif node.node_id in backups and node.liar is None:
+        await _restore(story, node, backups[node.node_id])
+
+
+async def _restore(story: Story, node: SimulatedNode, backup: dict[int, MemoryLog]) -> None:
+    """Restore an older copy, where the others have what is newer: else it is lost."""
+    newer = set(node.log(node.node_id).envelopes())
+    for log in (backup, *(each.logs for each in story.honest if each is not node)):
+        newer -= set(log.get(node.node_id, MemoryLog()).envelopes())
+    if newer:
+        return
+    story.restored += 1
+    await node.crash()
+    node.restore(backup)
+    node.start()
+
+
+def _publish(story: Story, node: SimulatedNode) -> None:
+    if not node.is_up or not story.world.entries[node.node_id].is_enabled:
+        return
+    with suppress(NotReady):
+        envelope = node.publish()
+        if node.liar is None:
+            story.acknowledged.add(envelope)
+
+
+async def _mend(story: Story) -> None:
+    world = story.world
+    world.heal()
+    for node in world.nodes.values():
+        world.set_enabled(node.node_id, True)
+        if not node.is_up:
+            node.start()
+    await asyncio.sleep(HEALING_SECONDS / 2)
+    # So many that each lie was told, and something came after it.
+    for _ in range(8):
+        for node in world.nodes.values():
+            _publish(story, node)
+        await asyncio.sleep(world.chance.uniform(0.1, 2.0))
+    await asyncio.sleep(HEALING_SECONDS / 2)

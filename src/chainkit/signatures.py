@@ -29,6 +29,9 @@ ORIGINATOR_LABEL: Final = b"originator|"
 MISBEHAVIOR_LABEL: Final = b"misbehavior|"
 """Label of MisbehaviorReport.signature."""
 
+JWT_LABEL: Final = b"jwt|"
+"""Label of the signature of a token by which a node tells another who it is."""
+
 SECRET_LENGTH: Final = 32
 SIGNATURE_LENGTH: Final = 65
 PUBLIC_KEY_LENGTH: Final = 65

@@ -5,6 +5,7 @@
     Refusal
     ├── InvalidRequest     INVALID_ARGUMENT     the request itself; asking again changes nothing
     ├── Unauthenticated    UNAUTHENTICATED      nobody knows who asks
+    │   └── RefusedToken                        a node's token, with the reason (node_token)
     ├── NotNow             FAILED_PRECONDITION  somebody has to change a state before it can work
     ├── TakenBack          ABORTED              what was sent has changed: go on from a cursor
     ├── Overloaded         RESOURCE_EXHAUSTED   too much at once: ask for less, or later

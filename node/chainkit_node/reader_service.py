@@ -21,14 +21,17 @@ from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.feed import DatabaseFeed
 from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
+from chainkit_node.peers.directory import NodeDirectory
+from chainkit_node.peers.newest import NewestListing
 from chainkit_node.serving.api import api_methods
+from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.forwarding import Forwarder
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.reader_health import ReaderHealth
 from chainkit_node.serving.readiness import Readiness
 from chainkit_node.serving.server import NodeServer, ended_by_signals
-from chainkit_node.settings import ServingLimits, StrangerLimits
+from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
 from chainkit_node.watched_thread import WatchedThread
 
 LOOK_SECONDS: Final = 5.0
@@ -47,6 +50,7 @@ class ReaderService:
     health: ReaderHealth
     limits: ServingLimits
     strangers: StrangerLimits
+    nodes: NodeLimits
     address: str
     """``HOST:PORT`` for gRPC; port 0 takes a free one."""
     certificate: grpc.ServerCredentials | None
@@ -68,12 +72,17 @@ async def run_reader(service: ReaderService) -> None:
     metrics = service.metrics
     publish = forwarder.publish_payer_envelopes
     methods = api_methods(log, hub, publish, service.limits, metrics)
-    bounds = server_bounds(service.strangers, metrics.refused, shares_port=service.shares_port)
+    newest = NewestListing(NodeDirectory(service.store, time.monotonic).listing, ended.set)
+    peers = Peers(newest.listing, time.time, metrics.refused_token)
+    bounds = server_bounds(
+        service.strangers, service.nodes, peers, metrics.refused, shares_port=service.shares_port
+    )
     server = NodeServer(methods, bounds, metrics)
     feed = DatabaseFeed(log, hub, handover)
     follower = CommitFollower(service.store, feed, service.health, Readiness(server.tell_ready))
     thread = WatchedThread("commits", follower.run, lambda: loop.call_soon_threadsafe(ended.set))
     try:
+        await newest.start()
         await server.start(service.address, service.certificate, "reading process of a node")
         thread.start()
         await ended.wait()
@@ -83,6 +92,7 @@ async def run_reader(service: ReaderService) -> None:
         await asyncio.to_thread(thread.finish)
         await forwarder.close()
         log.close()
+        await newest.finish()
     thread.raise_error()
 
 

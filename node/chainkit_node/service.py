@@ -32,17 +32,19 @@ from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
 from chainkit_node.peers.client import PeerClient
 from chainkit_node.peers.directory import NodeDirectory
+from chainkit_node.peers.newest import NewestListing
 from chainkit_node.replicating.intake import Intake
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import SubscriptionPlan
 from chainkit_node.replicating.replicator import Replicator
 from chainkit_node.serving.api import api_methods
+from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.publishing import PayerDesk
 from chainkit_node.serving.readiness import Readiness
 from chainkit_node.serving.server import NodeServer, ended_by_signals
-from chainkit_node.settings import ServingLimits, StrangerLimits
+from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
 from chainkit_node.watched_thread import WatchedThread
 
 
@@ -60,6 +62,7 @@ class NodeService:
     monitor: Monitor
     limits: ServingLimits
     strangers: StrangerLimits
+    nodes: NodeLimits
     address: str
     """``HOST:PORT`` for gRPC; port 0 takes a free one."""
     certificate: grpc.ServerCredentials | None
@@ -80,6 +83,7 @@ async def run_node(service: NodeService) -> None:
         handover.call(hub.publish, rows)
 
     directory = NodeDirectory(store, time.monotonic)
+    newest = NewestListing(directory.listing, ended.set)
 
     def publish_replicated(new: Sequence[StoredEnvelope], late: Sequence[StoredEnvelope]) -> None:
         if new:
@@ -107,7 +111,9 @@ async def run_node(service: NodeService) -> None:
     publisher = Publisher(Originator(log, sequencer, registration, freshness))
     desk = PayerDesk(publisher, handover, service.limits, metrics)
     methods = api_methods(log, hub, desk.publish_payer_envelopes, service.limits, metrics)
-    server = NodeServer(methods, server_bounds(service.strangers, metrics.refused), metrics)
+    peers = Peers(newest.listing, time.time, metrics.refused_token)
+    bounds = server_bounds(service.strangers, service.nodes, peers, metrics.refused)
+    server = NodeServer(methods, bounds, metrics)
     inboxes = InboxFollower(store, log, service.wallets.at, metrics.said_updates_waiting)
     # In this order: an update that a stream tells of is known to GetInboxIds.
     chain_feed = ChainFeed(log, hub, handover)
@@ -125,6 +131,7 @@ async def run_node(service: NodeService) -> None:
         lambda: loop.call_soon_threadsafe(ended.set),
     )
     try:
+        await newest.start()
         await server.start(service.address, service.certificate, "node for readers and payers")
         indexer.start()
         await _until(ended, own_log.run(), replicator.run())
@@ -135,6 +142,7 @@ async def run_node(service: NodeService) -> None:
         await asyncio.to_thread(publisher.close)
         await asyncio.to_thread(sequencer.close)
         log.close()
+        await newest.finish()
     indexer.raise_error()
 
 

@@ -33,26 +33,41 @@ class ServingLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class StrangerLimits:
-    """How much strangers may ask for together and over time; 0 switches a limit off.
+class CallerLimits:
+    """How much callers of one class may ask for together and over time; 0 switches a limit off.
 
-    An address is an IPv4 address or an IPv6 network of 64 bits.
+    One of them is an address, or a node.
     """
 
     requests_per_second: int = 1000
-    """From one address, in the long run."""
+    """From one, in the long run."""
     request_burst: int = 2000
-    """From one address, at once."""
-    streams_per_address: int = 1000
+    """From one, at once."""
+    streams_of_one: int = 1000
     streams: int = 20_000
-    """Open streams of all readers together."""
-    filter_bytes_per_address: int = 8 << 20
+    """Open streams of all together."""
+    filter_bytes_of_one: int = 8 << 20
     """Requests of open streams: their filters stay in memory, at up to twenty times the size."""
     filter_bytes: int = 128 << 20
-    """Requests of the open streams of all readers together."""
+    """Requests of the open streams of all together."""
     calls: int = 1000
     """Calls that are answered at a time, without streams."""
     answer_bytes_per_second: int = 64 << 20
-    """To one address."""
+    """To one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrangerLimits(CallerLimits):
+    """Limits of those who show no token; one is an IPv4 address or an IPv6 network of 64 bits."""
+
     connections: int = 10_000
-    """Open connections of all together."""
+    """Open connections of all together, also of nodes: they show a token with each call only."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLimits(CallerLimits):
+    """Limits of other nodes of the registry, beside those of strangers."""
+
+    streams_of_one: int = 100
+    """A node needs one of each peer, and a few more in place of peers that are away."""
+    streams: int = 5000

@@ -155,7 +155,7 @@ def test_refusal__of_a_method_itself__is_counted_with_its_code() -> None:
     ("limits", "words"),
     [
         (
-            StrangerLimits(streams_per_address=2),
+            StrangerLimits(streams_of_one=2),
             "at most 2 open streams from one address, got more",
         ),
         (StrangerLimits(streams=2), "at most 2 open streams in all, got more"),
@@ -185,7 +185,7 @@ def test_streams__one_too_many__is_refused_until_another_is_closed(
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (StrangerLimits(filter_bytes_per_address=25), "at most 25 bytes of streams' requests from"),
+        (StrangerLimits(filter_bytes_of_one=25), "at most 25 bytes of streams' requests from"),
         (StrangerLimits(filter_bytes=25), "at most 25 bytes of streams' requests in all"),
     ],
 )

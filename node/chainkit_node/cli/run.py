@@ -24,6 +24,7 @@ from chainkit_node.cli.options import (
     ListenOptions,
     RecordOptions,
     listen_options,
+    node_limit_options,
     record_options,
     stranger_options,
     wallet_option,
@@ -32,13 +33,14 @@ from chainkit_node.inboxes.contract_wallets import ContractWallets
 from chainkit_node.service import NodeService, run_node
 from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.open_files import within_open_files
-from chainkit_node.settings import ServingLimits, StrangerLimits
+from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
 
 
 @click.command("run", cls=CompleteCommand)
 @follower_options
 @listen_options
 @stranger_options
+@node_limit_options
 @record_options
 @wallet_option
 @run_options
@@ -47,6 +49,7 @@ def run_command(
     options: RunOptions,
     listening: ListenOptions,
     strangers: StrangerLimits,
+    nodes: NodeLimits,
     records: RecordOptions,
     wallet_endpoints: Mapping[int, Sequence[Endpoint]],
 ) -> None:
@@ -87,6 +90,7 @@ def run_command(
                     monitor=monitor,
                     limits=ServingLimits(),
                     strangers=within_open_files(strangers),
+                    nodes=nodes,
                     address=listening.grpc_address,
                     certificate=certificate,
                 )

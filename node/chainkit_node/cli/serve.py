@@ -17,13 +17,18 @@ from chainkit.terminal.options import log_format_option, monitor_option
 from chainkit_indexer.service.options import database_option
 from chainkit_indexer.storage.location import parse_location
 from chainkit_indexer.storage.store import Store
-from chainkit_node.cli.options import ListenOptions, listen_options, stranger_options
+from chainkit_node.cli.options import (
+    ListenOptions,
+    listen_options,
+    node_limit_options,
+    stranger_options,
+)
 from chainkit_node.reader_service import ReaderService, run_reader
 from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.open_files import within_open_files
 from chainkit_node.serving.reader_health import ReaderHealth
-from chainkit_node.settings import ServingLimits, StrangerLimits
+from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
 
 
 @click.command("serve", cls=CompleteCommand)
@@ -46,6 +51,7 @@ from chainkit_node.settings import ServingLimits, StrangerLimits
     "gives every connection to one of them.",
 )
 @stranger_options
+@node_limit_options
 @monitor_option
 @log_format_option
 def serve_command(
@@ -54,6 +60,7 @@ def serve_command(
     listening: ListenOptions,
     shares_port: bool,
     strangers: StrangerLimits,
+    nodes: NodeLimits,
     listen: str | None,
     log_format: str,
 ) -> None:
@@ -81,6 +88,7 @@ def serve_command(
                     health=health,
                     limits=ServingLimits(),
                     strangers=within_open_files(strangers),
+                    nodes=nodes,
                     address=listening.grpc_address,
                     certificate=certificate,
                     shares_port=shares_port,

@@ -14,6 +14,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from chainkit.service.node_token import TokenFault
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.replicating.intake import Taken
@@ -35,6 +36,9 @@ class NodeMetrics:
         self._registry = CollectorRegistry()
         self._refusals = self._counter(
             "refusals", "Calls that were refused, by method and by gRPC's code.", "method", "code"
+        )
+        self._refused_tokens = self._counter(
+            "refused_tokens", "Tokens of nodes that were refused, by the reason.", "reason"
         )
         self._ready = self._gauge("ready", "1 where health checks are answered with SERVING.")
         self._waiting = self._gauge(
@@ -80,6 +84,10 @@ class NodeMetrics:
     def refused(self, method: str, code: str) -> None:
         """Take note of a refused call."""
         self._refusals.labels(method, code).inc()
+
+    def refused_token(self, fault: TokenFault) -> None:
+        """Take note of a node's token that was refused."""
+        self._refused_tokens.labels(fault.value).inc()
 
     def said_ready(self, is_ready: bool) -> None:
         """Take note of what health checks are told from now on."""

@@ -1,0 +1,63 @@
+"""Connections to other nodes; each call shows who this node is."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import grpc
+
+from chainkit.service.grpc_client import connect
+from chainkit.types import Node
+from chainkit_node.peers.tokens import PeerTokens
+
+_MOST_RECONNECT_MS: Final = 5000
+"""A node that is back is not kept out for minutes."""
+
+
+class PeerConnection:
+    """One node, as an asyncio client: requests and answers are bytes.
+
+    A method is called by its path, such as ``/package.Service/Method``. The token goes with each
+    call by itself, and not by an interceptor, so that grpcio's own kinds of calls come back.
+    """
+
+    def __init__(self, node: Node, tokens: PeerTokens) -> None:
+        """Take the registry's entry and this node's tokens; it connects when it is used.
+
+        Raises ConfigurationError for a URL that is not of the form.
+        """
+        self.node = node
+        self._tokens = tokens
+        self._channel = connect(
+            f"URL of node {node.node_id}", node.http_address, _MOST_RECONNECT_MS
+        )
+
+    def unary(
+        self, method: str, request: bytes, timeout_seconds: float
+    ) -> grpc.aio.UnaryUnaryCall[bytes, bytes]:
+        """Return a call with one answer. Raises NotReady while this node is not registered."""
+        multicallable: Any = self._channel.unary_unary(method)
+        call: grpc.aio.UnaryUnaryCall[bytes, bytes] = multicallable(
+            request, timeout=timeout_seconds, metadata=self._metadata()
+        )
+        return call
+
+    def stream(
+        self, method: str, request: bytes, timeout_seconds: float | None = None
+    ) -> grpc.aio.UnaryStreamCall[bytes, bytes]:
+        """Return a call whose answers come one after the other; None waits without end.
+
+        Raises NotReady while this node is not registered.
+        """
+        multicallable: Any = self._channel.unary_stream(method)
+        call: grpc.aio.UnaryStreamCall[bytes, bytes] = multicallable(
+            request, timeout=timeout_seconds, metadata=self._metadata()
+        )
+        return call
+
+    async def close(self) -> None:
+        """End all calls."""
+        await self._channel.close()
+
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        return self._tokens.metadata(self.node.node_id)

@@ -1,0 +1,63 @@
+"""The newest listing of the registry's nodes, at hand on the event loop, which never waits for it.
+
+A thread reads it again every second; a database that is away leaves the last one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from chainkit.errors import StoreError
+from chainkit_node.peers.directory import Listing
+
+TURN_SECONDS: Final = 1.0
+
+
+class NewestListing:
+    """Made and used on the event loop's thread."""
+
+    def __init__(
+        self,
+        read: Callable[[], Listing],
+        ended: Callable[[], object],
+        turn_seconds: float = TURN_SECONDS,
+    ) -> None:
+        """Take how to read a listing, on another thread, and whom to tell of an early end."""
+        self._read = read
+        self._ended = ended
+        self._turn_seconds = turn_seconds
+        self._listing = Listing({}, None, None)
+        self._task: asyncio.Task[None] | None = None
+
+    def listing(self) -> Listing:
+        """Return the newest listing, at once; one without a block where none was read yet."""
+        return self._listing
+
+    def own_id(self) -> int | None:
+        """Return the id of this node; None while it is not known to be registered."""
+        return self._listing.own_id
+
+    async def start(self) -> None:
+        """Read a listing, and go on until ``finish``."""
+        await self._look()
+        self._task = asyncio.create_task(self._turn())
+        self._task.add_done_callback(lambda task: self._ended())
+
+    async def finish(self) -> None:
+        """End, if it was started. Raises what ended it before, if anything did."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _turn(self) -> None:
+        while True:
+            await asyncio.sleep(self._turn_seconds)
+            await self._look()
+
+    async def _look(self) -> None:
+        with suppress(StoreError):
+            self._listing = await asyncio.to_thread(self._read)

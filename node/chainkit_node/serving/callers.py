@@ -1,0 +1,116 @@
+"""Who calls: another node, which shows a token (XIP-49 §3.2.5), or a stranger, who shows none.
+
+A token that is refused makes nobody a stranger: its node would go on with a stranger's limits, and
+never learn why. The request is refused with the reason instead, and counts for its address.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from chainkit.service.allowance import address_of
+from chainkit.service.node_token import (
+    NODE_TOKEN_KEY,
+    TOKEN_KEY,
+    RefusedToken,
+    SignedToken,
+    TokenFault,
+    read_token,
+    token_in,
+)
+from chainkit.service.refusals import NotReady
+from chainkit_node.peers.directory import Listing
+from chainkit_node.serving.room import Room
+
+_MOST_TOKENS: Final = 1000
+"""Tokens that are remembered; a node renews the one that it has."""
+
+_KEYS: Final = frozenset({NODE_TOKEN_KEY, TOKEN_KEY})
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The other end of one request."""
+
+    room: Room
+    name: str
+    """An address, or the id of a node."""
+    check: Callable[[], None] = lambda: None
+    """Raises RefusedToken once the registry does not list a node as enabled any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """How other nodes are known."""
+
+    listing: Callable[[], Listing]
+    """Returns the newest listing that is known, at once."""
+    now: Callable[[], float]
+    """Returns the time of day: seconds since 1970."""
+    refused: Callable[[TokenFault], None]
+    """Is told of each token that is refused."""
+
+
+class Callers:
+    """Tells nodes and strangers apart; used on the event loop's thread."""
+
+    def __init__(self, peers: Peers, nodes: Room, strangers: Room) -> None:
+        """Take how nodes are known, and the room of each class."""
+        self._peers = peers
+        self._nodes = nodes
+        self._strangers = strangers
+        self._tokens: OrderedDict[str, SignedToken] = OrderedDict()
+
+    def admit(self, context: Any) -> Caller:
+        """Return who calls, and count the request.
+
+        Raises RefusedToken, Overloaded, and NotReady while the registry's nodes are not known.
+        """
+        tokens = _tokens(context.invocation_metadata() or ())
+        if not tokens:
+            return self._admitted(Caller(self._strangers, address_of(context.peer())))
+        try:
+            node = self._node(tokens)
+        except (RefusedToken, NotReady) as error:
+            # Checked before it is counted: a node shares its address with strangers.
+            self._strangers.admit(address_of(context.peer()))
+            if isinstance(error, RefusedToken):
+                self._peers.refused(error.fault)
+            raise
+        return self._admitted(node)
+
+    def _admitted(self, caller: Caller) -> Caller:
+        caller.room.admit(caller.name)
+        return caller
+
+    def _node(self, tokens: set[str]) -> Caller:
+        if len(tokens) > 1:
+            raise RefusedToken("token", "one", len(tokens))
+        [text] = tokens
+        listing = self._peers.listing()
+        if listing.block is None:
+            raise NotReady("registry", "its nodes at a block", "none: it was not followed yet")
+        token = self._tokens.get(text) or read_token(text)
+        token.check_issued(listing.own_id, self._peers.now())
+        token.check_registered(listing.nodes)
+        self._remember(text, token)
+        return Caller(
+            self._nodes,
+            str(token.subject),
+            lambda: token.check_registered(self._peers.listing().nodes),
+        )
+
+    def _remember(self, text: str, token: SignedToken) -> None:
+        # Only tokens that were good: strangers cannot push them out.
+        self._tokens[text] = token
+        self._tokens.move_to_end(text)
+        while len(self._tokens) > _MOST_TOKENS:
+            self._tokens.popitem(last=False)
+
+
+def _tokens(metadata: Iterable[tuple[str, Any]]) -> set[str]:
+    """Return what is given as a token; an empty value is none, as for today's nodes."""
+    return {token_in(str(value)) for key, value in metadata if key in _KEYS and value}

@@ -1,0 +1,97 @@
+"""How much callers of one class still may ask for, each and all together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from chainkit.service.allowance import Buckets, Held
+from chainkit.service.refusals import Overloaded
+from chainkit_node.settings import CallerLimits
+
+_MOMENT_SECONDS: Final = 1.0
+"""How long the answer of a call waits because of what its caller got before."""
+
+
+class Room:
+    """Counts what each caller and all together ask for; used on the event loop's thread.
+
+    A caller has a name, such as an address.
+    """
+
+    def __init__(self, limits: CallerLimits, sort: str, clock: Callable[[], float]) -> None:
+        """Take the limits, and what one caller is, in a word such as ``address``.
+
+        The clock is in seconds, and only grows.
+        """
+        self._limits = limits
+        self._sort = sort
+        self._clock = clock
+        self._requests = Buckets(limits.requests_per_second, limits.request_burst)
+        self._bytes = Buckets(limits.answer_bytes_per_second, limits.answer_bytes_per_second)
+        self._streams = Held(limits.streams, limits.streams_of_one)
+        self._filters = Held(limits.filter_bytes, limits.filter_bytes_of_one)
+        self._calls = 0
+
+    def admit(self, name: str) -> None:
+        """Count a request. Raises Overloaded above the caller's rate."""
+        now = self._clock()
+        wait = self._requests.seconds_to_wait(name, now)
+        if wait:
+            most = f"at most {self._limits.requests_per_second:g} a second from one {self._sort}"
+            raise Overloaded("requests", most, f"more; try again in {wait:.3f} s")
+        self._requests.take(name, now)
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Hold the place of one call. Raises Overloaded where all are taken."""
+        if self._limits.calls and self._calls >= self._limits.calls:
+            expected = f"fewer than {self._limits.calls} calls at a time"
+            raise Overloaded("calls", expected, "as many; try again later")
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+
+    @contextmanager
+    def stream(self, name: str, request_bytes: int) -> Iterator[None]:
+        """Hold the place of one stream, and of its request. Raises Overloaded."""
+        with (
+            self._holding(self._streams, name, 1, "open streams"),
+            self._holding(self._filters, name, request_bytes, "bytes of streams' requests"),
+        ):
+            yield
+
+    async def pace_call(self, name: str) -> None:
+        """Wait for a moment until the caller may have more bytes. Raises Overloaded."""
+        while wait := self._bytes.seconds_to_wait(name, self._clock()):
+            if wait > _MOMENT_SECONDS:
+                most = f"at most {self._limits.answer_bytes_per_second} bytes a second"
+                raise Overloaded("answers", most, f"more; try again in {wait:.3f} s")
+            await asyncio.sleep(wait)
+
+    async def pace_frame(self, name: str) -> None:
+        """Wait until the caller may have more bytes."""
+        while wait := self._bytes.seconds_to_wait(name, self._clock()):
+            await asyncio.sleep(wait)
+
+    def sent(self, name: str, length: int) -> None:
+        """Count bytes that the caller gets."""
+        self._bytes.take(name, self._clock(), length)
+
+    @contextmanager
+    def _holding(self, held: Held, name: str, amount: int, thing: str) -> Iterator[None]:
+        if not held.has_room(amount):
+            expected = f"at most {held.most} {thing} in all"
+            raise Overloaded("streams", expected, "more; try another node")
+        if not held.has_room_for(name, amount):
+            expected = f"at most {held.most_of_one} {thing} from one {self._sort}"
+            raise Overloaded("streams", expected, "more; close one")
+        held.take(name, amount)
+        try:
+            yield
+        finally:
+            held.give_back(name, amount)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -14,34 +14,51 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from chainkit.service.grpc_server import GrpcServer, Methods
+from chainkit.service.node_token import TokenFault
 from chainkit.service.refusals import InvalidRequest
+from chainkit_node.peers.directory import Listing
+from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.gate import server_bounds
-from chainkit_node.settings import StrangerLimits
+from chainkit_node.settings import NodeLimits, StrangerLimits
 
 SERVICE = "service"
 HEALTH = "/grpc.health.v1.Health"
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 SECONDS = 10.0
 
+Metadata = Sequence[tuple[str, str]]
+
 
 class Served:
     """A server with one method of each sort, and a connection to it."""
 
-    def __init__(self, limits: StrangerLimits, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        limits: StrangerLimits,
+        clock: Callable[[], float],
+        nodes: NodeLimits | None = None,
+    ) -> None:
         self.refusals: Counter[tuple[str, str]] = Counter()
+        self.refused_tokens: Counter[TokenFault] = Counter()
+        self.listing = Listing({}, None, None)
+        self.now = 0.0
+        """The time of day."""
         self.port = 0
         self.waits = asyncio.Event()
         methods = Methods({"Echo": self._echo, "Wait": self._wait}, {"Stream": self._stream})
         names = ("Echo", "Wait", "Stream")
-        bounds = server_bounds(limits, self._refused, clock)
+        peers = Peers(lambda: self.listing, lambda: self.now, self._refused_token)
+        bounds = server_bounds(limits, nodes or NodeLimits(), peers, self._refused, clock)
         self.server = GrpcServer(methods, {SERVICE: names}, bounds)
 
-    async def unary(self, method: str, request: bytes = b"") -> bytes:
-        answer: bytes = await self.channel.unary_unary(path(method))(request, timeout=SECONDS)
+    async def unary(self, method: str, request: bytes = b"", metadata: Metadata = ()) -> bytes:
+        call = self.channel.unary_unary(path(method))
+        answer: bytes = await call(request, timeout=SECONDS, metadata=metadata)
         return answer
 
-    def stream(self, method: str = "Stream", request: bytes = b"") -> Any:
-        return self.channel.unary_stream(path(method))(request, timeout=SECONDS)
+    def stream(self, method: str = "Stream", request: bytes = b"", metadata: Metadata = ()) -> Any:
+        call = self.channel.unary_stream(path(method))
+        return call(request, timeout=SECONDS, metadata=metadata)
 
     def connect(self) -> grpc.aio.Channel:
         options = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0))
@@ -58,6 +75,9 @@ class Served:
 
     def _refused(self, method: str, code: str) -> None:
         self.refusals[method, code] += 1
+
+    def _refused_token(self, fault: TokenFault) -> None:
+        self.refused_tokens[fault] += 1
 
     async def _echo(self, data: bytes) -> bytes:
         if data == b"bad":
@@ -84,9 +104,10 @@ def serving(
     limits: StrangerLimits,
     story: Callable[[Served], Coroutine[Any, Any, None]],
     clock: Callable[[], float] = time.monotonic,
+    nodes: NodeLimits | None = None,
 ) -> None:
     async def run() -> None:
-        served = Served(limits, clock)
+        served = Served(limits, clock, nodes)
         await served.start()
         try:
             await story(served)

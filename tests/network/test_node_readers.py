@@ -17,7 +17,10 @@ from grpc_health.v1 import health_pb2
 
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.protocol.proto.message_api_pb2 import QueryEnvelopesRequest
+from chainkit.terminal.keystore import load_signing_key
 from chainkit.types import TopicKind
+from chainkit_node.peers.tokens import PeerTokens
 from chainkit_node.reader_service import LOOK_SECONDS
 from localnet.accounts import COUNCIL, write_keystore
 from localnet.anvil import Anvil
@@ -25,7 +28,7 @@ from localnet.commands import Background, CommandFailed, Settings, run
 from localnet.network import Network, StartedNode, start_node, start_service
 from localnet.postgres import Postgres
 from support import mls, publishes
-from support.network.api import Api, cursor_in
+from support.network.api import REPLICATION, Api, cursor_in, query
 
 from .conftest import PASSWORD
 
@@ -152,6 +155,26 @@ def test_readers__refusal_of_the_writer__is_passed_on_with_its_details(readers: 
     assert caught.value.code() is grpc.StatusCode.ABORTED
     assert 0 in cursor_in(caught.value)
     api.close()
+
+
+@pytest.mark.conforms("N38")
+def test_readers__token_of_another_node__is_taken_if_it_is_for_this_one(
+    readers: Readers, network: Network, settings: Settings
+) -> None:
+    keystore = settings.record_path.parent / "node.keystore"
+    key, now = load_signing_key(keystore, settings.password_path), time.time()
+    tokens = PeerTokens(lambda: network.node_id, key, lambda: now)
+    apis = readers.connections(4)
+
+    for api in apis:
+        call = api.channel.unary_unary(f"/{REPLICATION}/QueryEnvelopes")
+        request = QueryEnvelopesRequest(query=query(originators=[0])).SerializeToString()
+        metadata = tokens.metadata(readers.writer.node_id)
+        assert call(request, timeout=SECONDS, metadata=metadata)
+        with pytest.raises(grpc.RpcError) as caught:
+            call(request, timeout=SECONDS, metadata=tokens.metadata(network.node_id))
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        api.close()
 
 
 @pytest.mark.conforms("N25")

@@ -1,4 +1,4 @@
-"""Who calls: another node, which shows a token (XIP-49 §3.2.5), or a stranger, who shows none.
+"""Tells another node, which shows a token (XIP-49 §3.2.5), from a stranger, who shows none.
 
 A token that is refused makes nobody a stranger: its node would go on with a stranger's limits, and
 never learn why. The request is refused with the reason instead, and counts for its address.

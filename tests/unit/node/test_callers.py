@@ -1,4 +1,4 @@
-"""Who a request counts for: a node by its token, a stranger by its address, or nobody."""
+"""Requests count for a node by its token, for a stranger by the address, or for nobody."""
 
 from __future__ import annotations
 

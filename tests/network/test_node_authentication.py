@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from random import randbytes
 from typing import Any
 
 import grpc
@@ -30,7 +31,7 @@ from .conftest import PASSWORD
 
 SECONDS = 30.0
 BURST = 5
-KEY, OTHER_KEY = keys.PrivateKey(b"\x51" * 32), keys.PrivateKey(b"\x52" * 32)
+OTHER_KEY = keys.PrivateKey(b"\x52" * 32)
 NOT_REGISTERED = 999_900
 
 
@@ -41,6 +42,7 @@ class Meeting:
     server_id: int
     api: Api
     client_id: int
+    key: keys.PrivateKey
     disable_client: Callable[[], object]
 
 
@@ -56,7 +58,9 @@ def meeting(
     with ExitStack() as stack:
         limits = ("--requests-per-second", "1", "--request-burst", str(BURST))
         server = start_node(stack, settings, folder, owner, folder / "node.db", *limits)
-        client_id = add_node(settings, owner)
+        # A new one: the registry takes a key once, and may outlive this fixture.
+        key = keys.PrivateKey(randbytes(32))
+        client_id = add_node(settings, owner, key)
 
         def disable() -> None:
             # Exit 2 where it is disabled already.
@@ -67,11 +71,11 @@ def meeting(
         stack.callback(disable)
         api = Api(server.url, is_own_connection=True)
         stack.callback(api.close)
-        yield Meeting(server.node_id, api, client_id, disable)
+        yield Meeting(server.node_id, api, client_id, key, disable)
 
 
-def add_node(settings: Settings, owner: Path) -> int:
-    public_key = "0x04" + KEY.public_key.to_bytes().hex()
+def add_node(settings: Settings, owner: Path, key: keys.PrivateKey) -> int:
+    public_key = "0x04" + key.public_key.to_bytes().hex()
     holder = development_account(COUNCIL).address
     added = run_json(
         *(settings, "registry", "add", "--public-key", public_key, "--holder", holder),
@@ -81,7 +85,7 @@ def add_node(settings: Settings, owner: Path) -> int:
     return int(added["node_id"])
 
 
-def token(meeting: Meeting, key: keys.PrivateKey = KEY, **changes: object) -> str:
+def token(meeting: Meeting, key: keys.PrivateKey | None = None, **changes: object) -> str:
     """A token by another implementation than ours, as today's nodes write it."""
     now = int(time.time())
     claims = {
@@ -93,7 +97,7 @@ def token(meeting: Meeting, key: keys.PrivateKey = KEY, **changes: object) -> st
     }
     parts: Sequence[Any] = ({"alg": "ES256K", "typ": "JWT"}, {**claims, **changes})
     signed = ".".join(encoded(json.dumps(each).encode()) for each in parts)
-    signature = key.sign_msg_hash(keccak256(b"jwt|" + signed.encode()))
+    signature = (key or meeting.key).sign_msg_hash(keccak256(b"jwt|" + signed.encode()))
     return f"{signed}.{encoded(signature.to_bytes())}"
 
 
@@ -149,16 +153,16 @@ def test_registered_node__with_todays_token_or_xip_49s__has_limits_of_its_own(
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        ({"sub": str(NOT_REGISTERED)}, KEY),
-        ({"aud": [str(publishes.NODE_ID)]}, KEY),
+        ({"sub": str(NOT_REGISTERED)}, None),
+        ({"aud": [str(publishes.NODE_ID)]}, None),
         ({}, OTHER_KEY),
-        ({"iat": 1_700_000_000}, KEY),
-        ({"iat": 4_000_000_000, "exp": 4_000_003_600}, KEY),
+        ({"iat": 1_700_000_000}, None),
+        ({"iat": 4_000_000_000, "exp": 4_000_003_600}, None),
     ],
     ids=["unknown", "for another node", "another key", "too old", "from the future"],
 )
 def test_registered_node__with_another_token__is_refused_and_no_stranger(
-    meeting: Meeting, changes: dict[str, Any], key: keys.PrivateKey
+    meeting: Meeting, changes: dict[str, Any], key: keys.PrivateKey | None
 ) -> None:
     wait_until_known(meeting)
 

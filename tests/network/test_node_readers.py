@@ -170,7 +170,7 @@ def test_readers__token_of_another_node__is_taken_if_it_is_for_this_one(
         call = api.channel.unary_unary(f"/{REPLICATION}/QueryEnvelopes")
         request = QueryEnvelopesRequest(query=query(originators=[0])).SerializeToString()
         metadata = tokens.metadata(readers.writer.node_id)
-        assert call(request, timeout=SECONDS, metadata=metadata)
+        call(request, timeout=SECONDS, metadata=metadata)
         with pytest.raises(grpc.RpcError) as caught:
             call(request, timeout=SECONDS, metadata=tokens.metadata(network.node_id))
         assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED

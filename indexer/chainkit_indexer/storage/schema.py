@@ -305,16 +305,18 @@ misbehavior_reports = Table(
     _column("node_id", BigInteger),
     _column("type", Integer),
     _column("origin", Text),
+    _column("weight", Text),
     _column("digest", LargeBinary),
     _column("report", LargeBinary),
     _column("signature", LargeBinary),
     UniqueConstraint("digest", name="misbehavior_reports_digest"),
-    Index("misbehavior_reports_by_node", "node_id", "type", "server_time_ns"),
+    Index("misbehavior_reports_by_node", "node_id", "type", "origin", "weight", "server_time_ns"),
 )
 """Reports that this node hosts and signed (XIP-49 §3.2.8). ``report`` is the serialized
 UnsignedMisbehaviorReport, about ``node_id``; ``origin`` is ``node`` where this node saw it itself,
-``client`` where somebody submitted it. ``digest`` is the same for what says the same.
-``server_time_ns`` never goes back, and no two reports have the same."""
+``client`` where somebody submitted it. ``weight`` is ``proved`` or ``claimed``: how this node judged
+it when it came. ``digest`` is the same for what says the same. ``server_time_ns`` never goes back,
+and no two reports have the same."""
 
 disputed_envelopes = Table(
     "disputed_envelopes",

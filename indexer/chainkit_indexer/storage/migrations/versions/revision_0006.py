@@ -20,13 +20,16 @@ def upgrade() -> None:
         _column("node_id", BigInteger),
         _column("type", Integer),
         _column("origin", Text),
+        _column("weight", Text),
         _column("digest", LargeBinary),
         _column("report", LargeBinary),
         _column("signature", LargeBinary),
         sa.UniqueConstraint("digest", name="misbehavior_reports_digest"),
     )
     op.create_index(
-        "misbehavior_reports_by_node", "misbehavior_reports", ["node_id", "type", "server_time_ns"]
+        "misbehavior_reports_by_node",
+        "misbehavior_reports",
+        ["node_id", "type", "origin", "weight", "server_time_ns"],
     )
     op.create_table(
         "disputed_envelopes",

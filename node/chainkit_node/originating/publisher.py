@@ -27,8 +27,8 @@ from chainkit.protocol.publish_rules.refusal import PublishRefused, RefusalReaso
 from chainkit.service.refusals import InvalidRequest, Refusal
 from chainkit.types import Cursor, TopicKind
 from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.group_thread import GroupThread
 from chainkit_node.originating.freshness import ChainFreshness
-from chainkit_node.originating.group_thread import GroupThread
 from chainkit_node.originating.registration import Registration
 from chainkit_node.originating.sequencer import Answer, Sequencer
 from chainkit_node.types import NewEnvelope

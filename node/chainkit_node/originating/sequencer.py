@@ -31,7 +31,7 @@ from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originators, read_last
 from chainkit_indexer.storage.store import Store
-from chainkit_node.originating.group_thread import GroupThread
+from chainkit_node.group_thread import GroupThread
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.types import NewEnvelope
 

@@ -21,7 +21,7 @@ from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
-from chainkit_node.originating.group_thread import MOST_WAITING
+from chainkit_node.group_thread import MOST_WAITING
 from chainkit_node.originating.sequencer import ClockBehind, Sequencer
 from chainkit_node.types import NewEnvelope
 from support.chains.fake_chain import FakeChain

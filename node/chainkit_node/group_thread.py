@@ -24,8 +24,13 @@ class GroupThread(Generic[_Item]):
         work: Callable[[Sequence[_Item]], None],
         size: Callable[[_Item], int],
         most: int,
+        subject: str = "publish",
     ) -> None:
-        """Take the function, which must not raise, and up to which size a group takes one more."""
+        """Take the function, which must not raise, and up to which size a group takes one more.
+
+        ``subject`` is how an error names what waits.
+        """
+        self._subject = subject
         self._work = work
         self._size = size
         self._most = most
@@ -39,7 +44,7 @@ class GroupThread(Generic[_Item]):
             self._queue.put_nowait(item)
         except Full:
             expected = f"fewer than {MOST_WAITING} requests that wait to be stored"
-            raise Overloaded("publish", expected, "more; try again later") from None
+            raise Overloaded(self._subject, expected, "more; try again later") from None
 
     def close(self) -> None:
         """Let it finish what waits, and end."""

@@ -23,6 +23,8 @@ from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
 from chainkit_node.peers.directory import NodeDirectory
 from chainkit_node.peers.newest import NewestListing
+from chainkit_node.reporting.bounds import ReportBounds, ReportRate
+from chainkit_node.reporting.shelf import ReportShelf
 from chainkit_node.serving.api import api_methods
 from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.forwarding import Forwarder
@@ -30,6 +32,7 @@ from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.reader_health import ReaderHealth
 from chainkit_node.serving.readiness import Readiness
+from chainkit_node.serving.reports import MisbehaviorApi
 from chainkit_node.serving.server import NodeServer, ended_by_signals
 from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
 from chainkit_node.watched_thread import WatchedThread
@@ -51,6 +54,7 @@ class ReaderService:
     limits: ServingLimits
     strangers: StrangerLimits
     nodes: NodeLimits
+    report_rate: ReportRate
     address: str
     """``HOST:PORT`` for gRPC; port 0 takes a free one."""
     certificate: grpc.ServerCredentials | None
@@ -58,7 +62,7 @@ class ReaderService:
     shares_port: bool
     """Other processes of the same node listen at the address, too."""
     writer_url: str
-    """Where payers' requests are passed on to."""
+    """Where payers' requests, and clients' reports, are passed on to."""
 
 
 async def run_reader(service: ReaderService) -> None:
@@ -70,8 +74,11 @@ async def run_reader(service: ReaderService) -> None:
     hub, handover, log = Hub(), Handover(loop), EnvelopeLog(service.store)
     forwarder = Forwarder(service.writer_url)
     metrics = service.metrics
+    shelf = ReportShelf(service.store, ReportBounds())
+    submit = forwarder.submit_misbehavior_report
+    reports = MisbehaviorApi(shelf, submit, service.report_rate, metrics.reports)
     publish = forwarder.publish_payer_envelopes
-    methods = api_methods(log, hub, publish, service.limits, metrics)
+    methods = api_methods(log, hub, publish, reports, service.limits, metrics)
     newest = NewestListing(NodeDirectory(service.store, time.monotonic).listing, ended.set)
     peers = Peers(newest.listing, time.time, metrics.refused_token)
     bounds = server_bounds(
@@ -91,6 +98,7 @@ async def run_reader(service: ReaderService) -> None:
         follower.stop()
         await asyncio.to_thread(thread.finish)
         await forwarder.close()
+        shelf.close()
         log.close()
         await newest.finish()
     thread.raise_error()

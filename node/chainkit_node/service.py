@@ -37,12 +37,16 @@ from chainkit_node.replicating.intake import Intake
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import SubscriptionPlan
 from chainkit_node.replicating.replicator import Replicator
+from chainkit_node.reporting.book import ReportBook
+from chainkit_node.reporting.bounds import ReportBounds, ReportRate
+from chainkit_node.reporting.shelf import ReportShelf
 from chainkit_node.serving.api import api_methods
 from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.publishing import PayerDesk
 from chainkit_node.serving.readiness import Readiness
+from chainkit_node.serving.reports import MisbehaviorApi, ReportDesk
 from chainkit_node.serving.server import NodeServer, ended_by_signals
 from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
 from chainkit_node.watched_thread import WatchedThread
@@ -63,6 +67,7 @@ class NodeService:
     limits: ServingLimits
     strangers: StrangerLimits
     nodes: NodeLimits
+    report_rate: ReportRate
     address: str
     """``HOST:PORT`` for gRPC; port 0 takes a free one."""
     certificate: grpc.ServerCredentials | None
@@ -91,14 +96,15 @@ async def run_node(service: NodeService) -> None:
         if late:
             handover.call(hub.insert, late)
 
-    reports = _Unreported()
-    intake = Intake(store, reports, time.time_ns, publish_replicated)
+    bounds = ReportBounds()
+    book = ReportBook(store, directory, service.key, metrics.reports, bounds)
+    intake = Intake(store, book, time.time_ns, publish_replicated)
     own_log = OwnLog(directory.listing, _connected, intake, service.record)
     replicator = Replicator(
         directory.listing,
         _connected,
         intake,
-        reports,
+        book,
         SubscriptionPlan(random.SystemRandom()),
         time.monotonic,
         metrics.replicated,
@@ -110,10 +116,13 @@ async def run_node(service: NodeService) -> None:
     )
     publisher = Publisher(Originator(log, sequencer, registration, freshness))
     desk = PayerDesk(publisher, handover, service.limits, metrics)
-    methods = api_methods(log, hub, desk.publish_payer_envelopes, service.limits, metrics)
+    shelf = ReportShelf(store, bounds)
+    submit = ReportDesk(book, handover, bounds, metrics.reports).submit_misbehavior_report
+    reports = MisbehaviorApi(shelf, submit, service.report_rate, metrics.reports)
+    methods = api_methods(log, hub, desk.publish_payer_envelopes, reports, service.limits, metrics)
     peers = Peers(newest.listing, time.time, metrics.refused_token)
-    bounds = server_bounds(service.strangers, service.nodes, peers, metrics.refused)
-    server = NodeServer(methods, bounds, metrics)
+    bounds_of_callers = server_bounds(service.strangers, service.nodes, peers, metrics.refused)
+    server = NodeServer(methods, bounds_of_callers, metrics)
     inboxes = InboxFollower(store, log, service.wallets.at, metrics.said_updates_waiting)
     # In this order: an update that a stream tells of is known to GetInboxIds.
     chain_feed = ChainFeed(log, hub, handover)
@@ -141,6 +150,8 @@ async def run_node(service: NodeService) -> None:
         await asyncio.to_thread(indexer.finish)
         await asyncio.to_thread(publisher.close)
         await asyncio.to_thread(sequencer.close)
+        await asyncio.to_thread(book.close)
+        shelf.close()
         log.close()
         await newest.finish()
     indexer.raise_error()
@@ -157,11 +168,3 @@ async def _until(ended: asyncio.Event, *works: Coroutine[Any, Any, None]) -> Non
 
 def _connected(node: Node) -> PeerClient:
     return PeerClient(node, lambda: ())
-
-
-class _Unreported:
-    def submit_own_safety(self, *arguments: object) -> None:
-        print("SAFETY", arguments[:2])
-
-    def submit_own_liveness(self, *arguments: object) -> None:
-        print("LIVENESS", arguments[:2], arguments[3])

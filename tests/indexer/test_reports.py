@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from chainkit.errors import StoreError
 from chainkit_indexer.storage.database import Database
 from chainkit_indexer.storage.reports import (
@@ -12,10 +13,11 @@ from chainkit_indexer.storage.reports import (
     ReportKind,
     StoredReport,
     count_reports,
-    delete_oldest_report,
+    delete_reports,
     holds_report,
     insert_report,
     next_report_time,
+    oldest_reports,
     read_reports_after,
 )
 
@@ -113,7 +115,22 @@ def test_count_and_delete__of_a_kind__are_told_apart_and_the_oldest_goes_first(
         counts = count_reports(connection)
         assert len(counts) == 5
         assert counts[kind] == ReportCount(2, 6)
-        assert [delete_oldest_report(connection, kind) for _ in range(3)] == [2, 4, None]
+        oldest = list(oldest_reports(connection, kind))
+        assert oldest == [(2, 2), (3, 4)]
+        delete_reports(connection, [time for time, _ in oldest])
         assert counts.keys() - count_reports(connection).keys() == {kind}
 
     assert after(indexed, 0) == [1, 4, 5, 6]
+
+
+def test_oldest__more_than_one_statement_finds__are_all_found_and_deleted(
+    indexed: Database,
+) -> None:
+    store(indexed, *(report(time, content=b"1") for time in range(1, 252)))
+
+    with indexed.writing() as connection:
+        times = [time for time, _ in oldest_reports(connection, report(1).kind)]
+        delete_reports(connection, times[:-1])
+
+    assert times == list(range(1, 252))
+    assert after(indexed, 0) == [251]

@@ -7,6 +7,7 @@ transaction that is handed in.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Select, delete, func, insert, select
@@ -18,6 +19,9 @@ FROM_CLIENT: Final = "client"
 
 LARGEST_TIME_NS: Final = 2**63 - 1
 """The largest that the column holds; nothing is stored after it."""
+
+_AT_ONCE: Final = 100
+"""Rows that one statement looks for or deletes: databases limit its parameters."""
 
 _TABLE: Final = schema.misbehavior_reports
 _BYTES: Final = func.length(_TABLE.c.report)
@@ -122,19 +126,28 @@ def count_reports(connection: Connection) -> dict[ReportKind, ReportCount]:
     }
 
 
-def delete_oldest_report(connection: Connection, kind: ReportKind) -> int | None:
-    """Delete the oldest report of a kind; return how many bytes it had, None where there is none.
+def oldest_reports(connection: Connection, kind: ReportKind) -> Iterator[tuple[int, int]]:
+    """Yield the times of a kind's reports, the oldest first, and how many bytes each has.
 
     Bytes are counted as by ``count_reports``.
     """
     of_kind = [_TABLE.c[name] == value for name, value in kind._asdict().items()]
-    query = select(_TABLE.c.server_time_ns, _BYTES).where(*of_kind)
-    oldest = connection.execute(query.order_by(_TABLE.c.server_time_ns).limit(1)).first()
-    if oldest is None:
-        return None
-    server_time_ns, size = oldest
-    connection.execute(delete(_TABLE).where(_TABLE.c.server_time_ns == server_time_ns))
-    return int(size)
+    after = -1
+    while rows := connection.execute(
+        select(_TABLE.c.server_time_ns, _BYTES)
+        .where(*of_kind, _TABLE.c.server_time_ns > after)
+        .order_by(_TABLE.c.server_time_ns)
+        .limit(_AT_ONCE)
+    ).all():
+        yield from ((int(time), int(size)) for time, size in rows)
+        after = rows[-1][0]
+
+
+def delete_reports(connection: Connection, times: Sequence[int]) -> None:
+    """Delete the reports of some server times."""
+    for start in range(0, len(times), _AT_ONCE):
+        some = times[start : start + _AT_ONCE]
+        connection.execute(delete(_TABLE).where(_TABLE.c.server_time_ns.in_(some)))
 
 
 def _after(query: Select[Any], after_ns: int, node_id: int | None) -> Select[Any]:

@@ -314,7 +314,7 @@ misbehavior_reports = Table(
 )
 """Reports that this node hosts and signed (XIP-49 §3.2.8). ``report`` is the serialized
 UnsignedMisbehaviorReport, about ``node_id``; ``origin`` is ``node`` where this node saw it itself,
-``client`` where somebody submitted it. ``weight`` is ``proved`` or ``claimed``: how this node judged
+``client`` where somebody submitted it. ``weight`` is ``proved`` or ``claimed``, as this node judged
 it when it came. ``digest`` is the same for what says the same. ``server_time_ns`` never goes back,
 and no two reports have the same."""
 

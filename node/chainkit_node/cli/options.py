@@ -16,6 +16,7 @@ from chainkit.errors import ConfigurationError
 from chainkit.terminal.options import Option, file_option, gathered, several
 from chainkit.text.hosts import is_loopback
 from chainkit_node.originating.sequence_record import SequenceRecord
+from chainkit_node.reporting.bounds import ReportRate
 from chainkit_node.serving.certificate import CertificateFiles
 from chainkit_node.settings import CallerLimits, NodeLimits, StrangerLimits
 
@@ -245,3 +246,15 @@ node_limit_options = several(
     gathered(NodeLimits, "nodes", _NODE_PREFIX),
 )
 """Decorator: how much other nodes may ask for; the command takes NodeLimits."""
+
+
+report_option = click.option(
+    "--reports-per-minute",
+    "report_rate",
+    type=click.IntRange(min=0),
+    default=ReportRate().per_minute,
+    show_default=True,
+    callback=lambda context, parameter, value: ReportRate(value),
+    help="Reports of misbehavior that one address may submit; 0 for no limit.",
+)
+"""The command takes a ReportRate."""

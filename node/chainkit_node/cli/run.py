@@ -26,10 +26,12 @@ from chainkit_node.cli.options import (
     listen_options,
     node_limit_options,
     record_options,
+    report_option,
     stranger_options,
     wallet_option,
 )
 from chainkit_node.inboxes.contract_wallets import ContractWallets
+from chainkit_node.reporting.bounds import ReportRate
 from chainkit_node.service import NodeService, run_node
 from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.open_files import within_open_files
@@ -41,6 +43,7 @@ from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
 @listen_options
 @stranger_options
 @node_limit_options
+@report_option
 @record_options
 @wallet_option
 @run_options
@@ -50,6 +53,7 @@ def run_command(
     listening: ListenOptions,
     strangers: StrangerLimits,
     nodes: NodeLimits,
+    report_rate: ReportRate,
     records: RecordOptions,
     wallet_endpoints: Mapping[int, Sequence[Endpoint]],
 ) -> None:
@@ -91,6 +95,7 @@ def run_command(
                     limits=ServingLimits(),
                     strangers=within_open_files(strangers),
                     nodes=nodes,
+                    report_rate=report_rate,
                     address=listening.grpc_address,
                     certificate=certificate,
                 )

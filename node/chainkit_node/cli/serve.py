@@ -21,9 +21,11 @@ from chainkit_node.cli.options import (
     ListenOptions,
     listen_options,
     node_limit_options,
+    report_option,
     stranger_options,
 )
 from chainkit_node.reader_service import ReaderService, run_reader
+from chainkit_node.reporting.bounds import ReportRate
 from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.open_files import within_open_files
@@ -52,6 +54,7 @@ from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
 )
 @stranger_options
 @node_limit_options
+@report_option
 @monitor_option
 @log_format_option
 def serve_command(
@@ -61,6 +64,7 @@ def serve_command(
     shares_port: bool,
     strangers: StrangerLimits,
     nodes: NodeLimits,
+    report_rate: ReportRate,
     listen: str | None,
     log_format: str,
 ) -> None:
@@ -89,6 +93,7 @@ def serve_command(
                     limits=ServingLimits(),
                     strangers=within_open_files(strangers),
                     nodes=nodes,
+                    report_rate=report_rate,
                     address=listening.grpc_address,
                     certificate=certificate,
                     shares_port=shares_port,

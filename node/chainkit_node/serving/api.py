@@ -9,6 +9,7 @@ from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.hub import Hub
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.reading import Reader
+from chainkit_node.serving.reports import MisbehaviorApi
 from chainkit_node.serving.subscribing import Subscriber
 from chainkit_node.settings import ServingLimits
 
@@ -20,11 +21,17 @@ SERVICES: Final = {
     # The names that today's schema gives to halves of it.
     f"{PACKAGE}.QueryApi": _QUERIES,
     f"{PACKAGE}.PublishApi": _PUBLISH,
+    f"{PACKAGE}.MisbehaviorApi": ("SubmitMisbehaviorReport", "QueryMisbehaviorReports"),
 }
 
 
 def api_methods(
-    log: EnvelopeLog, hub: Hub, publish: Unary, limits: ServingLimits, metrics: NodeMetrics
+    log: EnvelopeLog,
+    hub: Hub,
+    publish: Unary,
+    reports: MisbehaviorApi,
+    limits: ServingLimits,
+    metrics: NodeMetrics,
 ) -> Methods:
     """Return all methods: those that read use log and hub, ``publish`` takes payers' envelopes."""
     reader = Reader(log, limits, metrics)
@@ -35,9 +42,11 @@ def api_methods(
             "GetNewestEnvelope": reader.newest_envelope,
             "GetInboxIds": reader.inbox_ids,
             "PublishPayerEnvelopes": publish,
+            "QueryMisbehaviorReports": reports.query_misbehavior_reports,
         },
         streams={
             "SubscribeEnvelopes": subscriber.subscribe_envelopes,
             "SubscribeTopics": subscriber.subscribe_topics,
         },
+        of_callers={"SubmitMisbehaviorReport": reports.submit_misbehavior_report},
     )

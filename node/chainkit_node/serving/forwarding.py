@@ -1,4 +1,4 @@
-"""Passes payers' requests on to the process that originates, and its answers back, as they are."""
+"""Passes requests that write on to the process that writes, and its answers back, as they are."""
 
 from __future__ import annotations
 
@@ -22,24 +22,33 @@ class Forwarder:
     def __init__(self, url: str) -> None:
         """Take ``http://host:port`` or ``https://host:port``. Raises ConfigurationError."""
         self._channel = connect("--writer", url, _MOST_RECONNECT_MS)
-        path = f"/{PACKAGE}.ReplicationApi/PublishPayerEnvelopes"
-        self._publish: Any = self._channel.unary_unary(path)
+        publish = f"/{PACKAGE}.ReplicationApi/PublishPayerEnvelopes"
+        report = f"/{PACKAGE}.MisbehaviorApi/SubmitMisbehaviorReport"
+        self._publish: Any = self._channel.unary_unary(publish)
+        self._report: Any = self._channel.unary_unary(report)
         self._is_lost = False
 
     async def publish_payer_envelopes(self, data: bytes) -> bytes:
         """Return the writer's answer. Raises its refusal, or NotReady where it does not answer."""
-        try:
-            answer: bytes = await self._publish(data, timeout=_SECONDS)
-        except grpc.aio.AioRpcError as error:
-            raise self._refusal(error) from error
-        self._is_lost = False
-        return answer
+        return await self._passed_on(self._publish, data, "publish")
+
+    async def submit_misbehavior_report(self, data: bytes) -> bytes:
+        """Return the writer's answer. Raises as ``publish_payer_envelopes``."""
+        return await self._passed_on(self._report, data, "misbehavior report")
 
     async def close(self) -> None:
         """End the connection."""
         await self._channel.close()
 
-    def _refusal(self, error: grpc.aio.AioRpcError) -> PassedOn | NotReady:
+    async def _passed_on(self, method: Any, data: bytes, subject: str) -> bytes:
+        try:
+            answer: bytes = await method(data, timeout=_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            raise self._refusal(error, subject) from error
+        self._is_lost = False
+        return answer
+
+    def _refusal(self, error: grpc.aio.AioRpcError, subject: str) -> PassedOn | NotReady:
         words = error.details() or error.code().name
         details = status_details(error)
         if details is not None:
@@ -49,4 +58,4 @@ class Forwarder:
             self._is_lost = True
             text = f"the process that originates does not answer: {words}"
             log_event(LogEvent("writer_unavailable", text, level=logging.WARNING))
-        return NotReady("publish", "an answer of the process that originates", "none so far")
+        return NotReady(subject, "an answer of the process that originates", "none so far")

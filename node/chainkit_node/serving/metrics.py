@@ -18,6 +18,7 @@ from chainkit.service.node_token import TokenFault
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.replicating.intake import Taken
+from chainkit_node.reporting.metrics import ReportMetrics
 
 _PREFIX: Final = "chainkit_node"
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -34,6 +35,7 @@ class NodeMetrics:
         """Start at zero, in a registry of its own."""
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
+        self.reports = ReportMetrics(self._registry)
         self._refusals = self._counter(
             "refusals", "Calls that were refused, by method and by gRPC's code.", "method", "code"
         )

@@ -18,6 +18,7 @@ from localnet.network import Network
 from support import publishes
 from support.network.api import REPLICATION, Api
 from support.network.envoy import Envoy
+from support.reporting import slow
 
 CHANCE = random.Random(17)
 
@@ -80,6 +81,22 @@ def test_http__publish_that_depends_on_the_future__is_409_with_the_cursor(
     [detail] = refused.json()["details"]
     assert detail["@type"] == "type.googleapis.com/xmtp.xmtpv4.envelopes.Cursor"
     assert "nodeIdToSequenceId" in detail
+
+
+@pytest.mark.conforms("N52")
+def test_http__report_of_a_client__is_stored_and_answered(proxy: Envoy, network: Network) -> None:
+    written = slow(CHANCE.getrandbits(32), network.node_id)
+    report = message_api_pb2.UnsignedMisbehaviorReport.FromString(written)
+
+    submitted = post(proxy, "submit-misbehavior-report", {"report": MessageToDict(report)})
+    queried = post(proxy, "query-misbehavior-reports", {"afterNs": "0"})
+
+    assert (submitted.status_code, submitted.json()) == (200, {})
+    found = [each["unsignedMisbehaviorReport"] for each in queried.json()["reports"]]
+    assert in_base64(written) in found
+    report.submitted_by_node = True
+    refused = post(proxy, "submit-misbehavior-report", {"report": MessageToDict(report)})
+    assert refused.status_code == 400
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from localnet.network import Network, StartedNode, start_node, start_service
 from localnet.postgres import Postgres
 from support import mls, publishes
 from support.network.api import REPLICATION, Api, cursor_in, query
+from support.reporting import slow
 
 from .conftest import PASSWORD
 
@@ -201,6 +202,22 @@ def test_readers__reorg__streams_of_every_process_end_with_the_ancestor(
         assert caught.value.code() is grpc.StatusCode.ABORTED
         assert cursor_in(caught.value)[0] < last
     for api in (*apis, gateway):
+        api.close()
+
+
+@pytest.mark.conforms("N51", "N52")
+def test_readers__report_of_a_client__is_passed_on_and_answered_by_all(readers: Readers) -> None:
+    apis = readers.connections(4)
+    report = slow(CHANCE.getrandbits(32), readers.writer.node_id)
+
+    apis[0].submit_report(report)
+
+    for api in apis:
+        assert report in [each.unsigned_misbehavior_report for each in api.query_reports()]
+    with pytest.raises(grpc.RpcError) as caught:
+        apis[1].submit_report(slow(1, 10**6))
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    for api in apis:
         api.close()
 
 

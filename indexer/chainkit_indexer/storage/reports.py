@@ -67,7 +67,7 @@ class ReportCount(NamedTuple):
 
     rows: int
     bytes: int
-    """Of the serialized UnsignedMisbehaviorReports."""
+    """In the serialized UnsignedMisbehaviorReports together."""
 
 
 def insert_report(connection: Connection, report: StoredReport) -> None:

@@ -26,6 +26,11 @@ _COMMANDS: Final = {
         "refused_command",
         "List identity updates that were refused, the newest first, each with the rule it breaks.",
     ),
+    "reports": LazyCommand(
+        "chainkit_node.cli.reports",
+        "reports_command",
+        "List the reports of misbehavior that this node hosts, the oldest first.",
+    ),
 }
 
 

@@ -2,7 +2,7 @@
 
 Theory of operation. A thread judges all that waits, signs what may be stored, and stores it in one
 transaction, with times that rise. It is the only writer, so it keeps in memory how much is stored
-of each kind. Nobody waits for it but a client for its own report. What waits is bounded by bytes,
+of each kind. Only a client waits for it, for its own report. The queue is bounded by bytes,
 apart for clients and for the node, so that a flood of clients' reports keeps out none of the
 node's own. A report is answered once it is committed, and it is stored once: a client that submits
 a known one again gets the same answer.
@@ -49,7 +49,7 @@ from chainkit_node.reporting.metrics import ReportMetrics
 from chainkit_node.reporting.refusals import Reason, TooManyReports, reason_of
 
 MOST_WAITING_BYTES: Final = 32 << 20
-"""Of one origin's reports that wait to be judged."""
+"""In one origin's reports that wait to be judged."""
 
 LEAST_CHARGE: Final = 64 << 10
 """Bytes that a smaller report counts for, too: so clients' are fewer than the thread's queue."""

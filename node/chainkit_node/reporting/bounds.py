@@ -41,13 +41,13 @@ def _shares() -> Mapping[tuple[str, Weight], Share]:
 
 @dataclass(frozen=True, slots=True)
 class ReportBounds:
-    """What is stored at most, 1.5 GiB in all, and what one answer holds."""
+    """The most that is stored, 1.5 GiB in all, and that one answer holds."""
 
     shares: Mapping[tuple[str, Weight], Share] = field(default_factory=_shares)
     report_bytes: int = 2 * MAXIMUM_ORIGINATOR_ENVELOPE_LENGTH + 4096
-    """Of one report: evidence of two of the largest envelopes."""
+    """In one report: evidence of two of the largest envelopes."""
     liveness_bytes: int = 64 << 10
-    """Of one report of a liveness failure: its request."""
+    """In one report of a liveness failure: its request."""
     page: int = 1000
     """Reports of one answer to a query."""
     page_bytes: int = 16 << 20

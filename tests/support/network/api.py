@@ -12,6 +12,7 @@ from chainkit.protocol.proto import envelopes_pb2, message_api_pb2, payer_api_pb
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 
 REPLICATION = "xmtp.xmtpv4.message_api.ReplicationApi"
+MISBEHAVIOR = "xmtp.xmtpv4.message_api.MisbehaviorApi"
 PAYER = "xmtp.xmtpv4.payer_api.PayerApi"
 SECONDS = 30.0
 
@@ -59,6 +60,16 @@ class Api:
         responses = message_api_pb2.GetInboxIdsResponse.FromString(answer).responses
         assert [each.identifier for each in responses] == list(addresses)
         return [each.inbox_id if each.HasField("inbox_id") else None for each in responses]
+
+    def submit_report(self, report: bytes) -> None:
+        parsed = message_api_pb2.UnsignedMisbehaviorReport.FromString(report)
+        request = message_api_pb2.SubmitMisbehaviorReportRequest(report=parsed)
+        assert self.call("SubmitMisbehaviorReport", request.SerializeToString(), MISBEHAVIOR) == b""
+
+    def query_reports(self, after_ns: int = 0) -> list[message_api_pb2.MisbehaviorReport]:
+        request = message_api_pb2.QueryMisbehaviorReportsRequest(after_ns=after_ns)
+        answer = self.call("QueryMisbehaviorReports", request.SerializeToString(), MISBEHAVIOR)
+        return list(message_api_pb2.QueryMisbehaviorReportsResponse.FromString(answer).reports)
 
     def subscribe(self, **wanted: Any) -> Stream:
         request = message_api_pb2.SubscribeEnvelopesRequest(query=query(**wanted))

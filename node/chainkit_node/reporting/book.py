@@ -2,10 +2,10 @@
 
 Theory of operation. A thread judges all that waits, signs what may be stored, and stores it in one
 transaction, with times that rise. It is the only writer, so it keeps in memory how much is stored
-of each kind. Only a client waits for it, for its own report. The queue is bounded by bytes,
-apart for clients and for the node, so that a flood of clients' reports keeps out none of the
-node's own. A report is answered once it is committed, and it is stored once: a client that submits
-a known one again gets the same answer.
+of each kind. Only a client waits for it, for its own report. The queue is bounded by bytes, apart
+for clients and for the node, so that a flood of clients' reports keeps out none of the node's own.
+A report is answered once it is committed, and it is stored once: a client that submits a known one
+again gets the same answer.
 """
 
 from __future__ import annotations
@@ -46,13 +46,20 @@ from chainkit_node.reporting.chain_rows import ChainRows
 from chainkit_node.reporting.judgement import JudgedReport, ReportJudge
 from chainkit_node.reporting.ledger import ReportLedger
 from chainkit_node.reporting.metrics import ReportMetrics
-from chainkit_node.reporting.refusals import Reason, TooManyReports, reason_of
+from chainkit_node.reporting.refusals import (
+    Reason,
+    TooManyReports,
+    TooManyWaiting,
+    reason_of,
+)
 
 MOST_WAITING_BYTES: Final = 32 << 20
 """In one origin's reports that wait to be judged."""
 
 LEAST_CHARGE: Final = 64 << 10
 """Bytes that a smaller report counts for, too: so clients' are fewer than the thread's queue."""
+
+_SUBJECT: Final = "misbehavior report"
 
 _MOST_PER_COMMIT: Final = 8 << 20
 """Bytes that one transaction stores, but for one report more."""
@@ -105,7 +112,7 @@ class ReportBook:
             self._store_all,
             lambda each: each.charge,
             _MOST_PER_COMMIT,
-            "misbehavior report",
+            _SUBJECT,
         )
 
     def submit_own_safety(
@@ -168,7 +175,7 @@ class ReportBook:
         with self._lock:
             if not room.has_room(waiting.charge):
                 expected = f"at most {room.most} bytes that wait to be judged"
-                raise TooManyReports(Reason.WAITING, expected, "more; try again later")
+                raise TooManyWaiting(_SUBJECT, expected, "more; try again later")
             room.take("", waiting.charge)
         try:
             self._thread.put(waiting)
@@ -242,7 +249,7 @@ class ReportBook:
                 waiting.answer.set_result(None)
         expected = "fewer stored reports of this type about this node"
         for waiting in refused:
-            self._refuse(waiting, TooManyReports(Reason.FULL, expected, "as many as are kept"))
+            self._refuse(waiting, TooManyReports(_SUBJECT, expected, "as many as are kept"))
 
     def _signed(self, connection: Connection, judged: JudgedReport) -> StoredReport:
         return StoredReport(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from chainkit.errors import StoreError
+from chainkit.errors import MalformedData, StoreError
 from chainkit.service.refusals import InvalidRequest, NotReady, Overloaded
 
 
@@ -47,16 +47,21 @@ class LargeReport(InvalidReport):
 
 
 class TooManyReports(Overloaded):
-    """No more reports like this one are taken; ``reason`` says which bound it is."""
+    """As many reports like this one are stored as are kept."""
 
-    def __init__(self, reason: Reason, expected: object, got: object) -> None:
-        """Take the bound, and what went beyond it."""
-        super().__init__("misbehavior report", expected, got)
-        self.reason = reason
+    reason = Reason.FULL
 
-    def __reduce__(self) -> tuple[object, ...]:
-        """Survive pickling, as every error does."""
-        return type(self), (self.reason, self.expected, self.got), self.__dict__
+
+class TooManyWaiting(TooManyReports):
+    """As many reports wait to be judged as may."""
+
+    reason = Reason.WAITING
+
+
+class TooOften(TooManyReports):
+    """The address submitted as many reports as it may."""
+
+    reason = Reason.RATE
 
 
 def reason_of(error: BaseException) -> Reason:
@@ -65,4 +70,6 @@ def reason_of(error: BaseException) -> Reason:
         return error.reason
     if isinstance(error, Overloaded):
         return Reason.WAITING
+    if isinstance(error, MalformedData):
+        return Reason.INVALID
     return Reason.UNAVAILABLE if isinstance(error, NotReady | StoreError) else Reason.FAULT

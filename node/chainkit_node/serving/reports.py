@@ -17,7 +17,7 @@ from chainkit_node.reporting.refusals import (
     InvalidReport,
     LargeReport,
     Reason,
-    TooManyReports,
+    TooOften,
 )
 from chainkit_node.reporting.shelf import ReportShelf
 from chainkit_node.serving import requests
@@ -54,7 +54,7 @@ class MisbehaviorApi:
         if wait := self._buckets.seconds_to_wait(caller.address, now):
             self._metrics.refused(Reason.RATE)
             most = f"at most {self._rate.per_minute} a minute from one address"
-            raise TooManyReports(Reason.RATE, most, f"more; try again in {wait:.1f} s")
+            raise TooOften(_SUBJECT, most, f"more; try again in {wait:.1f} s")
         self._buckets.take(caller.address, now)
         return await self._submit(data)
 

@@ -80,6 +80,7 @@ def node_numbers() -> bytes:
     metrics = NodeMetrics()
     metrics.refused("QueryEnvelopes", "INVALID_ARGUMENT")
     metrics.sent("QueryEnvelopes", 1)
+    metrics.reports.holds({})
     return metrics.text()
 
 

@@ -17,7 +17,7 @@ from chainkit.service.refusals import InvalidRequest
 from chainkit.signatures import recover_public_key
 from chainkit_node.live.handover import Handover
 from chainkit_node.reporting.bounds import ReportRate
-from chainkit_node.reporting.refusals import InvalidReport, LargeReport, Reason, TooManyReports
+from chainkit_node.reporting.refusals import InvalidReport, LargeReport, Reason, TooOften
 from chainkit_node.reporting.shelf import ReportShelf
 from chainkit_node.serving.reports import MisbehaviorApi, ReportDesk
 from support.reporting import KEYS, OWN, Host, proof, slow
@@ -149,7 +149,7 @@ def test_submit__above_the_rate_of_an_address__is_refused_for_that_address_alone
     async def story(served: Served) -> None:
         for number in range(3):
             await served.submit(slow(number))
-        with pytest.raises(TooManyReports, match=r"at most 3 a minute .* try again in 20\.0 s"):
+        with pytest.raises(TooOften, match=r"at most 3 a minute .* try again in 20\.0 s"):
             await served.submit(slow(3))
         await served.submit(slow(4), BEN)
         now[0] += 20

@@ -22,9 +22,8 @@ from chainkit_node.reporting.book import LEAST_CHARGE, MOST_WAITING_BYTES
 from chainkit_node.reporting.refusals import (
     InvalidReport,
     LargeReport,
-    Reason,
     RefutedReport,
-    TooManyReports,
+    TooManyWaiting,
 )
 from support.reporting import (
     ACCUSED,
@@ -254,15 +253,40 @@ def test_submit__clients_that_fill_the_queue__keep_out_no_report_of_the_node(
     assert entered.wait(60)
     room = MOST_WAITING_BYTES // LEAST_CHARGE - 1
     answers += [host.book.submit_for_client(slow(number)) for number in range(1, room + 1)]
-    with pytest.raises(TooManyReports) as caught:
+    with pytest.raises(TooManyWaiting):
         host.book.submit_for_client(slow(room + 1))
     host.book.submit_own_safety(ACCUSED, DUPLICATE, double(5))
     answers[3].cancel()
     begin.set()
     host.restart()
 
-    assert caught.value.reason is Reason.WAITING
     assert host.number("refused_total", reason="waiting") == 1
     assert [row.type for row in host.rows() if row.origin == "node"] == [DUPLICATE]
     assert [answer.exception(60) for answer in answers if not answer.cancelled()] == ([None] * room)
     assert host.submit(slow(room + 2)) == [None]
+
+
+def test_submit__fault_of_our_own__is_counted_and_logged_and_the_next_is_stored(
+    host: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*arguments: Any) -> None:
+        raise RuntimeError("a fault")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("chainkit_node.reporting.judgement.judge_safety", fails)
+        host.book.submit_own_safety(ACCUSED, DUPLICATE, double(5))
+        errors = host.submit(proof(5), slow(1))
+
+    assert [type(error) for error in errors] == [RuntimeError, type(None)]
+    assert host.number("refused_total", reason="fault") == 2
+    assert "a report of this node is not stored: a fault" in caplog.text
+    assert host.submit(proof(5)) == [None]
+
+
+def test_submit__evidence_of_the_nodes_own_that_does_not_parse__is_counted_and_not_raised(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    host.book.submit_own_safety(ACCUSED, DUPLICATE, [b"\xff"])
+
+    assert "expected a serialized OriginatorEnvelope" in caplog.text
+    assert host.number("refused_total", reason="invalid") == 1

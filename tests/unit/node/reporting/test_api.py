@@ -130,8 +130,9 @@ def test_submit__fields_that_nobody_knows__are_not_signed(host: Host) -> None:
         (b"", InvalidReport, "expected a report, got none"),
         (b"\xff", InvalidRequest, "expected bytes of SubmitMisbehaviorReportRequest"),
         (b"\x0a\x00", InvalidReport, "expected a type from 1 to 8"),
-        (bytes(10 << 20), LargeReport, "bytes"),
+        (bytes(10 << 20), LargeReport, "expected at most 8396800 bytes"),
     ],
+    ids=["nothing", "other bytes", "empty report", "too large"],
 )
 def test_submit__bytes_that_are_no_report__are_refused(
     host: Host, data: bytes, kind: type[Exception], words: str

@@ -127,6 +127,16 @@ def test_submit__clock_that_goes_back__times_rise_all_the_same(host: Host) -> No
         (Misbehavior.BLOCKCHAIN_INCONSISTENCY, [envelope(5)]),
         (DUPLICATE, [b"\x0a\x01x"]),
     ],
+    ids=[
+        "two ids",
+        "one twice",
+        "of another",
+        "in order",
+        "valid",
+        "no cycle",
+        "not the chain",
+        "odd",
+    ],
 )
 def test_submit__evidence_that_does_not_show_it__is_never_stored(
     host: Host, misbehavior: Misbehavior, evidence: list[bytes], caplog: pytest.LogCaptureFixture
@@ -151,6 +161,7 @@ def test_submit__evidence_that_does_not_show_it__is_never_stored(
         (proof(5).replace(b"\x10\xc8\x01", b"\x10\x64", 1), "node 100 signed none"),
         (safety_report(400, DUPLICATE, double(5), NOW_NS, False), "expected a node of the reg"),
     ],
+    ids=["other bytes", "empty", "innocent", "unknown"],
 )
 def test_submit__report_about_nobody_or_of_other_bytes__is_refused(
     host: Host, report: bytes, words: str

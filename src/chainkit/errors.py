@@ -8,6 +8,7 @@
     │   ├── MalformedLog         a log that none of our contracts can have emitted
     │   ├── MalformedEnvelope    not an envelope of XIP-49 §3.2.1
     │   ├── MalformedMls         not a message or key package of RFC 9420
+    │   ├── MalformedAnswer      a peer's answer that contradicts the request, or itself
     │   ├── InvalidSignature     a signature that recovers to nobody, or to somebody else
     │   ├── RefusedUpdate        an identity update that breaks a rule of XIP-46
     │   └── Unprovable           a row that leaves out what its hash is made of
@@ -87,6 +88,10 @@ class MalformedEnvelope(MalformedData):
 
 class MalformedMls(MalformedData):
     """Bytes are not a message of RFC 9420, or a key package that breaks its rules."""
+
+
+class MalformedAnswer(MalformedData):
+    """A peer answered what no node that keeps to the protocol can: it lies, or just changed."""
 
 
 class InvalidSignature(MalformedData):

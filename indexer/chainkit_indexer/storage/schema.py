@@ -348,7 +348,9 @@ range_digests = Table(
     _key("originator_id", BigInteger),
     _key("level", Integer),
     _key("number", BigInteger),
-    _column("digest", LargeBinary),
+    _column("digests", LargeBinary),
 )
-"""Digests of ranges of an originator's envelopes, to find differences between two nodes in few
-bytes. A range that changes loses its rows, and they are computed again when somebody asks."""
+"""Digests of the parts of an originator's ranges (``chainkit.protocol.log_ranges``), one after the
+other: about 20 bytes for each envelope. A range has a row once no envelope can be appended to it,
+and never without the rows of its parts. It loses its row when it changes: see
+``storage/range_digests.py``."""

@@ -51,7 +51,7 @@ def upgrade() -> None:
         _key("originator_id", BigInteger),
         _key("level", Integer),
         _key("number", BigInteger),
-        _column("digest", LargeBinary),
+        _column("digests", LargeBinary),
     )
 
 

@@ -1,0 +1,226 @@
+"""Digests of ranges of an originator's envelopes, to compare two nodes' logs in few bytes.
+
+Theory of operation. A range is complete once its last id is not above the originator's highest.
+``store_ranges`` gives complete ranges their rows, leaves first, in pieces. A row is never there
+without the rows of its parts, so the ranges without rows are found from the top in few queries.
+
+Below the highest id, envelopes change only by a repair, by a dispute or by pruning. Each of them
+calls ``forget_ranges`` in its own transaction, which deletes the rows of the ids' ranges, up to the
+top. Envelopes that are appended are in no complete range.
+
+Readers compute the few ranges that have no row: those at the end of the log, and those that have
+just been forgotten. Nothing is written then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select
+
+from chainkit.errors import StoreUnavailable
+from chainkit.protocol.log_ranges import (
+    ABSENT,
+    FAN_OUT,
+    LEAF_IDS,
+    MOST_LEVEL,
+    LogRange,
+    RangeContent,
+    disputed_digest,
+    envelope_digest,
+    range_digest,
+    root_of,
+)
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.envelopes import read_last
+from chainkit_indexer.storage.expired_ids import read_expired, read_last_expired
+
+_MOST_COMPUTED: Final = 128
+"""Ranges without rows that one reading computes; each leaf reads 64 envelopes."""
+_AT_ONCE: Final = 500
+"""Numbers of one statement: SQLite before version 3.32 takes 999 parameters."""
+
+_rows: Final = schema.range_digests.c
+
+
+def read_highest_id(connection: Connection, originator_id: int) -> int:
+    """Return an originator's highest sequence id, 0 before the first; it may have been pruned."""
+    last = read_last(connection, originator_id)
+    return max(0 if last is None else last[0], read_last_expired(connection, originator_id))
+
+
+def read_contents(
+    connection: Connection,
+    originator_id: int,
+    through: int,
+    ranges: Sequence[LogRange],
+    now: int,
+) -> list[RangeContent]:
+    """Return the contents of some ranges, in their order, of ids up to ``through``.
+
+    ``through`` is not above the originator's highest id; ``now`` is in seconds since 1970.
+
+    Raises StoreUnavailable where too many ranges have no rows yet: ``store_ranges`` is at it.
+    """
+    reading = _Reading(connection, originator_id, through)
+    found: dict[LogRange, RangeContent] = {}
+    for level in {each.level for each in ranges}:
+        numbers = [each.number for each in ranges if each.level == level]
+        for number, digests in reading.digests(level, numbers).items():
+            asked = LogRange(level, number)
+            expired = read_expired(connection, originator_id, asked, digests, through, now)
+            found[asked] = RangeContent(digests, expired)
+    return [found[each] for each in ranges]
+
+
+def store_ranges(connection: Connection, originator_id: int, most_leaves: int) -> int:
+    """Give rows to up to so many complete leaves that have none, and to the ranges above them.
+
+    Return how many leaves those were; fewer than ``most_leaves`` once none is left.
+    """
+    highest = read_highest_id(connection, originator_id)
+    numbers = find_missing_leaves(connection, originator_id, highest, most_leaves)
+    count = len(numbers)
+    reading = _Reading(connection, originator_id, highest)
+    level = 0
+    while numbers:
+        rows = reading.leaves(numbers) if level == 0 else reading.of_parts(level, numbers)
+        values = {"originator_id": originator_id, "level": level}
+        connection.execute(
+            insert(schema.range_digests),
+            [values | {"number": each, "digests": digests} for each, digests in rows.items()],
+        )
+        level += 1
+        parents = dict.fromkeys(number // FAN_OUT for number in numbers)
+        complete = [each for each in parents if LogRange(level, each).last <= highest]
+        numbers = [each for each in complete if reading.has_all_parts(level, each)]
+    return count
+
+
+def find_missing_leaves(
+    connection: Connection, originator_id: int, highest: int, most: int
+) -> list[int]:
+    """Return the numbers of complete leaves without rows, the first ``most`` of them."""
+    numbers = [0]
+    for level in range(root_of(highest).level, -1, -1):
+        ranges = [LogRange(level, number) for number in numbers]
+        complete = [each.number for each in ranges if each.last <= highest]
+        stored = _stored_numbers(connection, originator_id, level, complete)
+        if level == 0:
+            return [number for number in complete if number not in stored][:most]
+        # One more than wanted: the last may be incomplete, and have no missing leaf at all.
+        missing = [each for each in ranges if each.number not in stored][: most + 1]
+        numbers = [
+            each.child(place).number
+            for each in missing
+            for place in range(each.part_count(highest))
+        ]
+    return []
+
+
+def forget_ranges(connection: Connection, originator_id: int, sequence_ids: Iterable[int]) -> None:
+    """Take their rows from all ranges that contain one of some ids: what they hold has changed.
+
+    To be called where an envelope is inserted below the originator's highest id, or taken away, or
+    becomes disputed, in the same transaction.
+    """
+    numbers = {(each - 1) // LEAF_IDS for each in sequence_ids}
+    for level in range(MOST_LEVEL + 1):
+        for is_one_of in _conditions(originator_id, level, sorted(numbers)):
+            connection.execute(delete(schema.range_digests).where(is_one_of))
+        numbers = {number // FAN_OUT for number in numbers}
+
+
+class _Reading:
+    """Reads or computes ranges in one transaction, and computes no more than a few."""
+
+    def __init__(self, connection: Connection, originator_id: int, through: int) -> None:
+        self._connection = connection
+        self._originator_id = originator_id
+        self._through = through
+        self._computed = 0
+
+    def digests(self, level: int, numbers: Sequence[int]) -> dict[int, bytes]:
+        """Return the parts' digests of some ranges, by their numbers."""
+        ranges = [LogRange(level, number) for number in dict.fromkeys(numbers)]
+        complete = [each.number for each in ranges if each.last <= self._through]
+        found = self._stored(level, complete)
+        found |= {each.number: b"" for each in ranges if each.first > self._through}
+        missing = [each.number for each in ranges if each.number not in found]
+        self._computed += len(missing)
+        if self._computed > _MOST_COMPUTED:
+            subject, got = f"ranges of originator {self._originator_id}", "too many without"
+            raise StoreUnavailable(subject, "stored digests", got, "they are being computed")
+        return found | (self.leaves(missing) if level == 0 else self.of_parts(level, missing))
+
+    def of_parts(self, level: int, numbers: Sequence[int]) -> dict[int, bytes]:
+        """Return the digests of some ranges above the leaves, made of their parts."""
+        parts = {number: self._part_numbers(level, number) for number in numbers}
+        found = self.digests(level - 1, [each for some in parts.values() for each in some])
+        return {
+            number: b"".join(range_digest(level - 1, found[each]) for each in some)
+            for number, some in parts.items()
+        }
+
+    def leaves(self, numbers: Iterable[int]) -> dict[int, bytes]:
+        """Return the digests of the envelopes of some leaves."""
+        return {number: self._leaf(LogRange(0, number)) for number in numbers}
+
+    def has_all_parts(self, level: int, number: int) -> bool:
+        """Tell whether all parts of a complete range have rows."""
+        parts = self._part_numbers(level, number)
+        stored = _stored_numbers(self._connection, self._originator_id, level - 1, parts)
+        return len(stored) == len(parts)
+
+    def _part_numbers(self, level: int, number: int) -> list[int]:
+        whole = LogRange(level, number)
+        return [whole.child(place).number for place in range(whole.part_count(self._through))]
+
+    def _stored(self, level: int, numbers: Sequence[int]) -> dict[int, bytes]:
+        found: dict[int, bytes] = {}
+        for is_one_of in _conditions(self._originator_id, level, numbers):
+            query = select(_rows.number, _rows.digests).where(is_one_of)
+            found |= {number: digests for number, digests in self._connection.execute(query)}
+        return found
+
+    def _leaf(self, leaf: LogRange) -> bytes:
+        digests = [ABSENT] * leaf.part_count(self._through)
+        last = leaf.first + len(digests) - 1
+        held, disputed = schema.envelopes.c, schema.disputed_envelopes.c
+        is_held, is_disputed = (
+            and_(
+                columns.originator_id == self._originator_id,
+                columns.sequence_id.between(leaf.first, last),
+            )
+            for columns in (held, disputed)
+        )
+        query = select(held.sequence_id, held.envelope).where(is_held)
+        for sequence_id, envelope in self._connection.execute(query):
+            digests[sequence_id - leaf.first] = envelope_digest(envelope)
+        for sequence_id in self._connection.scalars(
+            select(disputed.sequence_id).where(is_disputed)
+        ):
+            digests[sequence_id - leaf.first] = disputed_digest(self._originator_id, sequence_id)
+        return b"".join(digests)
+
+
+def _stored_numbers(
+    connection: Connection, originator_id: int, level: int, numbers: Sequence[int]
+) -> set[int]:
+    found: set[int] = set()
+    for is_one_of in _conditions(originator_id, level, numbers):
+        found.update(connection.scalars(select(_rows.number).where(is_one_of)))
+    return found
+
+
+def _conditions(
+    originator_id: int, level: int, numbers: Sequence[int]
+) -> Iterator[ColumnElement[bool]]:
+    """Yield a condition for each portion of some ranges' rows."""
+    for start in range(0, len(numbers), _AT_ONCE):
+        yield and_(
+            _rows.originator_id == originator_id,
+            _rows.level == level,
+            _rows.number.in_(numbers[start : start + _AT_ONCE]),
+        )

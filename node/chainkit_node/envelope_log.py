@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 
 from chainkit.identity.address_log import parse_lookup
 from chainkit.identity.identifiers import MemberKind
+from chainkit.protocol.log_ranges import LogRange
 from chainkit.service.refusals import InvalidRequest
 from chainkit.types import Cursor, TopicKind
 from chainkit_indexer.storage.blocks import read_block, read_position
@@ -33,8 +34,9 @@ from chainkit_indexer.storage.inboxes import (
     read_inbox_cursors,
     read_refused,
 )
+from chainkit_indexer.storage.range_digests import read_contents, read_highest_id
 from chainkit_indexer.storage.store import Store
-from chainkit_node.types import Page, Selection
+from chainkit_node.types import HeldRanges, Page, Selection
 
 _THREADS: Final = 4
 _TOPICS_AT_ONCE: Final = 200
@@ -185,6 +187,26 @@ class EnvelopeLog:
             with self._store.reading() as connection:
                 found = find_inboxes(connection, frozenset(key for key in keys if key))
             return [found[key].hex() if key and key in found else None for key in keys]
+
+        return await self._in_thread(read)
+
+    async def read_ranges(
+        self, originator_id: int, through: int, ranges: Sequence[LogRange]
+    ) -> HeldRanges:
+        """Return the contents of ranges of a node's ids, up to ``through`` or to the highest id.
+
+        Raises InvalidRequest for an originator of the chain, and StoreUnavailable while the
+        ranges' digests are being computed.
+        """
+        if originator_id in self._before_first():
+            raise InvalidRequest("originator", "a node", f"{originator_id}, which is the chain's")
+
+        def read() -> HeldRanges:
+            with self._store.reading() as connection:
+                highest = read_highest_id(connection, originator_id)
+                end = min(through, highest)
+                contents = read_contents(connection, originator_id, end, ranges, _now())
+                return HeldRanges(highest, contents)
 
         return await self._in_thread(read)
 

@@ -40,6 +40,7 @@ from chainkit_node.replicating.replicator import Replicator
 from chainkit_node.reporting.book import ReportBook
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
 from chainkit_node.reporting.shelf import ReportShelf
+from chainkit_node.repairing.range_keeper import RangeKeeper
 from chainkit_node.serving.api import api_methods
 from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.gate import server_bounds
@@ -126,7 +127,10 @@ async def run_node(service: NodeService) -> None:
     inboxes = InboxFollower(store, log, service.wallets.at, metrics.said_updates_waiting)
     # In this order: an update that a stream tells of is known to GetInboxIds.
     chain_feed = ChainFeed(log, hub, handover)
-    observers = (inboxes, chain_feed, freshness, Readiness(server.tell_ready))
+    observers = (
+        *(inboxes, chain_feed, freshness, Readiness(server.tell_ready)),
+        RangeKeeper(store),
+    )
     indexer = WatchedThread(
         "indexer",
         lambda: follow_chain(

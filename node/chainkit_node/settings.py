@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chainkit.protocol.log_ranges import MOST_ASKED
 from chainkit.service.grpc_server import MOST_MESSAGE_BYTES
 
 
@@ -28,6 +29,8 @@ class ServingLimits:
     """Payloads of one request."""
     identifiers: int = 1000
     """Identifiers of one GetInboxIds request."""
+    ranges: int = MOST_ASKED
+    """Ranges of one CompareRanges request."""
     heartbeat_seconds: float = 15.0
     """After how long a stream without news gets a frame."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from chainkit.protocol.log_ranges import RangeContent
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 
 
@@ -25,6 +26,16 @@ class Page:
     rows: Sequence[StoredEnvelope]
     is_last: bool
     """Nothing that was selected lay behind them when they were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRanges:
+    """What this node has of some ranges of an originator's ids."""
+
+    highest: int
+    """The originator's highest sequence id, 0 before the first."""
+    contents: Sequence[RangeContent]
+    """In the order in which they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)

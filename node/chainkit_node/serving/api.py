@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from chainkit.protocol.proto import node_api_pb2
 from chainkit.service.grpc_server import Methods, Unary
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.hub import Hub
+from chainkit_node.serving.comparing import LogComparer
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.reading import Reader
 from chainkit_node.serving.reports import MisbehaviorApi
@@ -22,6 +24,7 @@ SERVICES: Final = {
     f"{PACKAGE}.QueryApi": _QUERIES,
     f"{PACKAGE}.PublishApi": _PUBLISH,
     f"{PACKAGE}.MisbehaviorApi": ("SubmitMisbehaviorReport", "QueryMisbehaviorReports"),
+    node_api_pb2.DESCRIPTOR.services_by_name["LogApi"].full_name: ("CompareRanges",),
 }
 
 
@@ -35,6 +38,7 @@ def api_methods(
 ) -> Methods:
     """Return all methods: those that read use log and hub, ``publish`` takes payers' envelopes."""
     reader = Reader(log, limits, metrics)
+    comparer = LogComparer(log, limits)
     subscriber = Subscriber(log, hub, limits, metrics)
     return Methods(
         unary={
@@ -43,6 +47,7 @@ def api_methods(
             "GetInboxIds": reader.inbox_ids,
             "PublishPayerEnvelopes": publish,
             "QueryMisbehaviorReports": reports.query_misbehavior_reports,
+            "CompareRanges": comparer.compare_ranges,
         },
         streams={
             "SubscribeEnvelopes": subscriber.subscribe_envelopes,

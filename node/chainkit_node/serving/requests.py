@@ -15,7 +15,7 @@ from chainkit_node.types import Selection
 
 _Message = TypeVar("_Message", bound=Message)
 
-_LARGEST_ID = 2**63 - 1
+LARGEST_ID = 2**63 - 1
 """The largest sequence id that a database column holds."""
 
 
@@ -56,7 +56,7 @@ def topic_selections(
 def cursor(message: envelopes_pb2.Cursor) -> dict[int, int]:
     """Return the sequence ids that a reader has seen, by originator id."""
     seen = message.node_id_to_sequence_id
-    return {each: min(seen[each], _LARGEST_ID) for each in seen}
+    return {each: min(seen[each], LARGEST_ID) for each in seen}
 
 
 def check_topics(topics: Iterable[bytes], limits: ServingLimits) -> None:

@@ -30,6 +30,8 @@ LEAF_IDS: Final = 64
 FAN_OUT: Final = 16
 MOST_LEVEL: Final = 15
 """Level of a range that contains every id of 63 bits."""
+MOST_ASKED: Final = 128
+"""Ranges of one request: their answer has at most 160 KiB."""
 ABSENT: Final = bytes(DIGEST_LENGTH)
 """Digest of an id without an envelope, and of a range without any."""
 
@@ -75,7 +77,7 @@ class RangeContent(NamedTuple):
     """A node's view of a range."""
 
     digests: bytes
-    """Of its parts, in order and one after the other."""
+    """Its parts' digests, in order and one after the other."""
     expired: int = 0
     """Bit n is set where part n has expired: an id that is not served any more, whether it is still
     stored or not; or a range of which all ids up to ``through`` have, and none is stored."""

@@ -1,0 +1,110 @@
+"""A comparison of this node's log with a peer's, and the envelopes that it found to be missing.
+
+The calls are functions from a request's bytes to an answer's, so that anything may carry them. An
+error of theirs goes through to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from chainkit.errors import MalformedAnswer
+from chainkit.protocol.log_comparison import Comparison, Differences
+from chainkit.protocol.log_ranges import MOST_ASKED, LogRange, RangeContent
+from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.protocol.proto import message_api_pb2, node_api_pb2
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from chainkit.service.grpc_server import Unary
+from chainkit_node.envelope_log import EnvelopeLog
+
+MOST_FETCHED: Final = 1000
+"""Envelopes of one answer."""
+
+
+async def compare(call: Unary, log: EnvelopeLog, originator_id: int, after: int = 0) -> Differences:
+    """Find where a peer's envelopes of an originator differ from this node's.
+
+    ``call`` is the peer's CompareRanges. Ids up to ``after`` are not compared: pass what
+    ``compared_through`` of the last comparison was, where that was not complete.
+
+    Raises MalformedAnswer where the peer contradicts itself, which an honest one does, too, whose
+    log is repaired meanwhile; and StoreUnavailable while this node's digests are being computed.
+    """
+    highest = (await log.read_ranges(originator_id, 0, ())).highest
+    comparison = Comparison(originator_id, highest, after)
+    while comparison.asked:
+        there: list[RangeContent] = []
+        for start in range(0, len(comparison.asked), MOST_ASKED):
+            some = comparison.asked[start : start + MOST_ASKED]
+            request = _question(originator_id, comparison.through, some)
+            there += _contents(comparison, await call(request))
+        here = await log.read_ranges(originator_id, comparison.through, comparison.asked)
+        comparison.compare(here.contents, there)
+    return comparison.differences()
+
+
+async def fetch(
+    call: Unary, originator_id: int, runs: Iterable[range]
+) -> AsyncIterator[Sequence[bytes]]:
+    """Yield a peer's OriginatorEnvelopes of some runs of sequence ids, as they came, in order.
+
+    ``call`` is the peer's QueryEnvelopes. Ids that the peer does not serve are left out. Raises
+    MalformedAnswer where it gives something else, and MalformedEnvelope. No signature is checked.
+    """
+    for run in runs:
+        after, last = run.start - 1, run[-1]
+        while after < last:
+            limit = min(last - after, MOST_FETCHED)
+            found = _envelopes(await call(_query(originator_id, after, limit)), originator_id)
+            ids = [sequence_id for sequence_id, _ in found]
+            if ids != sorted(set(ids)) or len(ids) > limit or (ids and ids[0] <= after):
+                expected = f"up to {limit} in order, behind {after}"
+                raise MalformedAnswer(f"envelopes of originator {originator_id}", expected, ids[:9])
+            # A query has no end: where some are missing, it goes on behind the run.
+            wanted = [envelope for sequence_id, envelope in found if sequence_id <= last]
+            if wanted:
+                yield wanted
+            after = ids[-1] if ids else last
+
+
+def _question(originator_id: int, through: int, ranges: Sequence[LogRange]) -> bytes:
+    request = node_api_pb2.CompareRangesRequest(
+        originator_node_id=originator_id, through_sequence_id=through
+    )
+    for each in ranges:
+        request.ranges.add(level=each.level, number=each.number)
+    return request.SerializeToString()
+
+
+def _contents(comparison: Comparison, answer: bytes) -> list[RangeContent]:
+    try:
+        message = node_api_pb2.CompareRangesResponse.FromString(answer)
+    except DecodeError as error:
+        raise MalformedAnswer("answer", "a CompareRangesResponse", error) from error
+    comparison.learn_highest(message.highest_sequence_id)
+    return [RangeContent(each.digests, each.expired) for each in message.contents]
+
+
+def _query(originator_id: int, after: int, limit: int) -> bytes:
+    request = message_api_pb2.QueryEnvelopesRequest(limit=limit)
+    request.query.originator_node_ids.append(originator_id)
+    request.query.last_seen.node_id_to_sequence_id[originator_id] = after
+    return request.SerializeToString()
+
+
+def _envelopes(answer: bytes, originator_id: int) -> list[tuple[int, bytes]]:
+    try:
+        envelopes = Envelopes.FromString(answer).envelopes
+    except DecodeError as error:
+        raise MalformedAnswer("answer", "a QueryEnvelopesResponse", error) from error
+    found = []
+    for each in envelopes:
+        stated = parse_originated(each).envelope
+        if stated.originator_id != originator_id:
+            expected = f"those of originator {originator_id}"
+            raise MalformedAnswer("envelopes", expected, f"one of {stated.originator_id}")
+        found.append((stated.sequence_id, each))
+    return found

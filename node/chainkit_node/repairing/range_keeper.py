@@ -1,0 +1,64 @@
+"""Stores the digests of ranges, so that no comparison has to read many envelopes.
+
+It runs on the indexer's thread, between two steps, a piece at a time: those who publish wait for
+one piece at most. A log that was never compared takes as many steps as it takes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from chainkit.errors import ChainkitError, StoreUnavailable
+from chainkit_indexer.storage.envelopes import read_highest
+from chainkit_indexer.storage.range_digests import (
+    find_missing_leaves,
+    read_highest_id,
+    store_ranges,
+)
+from chainkit_indexer.storage.store import Store
+from chainkit_indexer.types import StepResult
+
+_PIECE_LEAVES: Final = 64
+"""Of 64 envelopes each: what one transaction reads."""
+_MOST_SECONDS: Final = 0.5
+"""Spent on one step, and one piece more."""
+
+
+class RangeKeeper:
+    """An observer of the indexer's loop."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
+        """Take the node's database, and a clock in seconds, which need not be the time of day."""
+        self._store = store
+        self._clock = clock
+
+    def succeeded(self, result: StepResult, seconds: float) -> None:
+        """Store what is missing of every node's ranges; the next steps do the rest."""
+        deadline = self._clock() + _MOST_SECONDS
+        try:
+            for originator_id in self._originator_ids():
+                while self._store_piece(originator_id):
+                    if self._clock() >= deadline:
+                        return
+        except StoreUnavailable:
+            # The loop meets it, too, and says so.
+            return
+
+    def failed(self, error: ChainkitError) -> None:
+        """Nothing was committed."""
+
+    def _originator_ids(self) -> list[int]:
+        chain = {contract.originator_id for contract in self._store.identity.contracts}
+        with self._store.reading() as connection:
+            return sorted(read_highest(connection).keys() - chain)
+
+    def _store_piece(self, originator_id: int) -> bool:
+        """Return whether there may be more."""
+        with self._store.reading() as connection:
+            highest = read_highest_id(connection, originator_id)
+            if not find_missing_leaves(connection, originator_id, highest, most=1):
+                return False
+        with self._store.writing() as connection:
+            return store_ranges(connection, originator_id, _PIECE_LEAVES) == _PIECE_LEAVES

@@ -14,13 +14,14 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 )
 
 from chainkit.protocol.envelope import parse_originator_envelope
+from chainkit.protocol.log_ranges import LogRange, RangeContent, envelope_digest
 from chainkit.protocol.originated_envelope import OriginatedEnvelope, parse_originated
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.types import TopicKind
 from localnet.anvil import Anvil
 from localnet.network import Network
 from support import mls, publishes
-from support.network.api import REPLICATION, Api, cursor_in
+from support.network.api import LOG, REPLICATION, Api, cursor_in
 
 PACKAGE = "xmtp.xmtpv4.message_api"
 CHANCE = random.Random(5)
@@ -238,6 +239,21 @@ def test_server__aliases_health_and_reflection__are_there(node: Api) -> None:
     assert status.FromString(health).status == status.SERVING
     services = set(ProtoReflectionDescriptorDatabase(node.channel).get_services())
     assert {REPLICATION, f"{PACKAGE}.QueryApi", f"{PACKAGE}.PublishApi"} <= services
+
+
+def test_compare_ranges__the_nodes_own_envelopes__have_digests_of_what_it_serves(
+    node: Api, network: Network
+) -> None:
+    node.publish(welcome(installation()), welcome(installation()))
+
+    highest, [newest] = node.ranges(network.node_id, LogRange(0, 0))
+
+    served = node.query(originators=[network.node_id])[:64]
+    assert [parsed(each).sequence_id for each in served] == list(range(1, min(highest, 64) + 1))
+    assert newest == RangeContent(b"".join(map(envelope_digest, served)))
+    error = refusal(lambda: node.ranges(0, LogRange(0, 0)))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert LOG in ProtoReflectionDescriptorDatabase(node.channel).get_services()
 
 
 def test_server__random_bytes_to_each_method__gets_a_typed_refusal_or_an_honest_answer(

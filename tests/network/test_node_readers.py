@@ -16,6 +16,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from chainkit.protocol.envelope import parse_originator_envelope
+from chainkit.protocol.log_ranges import LogRange, envelope_digest
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.proto.message_api_pb2 import QueryEnvelopesRequest
 from chainkit.terminal.keystore import load_signing_key
@@ -144,6 +145,22 @@ def test_readers__one_publish_after_the_other__is_notified_and_not_looked_for(
 
     for api in apis:
         api.close()
+
+
+def test_readers__ranges_of_a_log__are_those_of_the_writer(readers: Readers) -> None:
+    apis = [Api(readers.writer.url), *readers.connections(6)]
+    published = apis[1].publish(readers.welcome(CHANCE.randbytes(32)))[0]
+    node_id, sequence_id = readers.writer.node_id, parse_originated(published).envelope.sequence_id
+    asked = LogRange(0, (sequence_id - 1) // 64)
+
+    answers = [each.ranges(node_id, asked) for each in apis]
+
+    highest, [content] = answers[0]
+    assert highest == sequence_id
+    assert content.digests.endswith(envelope_digest(published))
+    assert answers == [answers[0]] * len(apis)
+    for each in apis:
+        each.close()
 
 
 def test_readers__refusal_of_the_writer__is_passed_on_with_its_details(readers: Readers) -> None:

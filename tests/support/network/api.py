@@ -8,11 +8,18 @@ from typing import Any
 import grpc
 from google.rpc import status_pb2
 
-from chainkit.protocol.proto import envelopes_pb2, message_api_pb2, payer_api_pb2
+from chainkit.protocol.log_ranges import LogRange, RangeContent
+from chainkit.protocol.proto import (
+    envelopes_pb2,
+    message_api_pb2,
+    node_api_pb2,
+    payer_api_pb2,
+)
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 
 REPLICATION = "xmtp.xmtpv4.message_api.ReplicationApi"
 MISBEHAVIOR = "xmtp.xmtpv4.message_api.MisbehaviorApi"
+LOG = "chainkit.node_api.v1.LogApi"
 PAYER = "xmtp.xmtpv4.payer_api.PayerApi"
 SECONDS = 30.0
 
@@ -51,6 +58,19 @@ class Api:
         answer = self.call("GetNewestEnvelope", request.SerializeToString())
         results = message_api_pb2.GetNewestEnvelopeResponse.FromString(answer).results
         return [each.originator_envelope.SerializeToString() for each in results]
+
+    def ranges(self, originator_id: int, *ranges: LogRange) -> tuple[int, list[RangeContent]]:
+        """Return an originator's highest sequence id, and what the node has of some ranges."""
+        request = node_api_pb2.CompareRangesRequest(
+            originator_node_id=originator_id, through_sequence_id=2**63
+        )
+        for each in ranges:
+            request.ranges.add(level=each.level, number=each.number)
+        answer = node_api_pb2.CompareRangesResponse.FromString(
+            self.call("CompareRanges", request.SerializeToString(), LOG)
+        )
+        contents = [RangeContent(each.digests, each.expired) for each in answer.contents]
+        return answer.highest_sequence_id, contents
 
     def inbox_ids(self, *addresses: str) -> list[str | None]:
         request = message_api_pb2.GetInboxIdsRequest()

@@ -1,0 +1,1 @@
+"""How fast nodes agree with each other."""

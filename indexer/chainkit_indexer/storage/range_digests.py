@@ -17,7 +17,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    select,
+)
 
 from chainkit.errors import StoreUnavailable
 from chainkit.protocol.log_ranges import (
@@ -42,6 +51,19 @@ _AT_ONCE: Final = 500
 """Numbers of one statement: SQLite before version 3.32 takes 999 parameters."""
 
 _rows: Final = schema.range_digests.c
+_held: Final = schema.envelopes.c
+_disputed: Final = schema.disputed_envelopes.c
+
+_ORIGINATOR: Final = bindparam("originator", type_=BigInteger())
+_FIRST: Final = bindparam("first", type_=BigInteger())
+_LAST: Final = bindparam("last", type_=BigInteger())
+# Written once: to write them for each leaf takes as long as to read and hash its envelopes.
+_HELD: Final = select(_held.sequence_id, _held.envelope).where(
+    _held.originator_id == _ORIGINATOR, _held.sequence_id.between(_FIRST, _LAST)
+)
+_DISPUTED: Final = select(_disputed.sequence_id).where(
+    _disputed.originator_id == _ORIGINATOR, _disputed.sequence_id.between(_FIRST, _LAST)
+)
 
 
 def read_highest_id(connection: Connection, originator_id: int) -> int:
@@ -187,20 +209,10 @@ class _Reading:
     def _leaf(self, leaf: LogRange) -> bytes:
         digests = [ABSENT] * leaf.part_count(self._through)
         last = leaf.first + len(digests) - 1
-        held, disputed = schema.envelopes.c, schema.disputed_envelopes.c
-        is_held, is_disputed = (
-            and_(
-                columns.originator_id == self._originator_id,
-                columns.sequence_id.between(leaf.first, last),
-            )
-            for columns in (held, disputed)
-        )
-        query = select(held.sequence_id, held.envelope).where(is_held)
-        for sequence_id, envelope in self._connection.execute(query):
+        ids = {"originator": self._originator_id, "first": leaf.first, "last": last}
+        for sequence_id, envelope in self._connection.execute(_HELD, ids):
             digests[sequence_id - leaf.first] = envelope_digest(envelope)
-        for sequence_id in self._connection.scalars(
-            select(disputed.sequence_id).where(is_disputed)
-        ):
+        for sequence_id in self._connection.scalars(_DISPUTED, ids):
             digests[sequence_id - leaf.first] = disputed_digest(self._originator_id, sequence_id)
         return b"".join(digests)
 

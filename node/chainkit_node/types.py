@@ -30,7 +30,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class HeldRanges:
-    """What this node has of some ranges of an originator's ids."""
+    """Some ranges of an originator's ids, as this node holds them."""
 
     highest: int
     """The originator's highest sequence id, 0 before the first."""

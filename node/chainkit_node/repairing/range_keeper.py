@@ -21,7 +21,7 @@ from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import StepResult
 
 _PIECE_LEAVES: Final = 64
-"""Of 64 envelopes each: what one transaction reads."""
+"""Each has 64 envelopes: one transaction reads 4,096."""
 _MOST_SECONDS: Final = 0.5
 """Spent on one step, and one piece more."""
 

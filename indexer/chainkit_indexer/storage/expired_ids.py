@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import BigInteger, Connection, bindparam, select
 
 from chainkit.protocol.log_ranges import ABSENT, LogRange, split
 from chainkit_indexer.storage import schema
@@ -16,12 +16,26 @@ from chainkit_indexer.types import GapState
 _envelopes: Final = schema.envelopes.c
 _gaps: Final = schema.gaps.c
 
+_ORIGINATOR: Final = bindparam("originator", type_=BigInteger())
+_FIRST: Final = bindparam("first", type_=BigInteger())
+_LAST: Final = bindparam("last", type_=BigInteger())
+# Written once, because an answer may have 128 leaves.
+_EXPIRED: Final = select(_envelopes.sequence_id).where(
+    _envelopes.originator_id == _ORIGINATOR,
+    _envelopes.sequence_id.between(_FIRST, _LAST),
+    _envelopes.expires_at <= bindparam("now", type_=BigInteger()),
+)
+_GAPS: Final = select(_gaps.first_id, _gaps.last_id).where(
+    _gaps.originator_id == _ORIGINATOR, _gaps.state == GapState.EXPIRED.value
+)
+_GAPS_INSIDE: Final = _GAPS.where(_gaps.first_id.between(_FIRST, _LAST))
+_LAST_GAP: Final = _GAPS.where(_gaps.first_id <= _LAST).order_by(_gaps.first_id.desc()).limit(1)
+_LARGEST_ID: Final = 2**63 - 1
+
 
 def read_last_expired(connection: Connection, originator_id: int) -> int:
     """Return the last id that expired and is not stored any more; 0 where there is none."""
-    last = _expired_gaps(originator_id).order_by(_gaps.first_id.desc()).limit(1)
-    gap = connection.execute(last).first()
-    return 0 if gap is None else int(gap.last_id)
+    return _gap_at(connection, originator_id, _LARGEST_ID).stop - 1
 
 
 def read_expired(
@@ -38,7 +52,7 @@ def read_expired(
     """
     if asked.level == 0:
         return _expired_in_leaf(connection, originator_id, asked, through, now)
-    bits, gap = 0, range(0)
+    bits, gap = 0, range(1)
     for place, digest in enumerate(split(digests)):
         if digest == ABSENT:
             ids = asked.part_ids(place)
@@ -53,27 +67,16 @@ def _expired_in_leaf(
     connection: Connection, originator_id: int, leaf: LogRange, through: int, now: int
 ) -> int:
     last = min(leaf.last, through)
-    rows = select(_envelopes.sequence_id).where(
-        _envelopes.originator_id == originator_id,
-        _envelopes.sequence_id.between(leaf.first, last),
-        _envelopes.expires_at <= now,
-    )
-    expired = set(connection.scalars(rows))
-    inside = _expired_gaps(originator_id).where(_gaps.first_id.between(leaf.first, last))
-    gaps = [range(gap.first_id, gap.last_id + 1) for gap in connection.execute(inside)]
+    ids = {"originator": originator_id, "first": leaf.first, "last": last}
+    expired = set(connection.scalars(_EXPIRED, ids | {"now": now}))
+    gaps = [range(first, end + 1) for first, end in connection.execute(_GAPS_INSIDE, ids)]
     for gap in (_gap_at(connection, originator_id, leaf.first), *gaps):
         expired.update(range(max(gap.start, leaf.first), min(gap.stop, last + 1)))
     return sum(1 << each - leaf.first for each in expired)
 
 
 def _gap_at(connection: Connection, originator_id: int, sequence_id: int) -> range:
-    """Return the gap with an id if it expired, or one that ends before it, which may be empty."""
-    before = _expired_gaps(originator_id).where(_gaps.first_id <= sequence_id)
-    found = connection.execute(before.order_by(_gaps.first_id.desc()).limit(1)).first()
-    return range(0) if found is None else range(found.first_id, found.last_id + 1)
-
-
-def _expired_gaps(originator_id: int) -> Select[tuple[int, int]]:
-    return select(_gaps.first_id, _gaps.last_id).where(
-        _gaps.originator_id == originator_id, _gaps.state == GapState.EXPIRED.value
-    )
+    """Return the last gap that begins up to an id; one before all ids where there is none."""
+    ids = {"originator": originator_id, "last": sequence_id}
+    found = connection.execute(_LAST_GAP, ids).first()
+    return range(1) if found is None else range(found.first_id, found.last_id + 1)

@@ -19,6 +19,7 @@ from chainkit.protocol.proto import (
     envelopes_pb2,
     identity_associations_pb2,
     message_api_pb2,
+    node_api_pb2,
     payer_api_pb2,
 )
 from support.project import ROOT
@@ -109,7 +110,17 @@ PUBLIC_SCHEMA_FIELDS = {
     payer_api_pb2.GetNodesResponse: "repeated NodesEntry nodes=1",
     payer_api_pb2.GetNodesResponse.NodesEntry: "uint32 key=1, string value=2",
 }
-EXPECTED_FIELDS = XIP_49_FIELDS | PUBLIC_SCHEMA_FIELDS
+OUR_FIELDS = {
+    node_api_pb2.Range: "uint32 level=1, uint64 number=2",
+    node_api_pb2.CompareRangesRequest: (
+        "uint32 originator_node_id=1, uint64 through_sequence_id=2, repeated Range ranges=3"
+    ),
+    node_api_pb2.RangeContent: "bytes digests=1, fixed64 expired=2",
+    node_api_pb2.CompareRangesResponse: (
+        "uint64 highest_sequence_id=1, repeated RangeContent contents=2"
+    ),
+}
+EXPECTED_FIELDS = XIP_49_FIELDS | PUBLIC_SCHEMA_FIELDS | OUR_FIELDS
 
 SUBSCRIPTION_STATUSES = "UNSPECIFIED STARTED CATCHUP_COMPLETE WAITING"
 
@@ -167,6 +178,7 @@ def copied_root(tmp_path: Path) -> Path:
 SCALARS = {
     FieldDescriptor.TYPE_BOOL: "bool",
     FieldDescriptor.TYPE_BYTES: "bytes",
+    FieldDescriptor.TYPE_FIXED64: "fixed64",
     FieldDescriptor.TYPE_INT64: "int64",
     FieldDescriptor.TYPE_STRING: "string",
     FieldDescriptor.TYPE_UINT32: "uint32",

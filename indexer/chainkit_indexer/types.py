@@ -177,16 +177,5 @@ class RolledBack:
     """Envelopes and quarantined payloads moved to the journal."""
 
 
-class GapState(StrEnum):
-    """Why an originator's envelopes are missing: what stands in ``gaps``."""
-
-    ASKED = "asked"
-    """Nobody knows yet: other nodes were asked for them."""
-    EXPIRED = "expired"
-    """They were here, or elsewhere, until they expired."""
-    OMITTED = "omitted"
-    """No node that was asked has them."""
-
-
 StepResult = Advanced | Idle | RolledBack
 """The result of one step; a failure is an exception of ``chainkit.errors``."""

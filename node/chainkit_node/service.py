@@ -33,6 +33,7 @@ from chainkit_node.originating.sequencer import Sequencer
 from chainkit_node.peers.client import PeerClient
 from chainkit_node.peers.directory import NodeDirectory
 from chainkit_node.peers.newest import NewestListing
+from chainkit_node.repairing.range_keeper import RangeKeeper
 from chainkit_node.replicating.intake import Intake
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import SubscriptionPlan
@@ -40,7 +41,6 @@ from chainkit_node.replicating.replicator import Replicator
 from chainkit_node.reporting.book import ReportBook
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
 from chainkit_node.reporting.shelf import ReportShelf
-from chainkit_node.repairing.range_keeper import RangeKeeper
 from chainkit_node.serving.api import api_methods
 from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.gate import server_bounds

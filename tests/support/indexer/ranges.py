@@ -88,7 +88,7 @@ class ChangingLog:
             "first_id": first,
             "last_id": last,
             "state": GapState.EXPIRED.value,
-            "found_ns": 0,
+            "changed_ns": 0,
         }
         of_ids = table.c.sequence_id.between(first, last)
         ids = range(first, last + 1)

@@ -71,7 +71,9 @@ def check_no_honest_node_accused(story: Story) -> None:
 
 def check_reported(story: Story, lie: Lie) -> None:
     found = {
-        (each.misbehavior, each.weight) for each in story.accusations if each.node_id == NODE_IDS[-1]
+        (each.misbehavior, each.weight)
+        for each in story.accusations
+        if each.node_id == NODE_IDS[-1]
     }
     if lie in EXPECTED:
         assert EXPECTED[lie] in found

@@ -161,9 +161,9 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 	  FOUNDRY_PROFILE=fuzz forge test --fuzz-seed "$$FUZZ_SEED"; \
 	  $(PYTEST) -p ape.pytest.plugin -s tests/contracts/test_stateful_*.py
 
-soak: setup  ## faults, kills and state machines of the indexer and the node for long; more clusters and demos
-	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/network/test_node_kills.py tests/jobs/test_cluster.py \
-	  tests/e2e/test_demo.py -q -rs --timeout 7200
+soak: setup  ## faults, kills, simulated networks and state machines for long; more clusters and demos
+	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/network/test_node_kills.py tests/network/test_simulated_*.py \
+	  tests/jobs/test_cluster.py tests/e2e/test_demo.py -q -rs --timeout 7200
 
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index

@@ -31,12 +31,16 @@ from chainkit_node.originating.registration import Registration
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
 from chainkit_node.peers.client import PeerClient
+from chainkit_node.peers.connections import PeerConnection
 from chainkit_node.peers.directory import NodeDirectory
 from chainkit_node.peers.newest import NewestListing
+from chainkit_node.peers.tokens import PeerTokens
 from chainkit_node.repairing.range_keeper import RangeKeeper
+from chainkit_node.replicating.gap_keeper import GapKeeper
 from chainkit_node.replicating.intake import Intake
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import SubscriptionPlan
+from chainkit_node.replicating.repairer import Repairer
 from chainkit_node.replicating.replicator import Replicator
 from chainkit_node.reporting.book import ReportBook
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
@@ -97,18 +101,34 @@ async def run_node(service: NodeService) -> None:
         if late:
             handover.call(hub.insert, late)
 
+    tokens = PeerTokens(newest.enabled_id, service.key, time.time)
+
+    def connect(node: Node) -> PeerClient:
+        return PeerClient(PeerConnection(node, tokens))
+
     bounds = ReportBounds()
     book = ReportBook(store, directory, service.key, metrics.reports, bounds)
     intake = Intake(store, book, time.time_ns, publish_replicated)
-    own_log = OwnLog(directory.listing, _connected, intake, service.record)
+    own_log = OwnLog(newest.listing, connect, intake, service.record)
+    repairer = Repairer(
+        newest.listing,
+        connect,
+        log,
+        intake,
+        GapKeeper(store, book, time.time_ns),
+        time.monotonic,
+        metrics.repaired,
+        random.SystemRandom(),
+    )
     replicator = Replicator(
-        directory.listing,
-        _connected,
+        newest.listing,
+        connect,
         intake,
         book,
         SubscriptionPlan(random.SystemRandom()),
         time.monotonic,
         metrics.replicated,
+        repairer.hurry,
     )
     metrics.counts_peers(replicator.open_streams, lambda: len(replicator.unreachable()))
     registration = Registration(directory, own_log.check)
@@ -147,7 +167,7 @@ async def run_node(service: NodeService) -> None:
         await newest.start()
         await server.start(service.address, service.certificate, "node for readers and payers")
         indexer.start()
-        await _until(ended, own_log.run(), replicator.run())
+        await _until(ended, own_log.run(), replicator.run(), repairer.run())
     finally:
         await server.stop()
         service.stop.is_set = True
@@ -168,7 +188,3 @@ async def _until(ended: asyncio.Event, *works: Coroutine[Any, Any, None]) -> Non
         await ended.wait()
         for task in tasks:
             task.cancel()
-
-
-def _connected(node: Node) -> PeerClient:
-    return PeerClient(node, lambda: ())

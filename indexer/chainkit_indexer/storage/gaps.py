@@ -5,10 +5,10 @@ The ranges of one originator do not overlap. A range that is filled in part is c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import GapState
@@ -18,6 +18,7 @@ MOST_READ: Final = 1_000
 
 _TABLE: Final = schema.gaps
 _OPEN: Final = (GapState.ASKED.value, GapState.OMITTED.value)
+_UNFILLED: Final = (GapState.ASKED, GapState.OMITTED, GapState.EXPIRED)
 
 
 class GapRow(NamedTuple):
@@ -41,15 +42,28 @@ def fill_gaps(
     connection: Connection, originator_id: int, sequence_ids: Iterable[int], now_ns: int
 ) -> None:
     """Take note that missing envelopes were stored; ids that were not missing are left out."""
-    for first, last in _runs(sequence_ids):
-        for gap in _overlapping(connection, originator_id, first, last):
-            _cut(connection, gap, max(first, gap.first_id), min(last, gap.last_id), now_ns)
+    for run in _runs(sequence_ids):
+        change_gaps(connection, originator_id, run, GapState.FILLED, _UNFILLED, now_ns)
 
 
-def set_state(connection: Connection, gap: GapRow, state: GapState, now_ns: int) -> None:
-    """Change the state of a gap, if it is still as it was read."""
-    values = {"state": state.value, "changed_ns": _next_ns(connection, now_ns)}
-    connection.execute(update(_TABLE).where(*_is(gap)).values(values))
+def change_gaps(
+    connection: Connection,
+    originator_id: int,
+    run: range,
+    state: GapState,
+    before: Collection[GapState],
+    now_ns: int,
+) -> None:
+    """Change the state of what is missing within a run, where it is one of ``before``."""
+    query = select(_TABLE).where(
+        _TABLE.c.originator_id == originator_id,
+        _TABLE.c.first_id <= run[-1],
+        _TABLE.c.last_id >= run[0],
+        _TABLE.c.state.in_([each.value for each in before]),
+    )
+    for gap in [GapRow._make(row) for row in connection.execute(query)]:
+        ids = range(max(run[0], gap.first_id), min(run[-1], gap.last_id) + 1)
+        _cut(connection, gap, ids, state, now_ns)
 
 
 def read_open_gaps(connection: Connection) -> list[GapRow]:
@@ -78,26 +92,14 @@ def forget_filled(connection: Connection, before_ns: int) -> None:
     connection.execute(delete(_TABLE).where(*is_old))
 
 
-def _overlapping(
-    connection: Connection, originator_id: int, first: int, last: int
-) -> Sequence[GapRow]:
-    query = select(_TABLE).where(
-        _TABLE.c.originator_id == originator_id,
-        _TABLE.c.first_id <= last,
-        _TABLE.c.last_id >= first,
-        _TABLE.c.state != GapState.FILLED.value,
-    )
-    return [GapRow._make(row) for row in connection.execute(query)]
-
-
-def _cut(connection: Connection, gap: GapRow, first: int, last: int, now_ns: int) -> None:
+def _cut(connection: Connection, gap: GapRow, ids: range, state: GapState, now_ns: int) -> None:
     connection.execute(delete(_TABLE).where(*_is(gap)))
-    if gap.first_id < first:
-        insert_gap(connection, gap._replace(last_id=first - 1))
+    if gap.first_id < ids[0]:
+        insert_gap(connection, gap._replace(last_id=ids[0] - 1))
     changed_ns = _next_ns(connection, now_ns)
-    insert_gap(connection, GapRow(gap.originator_id, first, last, GapState.FILLED, changed_ns))
-    if last < gap.last_id:
-        insert_gap(connection, gap._replace(first_id=last + 1))
+    insert_gap(connection, GapRow(gap.originator_id, ids[0], ids[-1], state.value, changed_ns))
+    if ids[-1] < gap.last_id:
+        insert_gap(connection, gap._replace(first_id=ids[-1] + 1))
 
 
 def _is(gap: GapRow) -> tuple[ColumnElement[bool], ...]:
@@ -108,12 +110,12 @@ def _next_ns(connection: Connection, now_ns: int) -> int:
     return max(now_ns, read_last_change(connection) + 1)
 
 
-def _runs(sequence_ids: Iterable[int]) -> Iterable[tuple[int, int]]:
-    """Return the ranges that some ids are, both ends included."""
-    runs: list[tuple[int, int]] = []
+def _runs(sequence_ids: Iterable[int]) -> Iterable[range]:
+    """Return the runs that some ids are."""
+    runs: list[range] = []
     for sequence_id in sorted(sequence_ids):
-        if runs and sequence_id <= runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], sequence_id)
+        if runs and sequence_id <= runs[-1].stop:
+            runs[-1] = range(runs[-1].start, sequence_id + 1)
         else:
-            runs.append((sequence_id, sequence_id))
+            runs.append(range(sequence_id, sequence_id + 1))
     return runs

@@ -1,9 +1,9 @@
-"""Requests to another node, as this node makes them: bytes in, serialized envelopes out."""
+"""Requests to another node, and its answers or what went wrong instead."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import grpc
@@ -13,15 +13,15 @@ from google.rpc import status_pb2
 from chainkit.errors import ChainkitError, MalformedData
 from chainkit.protocol.proto import envelopes_pb2, message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.service.grpc_client import connect, status_details
-from chainkit.types import Node
+from chainkit.service.grpc_client import status_details
+from chainkit_node.peers.connections import PeerConnection
 
-Metadata = Callable[[], Sequence[tuple[str, str]]]
-"""Returns what goes with each call: who asks."""
+QUERY_ENVELOPES: Final = "/xmtp.xmtpv4.message_api.ReplicationApi/QueryEnvelopes"
+SUBSCRIBE_ENVELOPES: Final = "/xmtp.xmtpv4.message_api.ReplicationApi/SubscribeEnvelopes"
+COMPARE_RANGES: Final = "/chainkit.node_api.v1.LogApi/CompareRanges"
 
-_SERVICE: Final = "/xmtp.xmtpv4.message_api.ReplicationApi"
-_MOST_RECONNECT_MS: Final = 5000
-_GRACE_SECONDS: Final = 1.0
+
+_NO_ANSWER: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 class PeerSilent(ChainkitError):
@@ -45,10 +45,8 @@ class Peer(Protocol):
         The first frame may take ``first_seconds``, each other one ``idle_seconds``.
         """
 
-    async def query(
-        self, originator_id: int, after_id: int, limit: int, seconds: float
-    ) -> Sequence[bytes]:
-        """Return a page of an originator's envelopes behind a sequence id."""
+    async def call(self, method: str, request: bytes, seconds: float) -> bytes:
+        """Return the answer of a method, by its path, such as QUERY_ENVELOPES."""
 
     async def close(self) -> None:
         """End the connection, and all streams."""
@@ -57,25 +55,17 @@ class Peer(Protocol):
 class PeerClient:
     """One node, over gRPC."""
 
-    def __init__(self, node: Node, metadata: Metadata) -> None:
-        """Take the registry's entry; nothing is connected yet.
-
-        Raises ConfigurationError for an address that is not of the form.
-        """
-        self.node_id = node.node_id
-        self._subject = f"node {node.node_id}"
-        self._metadata = metadata
-        url = f"address of node {node.node_id}"
-        self._channel = connect(url, node.http_address, _MOST_RECONNECT_MS)
-        self._subscribe: Any = self._channel.unary_stream(f"{_SERVICE}/SubscribeEnvelopes")
-        self._query: Any = self._channel.unary_unary(f"{_SERVICE}/QueryEnvelopes")
+    def __init__(self, connection: PeerConnection) -> None:
+        """Take the connection; ``close`` ends it."""
+        self._connection = connection
+        self._subject = f"node {connection.node.node_id}"
 
     async def subscribe(
         self, originator_id: int, after_id: int, first_seconds: float, idle_seconds: float
     ) -> AsyncGenerator[Sequence[bytes], None]:
         """Yield the envelopes of each frame; see ``Peer``."""
         request = subscription(originator_id, after_id).SerializeToString()
-        call = self._subscribe(request, metadata=self._metadata())
+        call = self._connection.stream(SUBSCRIBE_ENVELOPES, request)
         seconds = first_seconds
         try:
             while True:
@@ -87,19 +77,15 @@ class PeerClient:
         finally:
             call.cancel()
 
-    async def query(
-        self, originator_id: int, after_id: int, limit: int, seconds: float
-    ) -> Sequence[bytes]:
-        """Return a page of an originator's envelopes; see ``Peer``."""
-        request = message_api_pb2.QueryEnvelopesRequest(
-            query=_behind(originator_id, after_id), limit=limit
-        )
-        call = self._query(request.SerializeToString(), metadata=self._metadata())
-        return self._envelopes(await self._in_time(call, seconds))
+    async def call(self, method: str, request: bytes, seconds: float) -> bytes:
+        """Return the answer of a method; see ``Peer``."""
+        call = self._connection.unary(method, request, seconds)
+        answer: bytes = await self._in_time(call, seconds)
+        return answer
 
     async def close(self) -> None:
         """End the connection, and all streams."""
-        await self._channel.close(_GRACE_SECONDS)
+        await self._connection.close()
 
     async def _in_time(self, answer: Any, seconds: float) -> Any:
         try:
@@ -115,7 +101,7 @@ class PeerClient:
         words = error.details() or error.code().name
         details = status_details(error)
         # gRPC itself says so where there is no connection.
-        if details is None and error.code() is grpc.StatusCode.UNAVAILABLE:
+        if details is None and error.code() in _NO_ANSWER:
             return PeerSilent(self._subject, "an answer", words)
         refusal = PeerRefused(self._subject, "envelopes", f"{error.code().name}: {words}")
         refusal.cursor = cursor_in(details)
@@ -126,6 +112,20 @@ class PeerClient:
             return Envelopes.FromString(frame).envelopes
         except DecodeError as error:
             raise MalformedData(self._subject, "envelopes", error) from error
+
+
+async def query(
+    peer: Peer, originator_id: int, after_id: int, limit: int, seconds: float
+) -> Sequence[bytes]:
+    """Return a page of an originator's envelopes behind a sequence id, as a peer has it."""
+    request = message_api_pb2.QueryEnvelopesRequest(
+        query=_behind(originator_id, after_id), limit=limit
+    )
+    answer = await peer.call(QUERY_ENVELOPES, request.SerializeToString(), seconds)
+    try:
+        return Envelopes.FromString(answer).envelopes
+    except DecodeError as error:
+        raise MalformedData("answer", "envelopes", error) from error
 
 
 def subscription(originator_id: int, after_id: int) -> message_api_pb2.SubscribeEnvelopesRequest:

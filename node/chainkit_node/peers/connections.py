@@ -35,7 +35,7 @@ class PeerConnection:
     def unary(
         self, method: str, request: bytes, timeout_seconds: float
     ) -> grpc.aio.UnaryUnaryCall[bytes, bytes]:
-        """Return a call with one answer. Raises NotReady while this node is not registered."""
+        """Return a call with one answer."""
         multicallable: Any = self._channel.unary_unary(method)
         call: grpc.aio.UnaryUnaryCall[bytes, bytes] = multicallable(
             request, timeout=timeout_seconds, metadata=self._metadata()
@@ -45,10 +45,7 @@ class PeerConnection:
     def stream(
         self, method: str, request: bytes, timeout_seconds: float | None = None
     ) -> grpc.aio.UnaryStreamCall[bytes, bytes]:
-        """Return a call whose answers come one after the other; None waits without end.
-
-        Raises NotReady while this node is not registered.
-        """
+        """Return a call whose answers come one after the other; None waits without end."""
         multicallable: Any = self._channel.unary_stream(method)
         call: grpc.aio.UnaryStreamCall[bytes, bytes] = multicallable(
             request, timeout=timeout_seconds, metadata=self._metadata()

@@ -13,7 +13,7 @@ from typing import Final
 from chainkit.errors import StoreError
 from chainkit_node.peers.directory import Listing
 
-TURN_SECONDS: Final = 1.0
+TURN_SECONDS: Final = 0.5
 
 
 class NewestListing:
@@ -36,9 +36,10 @@ class NewestListing:
         """Return the newest listing, at once; one without a block where none was read yet."""
         return self._listing
 
-    def own_id(self) -> int | None:
-        """Return the id of this node; None while it is not known to be registered."""
-        return self._listing.own_id
+    def enabled_id(self) -> int | None:
+        """Return the id of this node; None while it is not known to be enabled."""
+        own = self._listing.nodes.get(self._listing.own_id or 0)
+        return own.node_id if own is not None and own.is_enabled else None
 
     async def start(self) -> None:
         """Read a listing, and go on until ``finish``."""

@@ -19,7 +19,10 @@ class PeerTokens:
     def __init__(
         self, own_id: Callable[[], int | None], key: SigningKey, now: Callable[[], float]
     ) -> None:
-        """Take how to know this node's id, its registered key, and the time of day in seconds."""
+        """Take how to know this node's id while it is enabled, its key, and the time of day.
+
+        The time is in seconds since 1970.
+        """
         self._own_id = own_id
         self._key = key
         self._now = now
@@ -43,7 +46,9 @@ class PeerTokens:
     def metadata(self, peer_id: int) -> tuple[tuple[str, str], ...]:
         """Return the metadata of a call to a peer, as XIP-49 has it and as today's nodes have it.
 
-        Errors as ``token``.
+        None while this node is not registered, or disabled: then it asks as any stranger.
         """
+        if self._own_id() is None:
+            return ()
         token = self.token(peer_id)
         return (NODE_TOKEN_KEY, token), (TOKEN_KEY, f"Bearer {token}")

@@ -7,7 +7,7 @@ error of theirs goes through to the caller.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError
 
@@ -18,13 +18,22 @@ from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.grpc_server import Unary
-from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.types import HeldRanges
 
 MOST_FETCHED: Final = 1000
 """Envelopes of one answer."""
 
 
-async def compare(call: Unary, log: EnvelopeLog, originator_id: int, after: int = 0) -> Differences:
+class ComparedLog(Protocol):
+    """The envelopes of the node that compares."""
+
+    async def read_ranges(
+        self, originator_id: int, through: int, ranges: Sequence[LogRange]
+    ) -> HeldRanges:
+        """Return the contents of ranges of a node's ids, up to ``through`` or to the highest id."""
+
+
+async def compare(call: Unary, log: ComparedLog, originator_id: int, after: int = 0) -> Differences:
     """Find where a peer's envelopes of an originator differ from this node's.
 
     ``call`` is the peer's CompareRanges. Ids up to ``after`` are not compared: pass what

@@ -19,6 +19,7 @@ from chainkit.protocol.originated_envelope import originator_digest, parse_origi
 from chainkit.protocol.received_envelope import ReceivedEnvelope, read_received
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_last
 from chainkit_indexer.storage.gaps import GapRow, fill_gaps, insert_gap, read_last_change
+from chainkit_indexer.storage.range_digests import forget_ranges
 from chainkit_indexer.storage.replicated import (
     insert_dispute,
     is_disputed,
@@ -68,6 +69,16 @@ class Taken:
     """Others were stored under their ids."""
     gaps: int
 
+    def __add__(self, other: Taken) -> Taken:
+        """Return both together."""
+        return Taken(
+            self.new + other.new,
+            self.late + other.late,
+            self.repeated + other.repeated,
+            self.disputed + other.disputed,
+            self.gaps + other.gaps,
+        )
+
     @property
     def envelopes(self) -> Mapping[str, int]:
         """How many, by what became of them."""
@@ -116,17 +127,11 @@ class Intake:
     def take(self, data: Sequence[bytes], source: Source) -> Taken:
         """Verify and store envelopes; see ``Takes``."""
         received = [read_received(each, source.originator_id, source.signing_key) for each in data]
-        taken = [
-            self._take(received[start : start + MOST_PER_COMMIT], source.is_direct)
-            for start in range(0, len(received), MOST_PER_COMMIT)
-        ]
-        return Taken(
-            new=sum(each.new for each in taken),
-            late=sum(each.late for each in taken),
-            repeated=sum(each.repeated for each in taken),
-            disputed=sum(each.disputed for each in taken),
-            gaps=sum(each.gaps for each in taken),
-        )
+        taken = Taken(0, 0, 0, 0, 0)
+        for start in range(0, len(received), MOST_PER_COMMIT):
+            some = received[start : start + MOST_PER_COMMIT]
+            taken = taken + self._take(some, source.is_direct)
+        return taken
 
     def last_id(self, originator_id: int) -> int:
         """Return the highest sequence id that is held of an originator, 0 before the first."""
@@ -144,6 +149,10 @@ class Intake:
             self._store.insert_envelopes(connection, [*new, *late])
             _note_gaps(connection, judged, now_ns)
             _keep_disputes(connection, judged)
+            # The digests that others compare change with what lies below the end.
+            changed = [each.sequence_id for each in judged.late]
+            changed += [each.other.sequence_id for each in judged.disputes]
+            forget_ranges(connection, originator_id, changed)
         for offence in judged.offences:
             self._reports.submit_own_safety(offence.node_id, offence.misbehavior, offence.envelopes)
         if new or late:

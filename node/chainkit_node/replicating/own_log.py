@@ -19,12 +19,14 @@ from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady
 from chainkit.types import Node
 from chainkit_node.originating.sequence_record import SequenceRecord
-from chainkit_node.peers.client import Peer, PeerRefused
+from chainkit_node.peers.client import Peer, PeerRefused, query
 from chainkit_node.peers.directory import Listing
 from chainkit_node.replicating.intake import Source, Takes
 
 ANSWER_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 1.0
+SELDOM_SECONDS: Final = 10.0
+"""Once it originates: only nodes that did not answer before are still asked."""
 
 _PAGE: Final = 1_000
 
@@ -39,7 +41,7 @@ class OwnLog:
         intake: Takes,
         record: SequenceRecord | None,
     ) -> None:
-        """Take the registry's nodes (in a thread: it may block), and what connects to one."""
+        """Take the registry's nodes, and what connects to one."""
         self._listing = listing
         self._connect = connect
         self._intake = intake
@@ -57,9 +59,10 @@ class OwnLog:
     async def run(self) -> None:
         """Ask until every enabled node has answered once; for as long as the node runs."""
         while True:
+            # A database that is away: the indexer meets it, too, and says so.
             with suppress(StoreError):
-                await self._look(await asyncio.to_thread(self._listing))
-            await asyncio.sleep(LOOK_SECONDS)
+                await self._look(self._listing())
+            await asyncio.sleep(SELDOM_SECONDS if self._is_known else LOOK_SECONDS)
 
     async def _look(self, listing: Listing) -> None:
         if listing.own_id is None:
@@ -104,7 +107,7 @@ class OwnLog:
 
     async def _page(self, client: Peer, own_id: int) -> list[bytes]:
         after = await asyncio.to_thread(self._intake.last_id, own_id)
-        return list(await client.query(own_id, after, _PAGE, ANSWER_SECONDS))
+        return list(await query(client, own_id, after, _PAGE, ANSWER_SECONDS))
 
     def _tell(self, node: Node, error: ChainkitError) -> None:
         if node.node_id not in self._told:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -83,12 +83,14 @@ class Replicator:
         plan: SubscriptionPlan,
         clock: Callable[[], float],
         taken: Callable[[int, Taken], None],
+        opened: Callable[[int], None],
         uniform: Callable[[], float] = random.random,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """Take the registry's nodes (in a thread: it may block), and what connects to one.
+        """Take the registry's nodes, and what connects to one.
 
-        ``clock`` is in seconds and only grows; ``taken`` is told of each batch of an originator;
-        ``uniform`` draws from [0, 1).
+        ``clock`` is in seconds and only grows; ``taken`` is told of each batch of an originator,
+        ``opened`` of each node that begins to answer for itself; ``uniform`` draws from [0, 1).
         """
         self._listing = listing
         self._connect = connect
@@ -97,7 +99,9 @@ class Replicator:
         self._plan = plan
         self._clock = clock
         self._taken = taken
+        self._told_opened = opened
         self._uniform = uniform
+        self._look_seconds = look_seconds
         self._reachability = Reachability()
         self._clients: dict[int, tuple[Node, Peer]] = {}
         self._running: dict[Subscription, _Running] = {}
@@ -106,10 +110,8 @@ class Replicator:
         """Replicate until it is cancelled."""
         try:
             while True:
-                # A database that is away: the indexer meets it, too, and says so.
-                with suppress(StoreError):
-                    await self._follow_registry(await asyncio.to_thread(self._listing))
-                await asyncio.sleep(LOOK_SECONDS)
+                await self._follow_registry(self._listing())
+                await asyncio.sleep(self._look_seconds)
         finally:
             await self._end(list(self._running))
             await self._close_clients({})
@@ -173,11 +175,13 @@ class Replicator:
         failures, below = 0, None
         source = Source(originator.node_id, originator.signing_key, each.is_direct)
         while True:
+            began, received = self._clock(), state.received
             try:
                 client = self._client(node)
                 await self._follow(each, client, source, state, below)
             except (MalformedData, PeerRefused, PeerSilent, ConfigurationError) as error:
-                failures = 0 if state.is_open else failures + 1
+                was_of_use = state.received > received or self._clock() - began > IDLE_SECONDS
+                failures = 0 if was_of_use else failures + 1
                 below = error.cursor if isinstance(error, PeerRefused) else None
                 self._tell(each, state, error)
             except StoreError as error:
@@ -249,6 +253,8 @@ class Replicator:
         state.is_open, state.error = True, None
         found = self._reachability.answered(each.peer_id, seconds)
         self._report(each, found, request, seconds)
+        if each.is_direct:
+            self._told_opened(each.peer_id)
         text = f"node {each.peer_id} answers with envelopes of originator {each.originator_id}"
         log_event(LogEvent("peer_stream_open", text, _fields(each)))
 

@@ -18,6 +18,7 @@ from chainkit.service.node_token import TokenFault
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.replicating.intake import Taken
+from chainkit_node.replicating.repairer import Repair
 from chainkit_node.reporting.metrics import ReportMetrics
 
 _PREFIX: Final = "chainkit_node"
@@ -60,6 +61,12 @@ class NodeMetrics:
         )
         self._gaps = self._counter(
             "gaps_found", "Gaps between envelopes of another node.", "originator"
+        )
+        self._repaired = self._counter(
+            "envelopes_repaired",
+            "Envelopes that a comparison with another node brought: missing or differing.",
+            "originator",
+            "kind",
         )
         self._peer_streams = self._gauge("peer_streams_open", "Streams of other nodes' envelopes.")
         self._unreachable = self._gauge("peers_unreachable", "Nodes that do not answer.")
@@ -113,6 +120,12 @@ class NodeMetrics:
         for kind, count in taken.envelopes.items():
             self._replicated.labels(originator_id, kind).inc(count)
         self._gaps.labels(originator_id).inc(taken.gaps)
+
+    def repaired(self, repair: Repair) -> None:
+        """Take note of what a comparison with another node brought."""
+        stored = repair.taken.new + repair.taken.late
+        self._repaired.labels(repair.originator_id, "missing").inc(stored)
+        self._repaired.labels(repair.originator_id, "differing").inc(repair.taken.disputed)
 
     def fell_behind(self) -> None:
         """Take note of a stream that has to read the database again."""

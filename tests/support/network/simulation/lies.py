@@ -68,6 +68,33 @@ class Liar:
     """Readers that get another answer than all others."""
     others: dict[int, bytes] = field(default_factory=dict)
     """The second envelope under an id."""
+    first: dict[int, bytes] = field(default_factory=dict)
+    """The first envelope under it."""
+    arrived: set[bytes] = field(default_factory=set)
+    """Envelopes of its own log that honest nodes got from it."""
+    is_told: bool = False
+    """It has misled somebody: not every lie gets the chance to."""
+
+    def reached(self, lacked: bool, page: Sequence[tuple[int, bytes]]) -> None:
+        """Take note of what an honest reader got; ``lacked`` tells that it does not have the one
+        that this node lies about."""
+        self.arrived.update(envelope for _, envelope in page)
+        ids = [each for each, _ in page]
+        if self.lie in (Lie.OMITS, Lie.OMITS_TO_ONE, Lie.REORDERS):
+            is_first = bool(ids) and self.from_id < ids[0] and lacked
+            self.is_told |= is_first or (ids != sorted(ids)) or self._skips(ids, lacked)
+        elif self.lie is Lie.EQUIVOCATES:
+            signed = {self.others.get(self.from_id), self.first.get(self.from_id)}
+            self.is_told |= signed <= self.arrived
+        elif self.lie in EXPECTED:
+            self.is_told |= self.from_id in ids
+
+    def _skips(self, ids: Sequence[int], lacked: bool) -> bool:
+        return lacked and self.from_id not in ids and any(each > self.from_id for each in ids)
+
+    def holds_back(self, last_id: int) -> bool:
+        """Whether a page that ends with an id has to wait for the next one."""
+        return self.lie is Lie.REORDERS and last_id == self.from_id
 
     def sent(self, reader_id: int, envelopes: Sequence[tuple[int, bytes]]) -> list[bytes]:
         """Return what a reader gets instead of a page of the log, as ids with envelopes."""

@@ -12,21 +12,35 @@ from typing import Any
 from chainkit.misbehavior.evidence import Weight, judge_safety
 from chainkit.misbehavior.report import LivenessRequest, parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
-from chainkit.protocol.proto import envelopes_pb2
+from chainkit.protocol.log_ranges import (
+    ABSENT,
+    DIGEST_LENGTH,
+    LogRange,
+    RangeContent,
+    disputed_digest,
+    range_digest,
+)
+from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.protocol.proto import envelopes_pb2, message_api_pb2, node_api_pb2
 from chainkit.protocol.received_envelope import read_received
+from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.signatures import SigningKey
 from chainkit.types import Node
-from chainkit_node.peers.client import PeerRefused, PeerSilent
+from chainkit_node.peers.client import COMPARE_RANGES, QUERY_ENVELOPES, PeerRefused, PeerSilent
 from chainkit_node.replicating.intake import Source, Taken
 from chainkit_node.replicating.judging import judge_batch
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import SubscriptionPlan
+from chainkit_node.replicating.repairer import Repairer
 from chainkit_node.replicating.replicator import Replicator
+from chainkit_node.types import HeldRanges
 from support import publishes
 from support.network.originator import BEGIN_NS, SECOND_NS, MemoryLog, Originator
 from support.network.simulation.lies import Liar, Lie
 from support.network.simulation.world import World
 
+LOOK_SECONDS = 2.5
+"""Seldom: most of a story's cost are looks that find nothing new."""
 PAGE = 4
 """Envelopes of a frame: small, so that much happens between frames."""
 
@@ -73,6 +87,17 @@ class SimulatedNode:
         """Begin with what is stored."""
         chance = random.Random(self.world.chance.random())
         self.own_log = OwnLog(self._listing, self._connect, self, None)
+        repairer = Repairer(
+            self._listing,
+            self._connect,
+            self,
+            self,
+            self,
+            self.world.seconds,
+            lambda repair: None,
+            chance,
+            LOOK_SECONDS,
+        )
         self.replicator = Replicator(
             self._listing,
             self._connect,
@@ -81,9 +106,11 @@ class SimulatedNode:
             SubscriptionPlan(chance),
             self.world.seconds,
             lambda originator_id, taken: None,
+            repairer.hurry,
             chance.random,
+            LOOK_SECONDS,
         )
-        works = self.own_log.run(), self.replicator.run()
+        works = self.own_log.run(), self.replicator.run(), repairer.run()
         self.tasks = [asyncio.ensure_future(each) for each in works]
 
     async def crash(self) -> None:
@@ -91,7 +118,8 @@ class SimulatedNode:
         tasks, self.tasks = self.tasks, []
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            assert isinstance(ended, asyncio.CancelledError), repr(ended)
         self._tell()
 
     def restore(self, logs: dict[int, MemoryLog]) -> None:
@@ -158,6 +186,7 @@ class SimulatedNode:
         elif lie is Lie.EQUIVOCATES and self.liar:
             other = self.signs.signed(sequence_id, seconds, seen={self.node_id: 1})
             self.liar.others[sequence_id] = other
+            self.liar.first[sequence_id] = self.signs.signed(sequence_id, seconds)
         return self.signs.signed(sequence_id, seconds, payload, seen)
 
     # ---------------------------------------------------------------- what others sent
@@ -189,6 +218,42 @@ class SimulatedNode:
     def last_id(self, originator_id: int) -> int:
         last = self.log(originator_id).last()
         return last.sequence_id if last else 0
+
+    # ---------------------------------------------------------------- comparisons
+
+    async def read_ranges(
+        self, originator_id: int, through: int, ranges: Sequence[LogRange]
+    ) -> HeldRanges:
+        return self.held_ranges(originator_id, through, ranges)
+
+    def held_ranges(
+        self, originator_id: int, through: int, ranges: Sequence[LogRange]
+    ) -> HeldRanges:
+        """As the database has them, of a log that is shorter than a leaf of leaves."""
+        highest = self.last_id(originator_id)
+        end = min(through, highest)
+        contents = [self._content(originator_id, each, end) for each in ranges]
+        return HeldRanges(highest, contents)
+
+    def _content(self, originator_id: int, asked: LogRange, through: int) -> RangeContent:
+        if asked.level == 0:
+            ids = range(asked.first, asked.first + asked.part_count(through))
+            return RangeContent(b"".join(self._digest(originator_id, each) for each in ids), 0)
+        parts = [asked.child(place) for place in range(asked.part_count(through))]
+        digests = (self._content(originator_id, each, through).digests for each in parts)
+        return RangeContent(b"".join(range_digest(asked.level - 1, each) for each in digests), 0)
+
+    def _digest(self, originator_id: int, sequence_id: int) -> bytes:
+        if (originator_id, sequence_id) in self.disputed:
+            return disputed_digest(originator_id, sequence_id)
+        held = self.log(originator_id).at(sequence_id)
+        return ABSENT if held is None else held.digest[:DIGEST_LENGTH]
+
+    def explained(self, originator_id: int, runs: Sequence[range]) -> None:
+        """Nothing expires here."""
+
+    def denied(self, originator_id: int, through: int, held: Sequence[range]) -> None:
+        """Nothing expires here: what is missing was reported when it was missed."""
 
     # ---------------------------------------------------------------- reports
 
@@ -224,6 +289,8 @@ class SimulatedNode:
         while len(rows) < PAGE and (held := log.after(last_id)) is not None:
             rows.append((held.sequence_id, held.envelope))
             last_id = held.sequence_id
+        if self.liar and self.liar.holds_back(last_id) and originator_id == self.node_id:
+            rows, last_id = rows[:-1], last_id - 1
         if self.liar is None or originator_id != self.node_id:
             return [envelope for _, envelope in rows], last_id
         return self.liar.sent(reader_id, rows), last_id
@@ -252,6 +319,7 @@ class SimulatedPeer:
                 await self.world.travel()
                 await self._until_linked(idle_seconds)
                 self._check(life)
+                self._note(originator_id, page)
                 yield page
                 continue
             with suppress(TimeoutError):
@@ -260,15 +328,40 @@ class SimulatedPeer:
             await self._until_linked(idle_seconds)
             yield []
 
-    async def query(
-        self, originator_id: int, after_id: int, limit: int, seconds: float
-    ) -> Sequence[bytes]:
+    async def call(self, method: str, request: bytes, seconds: float) -> bytes:
         await self._arrive(seconds)
-        page, _ = self.node.page(self.reader.node_id, originator_id, after_id)
+        answer = self._answer(method, request)
         await self.world.travel()
         if self._is_lost():
             raise self._silent()
-        return page
+        return answer
+
+    def _answer(self, method: str, request: bytes) -> bytes:
+        if method == COMPARE_RANGES:
+            asked = node_api_pb2.CompareRangesRequest.FromString(request)
+            ranges = [LogRange(each.level, each.number) for each in asked.ranges]
+            held = self.node.held_ranges(
+                asked.originator_node_id, asked.through_sequence_id, ranges
+            )
+            answer = node_api_pb2.CompareRangesResponse(highest_sequence_id=held.highest)
+            for content in held.contents:
+                answer.contents.add(digests=content.digests, expired=content.expired)
+            return answer.SerializeToString()
+        assert method == QUERY_ENVELOPES
+        query = message_api_pb2.QueryEnvelopesRequest.FromString(request)
+        [originator_id] = query.query.originator_node_ids
+        after_id = query.query.last_seen.node_id_to_sequence_id[originator_id]
+        page, _ = self.node.page(self.reader.node_id, originator_id, after_id)
+        return written_envelopes(page[: query.limit])
+
+    def _note(self, originator_id: int, page: Sequence[bytes]) -> None:
+        """Let a liar know what of its own log arrived at an honest node."""
+        liar = self.node.liar
+        if liar is None or originator_id != self.node.node_id or self.reader.liar is not None:
+            return
+        lacked = self.reader.log(originator_id).at(liar.from_id) is None
+        ids = [parse_originated(each).envelope.sequence_id for each in page]
+        liar.reached(lacked, list(zip(ids, page, strict=True)))
 
     async def close(self) -> None:
         """There is nothing to close."""

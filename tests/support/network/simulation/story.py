@@ -1,4 +1,4 @@
-"""One seed's story: messages, crashes, partitions, restored backups, registry changes, and a lie."""
+"""One story of a seed: messages, crashes, partitions, backups, registry changes, and a lie."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.network.simulation.node import Accusation, SimulatedNode
 from support.network.simulation.world import World
 
 NODE_IDS = (100, 200, 300, 400)
-HEALING_SECONDS = 400.0
+HEALING_SECONDS = 240.0
 MOST_DRIFT_SECONDS = 120.0
 
 
@@ -38,7 +38,7 @@ class Story:
         return [each for node in self.honest for each in node.accusations]
 
 
-def played(seed: int, lie: Lie | None = None, steps: int = 40) -> Story:
+def played(seed: int, lie: Lie | None = None, steps: int = 30) -> Story:
     """Play a seed's story to its end, with everything mended in the end."""
     story: Story = run(_play(seed, lie, steps))
     return story

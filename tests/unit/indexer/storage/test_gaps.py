@@ -11,13 +11,13 @@ from chainkit.signatures import SigningKey
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.gaps import (
     GapRow,
+    change_gaps,
     fill_gaps,
     forget_filled,
     insert_gap,
     read_filled_after,
     read_last_change,
     read_open_gaps,
-    set_state,
 )
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
@@ -58,17 +58,18 @@ def test_fill__any_ids__what_is_open_and_filled_is_what_was_missing(
         assert moments == sorted(set(moments))
 
 
-def test_set_state__of_a_gap__changes_its_moment(store: Store) -> None:
+def test_change__a_part_of_a_gap__only_from_the_states_that_are_named(store: Store) -> None:
     with store.writing() as connection:
         connection.execute(delete(schema.gaps))
         insert_gap(connection, GapRow(100, 3, 5, GapState.ASKED, 7))
-        [gap] = read_open_gaps(connection)
+        insert_gap(connection, GapRow(100, 8, 9, GapState.OMITTED, 8))
 
-        set_state(connection, gap, GapState.EXPIRED, now_ns=2)
+        change_gaps(connection, 100, range(4, 10), GapState.EXPIRED, [GapState.ASKED], now_ns=2)
 
-        assert read_open_gaps(connection) == []
+        still = [(each.first_id, each.last_id) for each in read_open_gaps(connection)]
+        assert still == [(3, 3), (8, 9)]
         # A clock that goes back does not hide the change.
-        assert read_last_change(connection) == 8
+        assert read_last_change(connection) == 9
 
 
 def test_forget__filled_long_ago__goes_but_for_the_last_change(store: Store) -> None:

@@ -1,0 +1,214 @@
+"""Compares this node's logs with others', and takes what it lacks (XIP-49 §3.2.6, §3.2.7).
+
+Each log is compared with its originator, and with one other node that is picked at random: so
+every two nodes meet in time, and n nodes cost each other 2 n questions a round. A node that has
+just begun to answer is compared first.
+
+An envelope that both hold differently is fetched, and becomes evidence against its originator. What
+another node lacks is its own business: it asks, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from chainkit.errors import ChainkitError, MalformedAnswer, StoreError
+from chainkit.protocol.log_comparison import Differences
+from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.types import Node
+from chainkit_node.peers.client import (
+    COMPARE_RANGES,
+    QUERY_ENVELOPES,
+    Peer,
+    PeerRefused,
+    PeerSilent,
+)
+from chainkit_node.peers.directory import Listing
+from chainkit_node.repairing.comparison import ComparedLog, compare, fetch
+from chainkit_node.replicating.intake import Source, Taken, Takes
+
+ROUND_SECONDS: Final = 60.0
+"""Between two comparisons of the same log with its originator, or with another node."""
+
+LOOK_SECONDS: Final = 1.0
+ANSWER_SECONDS: Final = 10.0
+
+_MOST_FETCHED: Final = 10_000
+"""Envelopes that one comparison fetches: the next one goes on."""
+
+
+class Gaps(Protocol):
+    """What is known of missing envelopes; in threads, because it asks a database."""
+
+    def explained(self, originator_id: int, runs: Sequence[range]) -> None:
+        """Take note that an originator says of its own envelopes that they have expired."""
+
+    def denied(self, originator_id: int, through: int, held: Sequence[range]) -> None:
+        """Take note that an originator has none of what is missing up to an id, but for ``held``.
+
+        It does not call it expired either.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What one comparison brought, for those who count."""
+
+    peer_id: int
+    originator_id: int
+    taken: Taken
+
+
+class Repairer:
+    """Used on the event loop's thread; ``run`` once."""
+
+    def __init__(
+        self,
+        listing: Callable[[], Listing],
+        connect: Callable[[Node], Peer],
+        log: ComparedLog,
+        intake: Takes,
+        gaps: Gaps,
+        clock: Callable[[], float],
+        repaired: Callable[[Repair], None],
+        chance: random.Random,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        """Take the registry's nodes, what connects to one, and whom to tell of each repair.
+
+        ``clock`` is in seconds and only grows.
+        """
+        self._listing = listing
+        self._connect = connect
+        self._log = log
+        self._intake = intake
+        self._gaps = gaps
+        self._clock = clock
+        self._repaired = repaired
+        self._chance = chance
+        self._look_seconds = look_seconds
+        self._next_round = 0.0
+        self._hurried: set[int] = set()
+        self._told: set[int] = set()
+
+    def hurry(self, node_id: int) -> None:
+        """Compare all logs with a node soon: it has just begun to answer."""
+        self._hurried.add(node_id)
+
+    async def run(self) -> None:
+        """Compare and repair until it is cancelled."""
+        while True:
+            listing = self._listing()
+            hurried, self._hurried = self._hurried, set()
+            pairs = [(each, log) for each in sorted(hurried) for log in sorted(listing.nodes)]
+            if self._clock() >= self._next_round:
+                self._next_round = self._clock() + ROUND_SECONDS
+                pairs += self._pairs(listing)
+            await self._compare_all(listing, dict.fromkeys(pairs))
+            await asyncio.sleep(self._look_seconds)
+
+    def _pairs(self, listing: Listing) -> list[tuple[int, int]]:
+        """Return which node is asked about which log in this round."""
+        others = [
+            each
+            for each, node in sorted(listing.nodes.items())
+            if node.is_enabled and each != listing.own_id
+        ]
+        pairs = [(each, each) for each in others]
+        for originator_id in sorted(listing.nodes):
+            rest = [each for each in others if each != originator_id]
+            if rest:
+                pairs.append((self._chance.choice(rest), originator_id))
+        return pairs
+
+    async def _compare_all(self, listing: Listing, pairs: Iterable[tuple[int, int]]) -> None:
+        by_peer: dict[int, list[int]] = {}
+        for peer_id, originator_id in pairs:
+            by_peer.setdefault(peer_id, []).append(originator_id)
+        await asyncio.gather(
+            *(
+                self._compare_with(listing.nodes[peer_id], logs, listing.nodes)
+                for peer_id, logs in by_peer.items()
+                if peer_id in listing.nodes and listing.nodes[peer_id].is_enabled
+            )
+        )
+
+    async def _compare_with(
+        self, node: Node, originator_ids: Sequence[int], nodes: Mapping[int, Node]
+    ) -> None:
+        try:
+            peer = self._connect(node)
+            try:
+                for originator_id in originator_ids:
+                    await self._repair(peer, node.node_id, nodes[originator_id])
+            finally:
+                await peer.close()
+        except (PeerSilent, PeerRefused, MalformedAnswer, StoreError) as error:
+            # Its streams tell of a node that does not answer; an honest one whose log is being
+            # repaired contradicts itself, too.
+            self._tell(node.node_id, error)
+        except ChainkitError as error:
+            self._tell(node.node_id, error)
+        else:
+            self._told.discard(node.node_id)
+
+    async def _repair(self, peer: Peer, peer_id: int, originator: Node) -> None:
+        source = Source(originator.node_id, originator.signing_key, is_direct=False)
+
+        async def ask(request: bytes) -> bytes:
+            return await peer.call(COMPARE_RANGES, request, ANSWER_SECONDS)
+
+        async def query(request: bytes) -> bytes:
+            return await peer.call(QUERY_ENVELOPES, request, ANSWER_SECONDS)
+
+        found = await compare(ask, self._log, originator.node_id)
+        wanted = await self._wanted(found, originator.node_id)
+        taken = Taken(0, 0, 0, 0, 0)
+        async for page in fetch(query, originator.node_id, wanted):
+            taken = taken + await asyncio.to_thread(self._intake.take, page, source)
+        # Another node may lack for its own reasons what it does not have.
+        if peer_id == originator.node_id:
+            await asyncio.to_thread(self._note_gaps, found, originator.node_id)
+        if taken.new or taken.late or taken.disputed:
+            self._repaired(Repair(peer_id, originator.node_id, taken))
+            text = (
+                f"took from node {peer_id} of originator {originator.node_id}: "
+                f"{taken.new + taken.late} missing, {taken.disputed} others"
+            )
+            log_event(LogEvent("log_repaired", text, dict(taken.envelopes)))
+
+    async def _wanted(self, found: Differences, originator_id: int) -> list[range]:
+        """Return the runs to fetch: what is missing, and what the peer holds differently."""
+        runs = [*found.only_there, *found.differing, *found.disputed_there]
+        held = await asyncio.to_thread(self._intake.last_id, originator_id)
+        if found.is_complete and found.highest_there > held:
+            runs.append(range(held + 1, found.highest_there + 1))
+        return list(_first(sorted(runs, key=lambda run: run.start), _MOST_FETCHED))
+
+    def _note_gaps(self, found: Differences, originator_id: int) -> None:
+        if found.expired_there:
+            self._gaps.explained(originator_id, found.expired_there)
+        held = [*found.only_there, *found.expired_there]
+        self._gaps.denied(originator_id, found.compared_through, held)
+
+    def _tell(self, node_id: int, error: ChainkitError) -> None:
+        """Log that a comparison failed once, until one succeeds."""
+        if node_id not in self._told:
+            self._told.add(node_id)
+            text = f"no comparison with node {node_id}: {error}"
+            fields = {"peer_id": node_id, "error": str(error)}
+            log_event(LogEvent("comparison_failed", text, fields, logging.WARNING))
+
+
+def _first(runs: Iterable[range], most: int) -> Iterable[range]:
+    """Return the first of some runs, with up to so many ids together."""
+    for run in runs:
+        if most <= 0:
+            return
+        yield run[:most]
+        most -= len(run)

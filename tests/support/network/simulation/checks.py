@@ -1,0 +1,49 @@
+"""What must hold at the end of each story."""
+
+from __future__ import annotations
+
+from support.network.simulation.lies import EXPECTED, Lie
+from support.network.simulation.story import NODE_IDS, Story
+
+
+def is_told(story: Story, lie: Lie) -> bool:
+    liar = story.world.nodes[NODE_IDS[-1]].liar
+    assert liar is not None
+    return liar.is_told or lie in (Lie.STALLS, Lie.DRIPS, Lie.FAILS)
+
+
+def check_same(story: Story) -> None:
+    disputed = set[tuple[int, int]]().union(*(node.disputed for node in story.honest))
+    for node_id in NODE_IDS:
+        logs = [
+            [
+                envelope
+                for sequence_id, envelope in zip(
+                    node.log(node_id).ids(), node.log(node_id).envelopes(), strict=True
+                )
+                if (node_id, sequence_id) not in disputed
+            ]
+            for node in story.honest
+        ]
+        assert logs[0] or story.world.nodes[node_id].liar, f"node {node_id} published nothing"
+        assert all(log == logs[0] for log in logs), f"logs of {node_id} differ"
+
+
+def check_nothing_lost(story: Story) -> None:
+    for node in story.honest:
+        held = {each for log in node.logs.values() for each in log.envelopes()}
+        assert story.acknowledged <= held
+
+
+def check_no_honest_node_accused(story: Story) -> None:
+    honest = {node.node_id for node in story.honest}
+    assert not [
+        each
+        for each in story.accusations
+        if each.node_id in honest and not each.misbehavior.is_liveness
+    ]
+
+
+def check_reported(story: Story, lie: Lie) -> None:
+    about_liar = [each for each in story.accusations if each.node_id == NODE_IDS[-1]]
+    assert EXPECTED[lie] in {(each.misbehavior, each.weight) for each in about_liar}

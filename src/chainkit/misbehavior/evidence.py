@@ -63,10 +63,12 @@ def judge_safety(report: Report, keys: Mapping[int, bytes], now_ns: int) -> Judg
 
     ``keys`` are the registry's, 65 bytes each, by node id; ``now_ns`` is the judge's own clock in
     nanoseconds since 1970. A report of BLOCKCHAIN_INCONSISTENCY is never proved here: that takes
-    the chain.
+    the chain. A report of a liveness failure is refuted: it has no evidence to judge.
     """
-    if len(report.envelopes) > MOST_ENVELOPES:
-        return _refuted(report, f"more than {MOST_ENVELOPES} envelopes")
+    if report.misbehavior.is_liveness:
+        return _refuted(report, f"{report.misbehavior.name} is no safety failure")
+    if not 0 < len(report.envelopes) <= MOST_ENVELOPES:
+        return _refuted(report, f"expected 1 to {MOST_ENVELOPES} envelopes")
     if report.node_id not in keys:
         return _refuted(report, f"node {report.node_id} is not registered")
     if _is_about_chain(report):
@@ -90,33 +92,38 @@ def _received(data: bytes, keys: Mapping[int, bytes]) -> ReceivedEnvelope:
 def _judge_duplicate(
     report: Report, received: Sequence[ReceivedEnvelope], now_ns: int
 ) -> Judgement:
-    for first, *others in (received[start:] for start in range(len(received))):
-        for other in others:
-            if _place(first) == _place(other) and first.digest != other.digest:
-                reason = f"two different envelopes {first.sequence_id}"
-                return _proved(report, reason, str(_place(first)).encode())
-    return _refuted(report, "no two envelopes of one sequence id differ")
+    digests: dict[int, bytes] = {}
+    for each in received:
+        # Another originator's two say nothing about the accused.
+        if each.originator_id != report.node_id:
+            continue
+        if digests.setdefault(each.sequence_id, each.digest) != each.digest:
+            reason = f"two different envelopes {each.sequence_id}"
+            return _proved(report, reason, str(each.sequence_id).encode())
+    return _refuted(report, f"no two envelopes of node {report.node_id} with one id differ")
 
 
 def _judge_order(report: Report, received: Sequence[ReceivedEnvelope], now_ns: int) -> Judgement:
-    current = received[0]
-    subject = b"".join(sorted(each.digest for each in received))
+    current, *earlier = received
     if len({each.originator_id for each in received}) > 1:
         return _refuted(report, "envelopes of several originators")
     for lower, higher in pairwise(sorted(received, key=lambda each: each.sequence_id)):
         if lower.sequence_id < higher.sequence_id and lower.originator_ns > higher.originator_ns:
             reason = f"time goes back from {lower.sequence_id} to {higher.sequence_id}"
-            return _proved(report, reason, subject)
+            return _proved(report, reason, lower.digest + higher.digest)
     latest = max(received, key=lambda each: each.originator_ns)
     if latest.originator_ns > now_ns + _AHEAD_NS:
         return _proved(report, f"{latest.sequence_id} lies in the future", latest.digest)
     if latest.originator_ns > report.reporter_time_ns + _AHEAD_NS:
         reason = f"{latest.sequence_id} lay in the future by the reporter's clock"
         return _claimed(report, reason, latest.digest)
-    previous = received[1].sequence_id if len(received) > 1 else 0
-    if current.sequence_id != previous + 1:
-        return _claimed(report, f"{current.sequence_id} came after {previous}", subject)
-    return _refuted(report, f"{current.sequence_id} follows {previous}, and time does not go back")
+    previous = earlier[0].sequence_id if earlier else 0
+    is_repeated = any(each.digest == current.digest for each in earlier)
+    if current.sequence_id == previous + 1 or is_repeated:
+        reason = f"{current.sequence_id} follows {previous}, and time does not go back"
+        return _refuted(report, reason)
+    subject = current.digest + (earlier[0].digest if earlier else b"")
+    return _claimed(report, f"{current.sequence_id} came after {previous}", subject)
 
 
 def _judge_causal(report: Report, received: Sequence[ReceivedEnvelope], now_ns: int) -> Judgement:
@@ -174,10 +181,6 @@ def _judge_of_chain(report: Report, key: bytes) -> Judgement:
         return _refuted(report, f"node {report.node_id} did not sign it")
     subject = b"".join(sorted(keccak256(each.unsigned_originator_envelope) for each in served))
     return _claimed(report, "a payload of the chain, to be compared with the chain", subject)
-
-
-def _place(received: ReceivedEnvelope) -> tuple[int, int]:
-    return received.originator_id, received.sequence_id
 
 
 def _shown(received: ReceivedEnvelope) -> str:

@@ -135,11 +135,14 @@ def _check_destination(publish: PublishRequest) -> None:
 
 
 def _check_key_package(publish: PublishRequest, originator_ns: int) -> None:
-    try:
-        check_payload(publish.client, originator_ns)
-    except PublishRefused:
-        # It was judged before it got its time, which may lie ahead of the originator's clock.
-        check_payload(publish.client, max(originator_ns - _AHEAD_NS, 0))
+    package = publish.client.key_package
+    if package is None:
+        return
+    # It was judged before it got its time, which may lie ahead of the originator's clock: it is
+    # held against the originator only if it was valid at no time in between.
+    last_ns = package.not_after * NANOSECONDS_PER_SECOND
+    judged_ns = max(originator_ns - _AHEAD_NS, min(originator_ns, last_ns), 0)
+    check_payload(publish.client, judged_ns)
 
 
 def _check_expiry(parsed: ParsedOriginatedEnvelope) -> None:

@@ -204,7 +204,7 @@ def test_triage__attacks_and_honest_mistakes__disable_nobody(desk: Desk, heap: P
             "of-another.pb": report(300, served(desk.chain, 200, transaction, seed=1)),
             "itself.pb": report(300, tampering(desk, 300), key_of(300)),
             "unregistered.pb": report(900, tampering(desk, 300)),
-            "judge.pb": safety_report(300, AUDITOR, Misbehavior.OUT_OF_ORDER, invented),
+            "judge.pb": safety_report(300, AUDITOR, Misbehavior.DUPLICATE_SEQUENCE_ID, invented),
             "garbage.bin": b"\xff\x1b[2J",
             **{f"one-{n}.pb": liveness_report(300, key_of(100), time_ns=n) for n in range(10)},
             **{
@@ -230,7 +230,7 @@ def test_triage__attacks_and_honest_mistakes__disable_nobody(desk: Desk, heap: P
     assert "the accused node did not sign it" in told["of-another.pb"]
     assert "the accused reports itself" in told["itself.pb"]
     assert told["unregistered.pb"].startswith("not proved")
-    assert "OUT_OF_ORDER cannot be checked here" in told["judge.pb"]
+    assert "DUPLICATE_SEQUENCE_ID is not proved: judge" in told["judge.pb"]
     assert "is no registered node" in told["sybil-0.pb"]
     assert "the accused reports itself" in told["client-300.pb"]
     assert "only stored it for a client" in told["client-100.pb"]

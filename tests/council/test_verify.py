@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from chainkit.chain import parse_log
+from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.envelope import sign_originator_envelope, unsigned_originator_envelope
 from chainkit.protocol.events import decode_payload_event
 from chainkit.protocol.reports import sign_inconsistency_report
@@ -14,6 +16,8 @@ from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import message_sent
 from support.chains.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
+from support.council.triage import liveness_report, safety_report
+from support.originated import NOW_NS, signed
 from support.payloads import commit, identity_update
 
 NODES = [SigningKey(bytes(31) + bytes([number])) for number in (0x61, 0x62)]
@@ -204,3 +208,63 @@ def test_verify__no_report__could_not_be_checked(chain: LocalChain, tmp_path: Pa
     missing = run("council", "verify", tmp_path / "missing.bin", *options)
     assert missing.code == 2
     assert "expected a report or a bundle's folder, got none" in missing.err
+
+
+# ------------------------------------------------------------------ other safety failures
+
+
+def verify_safety(
+    chain: LocalChain, tmp_path: Path, misbehavior: Misbehavior, *envelopes: bytes
+) -> tuple[Outcome, Outcome]:
+    path = tmp_path / "safety.pb"
+    path.write_bytes(safety_report(100, NODES[1], misbehavior, *envelopes))
+    options = ["--rpc", chain.url, "--deployment", chain.record_path]
+    plain = run("council", "verify", path, *options)
+    assert max(map(len, plain.out.splitlines())) <= 100
+    return plain, run("council", "verify", path, "--json", *options)
+
+
+@pytest.mark.parametrize(
+    ("age", "code", "weight", "reason"),
+    [
+        (1, 0, "proved", "two different envelopes 1"),
+        (0, 1, "refuted", "no two envelopes of node 100 with one id differ"),
+    ],
+)
+def test_verify__two_envelopes_of_one_id__are_judged_with_the_registered_key(
+    chain: LocalChain, tmp_path: Path, age: int, code: int, weight: str, reason: str
+) -> None:
+    envelopes = [signed(100, 1, NOW_NS - each, key=NODES[0]) for each in (0, age)]
+
+    plain, as_json = verify_safety(chain, tmp_path, Misbehavior.DUPLICATE_SEQUENCE_ID, *envelopes)
+
+    assert (plain.code, as_json.code) == (code, code)
+    assert f"{weight:<16}{reason}\nverdict         {weight}\n" in plain.out
+    content = as_json.content
+    assert (content["verdict"], content["weight"], content["reason"]) == (weight, weight, reason)
+    assert (content["misbehavior"], content["misbehaving_node_id"]) == (
+        *("DUPLICATE_SEQUENCE_ID", 100),
+    )
+    steps = {step["name"]: step["found"] for step in content["steps"]}
+    assert steps["reporter"].startswith("node 200, by its key")
+    assert steps["accused"].startswith("node 100, enabled")
+    assert content["evidence_sha256"] == sha256((tmp_path / "safety.pb").read_bytes()).hexdigest()
+
+
+def test_verify__gap__is_claimed_and_not_proved(chain: LocalChain, tmp_path: Path) -> None:
+    envelopes = [signed(100, number, key=NODES[0]) for number in (3, 1)]
+
+    plain, as_json = verify_safety(chain, tmp_path, Misbehavior.OUT_OF_ORDER, *envelopes)
+
+    assert (plain.code, as_json.content["verdict"]) == (1, "not proved")
+    assert "claimed         3 came after 1\n" in plain.out
+
+
+def test_verify__liveness__is_no_evidence(chain: LocalChain, tmp_path: Path) -> None:
+    path = tmp_path / "liveness.pb"
+    path.write_bytes(liveness_report(100, NODES[1]))
+
+    outcome = run("council", "verify", path, "--rpc", chain.url, "--deployment", chain.record_path)
+
+    assert outcome.code == 2
+    assert "expected a safety failure (types 4 to 8), got UNRESPONSIVE_NODE" in outcome.err

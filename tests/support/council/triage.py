@@ -23,6 +23,7 @@ from support.audit.bundles import ACCUSED, OTHER, BundleScene
 from support.audit.identities import key_of
 from support.council.fake_registry import FakeRegistry
 from support.endpoints.fake_endpoint import FakeProvider
+from support.originated import NOW_NS
 
 AUDITOR = SigningKey(keccak256(b"auditor"))
 OTHER_AUDITOR = SigningKey(keccak256(b"other auditor"))
@@ -47,13 +48,19 @@ def liveness_report(
 
 
 def safety_report(
-    node_id: int, key: SigningKey, misbehavior: Misbehavior, *envelopes: bytes
+    node_id: int,
+    key: SigningKey,
+    misbehavior: Misbehavior,
+    *envelopes: bytes,
+    time_ns: int = NOW_NS,
+    is_from_node: bool = False,
 ) -> bytes:
     """A signed report of a safety failure, with the envelopes that were served."""
     report = message_api_pb2.UnsignedMisbehaviorReport(
-        reporter_time_ns=1,
+        reporter_time_ns=time_ns,
         misbehaving_node_id=node_id,
         type=misbehavior.value,  # type: ignore[arg-type]
+        submitted_by_node=is_from_node,
     )
     for envelope in envelopes:
         report.safety.envelopes.add().ParseFromString(envelope)
@@ -128,7 +135,8 @@ class SceneRegistry(FakeRegistry):
         """The council's own endpoint as a witness, with other ``answers`` where they are given."""
         known = self.answers() | {"eth_getTransactionReceipt": None} | answers
         endpoint = FakeProvider(known).endpoint()
-        return Witness(endpoint, endpoint.head().reference, roll(*map(_held, self.nodes)))
+        registered = roll(*map(_held, self.nodes))
+        return Witness(endpoint, endpoint.head().reference, registered, NOW_NS)
 
 
 def _held(node: Node) -> RegisteredNode:

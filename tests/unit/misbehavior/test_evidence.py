@@ -81,7 +81,7 @@ REFUTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.conforms("3.2.7-3", "N47", "N49")
+@pytest.mark.conforms("3.2.7-3")
 @pytest.mark.parametrize(("misbehavior", "envelopes", "words"), PROVED)
 def test_judge__the_accused_signed_what_no_honest_node_signs__is_proved(
     misbehavior: Misbehavior, envelopes: tuple[bytes, ...], words: str

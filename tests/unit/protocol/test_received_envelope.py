@@ -159,7 +159,6 @@ FAULTS = {
 }
 
 
-@pytest.mark.conforms("N49")
 @pytest.mark.parametrize("payer_envelope, words", FAULTS.values(), ids=FAULTS)
 def test_read__payload_that_breaks_a_rule__is_evidence(payer_envelope: bytes, words: str) -> None:
     data = signed(NODE, 1, payer_envelope=payer_envelope)
@@ -192,7 +191,6 @@ def test_read__key_package_near_its_lifetimes_end__was_valid_when_it_was_judged(
     assert (read(data).fault is None) is is_valid
 
 
-@pytest.mark.conforms("N49")
 @pytest.mark.parametrize(("seconds", "is_valid"), [(DAY, True), (DAY - 300, True), (0, False)])
 def test_read__expiry__is_a_day_after_the_time(seconds: int, is_valid: bool) -> None:
     soon = mls.SECONDS + seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +12,20 @@ from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call
 from chainkit.council.calls.cautions import disabled_nodes
-from chainkit.council.evidence import verify_bundle_with_endpoint, verify_report
+from chainkit.council.evidence import (
+    verify_bundle_with_endpoint,
+    verify_report,
+    verify_safety,
+)
 from chainkit.council.proposal import Evidence
 from chainkit.council.proposal.grounds import LONGEST_NAME
 from chainkit.council.triage.checks import LARGEST_REPORT
-from chainkit.council.triage.reports import SignedReport, parse_report
 from chainkit.documents.untrusted import read_small
 from chainkit.errors import ChainkitError, ConfigurationError
 from chainkit.evidence.bundle import BUNDLE_NAME, Bundle, parse_bundle
 from chainkit.evidence.folder import LARGEST_PAGE
 from chainkit.evidence.verdict import Verdict
+from chainkit.misbehavior.signed import SignedReport, parse_signed
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.text.printable import with_shown_blanks
 
@@ -53,7 +58,7 @@ def read_exhibit(path: Path) -> Exhibit:
         data = read_small(path / BUNDLE_NAME, LARGEST_PAGE)
         return Exhibit(path, data, parse_bundle(data))
     data = read_small(path, LARGEST_REPORT)
-    return Exhibit(path, data, parse_report(data))
+    return Exhibit(path, data, parse_signed(data))
 
 
 def evidence_cautions(
@@ -82,10 +87,15 @@ def _doubt(exhibit: Exhibit, record: DeploymentRecord, state: ContractState) -> 
         if isinstance(content, Bundle):
             found = verify_bundle_with_endpoint(exhibit.path, content, endpoint, record, block)
             verdict = found.verdict
-        elif content.misbehavior is not Misbehavior.BLOCKCHAIN_INCONSISTENCY:
-            return f"the chain cannot show {content.misbehavior.name}"
-        else:
+        elif content.report.misbehavior.is_liveness:
+            return f"the chain cannot show {content.report.misbehavior.name}"
+        elif content.report.misbehavior is Misbehavior.BLOCKCHAIN_INCONSISTENCY:
             verdict = verify_report(exhibit.data, endpoint, record, block).verdict
+        else:
+            judged = verify_safety(content, endpoint, record, block, time.time_ns())
+            if judged.verdict is not Verdict.PROVED:
+                return f"{judged.judgement.weight}: {judged.judgement.reason}"
+            verdict = judged.verdict
     except ChainkitError as error:
         return str(error)
     return "" if verdict is Verdict.PROVED else str(verdict)

@@ -18,7 +18,7 @@ _COMMANDS: Final = {
     "verify": LazyCommand(
         "chainkit.cli.council.verify",
         "verify",
-        "Check a signed report, or a bundle, that a node served what the chain does not hold.",
+        "Check a signed report of a safety failure, or a bundle, by the chain and the registry.",
     ),
     "triage": LazyCommand(
         "chainkit.cli.council.triage",

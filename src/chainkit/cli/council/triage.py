@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -23,6 +23,7 @@ from chainkit.council.proposal.grounds import MOST_EVIDENCE
 from chainkit.council.triage.checks import Examiner, Witness, work
 from chainkit.council.triage.files import find_evidence
 from chainkit.council.triage.ranking import rank
+from chainkit.council.triage.thresholds import DEFAULT_REPORTERS
 from chainkit.council.triage.values import RankedNode, Ranking
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.bar import progress_bar
@@ -37,12 +38,7 @@ from chainkit.terminal.options import (
     json_option,
     rpc_option_for,
 )
-
-DEFAULT_REPORTERS: Final = 3
-"""Peers whose reports of liveness failures suffice; §3.2.7 names no number.
-
-One may be at fault itself, and two may share a network that is: three seldom do.
-"""
+from chainkit.types import NANOSECONDS_PER_SECOND
 
 _DISABLE, _COULD_NOT = 1, 2
 """Exit codes where a node should be disabled, and where that is not known."""
@@ -77,7 +73,7 @@ def _block_hashes(
     default=DEFAULT_REPORTERS,
     show_default=True,
     metavar="N",
-    help="How many independent peers must report liveness failures of a node.",
+    help="How many independent peers must report a failure that nothing proves.",
 )
 @propose_option
 @json_option
@@ -93,7 +89,8 @@ def triage(
 ) -> None:
     """Check all reports and bundles in a folder, and report which nodes should be disabled.
 
-    One proof of a safety failure is enough; N peers must report a liveness failure (XIP-49 §3.2.7).
+    One proof of a safety failure is enough; N peers must report a failure of liveness, or a gap
+    in a node's sequence ids, that nothing proves (XIP-49 §3.2.7).
     Exits 1 if a node should be disabled, 0 if none (or the proposal to do so was written), 2 if
     something could not be checked and the rest shows nothing.
 
@@ -173,7 +170,9 @@ def _opened(rpc_url: str | None, deployment_path: Path) -> tuple[DeploymentRecor
     block = head.reference
     nodes = Registry(endpoint, record.node_registry.address).registered_nodes(block)
     registered = {each.node.node_id: each for each in nodes}
-    return record, Witness(endpoint, block, registered)
+    # A clock that runs behind would have honest nodes live in the future.
+    now_ns = max(time.time_ns(), head.timestamp * NANOSECONDS_PER_SECOND)
+    return record, Witness(endpoint, block, registered, now_ns)
 
 
 def _propose(

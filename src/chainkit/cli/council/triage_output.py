@@ -9,6 +9,7 @@ import click
 
 from chainkit.contracts.registry import status_word
 from chainkit.council.proposal.grounds import LONGEST_REASON
+from chainkit.council.triage.thresholds import THRESHOLDS
 from chainkit.council.triage.values import (
     Dismissed,
     RankedNode,
@@ -16,6 +17,7 @@ from chainkit.council.triage.values import (
     Reporter,
     Tally,
     independent,
+    peers_by_sample,
 )
 from chainkit.signatures import address_of
 from chainkit.terminal.facts import echo_fact, echo_wrapped
@@ -58,7 +60,7 @@ def echo_ranking(ranking: Ranking, block: BlockReference | None) -> None:
 def ranking_json(
     ranking: Ranking, block: BlockReference | None, chain_id: int, needed: int
 ) -> dict[str, Any]:
-    """Return the same for a script; ``needed`` is how many reporters liveness asks for."""
+    """Return the same for a script; ``needed`` is how many reporters a sample asks for."""
     return {
         "chain_id": chain_id,
         "block": None if block is None else reference_as_json(block),
@@ -87,15 +89,19 @@ def default_reason(nodes: Sequence[RankedNode]) -> str:
 
 
 def _reason(node: RankedNode) -> str:
-    told = [each for each in node.tallies if each.proved] or [
-        each for each in node.tallies if each.misbehavior.is_liveness
-    ]
+    told = [each for each in node.tallies if each.proved] or _of_largest_sample(node)
     types = ", ".join(each.misbehavior.name for each in told)
     how = "proved" if node.proved else "reported"
     count = independent(reporter for each in told for reporter in each.reporters)
     # The key of a reporter who is no node establishes nobody.
     by = f" by {counted(count, 'reporter')}" if count else ""
     return f"node {node.node_id}: {types}, {how}{by}"
+
+
+def _of_largest_sample(node: RankedNode) -> list[Tally]:
+    peers = peers_by_sample(node.tallies)
+    largest = max(peers, key=lambda each: peers[each], default=None)
+    return [each for each in node.tallies if THRESHOLDS[each.misbehavior].sample is largest]
 
 
 def _echo_row(cells: Sequence[object], recommendation: str) -> None:

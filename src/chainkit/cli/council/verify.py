@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from chainkit.cli.change.proposal_options import council_option_for, is_proposal, owners_option
 from chainkit.cli.council.execution import status
 from chainkit.cli.council.proposals import show
-from chainkit.cli.council.verify_output import bundle_json, echo_bundle, echo_report, report_json
+from chainkit.cli.council.verify_output import (
+    bundle_json,
+    echo_bundle,
+    echo_report,
+    echo_safety,
+    report_json,
+    safety_json,
+)
 from chainkit.cli.registry.options import block_option, open_registry
 from chainkit.contracts.deployment import read_deployment_record
 from chainkit.council.evidence import (
@@ -19,6 +29,7 @@ from chainkit.council.evidence import (
     verify_bundle,
     verify_bundle_with_endpoint,
     verify_report,
+    verify_safety,
 )
 from chainkit.council.evidence.bundle import PASSES
 from chainkit.council.triage.checks import LARGEST_REPORT
@@ -27,7 +38,8 @@ from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.evidence.bundle import Bundle, bundle_bytes
 from chainkit.evidence.folder import read_bundle
 from chainkit.evidence.verdict import Verdict
-from chainkit.protocol.reports import parse_inconsistency_report
+from chainkit.misbehavior.signed import SignedReport, parse_signed
+from chainkit.misbehavior.types import Misbehavior
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
@@ -69,9 +81,11 @@ def verify(
     changes_safe: bool,
     as_json: bool,
 ) -> None:
-    """Check a signed report, or a bundle, that a node served what the chain does not hold.
+    """Check a signed report of a safety failure, or a bundle, against the chain and the registry.
 
-    EVIDENCE is a report's file, or the folder of a bundle as `chainkit audit bundle` writes it.
+    EVIDENCE is a report's file, or the folder of a bundle as `chainkit audit bundle` writes it. A
+    report of types 4 to 7 is judged by its own envelopes and the registry's keys, one of type 8 by
+    the transactions of the chain. A report of a liveness failure proves nothing alone.
     Exits 0 if it is proved, 1 if it is not proved or refuted, 2 if it could not be checked. A
     proposal's file is rebuilt from your own files as `council show` does, which exits 0 though the
     chain was not asked; with an endpoint, as `council status` does, which asks it.
@@ -118,19 +132,33 @@ def _verify_report(
     if rpc_url is None:
         raise click.UsageError("missing --rpc (or CHAINKIT_RPC)")
     data = read_regular(path, f"report {path}", LARGEST_REPORT)
+    signed = _signed(path, data)
+    registry, record, block = open_registry(rpc_url, deployment_path, block_number)
+    digest = {"evidence_sha256": hashlib.sha256(data).hexdigest()}
+    content: dict[str, Any]
+    if signed.report.misbehavior is Misbehavior.BLOCKCHAIN_INCONSISTENCY:
+        result = verify_report(data, registry.endpoint, record, block)
+        verdict, content, echo = result.verdict, report_json(result), partial(echo_report, result)
+    else:
+        judged = verify_safety(signed, registry.endpoint, record, block, time.time_ns())
+        verdict, content, echo = judged.verdict, safety_json(judged), partial(echo_safety, judged)
+    if as_json:
+        echo_json(content | digest)
+    else:
+        echo()
+        echo_fact("evidence", f"sha256 {digest['evidence_sha256']}")
+    return verdict
+
+
+def _signed(path: Path, data: bytes) -> SignedReport:
     try:
-        parse_inconsistency_report(data)
+        signed = parse_signed(data)
+        misbehavior = signed.report.misbehavior
+        if misbehavior.is_liveness:
+            raise MalformedData("report", "a safety failure (types 4 to 8)", misbehavior.name)
     except MalformedData as error:
         raise MalformedData(f"report {path}", error.expected, error.got) from error
-    registry, record, block = open_registry(rpc_url, deployment_path, block_number)
-    result = verify_report(data, registry.endpoint, record, block)
-    digest = hashlib.sha256(data).hexdigest()
-    if as_json:
-        echo_json(report_json(result) | {"evidence_sha256": digest})
-    else:
-        echo_report(result)
-        echo_fact("evidence", f"sha256 {digest}")
-    return result.verdict
+    return signed
 
 
 def _verify_bundle(

@@ -13,6 +13,7 @@ from chainkit.council.evidence import (
     EnvelopeVerdict,
     FindingVerdict,
     ReportVerdict,
+    SafetyVerdict,
     Step,
 )
 from chainkit.evidence.verdict import Verdict
@@ -32,6 +33,14 @@ def echo_report(result: ReportVerdict) -> None:
         _echo_steps(envelope.steps)
         echo_fact(envelope.verdict, envelope.reason)
     click.echo()
+    echo_fact("verdict", result.verdict)
+
+
+def echo_safety(result: SafetyVerdict) -> None:
+    """Print the steps, how much the evidence is worth and why, then the verdict."""
+    _echo_steps(result.steps)
+    click.echo()
+    echo_fact(result.judgement.weight, result.judgement.reason)
     echo_fact("verdict", result.verdict)
 
 
@@ -76,6 +85,22 @@ def report_json(result: ReportVerdict) -> dict[str, Any]:
         "reporter_time_ns": result.report.reporter_time_ns,
         "steps": _steps_json(result.steps),
         "envelopes": [_envelope_json(envelope) for envelope in result.envelopes],
+    }
+
+
+def safety_json(result: SafetyVerdict) -> dict[str, Any]:
+    """Write the same for scripts, with the names that a report of type 8 has."""
+    signed = result.signed
+    return {
+        "verdict": result.verdict,
+        "weight": result.judgement.weight,
+        "reason": result.judgement.reason,
+        "misbehavior": signed.report.misbehavior.name,
+        "block": reference_as_json(result.block),
+        "misbehaving_node_id": signed.report.node_id,
+        "reporter_public_key": hex0x(signed.reporter),
+        "reporter_time_ns": signed.report.reporter_time_ns,
+        "steps": _steps_json(result.steps),
     }
 
 

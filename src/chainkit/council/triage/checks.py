@@ -17,7 +17,6 @@ from chainkit.council.evidence.bundle import (
 )
 from chainkit.council.evidence.report import verify_report
 from chainkit.council.triage.files import EvidenceFiles, Piece
-from chainkit.council.triage.reports import SignedReport, parse_report
 from chainkit.council.triage.values import Claim, Dismissed, RegisteredNodes
 from chainkit.documents.untrusted import read_small
 from chainkit.errors import (
@@ -32,6 +31,8 @@ from chainkit.evidence.bundle import Bundle
 from chainkit.evidence.folder import read_bundle
 from chainkit.evidence.headers import Advance
 from chainkit.evidence.verdict import EnvelopeVerdict, Verdict
+from chainkit.misbehavior.evidence import Judgement, Weight, judge_safety
+from chainkit.misbehavior.signed import SignedReport, parse_signed
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.signatures import keccak256
 from chainkit.types import BlockReference, Node
@@ -50,6 +51,13 @@ class Witness:
     endpoint: Endpoint
     block: BlockReference
     registered: RegisteredNodes
+    now_ns: int
+    """Nanoseconds since 1970: later than it was when an honest node signed any of the evidence."""
+
+    @property
+    def keys(self) -> dict[int, bytes]:
+        """The nodes' signing keys, 65 bytes each, by id."""
+        return {each: found.node.signing_key for each, found in self.registered.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +135,22 @@ class Examiner:
 
     def _report(self, piece: Piece) -> Claim | Dismissed:
         data = read_small(piece.path, LARGEST_REPORT)
-        report = parse_report(data)
+        signed = parse_signed(data)
         witness = self.witness
         if witness is None:
             reason = "a report alone holds nothing of the chain: it needs --rpc"
             return Dismissed(piece.source, reason, is_unchecked=True)
-        if report.misbehavior is not Misbehavior.BLOCKCHAIN_INCONSISTENCY:
-            return _claim(piece, report, witness.registered)
+        if signed.report.misbehavior.is_liveness:
+            return _claim(piece, signed, witness.registered)
+        if signed.report.misbehavior is not Misbehavior.BLOCKCHAIN_INCONSISTENCY:
+            judgement = judge_safety(signed.report, witness.keys, witness.now_ns)
+            return _judged(piece, signed, witness.registered, judgement)
         result = verify_report(data, witness.endpoint, self.record, witness.block)
         if result.verdict is not Verdict.PROVED:
             return _not_proved(piece, result.accused, result.verdict, result.envelopes)
         proofs = [each for each in result.envelopes if each.verdict is Verdict.PROVED]
-        return _claim(piece, report, witness.registered, proofs)
+        digests = [each.signed_digest for each in proofs if each.signed_digest is not None]
+        return _claim(piece, signed, witness.registered, digests)
 
 
 def work(found: EvidenceFiles) -> int:
@@ -152,22 +164,34 @@ def _work(piece: Piece) -> int:
 
 def _claim(
     piece: Piece,
-    report: SignedReport,
+    signed: SignedReport,
     registered: RegisteredNodes,
-    proofs: Iterable[EnvelopeVerdict] = (),
+    proofs: Iterable[bytes] = (),
+    reason: str = "",
 ) -> Claim:
-    accused = registered.get(report.node_id)
-    digests = (each.signed_digest for each in proofs)
+    accused = registered.get(signed.report.node_id)
     return Claim(
         piece.source,
-        report.node_id,
-        report.misbehavior,
-        report.reporter,
-        frozenset(each for each in digests if each is not None),
-        report.digest,
+        signed.report.node_id,
+        signed.report.misbehavior,
+        signed.reporter,
+        frozenset(proofs),
+        signed.digest,
         None if accused is None else accused.node.signing_key,
-        report.is_from_node,
+        signed.report.is_from_node,
+        reason,
     )
+
+
+def _judged(
+    piece: Piece, signed: SignedReport, registered: RegisteredNodes, judgement: Judgement
+) -> Claim | Dismissed:
+    if judgement.weight is Weight.REFUTED:
+        node_id = signed.report.node_id
+        accused = node_id if node_id in registered else None
+        return Dismissed(piece.source, f"refuted: {judgement.reason}", accused)
+    proofs = [judgement.subject] if judgement.weight is Weight.PROVED else []
+    return _claim(piece, signed, registered, proofs, judgement.reason)
 
 
 def _not_proved(

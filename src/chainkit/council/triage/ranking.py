@@ -15,18 +15,20 @@ These rules follow from that, since keys cost nothing and a report may be copied
   report that a node only stored for a client (``submitted_by_node`` is false) may have been handed
   to many. The nodes of one holder are one reporter, so is one node with many reports. A node that
   is disabled by now counts, and is marked.
-- **Other safety failures** (types 4 to 7) carry evidence that this package cannot check: they are
-  listed, and people judge them.
+- **Other safety failures** are judged by the envelopes of their report. A proof is one, and a
+  claim of OUT_OF_ORDER is counted by peers, as liveness is, but by itself. All other claims are
+  listed, and people judge them. ``thresholds`` has the table.
 
 Nothing here reads anything: the same claims give the same ranks, in whatever order they come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from chainkit.contracts.registry import status_word
+from chainkit.council.triage.thresholds import THRESHOLDS, Sample
 from chainkit.council.triage.values import (
     Action,
     Claim,
@@ -36,7 +38,7 @@ from chainkit.council.triage.values import (
     RegisteredNodes,
     Reporter,
     Tally,
-    independent,
+    peers_by_sample,
 )
 from chainkit.misbehavior.types import Misbehavior, Severity
 
@@ -55,7 +57,7 @@ def rank(
     """Rank the nodes that claims and dismissed evidence accuse.
 
     ``registered`` is the registry at one block, None where none was read; ``needed`` is how many
-    independent reporters of liveness failures suffice.
+    independent reporters of a sample suffice where nothing is proved.
     """
     everything = sorted(claims, key=lambda claim: claim.source)
     counted, more = _sorted_out(everything, registered)
@@ -87,8 +89,9 @@ def _sorted_out(
             left_out.append(Dismissed(claim.source, f"says the same as {earlier}", node_id))
         else:
             counted.append(claim)
-            if not claim.proofs and not claim.misbehavior.is_liveness:
-                reason = f"{claim.misbehavior.name} cannot be checked here: judge its envelopes"
+            if not claim.proofs and claim.sample is None:
+                reason = f"{claim.misbehavior.name} is not proved: judge its envelopes"
+                reason += f" ({claim.reason})" if claim.reason else ""
                 left_out.append(Dismissed(claim.source, reason, node_id))
     return counted, left_out
 
@@ -112,14 +115,14 @@ def _objection(claim: Claim, registered: RegisteredNodes | None) -> str | None:
         return f"{but}nobody signed a report of it"
     if claim.reporter == claim.accused_key:
         return f"{but}the accused reports itself: somebody else must sign the report"
-    if not claim.misbehavior.is_liveness:
+    if claim.sample is None:
         return None
+    name = "liveness" if claim.misbehavior.is_liveness else f"{claim.misbehavior.name} unproved"
+    counted = "peers are counted (XIP-49 3.2.7)"
     if not claim.is_from_node:
-        return (
-            "liveness, and its signer only stored it for a client: peers are counted (XIP-49 3.2.7)"
-        )
+        return f"{name}, and its signer only stored it for a client: {counted}"
     if registered is None or _reporter(claim.reporter, registered).node is None:
-        return "liveness, and its signer is no registered node: peers are counted (XIP-49 3.2.7)"
+        return f"{name}, and its signer is no registered node: {counted}"
     return None
 
 
@@ -137,15 +140,17 @@ def _ranked(
     action, words = _recommendation(tallies, needed, is_shown)
     if action is Action.DISABLE and status == "disabled":
         action, words = Action.NOTHING, f"disabled already ({words.removeprefix('disable: ')})"
-    grounds = _grounds(claims, registered, needed) if action is Action.DISABLE else ()
+    peers = peers_by_sample(tallies)
+    enough = {sample for sample, count in peers.items() if count >= needed}
+    grounds = _grounds(claims, registered, needed, enough) if action is Action.DISABLE else ()
     return RankedNode(node_id, status, tallies, action, words, grounds)
 
 
 def _recommendation(tallies: Sequence[Tally], needed: int, is_shown: bool) -> tuple[Action, str]:
     """Say what to do; ``is_shown``: something proves it, whether or not a report of it counts."""
-    liveness = [tally for tally in tallies if tally.misbehavior.is_liveness]
-    peers = independent(each for tally in liveness for each in tally.reporters)
-    if proved := sum(tally.proved for tally in tallies):
+    peers = max(peers_by_sample(tallies).values(), default=0)
+    if any(map(_is_enough, tallies)):
+        proved = sum(tally.proved for tally in tallies)
         words = "one safety proof" if proved == 1 else f"{proved} safety proofs"
         return Action.DISABLE, f"disable: {words}"
     if peers >= needed:
@@ -155,6 +160,12 @@ def _recommendation(tallies: Sequence[Tally], needed: int, is_shown: bool) -> tu
     if peers:
         return Action.WAIT, f"wait: {peers} of {needed} reporters"
     return (Action.JUDGE, "judge by hand") if tallies else (Action.NOTHING, "nothing proved")
+
+
+def _is_enough(tally: Tally) -> bool:
+    """Tell whether as many things are proved as suffice."""
+    suffice = THRESHOLDS[tally.misbehavior].proofs
+    return suffice is not None and tally.proved >= suffice
 
 
 def _tallies(claims: Sequence[Claim], registered: RegisteredNodes | None) -> tuple[Tally, ...]:
@@ -183,15 +194,23 @@ def _reporter(key: bytes, registered: RegisteredNodes | None) -> Reporter:
 
 
 def _grounds(
-    claims: Sequence[Claim], registered: RegisteredNodes | None, needed: int
+    claims: Sequence[Claim],
+    registered: RegisteredNodes | None,
+    needed: int,
+    enough: Collection[Sample],
 ) -> tuple[str, ...]:
     """Return sources that together show enough: each brings a proof or a reporter of its own."""
+
+    def order(claim: Claim) -> tuple[int, bool, str]:
+        return -len(claim.proofs), claim.sample not in enough, claim.source
+
     shown: set[object] = set()
     chosen: list[str] = []
-    for claim in sorted(claims, key=lambda each: (-len(each.proofs), each.source)):
-        if claim.reporter is None or not (claim.proofs or claim.misbehavior.is_liveness):
+    for claim in sorted(claims, key=order):
+        if claim.reporter is None or not (claim.proofs or claim.sample):
             continue
-        brings = {*claim.proofs, _reporter(claim.reporter, registered).independent} - {None}
+        holder = _reporter(claim.reporter, registered).independent
+        brings = {*claim.proofs, *({(claim.sample, holder)} if holder else ())}
         if not brings <= shown and len(chosen) < max(needed, MOST_GROUNDS):
             chosen.append(claim.source)
             shown |= brings

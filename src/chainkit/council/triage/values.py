@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from chainkit.contracts.registry import RegisteredNode
+from chainkit.council.triage.thresholds import THRESHOLDS, Sample
 from chainkit.misbehavior.types import Misbehavior, Severity
 
 RegisteredNodes: TypeAlias = Mapping[int, RegisteredNode]
@@ -33,6 +34,13 @@ class Claim:
     """65 bytes; None where no such node is registered."""
     is_from_node: bool = False
     """Whether the reporter says that it is a node and saw this itself."""
+    reason: str = ""
+    """A few words about evidence that does not contradict the claim, and does not prove it."""
+
+    @property
+    def sample(self) -> Sample | None:
+        """The sample that its reporter counts in; None for a proof, and where people judge."""
+        return None if self.proofs else THRESHOLDS[self.misbehavior].sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +144,16 @@ class Ranking:
     def is_complete(self) -> bool:
         """Whether all evidence was checked that could be read."""
         return not any(each.is_unchecked for each in self.dismissed)
+
+
+def peers_by_sample(tallies: Iterable[Tally]) -> dict[Sample, int]:
+    """Return how many independent reporters each sample has; only those that have any."""
+    found: dict[Sample, list[Reporter]] = {}
+    for tally in tallies:
+        if (sample := THRESHOLDS[tally.misbehavior].sample) is not None:
+            found.setdefault(sample, []).extend(tally.reporters)
+    counts = {sample: independent(reporters) for sample, reporters in found.items()}
+    return {sample: count for sample, count in counts.items() if count}
 
 
 def independent(reporters: Iterable[Reporter]) -> int:

@@ -31,6 +31,7 @@ from support.audit.bundles import (
 )
 from support.council.triage import AUDITOR, SceneRegistry, liveness_report, safety_report
 from support.endpoints.fake_endpoint import RpcError
+from support.originated import NOW_NS, signed
 
 
 @pytest.fixture
@@ -237,6 +238,35 @@ def test_examine__liveness_report__is_a_claim_of_its_signer(scene: BundleScene, 
     assert (claim.reporter, claim.is_from_node) == (key_of(OTHER).public_key, True)
     assert claim.accused_key == key_of(ACCUSED).public_key
     assert claims["unknown.pb"].accused_key is None
+
+
+def test_examine__safety_report__is_judged_by_its_envelopes(scene: BundleScene, heap: Path) -> None:
+    one, two = (signed(ACCUSED, 1, NOW_NS - age) for age in (5, 6))
+    gap = Misbehavior.OUT_OF_ORDER
+    duplicate = Misbehavior.DUPLICATE_SEQUENCE_ID
+    reports = {
+        "proof.pb": safety_report(ACCUSED, AUDITOR, duplicate, one, two),
+        "again.pb": safety_report(ACCUSED, key_of(OTHER), duplicate, two, one),
+        "gap.pb": safety_report(ACCUSED, key_of(OTHER), gap, signed(ACCUSED, 3), one),
+        "honest.pb": safety_report(ACCUSED, key_of(OTHER), gap, one),
+        "foreign.pb": safety_report(ACCUSED, AUDITOR, duplicate, signed(OTHER, 1)),
+        "unknown.pb": safety_report(900, AUDITOR, duplicate, one, two),
+    }
+    for name, data in reports.items():
+        (heap / name).write_bytes(data)
+
+    claims, dismissed = examined(scene, heap)
+
+    assert claims.keys() == {"proof.pb", "again.pb", "gap.pb"}
+    assert len(claims["proof.pb"].proofs) == 1
+    assert claims["proof.pb"].proofs == claims["again.pb"].proofs
+    assert (claims["gap.pb"].proofs, claims["gap.pb"].reason) == (frozenset(), "3 came after 1")
+    told = {name: (each.reason, each.node_id) for name, each in dismissed.items()}
+    assert told == {
+        "honest.pb": ("refuted: 1 follows 0, and time does not go back", ACCUSED),
+        "foreign.pb": (f"refuted: node {ACCUSED} signed none of its envelopes", ACCUSED),
+        "unknown.pb": ("refuted: node 900 is not registered", None),
+    }
 
 
 def test_examine__report_without_an_endpoint__is_unchecked(scene: BundleScene, heap: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.council.triage.ranking import MOST_GROUNDS, rank
+from chainkit.council.triage.thresholds import THRESHOLDS, Sample
 from chainkit.council.triage.values import Action, Claim, Dismissed, RankedNode, Ranking
 from chainkit.misbehavior.types import Misbehavior, Severity
 from support.audit.identities import key_of
 from support.council.triage import AUDITOR, OTHER_AUDITOR, proof, registered, roll, tells
+from support.project import ROOT
 
 ROLL = roll(100, 200, registered(250, is_enabled=False), 300, 400, 500)
 NEEDED = 3
@@ -206,18 +209,91 @@ def test_rank__several_types_of_liveness__are_counted_together() -> None:
 
 
 @pytest.mark.conforms("3.2.7-2")
-@pytest.mark.parametrize("misbehavior", [each for each in Misbehavior if 4 <= each <= 7])
-def test_rank__safety_failure_that_nothing_here_checks__is_left_to_people(
+@pytest.mark.parametrize("misbehavior", [each for each in Misbehavior if 5 <= each <= 7])
+def test_rank__safety_failure_that_is_only_claimed__is_left_to_people(
     misbehavior: Misbehavior,
 ) -> None:
-    claims = [tells(300, each, misbehavior=misbehavior) for each in (100, 200, 400, 500)]
+    claims = [
+        tells(300, each, misbehavior=misbehavior, reason="a cycle") for each in (100, 200, 400, 500)
+    ]
 
     ranking = ranked(*claims)
 
     node = only(ranking)
     assert (node.action, node.claimed, node.proved) == (Action.JUDGE, 4, 0)
-    assert len(ranking.dismissed) == 4
+    words = f"{misbehavior.name} is not proved: judge its envelopes (a cycle)"
+    assert [each.reason for each in ranking.dismissed] == [words] * 4
     assert not ranking.to_disable
+
+
+@pytest.mark.conforms("3.2.7-3")
+@pytest.mark.parametrize("misbehavior", [each for each in Misbehavior if each >= 4])
+def test_rank__one_proof_of_each_safety_failure__suffices(misbehavior: Misbehavior) -> None:
+    claim = proof(300, b"one", misbehavior=misbehavior)
+
+    assert only(ranked(claim)).recommendation == "disable: one safety proof"
+
+
+GAP = Misbehavior.OUT_OF_ORDER
+
+
+@pytest.mark.conforms("3.2.7-4")
+def test_rank__gap_that_enough_peers_report__is_to_be_disabled() -> None:
+    claims = [tells(300, each, misbehavior=GAP) for each in (100, 200, 400)]
+
+    assert only(ranked(*claims[:2])).recommendation == "wait: 2 of 3 reporters"
+    node = only(ranked(*claims))
+    assert (node.recommendation, node.severity) == ("disable: 3 of 3 reporters", Severity.MAJOR)
+    assert len(node.grounds) == 3
+
+
+def test_rank__gap_that_strangers_and_clients_report__does_not_count() -> None:
+    strangers = [tells(300, 1000 + number, misbehavior=GAP) for number in range(4)]
+    clients = [
+        tells(300, each, misbehavior=GAP, is_from_node=False) for each in (100, 200, 400, 500)
+    ]
+
+    ranking = ranked(*strangers, *clients)
+
+    assert only(ranking).recommendation == "nothing proved"
+    assert all(each.startswith("OUT_OF_ORDER unproved") for each in reasons(ranking).values())
+
+
+def test_rank__gaps_and_late_answers__are_counted_apart() -> None:
+    gaps = [tells(300, each, misbehavior=GAP) for each in (100, 200)]
+    late = [tells(300, each) for each in (400, 500)]
+
+    node = only(ranked(*gaps, *late))
+
+    assert (node.recommendation, node.reporters) == ("wait: 2 of 3 reporters", 4)
+
+
+def test_rank__enough_peers_of_one_sample__are_the_first_grounds() -> None:
+    peers = range(1000, 1000 + MOST_GROUNDS)
+    late = [tells(300, each, source=f"a-{each}") for each in peers[1:]]
+    gaps = [tells(300, each, misbehavior=GAP, source=f"b-{each}") for each in peers]
+
+    ranking = rank([*late, *gaps], [], roll(300, *peers), len(peers))
+
+    assert only(ranking).grounds == tuple(sorted(each.source for each in gaps))
+
+
+def test_thresholds__of_every_type__are_those_of_the_guide() -> None:
+    guide = (ROOT / "docs" / "triage.md").read_text()
+    rows = re.findall(r"^\| (\d) ([A-Z_0-9]+) \| ([^|]+) \| ([^|]+) \|", guide, re.MULTILINE)
+
+    told = {Misbehavior(int(number)): (name, proof, peers) for number, name, proof, peers in rows}
+
+    words = {Sample.LIVENESS: "N peers, with types 1 to 3", Sample.ORDER: "N peers, of this type"}
+    assert told == {
+        each: (
+            each.name,
+            "-" if threshold.proofs is None else str(threshold.proofs),
+            "by hand" if threshold.sample is None else words[threshold.sample],
+        )
+        for each, threshold in THRESHOLDS.items()
+    }
+    assert set(told) == set(Misbehavior)
 
 
 def test_rank__type_8_that_proves_nothing__is_left_to_people() -> None:
@@ -282,6 +358,7 @@ CLAIMS = st.lists(
             st.sampled_from([100, 200, 250]),
             st.sampled_from([100, 200, 300, 400, 1000]),
             st.integers(0, 3),
+            misbehavior=st.sampled_from([Misbehavior.UNRESPONSIVE_NODE, Misbehavior.OUT_OF_ORDER]),
         ),
     ),
     max_size=12,
@@ -312,9 +389,7 @@ def test_rank__other_order_and_copies__says_the_same(
 
 @given(CLAIMS)
 def test_rank__more_reports_of_the_same_peers__recommend_the_same(claims: list[Claim]) -> None:
-    again = [
-        replace(each, digest=each.digest[::-1]) for each in claims if each.misbehavior.is_liveness
-    ]
+    again = [replace(each, digest=each.digest[::-1]) for each in claims if each.sample]
 
     before, after = ranked(*named(claims)), ranked(*named([*claims, *again]))
 
@@ -330,6 +405,6 @@ def test_rank__whatever_is_claimed__nobody_is_disabled_without_proof_or_peers(
     for node in ranked(*named(claims)).to_disable:
         own = key_of(node.node_id).public_key
         about = [each for each in claims if each.node_id == node.node_id and each.reporter != own]
-        peers = {each.reporter for each in about if each.misbehavior.is_liveness}
+        peers = {each.reporter for each in about if each.sample}
         is_proved = any(each.proofs and each.reporter for each in about)
         assert is_proved or len(peers & {key_of(each).public_key for each in ROLL}) >= NEEDED

@@ -50,6 +50,7 @@ def inspect_machine() -> list[Finding]:
         *(_package("auditor", name, "audit") for name in _AUDIT_PACKAGES),
         _java(),
         _package("council", "eth_account", ""),
+        _package("council", "grpcio", "council"),
         _package("developer", "ape", "contracts"),
         _program("developer", "node", in_a_clone),
         _program("developer", "anvil", in_a_clone),

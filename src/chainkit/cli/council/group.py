@@ -25,6 +25,11 @@ _COMMANDS: Final = {
         "triage",
         "Check all reports and bundles in a folder, and report which nodes should be disabled.",
     ),
+    "gather": LazyCommand(
+        "chainkit.cli.council.gather",
+        "gather",
+        "Ask every registered node for its misbehavior reports, and write them into a folder.",
+    ),
     "init": LazyCommand(
         "chainkit.cli.council.member_file",
         "init",

@@ -81,7 +81,7 @@ def verify(
     changes_safe: bool,
     as_json: bool,
 ) -> None:
-    """Check a signed report of a safety failure, or a bundle, against the chain and the registry.
+    """Check a signed report of a safety failure, or a bundle, by the chain and the registry.
 
     EVIDENCE is a report's file, or the folder of a bundle as `chainkit audit bundle` writes it. A
     report of types 4 to 7 is judged by its own envelopes and the registry's keys, one of type 8 by

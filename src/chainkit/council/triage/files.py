@@ -17,6 +17,9 @@ REPORT_SUFFIXES: Final = (".bin", ".pb")
 DEEPEST: Final = 16
 """Folders within folders that are looked into."""
 
+GATHER_PAGE: Final = "gather.json"
+"""The page of ``council gather`` in the folder itself: it tells of nodes, and is no evidence."""
+
 MOST_FILES: Final = 20_000
 """Entries that are looked at: more is no folder of evidence, but a wrong one."""
 
@@ -81,6 +84,8 @@ def _entries(folder: Path, depth: int) -> Iterator[tuple[Path, str | None]]:
     for entry in entries:
         path = folder / entry.name
         if is_bundle and entry.name in _BUNDLE_NAMES:
+            continue
+        if depth == 0 and entry.name == GATHER_PAGE and entry.is_file(follow_symlinks=False):
             continue
         if entry.is_symlink():
             yield path, "a link, which is not followed"

@@ -202,7 +202,7 @@ def test_triage__attacks_and_honest_mistakes__disable_nobody(desk: Desk, heap: P
             "honest.pb": report(300, served(desk.chain, 300, transaction)),
             "invented.pb": report(300, invented),
             "of-another.pb": report(300, served(desk.chain, 200, transaction, seed=1)),
-            "itself.pb": report(300, tampering(desk, 300), key_of(300)),
+            "itself.pb": liveness_report(300, key_of(300), time_ns=7),
             "unregistered.pb": report(900, tampering(desk, 300)),
             "judge.pb": safety_report(300, AUDITOR, Misbehavior.DUPLICATE_SEQUENCE_ID, invented),
             "garbage.bin": b"\xff\x1b[2J",

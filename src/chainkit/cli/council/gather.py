@@ -99,7 +99,7 @@ def gather(
     if as_json:
         echo_json(page)
     else:
-        _echo_page(page, block, directory)
+        echo_page(page, block, directory)
     sys.exit(_exit_code(results))
 
 
@@ -139,7 +139,8 @@ def _exit_code(results: Sequence[Gathered]) -> int:
     return _INCOMPLETE if has_answer else _NOTHING
 
 
-def _echo_page(page: Mapping[str, Any], block: BlockReference, directory: Path) -> None:
+def echo_page(page: Mapping[str, Any], block: BlockReference, directory: Path) -> None:
+    """Print each node's counts, and why its reports are not all here."""
     echo_fact("read at", f"block {block}")
     echo_fact("folder", printable(str(directory)))
     click.echo()

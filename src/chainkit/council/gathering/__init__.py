@@ -9,5 +9,5 @@ No node is trusted, and none can keep the others' reports out:
 - A report counts for the node that hosts it only if the node's registered key signed it.
 - Each node has the same share of the time, the bytes and the files. A node that drips, repeats
   itself, or never ends is cut off, and the page says so.
-- What is written is named after the host and the digest that it signed. It is never overwritten.
+- A file is named after the host and the digest that the host signed. It is never overwritten.
 """

@@ -55,7 +55,7 @@ class Listed:
 
 @dataclass(slots=True)
 class Gathered:
-    """What one node answered."""
+    """The answers of one node."""
 
     host: Host
     pages: NodePages

@@ -7,8 +7,8 @@
 
 These rules follow from that, since keys cost nothing and a report may be copied:
 
-- **One proof suffices.** It is valid from any reporter, but another key than the accused's must
-  have signed the report. The same envelope is one proof, however often it is brought.
+- **One proof suffices.** It is valid from any reporter: a node signs what clients report of itself,
+  too, and that proves no less. The same envelope is one proof, however often it is brought.
 - **A reporter is established by the registry alone.** A changed report recovers to some other key,
   so a key that no node has is shown as not established, and is not counted.
 - **Liveness is counted by peers**: registered nodes that state that they saw it themselves. A
@@ -108,13 +108,14 @@ def _identity(claim: Claim) -> tuple[object, ...]:
 
 def _objection(claim: Claim, registered: RegisteredNodes | None) -> str | None:
     """Return why a claim does not count, or None."""
-    but = _PROVED_BUT if claim.proofs else ""
     if not _is_registered(claim, registered):
         return f"node {claim.node_id} is not registered"
     if claim.reporter is None:
-        return f"{but}nobody signed a report of it"
+        return f"{_PROVED_BUT if claim.proofs else ''}nobody signed a report of it"
+    if claim.proofs:
+        return None
     if claim.reporter == claim.accused_key:
-        return f"{but}the accused reports itself: somebody else must sign the report"
+        return "the accused reports itself: somebody else must sign the report"
     if claim.sample is None:
         return None
     name = "liveness" if claim.misbehavior.is_liveness else f"{claim.misbehavior.name} unproved"

@@ -19,6 +19,7 @@ from support.project import ROOT
 
 ROLL = roll(100, 200, registered(250, is_enabled=False), 300, 400, 500)
 NEEDED = 3
+GAP = Misbehavior.OUT_OF_ORDER
 
 
 def ranked(*claims: Claim) -> Ranking:
@@ -98,14 +99,22 @@ def test_rank__proof_that_nobody_signed__waits_for_a_reporter() -> None:
     assert reasons(ranking) == {"300-one": "proved, but nobody signed a report of it"}
 
 
-def test_rank__accused_reports_itself__does_not_count() -> None:
-    own = proof(300, b"one", reporter=key_of(300))
-    ranking = ranked(own, tells(300, 300))
+def test_rank__accused_reports_itself__does_not_count_without_a_proof() -> None:
+    gap = tells(300, 300, 1, misbehavior=GAP)
+    cycle = tells(300, 300, 2, misbehavior=Misbehavior.CAUSAL_ORDERING)
+    ranking = ranked(tells(300, 300), gap, cycle)
 
     assert not ranking.to_disable
     assert only(ranking).reporters == 0
+    assert len(ranking.dismissed) == 3
     assert all("the accused reports itself" in each.reason for each in ranking.dismissed)
-    assert rank([own], [], None, NEEDED).to_disable == ()
+
+
+def test_rank__proof_in_a_clients_report_that_the_accused_signed__suffices() -> None:
+    own = proof(300, b"one", reporter=key_of(300))
+
+    assert only(ranked(own)).recommendation == "disable: one safety proof"
+    assert [node.node_id for node in rank([own], [], None, NEEDED).to_disable] == [300]
 
 
 def test_rank__node_disabled_already__is_left_out() -> None:
@@ -232,9 +241,6 @@ def test_rank__one_proof_of_each_safety_failure__suffices(misbehavior: Misbehavi
     claim = proof(300, b"one", misbehavior=misbehavior)
 
     assert only(ranked(claim)).recommendation == "disable: one safety proof"
-
-
-GAP = Misbehavior.OUT_OF_ORDER
 
 
 @pytest.mark.conforms("3.2.7-4")
@@ -404,7 +410,7 @@ def test_rank__whatever_is_claimed__nobody_is_disabled_without_proof_or_peers(
 ) -> None:
     for node in ranked(*named(claims)).to_disable:
         own = key_of(node.node_id).public_key
-        about = [each for each in claims if each.node_id == node.node_id and each.reporter != own]
-        peers = {each.reporter for each in about if each.sample}
+        about = [each for each in claims if each.node_id == node.node_id]
+        peers = {each.reporter for each in about if each.sample and each.reporter != own}
         is_proved = any(each.proofs and each.reporter for each in about)
         assert is_proved or len(peers & {key_of(each).public_key for each in ROLL}) >= NEEDED

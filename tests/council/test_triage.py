@@ -204,7 +204,12 @@ def test_triage__attacks_and_honest_mistakes__disable_nobody(desk: Desk, heap: P
             "of-another.pb": report(300, served(desk.chain, 200, transaction, seed=1)),
             "itself.pb": liveness_report(300, key_of(300), time_ns=7),
             "unregistered.pb": report(900, tampering(desk, 300)),
-            "judge.pb": safety_report(300, AUDITOR, Misbehavior.DUPLICATE_SEQUENCE_ID, invented),
+            **{
+                f"chain-{peer}.pb": safety_report(
+                    300, key_of(peer), Misbehavior.OUT_OF_ORDER, invented, is_from_node=True
+                )
+                for peer in (100, 200, 400, 500)
+            },
             "garbage.bin": b"\xff\x1b[2J",
             **{f"one-{n}.pb": liveness_report(300, key_of(100), time_ns=n) for n in range(10)},
             **{
@@ -230,11 +235,11 @@ def test_triage__attacks_and_honest_mistakes__disable_nobody(desk: Desk, heap: P
     assert "the accused node did not sign it" in told["of-another.pb"]
     assert "the accused reports itself" in told["itself.pb"]
     assert told["unregistered.pb"].startswith("not proved")
-    assert "DUPLICATE_SEQUENCE_ID is not proved: judge" in told["judge.pb"]
+    assert told["chain-100.pb"].startswith("not proved: a payload of the chain")
     assert "is no registered node" in told["sybil-0.pb"]
     assert "the accused reports itself" in told["client-300.pb"]
     assert "only stored it for a client" in told["client-100.pb"]
-    assert len(told) == 7 + len(sybils) + len(NODE_IDS)
+    assert len(told) == 6 + 4 + len(sybils) + len(NODE_IDS)
 
 
 def test_triage__endpoint_of_another_chain__could_not_be_checked(

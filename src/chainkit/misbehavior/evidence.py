@@ -11,7 +11,7 @@ dependencies over several originators shows that one of them lied, and not which
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
@@ -56,6 +56,8 @@ class Judgement:
     """A few words, for people."""
     subject: bytes
     """32 bytes: the same for reports of the same failure, whatever else they contain."""
+    needs_chain: bool = False
+    """Whether it is about a payload of the chain, which alone shows whether it is as it should."""
 
 
 def judge_safety(report: Report, keys: Mapping[int, bytes], now_ns: int) -> Judgement:
@@ -180,7 +182,8 @@ def _judge_of_chain(report: Report, key: bytes) -> Judgement:
     if signers != {key}:
         return _refuted(report, f"node {report.node_id} did not sign it")
     subject = b"".join(sorted(keccak256(each.unsigned_originator_envelope) for each in served))
-    return _claimed(report, "a payload of the chain, to be compared with the chain", subject)
+    claim = _claimed(report, "a payload of the chain, to be compared with the chain", subject)
+    return replace(claim, needs_chain=True)
 
 
 def _shown(received: ReceivedEnvelope) -> str:

@@ -98,6 +98,7 @@ def test_judge__evidence_that_an_honest_node_may_have_signed__is_claimed(
     judgement = judged(report(ACCUSED, misbehavior, *envelopes))
 
     assert (judgement.weight, words in judgement.reason) == (Weight.CLAIMED, True), judgement
+    assert judgement.needs_chain is (envelopes == (OF_CHAIN,))
 
 
 @pytest.mark.parametrize(("misbehavior", "envelopes", "words"), REFUTED)

@@ -186,10 +186,13 @@ def _claim(
 def _judged(
     piece: Piece, signed: SignedReport, registered: RegisteredNodes, judgement: Judgement
 ) -> Claim | Dismissed:
+    node_id = signed.report.node_id
     if judgement.weight is Weight.REFUTED:
-        node_id = signed.report.node_id
         accused = node_id if node_id in registered else None
         return Dismissed(piece.source, f"refuted: {judgement.reason}", accused)
+    if judgement.needs_chain:
+        # Honest nodes serve such payloads in another order after a reorg, and many peers see it.
+        return Dismissed(piece.source, f"not proved: {judgement.reason}", node_id)
     proofs = [judgement.subject] if judgement.weight is Weight.PROVED else []
     return _claim(piece, signed, registered, proofs, judgement.reason)
 

@@ -7,8 +7,7 @@ peers, and only where an honest peer who is mistaken would be alone:
 - OUT_OF_ORDER without a proof: a node that skips a sequence id does so with all peers. It is
   counted by itself: a gap is another failure than a late answer.
 - A cycle accuses several originators, and honest peers may report each of them; a dependency may
-  be missing only where the peer itself is cut off. Payloads of the chain differ after a reorg.
-  People judge these, however many report them.
+  be missing only where the peer itself is cut off. People judge these, however many report them.
 """
 
 from __future__ import annotations

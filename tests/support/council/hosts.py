@@ -119,13 +119,13 @@ def at_once(answer: Callable[[bytes], bytes]) -> Answer:
 
 
 @contextmanager
-def served(answer: Callable[[bytes], bytes], port: int = 0) -> Iterator[str]:
+def served(answer: Callable[[bytes], bytes], service: str = SERVICE) -> Iterator[str]:
     """Serve QueryMisbehaviorReports over gRPC; give the address."""
     query = grpc.unary_unary_rpc_method_handler(lambda request, _context: answer(request))
-    handler = grpc.method_handlers_generic_handler(SERVICE, {"QueryMisbehaviorReports": query})
-    server = grpc.server(ThreadPoolExecutor(1))
+    handler = grpc.method_handlers_generic_handler(service, {"QueryMisbehaviorReports": query})
+    server = grpc.server(ThreadPoolExecutor(1), options=[("grpc.max_send_message_length", 1 << 30)])
     server.add_generic_rpc_handlers([handler])
-    bound = server.add_insecure_port(f"127.0.0.1:{port}")
+    bound = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
         yield f"http://127.0.0.1:{bound}"

@@ -28,10 +28,15 @@ EARLIER_TWO = signed(ACCUSED, 2, NOW_NS - 1)
 SELF_DEPENDENT = signed(ACCUSED, 5, seen={ACCUSED: 5})
 FUTURE = signed(ACCUSED, 2, NOW_NS + 301 * SECOND)
 UNPAID = signed(ACCUSED, 2, payer_envelope=b"\x0a\x00")
-OF_CHAIN = sign_originator_envelope(
-    unsigned_originator_envelope(message_sent(b"\1" * 32, commit(b"\1" * 32), 7), 1_700_000_000),
-    b"t" * 32,
-    key_of(ACCUSED),
+OF_CHAIN, OF_CHAIN_BY_OTHER = (
+    sign_originator_envelope(
+        unsigned_originator_envelope(
+            message_sent(b"\1" * 32, commit(b"\1" * 32), 7), 1_700_000_000
+        ),
+        b"t" * 32,
+        key_of(node_id),
+    )
+    for node_id in (ACCUSED, OTHER)
 )
 CYCLE = (signed(ACCUSED, 4, seen={OTHER: 9}), signed(OTHER, 9, seen={ACCUSED: 4}))
 
@@ -75,6 +80,7 @@ REFUTED = [
     *((each, (signed(ACCUSED, 1, key=key_of(OTHER)),), "signature of node 100") for each in SAFETY
       if each is not CHAIN),
     *((each, (b"\xff",), "envelope") for each in SAFETY),
+    *((each, (OF_CHAIN, OF_CHAIN_BY_OTHER), "node 100 did not sign it") for each in SAFETY),
     *((each, (), "expected 1 to 16 envelopes") for each in SAFETY),
     *((each, (ONE,) * (MOST_ENVELOPES + 1), "expected 1 to 16 envelopes") for each in SAFETY),
     *((each, (ONE,), "is no safety failure") for each in Misbehavior if each.is_liveness),
@@ -119,13 +125,17 @@ def test_judge__node_that_is_not_registered__is_refuted() -> None:
 
 
 def test_judge__two_envelopes_of_a_liar__do_not_accuse_the_honest_node_beside_it() -> None:
-    lies = signed(OTHER, 2), signed(OTHER, 2, NOW_NS - 1), signed(OTHER, 3, seen={OTHER: 3})
+    invalid = signed(OTHER, 4, payer_envelope=b"\x0a\x00")
+    lies = (
+        *(signed(OTHER, 2), signed(OTHER, 2, NOW_NS - 1), signed(OTHER, 3, seen={OTHER: 3})),
+        invalid,
+    )
 
     for misbehavior in SAFETY:
         accusation = report(ACCUSED, misbehavior, *lies, ONE)
         assert judged(accusation).weight is not Weight.PROVED
-    assert judged(report(OTHER, DUPLICATE, *lies, ONE)).weight is Weight.PROVED
-    assert judged(report(OTHER, CAUSAL, *lies, ONE)).weight is Weight.PROVED
+    for misbehavior in (DUPLICATE, CAUSAL, PAYLOAD):
+        assert judged(report(OTHER, misbehavior, *lies, ONE)).weight is Weight.PROVED
 
 
 def test_judge__future_by_the_reporters_clock_alone__is_claimed() -> None:
@@ -197,7 +207,10 @@ def honest_history(draw: st.DrawFn, node_id: int) -> list[bytes]:
     return envelopes
 
 
-LIES = [signed(300, 1), signed(300, 1, NOW_NS - 1), signed(300, 2, seen={300: 2})]
+LIES = [
+    *(signed(300, 1), signed(300, 1, NOW_NS - 1), signed(300, 2, seen={300: 2})),
+    signed(300, 3, payer_envelope=b"\x0a\x00"),
+]
 
 
 @pytest.mark.conforms("3.2.7-3")

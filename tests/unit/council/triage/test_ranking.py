@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -10,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.council.triage.ranking import MOST_GROUNDS, rank
-from chainkit.council.triage.thresholds import THRESHOLDS, Sample
 from chainkit.council.triage.values import Action, Claim, Dismissed, RankedNode, Ranking
 from chainkit.misbehavior.types import Misbehavior, Severity
 from support.audit.identities import key_of
 from support.council.triage import AUDITOR, OTHER_AUDITOR, proof, registered, roll, tells
-from support.project import ROOT
 
 ROLL = roll(100, 200, registered(250, is_enabled=False), 300, 400, 500)
 NEEDED = 3
@@ -241,65 +238,6 @@ def test_rank__one_proof_of_each_safety_failure__suffices(misbehavior: Misbehavi
     claim = proof(300, b"one", misbehavior=misbehavior)
 
     assert only(ranked(claim)).recommendation == "disable: one safety proof"
-
-
-@pytest.mark.conforms("3.2.7-4")
-def test_rank__gap_that_enough_peers_report__is_to_be_disabled() -> None:
-    claims = [tells(300, each, misbehavior=GAP) for each in (100, 200, 400)]
-
-    assert only(ranked(*claims[:2])).recommendation == "wait: 2 of 3 reporters"
-    node = only(ranked(*claims))
-    assert (node.recommendation, node.severity) == ("disable: 3 of 3 reporters", Severity.MAJOR)
-    assert len(node.grounds) == 3
-
-
-def test_rank__gap_that_strangers_and_clients_report__does_not_count() -> None:
-    strangers = [tells(300, 1000 + number, misbehavior=GAP) for number in range(4)]
-    clients = [
-        tells(300, each, misbehavior=GAP, is_from_node=False) for each in (100, 200, 400, 500)
-    ]
-
-    ranking = ranked(*strangers, *clients)
-
-    assert only(ranking).recommendation == "nothing proved"
-    assert all(each.startswith("OUT_OF_ORDER unproved") for each in reasons(ranking).values())
-
-
-def test_rank__gaps_and_late_answers__are_counted_apart() -> None:
-    gaps = [tells(300, each, misbehavior=GAP) for each in (100, 200)]
-    late = [tells(300, each) for each in (400, 500)]
-
-    node = only(ranked(*gaps, *late))
-
-    assert (node.recommendation, node.reporters) == ("wait: 2 of 3 reporters", 4)
-
-
-def test_rank__enough_peers_of_one_sample__are_the_first_grounds() -> None:
-    peers = range(1000, 1000 + MOST_GROUNDS)
-    late = [tells(300, each, source=f"a-{each}") for each in peers[1:]]
-    gaps = [tells(300, each, misbehavior=GAP, source=f"b-{each}") for each in peers]
-
-    ranking = rank([*late, *gaps], [], roll(300, *peers), len(peers))
-
-    assert only(ranking).grounds == tuple(sorted(each.source for each in gaps))
-
-
-def test_thresholds__of_every_type__are_those_of_the_guide() -> None:
-    guide = (ROOT / "docs" / "triage.md").read_text()
-    rows = re.findall(r"^\| (\d) ([A-Z_0-9]+) \| ([^|]+) \| ([^|]+) \|", guide, re.MULTILINE)
-
-    told = {Misbehavior(int(number)): (name, proof, peers) for number, name, proof, peers in rows}
-
-    words = {Sample.LIVENESS: "N peers, with types 1 to 3", Sample.ORDER: "N peers, of this type"}
-    assert told == {
-        each: (
-            each.name,
-            "-" if threshold.proofs is None else str(threshold.proofs),
-            "by hand" if threshold.sample is None else words[threshold.sample],
-        )
-        for each, threshold in THRESHOLDS.items()
-    }
-    assert set(told) == set(Misbehavior)
 
 
 def test_rank__type_8_that_proves_nothing__is_left_to_people() -> None:

@@ -30,7 +30,7 @@ QUARANTINE_COLUMNS: Final = (*LOG_COLUMNS, "contract", "identifier", "payload", 
 
 
 class GapState(StrEnum):
-    """What is known of sequence ids of an originator that are missing."""
+    """A state of sequence ids of an originator that are missing."""
 
     ASKED = "asked"
     """Other nodes are asked for them."""

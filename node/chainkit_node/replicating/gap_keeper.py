@@ -1,8 +1,8 @@
 """Tells gaps by expiry from gaps by omission (XIP-49 §3.2.4).
 
-An originator that has no envelope for an id has pruned it, or never served it. It says which. What
-cannot have expired yet is omitted, whatever it says; and what it neither has nor calls expired is
-omitted too, unless the envelope behind it is older than the shortest retention.
+An originator that has no envelope for an id has pruned it, or never served it. It says which. An
+envelope that cannot have expired yet is omitted, whatever the originator says; and so is one that
+it neither has nor calls expired, unless the next one is older than the shortest retention.
 """
 
 from __future__ import annotations

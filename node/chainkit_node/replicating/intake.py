@@ -1,7 +1,7 @@
 """Takes what other nodes sent: verified on one thread, compared and stored in one transaction.
 
-Theory of operation. Envelopes of one originator may come from several nodes at once. Whoever comes
-first is stored; each transaction compares its batch with what is stored then, so that no envelope
+Theory of operation. Envelopes of one originator may come from several nodes at once. The first one
+under an id is stored; each transaction compares its batch with what is stored then, so that no envelope
 is stored twice and none is overwritten. Streams are told after the commit. An envelope that fills a
 gap lies below what some streams have sent: those end, and go on from below it (``Hub.insert``).
 """
@@ -58,7 +58,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of a batch."""
+    """The outcome of a batch."""
 
     new: int
     late: int

@@ -1,8 +1,8 @@
 """Received envelopes beside what is held of their originator: new, known, late, or evidence.
 
 No I/O, no clock. The bytes of each envelope were verified before (``read_received``); here they are
-compared with their neighbours (XIP-49 §3.2.7). What breaks a rule is reported, and stored all the
-same. Only a second envelope under a sequence id is not: the first one stays, and both are kept.
+compared with their neighbors (XIP-49 §3.2.7). One that breaks a rule is reported, and stored all
+the same. Only a second envelope under a sequence id is not: the first one stays, and both are kept.
 
 A gap counts against the originator only in its own stream, and only where what is missing cannot
 have expired: it is younger than the shortest retention.
@@ -75,7 +75,7 @@ class Offence:
     node_id: int
     misbehavior: Misbehavior
     envelopes: tuple[bytes, ...]
-    """Of two, the later one comes first."""
+    """The later one of two comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Dispute:
 
 @dataclass(slots=True)
 class Judged:
-    """What becomes of a batch."""
+    """The outcome of a batch."""
 
     new: list[ReceivedEnvelope] = field(default_factory=list)
     """To be stored behind all others, in rising order."""
@@ -187,7 +187,7 @@ class _Judge:
         self._last = _as_held(received)
 
     def _gap(self, received: ReceivedEnvelope, first_missing: int) -> Gap:
-        # What is missing is as old as the one before it, or younger.
+        # Missing envelopes are as old as the one before them, or younger.
         is_young = self._last is not None and (
             self._last.originator_ns > self._now_ns - _RETENTION_NS + _CLOCKS_NS
         )

@@ -4,8 +4,8 @@ Each log is compared with its originator, and with one other node that is picked
 every two nodes meet in time, and n nodes cost each other 2 n questions a round. A node that has
 just begun to answer is compared first.
 
-An envelope that both hold differently is fetched, and becomes evidence against its originator. What
-another node lacks is its own business: it asks, too.
+An envelope that both hold differently is fetched, and becomes evidence against its originator.
+Another node asks for itself for what it lacks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST_FETCHED: Final = 10_000
 
 
 class Gaps(Protocol):
-    """What is known of missing envelopes; in threads, because it asks a database."""
+    """The states of missing envelopes; used in threads, because it asks a database."""
 
     def explained(self, originator_id: int, runs: Sequence[range]) -> None:
         """Take note that an originator says of its own envelopes that they have expired."""
@@ -57,7 +57,7 @@ class Gaps(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What one comparison brought, for those who count."""
+    """The outcome of one comparison that brought something."""
 
     peer_id: int
     originator_id: int

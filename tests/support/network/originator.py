@@ -55,7 +55,7 @@ class Originator:
 
 
 class MemoryLog:
-    """What is held of one originator, in memory."""
+    """The envelopes that are held of one originator, in memory."""
 
     def __init__(self) -> None:
         self._ids: list[int] = []

@@ -98,6 +98,14 @@ def test_metadata__of_a_call__is_as_xip_49_and_as_todays_nodes_have_it() -> None
     assert {token_in(value) for value in metadata.values()} == {tokens.token(PEER_ID)}
 
 
+def test_metadata__of_a_node_that_is_not_enabled__shows_no_token() -> None:
+    own = Own()
+    own.node_id = None
+
+    # It asks as any stranger: a token would be refused.
+    assert own.tokens.metadata(PEER_ID) == ()
+
+
 def test_repr__of_tokens_and_connections__shows_no_token() -> None:
     async def story() -> None:
         tokens = Own().tokens
@@ -128,8 +136,9 @@ class Directory:
         return listed(self.reads)
 
 
-def listed(number: int) -> Listing:
-    return Listing({}, OWN_ID, BlockReference(number, bytes(32)))
+def listed(number: int, is_enabled: bool = True) -> Listing:
+    own = Node(OWN_ID, b"", "http://127.0.0.1:1", is_enabled)
+    return Listing({OWN_ID: own}, OWN_ID, BlockReference(number, bytes(32)))
 
 
 def looking(story: Callable[[Directory, NewestListing], Coroutine[Any, Any, None]]) -> None:
@@ -157,7 +166,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 def test_newest_listing__started__is_known_and_read_again() -> None:
     async def story(directory: Directory, newest: NewestListing) -> None:
         assert newest.listing() == listed(1)
-        assert newest.own_id() == OWN_ID
+        assert newest.enabled_id() == OWN_ID
         await until(lambda: newest.listing() == listed(3))
 
     looking(story)
@@ -168,7 +177,7 @@ def test_newest_listing__database_away__stays_and_is_read_when_it_is_back() -> N
         directory.error = StoreUnavailable("database", "an answer", "none")
         reads = directory.reads
         await until(lambda: directory.reads > reads + 3)
-        assert newest.own_id() == OWN_ID
+        assert newest.enabled_id() == OWN_ID
         directory.error = None
         reads = directory.reads
         await until(lambda: newest.listing() in (listed(reads + 1), listed(reads + 2)))
@@ -190,3 +199,14 @@ def test_newest_listing__fault__is_told_and_raised_at_the_end() -> None:
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(run())
+
+
+def test_newest_listing__this_node_is_disabled__it_has_no_enabled_id() -> None:
+    async def run() -> None:
+        newest = NewestListing(lambda: listed(1, is_enabled=False), lambda: None)
+        assert newest.enabled_id() is None
+        await newest.start()
+        assert newest.enabled_id() is None
+        await newest.finish()
+
+    asyncio.run(run())

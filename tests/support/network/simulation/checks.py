@@ -1,4 +1,4 @@
-"""What must hold at the end of each story."""
+"""Conditions that must hold at the end of each story."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lying node does to its own log, and what honest nodes must report it as."""
+"""The lies of a node about its own log, and the reports that they must lead to."""
 
 from __future__ import annotations
 

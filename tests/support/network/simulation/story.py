@@ -21,7 +21,7 @@ MOST_DRIFT_SECONDS = 120.0
 
 @dataclass
 class Story:
-    """What happened, and how it ended."""
+    """The events of a story, and its end."""
 
     world: World
     acknowledged: set[bytes] = field(default_factory=set)

@@ -34,7 +34,7 @@ def taken(
 
 
 def weight(offence: Offence, now: float = 60.0) -> Weight:
-    """What a report of an offence is worth to somebody who holds the registry's keys."""
+    """The worth of a report of an offence to somebody who holds the registry's keys."""
     now_ns = BEGIN_NS + int(now * SECOND_NS)
     report = safety_report(offence.node_id, offence.misbehavior, offence.envelopes, now_ns, True)
     keys = {NODE.node_id: NODE.key.public_key}

@@ -37,7 +37,7 @@ PYTEST := python -m pytest
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: all help setup check check-python check-contracts format test test-changed unit forge coverage contracts integration \
-  gas-check fuzz soak bench-index bench-node bench-audit mutation gas demo localnet lock generate clean
+  gas-check fuzz soak bench-index bench-node bench-audit mutation planted-bugs gas demo localnet lock generate clean
 
 all: check unit  ## check and run the fast tests
 
@@ -163,7 +163,7 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 
 soak: setup  ## faults, kills, simulated networks and state machines for long; more clusters and demos
 	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/network/test_node_kills.py tests/network/test_simulated_*.py \
-	  tests/jobs/test_cluster.py tests/e2e/test_demo.py -q -rs --timeout 7200
+	  tests/network/test_planted_bugs.py tests/jobs/test_cluster.py tests/e2e/test_demo.py -q -rs --timeout 7200
 
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index
@@ -176,6 +176,9 @@ bench-audit: setup  ## how fast the audit is, and what it finds; writes build/be
 
 mutation: setup  ## break the contracts on purpose, see which tests notice; writes docs/mutation.md
 	python -m tools.mutation run
+
+planted-bugs: setup  ## break the node's rules on purpose, see if the simulator notices; writes docs/simulation.md
+	python -m tools.planted_bugs
 
 gas: setup  ## measure what messages and the registry cost; writes docs/gas.*
 	python -m tools.gas_study

@@ -13,6 +13,7 @@ from support.network.simulation.checks import (
     check_no_honest_node_accused,
     check_nothing_lost,
     check_same,
+    check_signed,
 )
 from support.network.simulation.story import played
 
@@ -28,6 +29,7 @@ def test_honest_nodes__any_faults__hold_the_same_and_accuse_nobody(first: int) -
         story = played(seed)
 
         check_same(story)
+        check_signed(story)
         check_nothing_lost(story)
         check_no_honest_node_accused(story)
 

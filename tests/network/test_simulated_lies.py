@@ -14,6 +14,7 @@ from support.network.simulation.checks import (
     check_nothing_lost,
     check_reported,
     check_same,
+    check_signed,
     is_told,
 )
 from support.network.simulation.lies import EXPECTED, Lie
@@ -30,6 +31,7 @@ def test_a_lie__is_reported_as_what_it_is_and_no_honest_node_is_accused(lie: Lie
         story = played(seed, lie)
 
         check_same(story)
+        check_signed(story)
         check_nothing_lost(story)
         check_no_honest_node_accused(story)
         told += is_told(story, lie)

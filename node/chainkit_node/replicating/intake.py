@@ -1,8 +1,8 @@
 """Takes what other nodes sent: verified on one thread, compared and stored in one transaction.
 
 Theory of operation. Envelopes of one originator may come from several nodes at once. The first one
-under an id is stored; each transaction compares its batch with what is stored then, so that no envelope
-is stored twice and none is overwritten. Streams are told after the commit. An envelope that fills a
+under an id is stored; each transaction compares its batch with what is stored then, so that none is
+stored twice, and none is overwritten. Streams are told after the commit. An envelope that fills a
 gap lies below what some streams have sent: those end, and go on from below it (``Hub.insert``).
 """
 

@@ -60,7 +60,7 @@ class NodeMetrics:
             "kind",
         )
         self._gaps = self._counter(
-            "gaps_found", "Gaps between envelopes of another node.", "originator"
+            "gaps_found", "Gaps between envelopes of other nodes."
         )
         self._repaired = self._counter(
             "envelopes_repaired",
@@ -119,7 +119,7 @@ class NodeMetrics:
         """Take note of a batch of another node's envelopes."""
         for kind, count in taken.envelopes.items():
             self._replicated.labels(originator_id, kind).inc(count)
-        self._gaps.labels(originator_id).inc(taken.gaps)
+        self._gaps.inc(taken.gaps)
 
     def repaired(self, repair: Repair) -> None:
         """Take note of what a comparison with another node brought."""

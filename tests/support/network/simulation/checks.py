@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chainkit.protocol.originated_envelope import parse_originated, recover_originator
 from support.network.simulation.lies import EXPECTED, Lie
 from support.network.simulation.story import NODE_IDS, Story
 
@@ -29,7 +30,17 @@ def check_same(story: Story) -> None:
         assert all(log == logs[0] for log in logs), f"logs of {node_id} differ"
 
 
+def check_signed(story: Story) -> None:
+    """Each envelope that an honest node holds has its originator's signature."""
+    for node in story.honest:
+        for node_id, log in node.logs.items():
+            key = story.world.entries[node_id].signing_key
+            for envelope in log.envelopes():
+                assert recover_originator(parse_originated(envelope)) == key
+
+
 def check_nothing_lost(story: Story) -> None:
+    assert story.is_live, "messages do not arrive once all is mended"
     for node in story.honest:
         held = {each for log in node.logs.values() for each in log.envelopes()}
         assert story.acknowledged <= held

@@ -8,6 +8,11 @@ from enum import StrEnum
 
 from chainkit.misbehavior.evidence import Weight
 from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.originated_envelope import parse_originated, sign_originated
+from chainkit.signatures import SigningKey
+
+_NOBODY = SigningKey(b"\x7f" * 32)
+"""A key that no node has."""
 
 
 class Lie(StrEnum):
@@ -109,8 +114,13 @@ class Liar:
         elif self.lie is Lie.EQUIVOCATES and is_victim:
             rows = [(each, self.others.get(each, envelope)) for each, envelope in rows]
         elif self.lie is Lie.MAKES_UP:
-            rows = [(each, envelope[:-1] + bytes([2])) for each, envelope in rows]
+            rows = [(each, _signed_by_another(envelope)) for each, envelope in rows]
         return [envelope for _, envelope in rows]
+
+
+def _signed_by_another(envelope: bytes) -> bytes:
+    unsigned = parse_originated(envelope).unsigned_originator_envelope
+    return sign_originated(unsigned, _NOBODY)
 
 
 def _swapped(rows: list[tuple[int, bytes]], sequence_id: int) -> list[tuple[int, bytes]]:

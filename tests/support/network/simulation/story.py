@@ -16,6 +16,7 @@ from support.network.simulation.world import World
 
 NODE_IDS = (100, 200, 300, 400)
 HEALING_SECONDS = 240.0
+LIVE_SECONDS = 5.0
 MOST_DRIFT_SECONDS = 120.0
 
 
@@ -26,6 +27,8 @@ class Story:
     world: World
     acknowledged: set[bytes] = field(default_factory=set)
     restored: int = 0
+    is_live: bool = False
+    """Once all was mended, each message reached all honest nodes within LIVE_SECONDS."""
     crashes: int = 0
 
     @property
@@ -78,14 +81,14 @@ async def _step(story: Story, backups: dict[int, dict[int, MemoryLog]]) -> None:
             await node.crash()
         else:
             node.start()
-    elif action < 0.78:
+    elif action < 0.76:
         world.partition(set(chance.sample(NODE_IDS, chance.randint(1, 2))))
-    elif action < 0.88:
+    elif action < 0.84:
         world.heal()
-    elif action < 0.92:
+    elif action < 0.88:
         is_enabled = chance.random() < 0.5
         world.set_enabled(node.node_id, is_enabled)
-    elif action < 0.96:
+    elif action < 0.94:
         backups[node.node_id] = node.copied_logs()
     elif node.node_id in backups and node.liar is None:
         await _restore(story, node, backups[node.node_id])
@@ -102,6 +105,10 @@ async def _restore(story: Story, node: SimulatedNode, backup: dict[int, MemoryLo
     await node.crash()
     node.restore(backup)
     node.start()
+    # Nothing may be originated before it is known what was originated.
+    for _ in range(3):
+        _publish(story, node)
+        await asyncio.sleep(story.world.chance.uniform(0.0, 1.0))
 
 
 def _publish(story: Story, node: SimulatedNode) -> None:
@@ -113,6 +120,16 @@ def _publish(story: Story, node: SimulatedNode) -> None:
             story.acknowledged.add(envelope)
 
 
+def _hold_all(story: Story) -> bool:
+    """Tell whether each honest node holds what each of them has originated."""
+    newest = [node.log(node.node_id).last() for node in story.honest]
+    return all(
+        node.last_id(other.node_id) >= (last.sequence_id if last else 0)
+        for node in story.honest
+        for other, last in zip(story.honest, newest, strict=True)
+    )
+
+
 async def _mend(story: Story) -> None:
     world = story.world
     world.heal()
@@ -121,6 +138,10 @@ async def _mend(story: Story) -> None:
         if not node.is_up:
             node.start()
     await asyncio.sleep(HEALING_SECONDS / 2)
+    for node in story.honest:
+        _publish(story, node)
+    await asyncio.sleep(LIVE_SECONDS)
+    story.is_live = _hold_all(story)
     # So many that each lie was told, and something came after it.
     for _ in range(8):
         for node in world.nodes.values():

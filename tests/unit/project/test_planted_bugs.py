@@ -1,0 +1,34 @@
+"""The list of planted bugs, and the page about them."""
+
+import pytest
+
+from support.network.simulation.lies import Lie
+from support.project import ROOT
+from tools.planted_bugs.page import page
+from tools.planted_bugs.trial import Bug, Verdict, bugs
+
+
+@pytest.mark.parametrize("bug", bugs(), ids=lambda bug: bug.name)
+def test_bug__its_text__stands_once_in_its_file(bug: Bug) -> None:
+    assert (ROOT / bug.file).read_text().count(bug.text) == 1
+    assert bug.text != bug.replacement
+    assert set(bug.lies) <= {str(each) for each in Lie}
+
+
+def test_page__lists_each_bug_as_found() -> None:
+    written = (ROOT / "docs" / "simulation.md").read_text()
+    rows = [line for line in written.splitlines() if line.startswith("| ")]
+
+    for bug in bugs():
+        [row] = [line for line in rows if line.startswith(f"| {bug.name} |")]
+        assert "not found" not in row
+
+
+def test_page__a_bug_that_was_not_found__says_so() -> None:
+    first, second = bugs()[:2]
+
+    written = page([Verdict(first, None), Verdict(second, "3 AssertionError: a | b")])
+
+    assert "**1 of 2 bugs found.**" in written
+    assert "| not found |" in written
+    assert "3 AssertionError: a \\| b" in written

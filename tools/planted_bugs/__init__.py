@@ -1,0 +1,1 @@
+"""Bugs that are planted in the node's rules, to see whether the simulated network finds them."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Final
 
-from chainkit.errors import ChainkitError, StoreError
+from chainkit.errors import StoreError
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady
 from chainkit.types import Node
@@ -100,7 +100,8 @@ class OwnLog:
                 await client.close()
         except StoreError:
             raise
-        except ChainkitError as error:
+        except Exception as error:
+            # A fault of ours, too, is no answer.
             self._tell(node, error)
             return
         self._answered.add(node.node_id)
@@ -109,7 +110,7 @@ class OwnLog:
         after = await asyncio.to_thread(self._intake.last_id, own_id)
         return list(await query(client, own_id, after, _PAGE, ANSWER_SECONDS))
 
-    def _tell(self, node: Node, error: ChainkitError) -> None:
+    def _tell(self, node: Node, error: Exception) -> None:
         if node.node_id not in self._told:
             self._told.add(node.node_id)
             text = f"node {node.node_id} was not asked for this node's own log: {error}"

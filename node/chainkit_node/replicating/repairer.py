@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from chainkit.errors import ChainkitError, MalformedAnswer, StoreError
+from chainkit.errors import ChainkitError
 from chainkit.protocol.log_comparison import Differences
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.types import Node
@@ -25,8 +25,6 @@ from chainkit_node.peers.client import (
     COMPARE_RANGES,
     QUERY_ENVELOPES,
     Peer,
-    PeerRefused,
-    PeerSilent,
 )
 from chainkit_node.peers.directory import Listing
 from chainkit_node.repairing.comparison import ComparedLog, compare, fetch
@@ -148,12 +146,13 @@ class Repairer:
                     await self._repair(peer, node.node_id, nodes[originator_id])
             finally:
                 await peer.close()
-        except (PeerSilent, PeerRefused, MalformedAnswer, StoreError) as error:
-            # Its streams tell of a node that does not answer; an honest one whose log is being
-            # repaired contradicts itself, too.
-            self._tell(node.node_id, error)
         except ChainkitError as error:
+            # Not reported: its streams tell of a node that does not answer, and an honest one whose
+            # log is being repaired contradicts itself, too.
             self._tell(node.node_id, error)
+        except Exception as error:
+            # A fault of ours ends no other comparison.
+            self._tell(node.node_id, ChainkitError("comparison", "an outcome", repr(error)))
         else:
             self._told.discard(node.node_id)
 

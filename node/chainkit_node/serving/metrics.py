@@ -59,9 +59,7 @@ class NodeMetrics:
             "originator",
             "kind",
         )
-        self._gaps = self._counter(
-            "gaps_found", "Gaps between envelopes of other nodes."
-        )
+        self._gaps = self._counter("gaps_found", "Gaps between envelopes of other nodes.")
         self._repaired = self._counter(
             "envelopes_repaired",
             "Envelopes that a comparison with another node brought: missing or differing.",

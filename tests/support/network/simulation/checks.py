@@ -8,12 +8,14 @@ from support.network.simulation.story import NODE_IDS, Story
 
 
 def is_told(story: Story, lie: Lie) -> bool:
+    """Tell whether the lie has misled an honest node; not every story gives it the chance."""
     liar = story.world.nodes[NODE_IDS[-1]].liar
     assert liar is not None
     return liar.is_told or lie in (Lie.STALLS, Lie.DRIPS, Lie.FAILS)
 
 
 def check_same(story: Story) -> None:
+    """Honest nodes hold the same bytes under each id that its originator signed once."""
     disputed = set[tuple[int, int]]().union(*(node.disputed for node in story.honest))
     for node_id in NODE_IDS:
         logs = [
@@ -40,21 +42,29 @@ def check_signed(story: Story) -> None:
 
 
 def check_nothing_lost(story: Story) -> None:
+    """Each honest node holds all that an honest one acknowledged, and gets what is new at once."""
     assert story.is_live, "messages do not arrive once all is mended"
     for node in story.honest:
         held = {each for log in node.logs.values() for each in log.envelopes()}
-        assert story.acknowledged <= held
+        assert story.acknowledged <= held, "an acknowledged message is lost"
 
 
 def check_no_honest_node_accused(story: Story) -> None:
+    """No honest node is reported for a safety failure; anybody may be slow."""
     honest = {node.node_id for node in story.honest}
-    assert not [
-        each
+    accused = [
+        each.misbehavior.name
         for each in story.accusations
         if each.node_id in honest and not each.misbehavior.is_liveness
     ]
+    assert accused == [], f"an honest node is reported: {accused[0]}"
 
 
 def check_reported(story: Story, lie: Lie) -> None:
-    about_liar = [each for each in story.accusations if each.node_id == NODE_IDS[-1]]
-    assert EXPECTED[lie] in {(each.misbehavior, each.weight) for each in about_liar}
+    """An honest node has reported the lie as what it is."""
+    found = {
+        (each.misbehavior, each.weight)
+        for each in story.accusations
+        if each.node_id == NODE_IDS[-1]
+    }
+    assert EXPECTED[lie] in found, "the lie is not reported as what it is"

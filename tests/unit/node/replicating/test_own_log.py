@@ -1,0 +1,159 @@
+"""When a node may originate: what other nodes hold of its log is known, or a record says it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.stored_envelopes import written_envelopes
+from chainkit.service.refusals import NotReady
+from chainkit.types import BlockReference, Node
+from chainkit_node.originating.sequence_record import SequenceRecord
+from chainkit_node.peers.client import QUERY_ENVELOPES, PeerSilent
+from chainkit_node.peers.directory import Listing
+from chainkit_node.replicating.intake import Source, Taken
+from chainkit_node.replicating.own_log import OwnLog
+from support.network.originator import MemoryLog, Originator
+from support.network.simulation.loop import run
+
+OWN = Originator(100)
+LOG = OWN.log(5)
+
+
+@dataclass
+class World:
+    """A node, and others that hold of its log what a test says, or do not answer."""
+
+    others: dict[int, Sequence[bytes] | None] = field(default_factory=dict)
+    held: MemoryLog = field(default_factory=MemoryLog)
+    asked: list[int] = field(default_factory=list)
+    is_enabled: bool = True
+
+    def listing(self) -> Listing:
+        nodes = {each: Node(each, b"", "http://x", self.is_enabled) for each in self.others}
+        nodes[OWN.node_id] = Node(OWN.node_id, OWN.key.public_key, "http://own", True)
+        return Listing(nodes, OWN.node_id, BlockReference(1, bytes(32)))
+
+    def connect(self, node: Node) -> Any:
+        return Peer(self, node.node_id)
+
+    def take(self, data: Sequence[bytes], source: Source) -> Taken:
+        received = [OWN.received(each) for each in data]
+        new = [each for each in received if self.held.at(each.sequence_id) is None]
+        for each in new:
+            self.held.store(each)
+        return Taken(len(new), 0, len(received) - len(new), 0, 0)
+
+    def last_id(self, originator_id: int) -> int:
+        last = self.held.last()
+        return last.sequence_id if last else 0
+
+
+@dataclass
+class Peer:
+    world: World
+    node_id: int
+
+    async def call(self, method: str, request: bytes, seconds: float) -> bytes:
+        assert method == QUERY_ENVELOPES
+        self.world.asked.append(self.node_id)
+        held = self.world.others[self.node_id]
+        if held is None:
+            raise PeerSilent(f"node {self.node_id}", "an answer", "none")
+        query = message_api_pb2.QueryEnvelopesRequest.FromString(request).query
+        after = query.last_seen.node_id_to_sequence_id[OWN.node_id]
+        return written_envelopes(held[after : after + 2])
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+def played(world: World, record: SequenceRecord | None = None, seconds: float = 3.0) -> OwnLog:
+    """Run for a while of virtual time."""
+    own_log = OwnLog(world.listing, world.connect, world, record)  # type: ignore[arg-type]
+
+    async def play() -> None:
+        task = asyncio.ensure_future(own_log.run())
+        await asyncio.sleep(seconds)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(play())
+    return own_log
+
+
+@pytest.mark.conforms("N7")
+def test_own_log__another_node_holds_more__is_taken_back_first() -> None:
+    world = World({200: LOG})
+    world.take(LOG[:1], Source(OWN.node_id, OWN.key.public_key, False))
+
+    played(world).check()
+
+    assert world.held.envelopes() == LOG
+
+
+def test_own_log__no_other_node__may_originate_at_once() -> None:
+    played(World()).check()
+
+
+def test_own_log__only_disabled_others__are_not_asked() -> None:
+    world = World({200: LOG}, is_enabled=False)
+
+    played(world).check()
+
+    assert world.asked == []
+
+
+@pytest.mark.conforms("N7")
+def test_own_log__nobody_answers_and_there_is_no_record__is_not_ready() -> None:
+    with pytest.raises(NotReady, match="own log: expected an answer of another node"):
+        played(World({200: None, 300: None})).check()
+
+
+def test_own_log__one_of_two_answers__may_originate_and_asks_the_other_again() -> None:
+    world = World({200: [], 300: None})
+
+    played(world, seconds=30.0).check()
+
+    assert world.asked.count(200) == 1
+    assert world.asked.count(300) > 2
+
+
+def test_own_log__nobody_answers_and_the_record_knows_the_node__may_originate(
+    tmp_path: Path,
+) -> None:
+    record = SequenceRecord(tmp_path / "record")
+    record.advance(OWN.node_id, 42)
+    played(World({200: None}), record).check()
+    record.close()
+
+
+def test_own_log__the_record_is_new__does_not_help(tmp_path: Path) -> None:
+    record = SequenceRecord(tmp_path / "record")
+    with pytest.raises(NotReady):
+        played(World({200: None}), record).check()
+    record.close()
+
+
+def test_own_log__the_operator_gave_envelopes_up__may_originate(tmp_path: Path) -> None:
+    record = SequenceRecord(tmp_path / "record", resume_after=42)
+    played(World({200: None}), record).check()
+    record.close()
+
+
+def test_own_log__a_node_that_sends_the_same_again__does_not_hold_it_up() -> None:
+    class Stuck(World):
+        def take(self, data: Sequence[bytes], source: Source) -> Taken:
+            return Taken(0, 0, len(data), 0, 0)
+
+    world = Stuck({200: LOG})
+
+    with pytest.raises(NotReady):
+        played(world).check()
+    assert len(world.asked) < 10

@@ -1,20 +1,31 @@
-"""The faults that an operator puts in its own database: a change, an omission, an invention.
+"""The faults that an operator puts in its own database: changes, omissions, inventions.
 
 The cheat holds the node's key and signs what it changed. Anything less would be found by the
-signature alone; this is found only by comparison with the chain.
+signature alone. Payloads of the chain are compared with the chain; the node's own envelopes with
+what other nodes have replicated, and with the rules of the protocol.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from chainkit.protocol.envelope import parse_originator_envelope, sign_originator_envelope
+from chainkit.protocol.originated_envelope import (
+    OriginatedEnvelope,
+    sign_originated,
+    unsigned_originated,
+)
+from chainkit.protocol.payer_envelope import sign_payer_envelope
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey, keccak256
+from localnet.network import welcome
+
+_HOUR_NS: Final = 3600 * 10**9
 
 _THE_ROW: Final = "originator_id = 0 AND sequence_id = ?"
 """Other originators than the chain's have rows in the table, too."""
@@ -26,6 +37,53 @@ class Injected:
 
     code: str
     sequence_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class LiveLie:
+    """One thing that was done to the node's own log, and the report that must come of it."""
+
+    misbehavior: str
+    """The type's name, as in XIP-49 §3.2.7."""
+    sequence_id: int
+
+
+def lie(database: Path, node_id: int, key: SigningKey) -> list[LiveLie]:
+    """Replace the node's last envelope, and add three that no honest node signs."""
+    payer = SigningKey(keccak256(b"a payer of the cheat"))
+    with closing(sqlite3.connect(database)) as connection, connection:
+        (last,) = connection.execute(
+            "SELECT max(sequence_id) FROM envelopes WHERE originator_id = ?", (node_id,)
+        ).fetchone()
+        now = time.time_ns()
+
+        def signed(sequence_id: int, target: int, seen: int = 0, ahead: int = 0) -> bytes:
+            client = welcome(sequence_id.to_bytes(32, "big"), {node_id: seen} if seen else {})
+            paid = sign_payer_envelope(client, target, payer)
+            stated = OriginatedEnvelope(node_id, sequence_id, now + ahead, paid)
+            return sign_originated(unsigned_originated(stated), key)
+
+        connection.execute(
+            "UPDATE envelopes SET envelope = ?, originator_ns = ?"
+            " WHERE originator_id = ? AND sequence_id = ?",
+            (signed(last, node_id), now, node_id, last),
+        )
+        added = {
+            last + 1: signed(last + 1, target=node_id + 1),
+            last + 2: signed(last + 2, node_id, seen=last + 2),
+            last + 3: signed(last + 3, node_id, ahead=_HOUR_NS),
+        }
+        connection.executemany(
+            "INSERT INTO envelopes (originator_id, sequence_id, originator_ns, topic, envelope)"
+            " VALUES (?, ?, ?, ?, ?)",
+            [(node_id, each, now, b"\1" + bytes(32), row) for each, row in added.items()],
+        )
+    return [
+        LiveLie("DUPLICATE_SEQUENCE_ID", last),
+        LiveLie("INVALID_PAYLOAD", last + 1),
+        LiveLie("CAUSAL_ORDERING", last + 2),
+        LiveLie("OUT_OF_ORDER", last + 3),
+    ]
 
 
 def tamper(database: Path, key: SigningKey) -> list[Injected]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +25,8 @@ class Operator:
     settings: Settings
     node_id: int = 0
     indexer: Background | None = None
+    port: int = 0
+    """Where its node listens; 0 takes a free one."""
 
     @property
     def keystore(self) -> Path:
@@ -45,25 +49,36 @@ class Operator:
         keys: dict[str, str] = run_json(self.settings, "key", "new", "--keystore", self.keystore)
         return keys
 
-    def make_indexer(self) -> Background:
-        """Return the indexer, which follows the chain once it is started."""
-        self.indexer = Background(
-            self.settings,
-            self.folder / "indexer.log",
-            *("index", "run", "--database", self.database, "--keystore", self.keystore),
-        )
-        return self.indexer
+    @property
+    def url(self) -> str:
+        """Where its node is reached."""
+        return f"http://127.0.0.1:{self.port}"
 
     def make_node(self) -> Background:
-        """Return a node, which does what the indexer does, and serves."""
+        """Return a node, which follows the chain and serves once it is started."""
         self.indexer = Background(
             self.settings,
             self.folder / "node.log",
             *("node", "run", "--database", self.database, "--keystore", self.keystore),
             # Nobody mines while nothing happens: the chain is not stale.
-            *("--stale-seconds", "0", "--grpc", "127.0.0.1:0", "--log-format", "json"),
+            *("--stale-seconds", "0", "--grpc", f"127.0.0.1:{self.port}"),
+            *("--log-format", "json"),
         )
         return self.indexer
+
+    def holds(self, envelope: bytes) -> bool:
+        """Tell whether the node's database has an envelope."""
+        with closing(sqlite3.connect(self.database)) as connection:
+            query = "SELECT count(*) FROM envelopes WHERE envelope = ?"
+            (count,) = connection.execute(query, (envelope,)).fetchone()
+        return bool(count)
+
+    def reports(self) -> list[dict[str, Any]]:
+        """Return the reports of misbehavior that the node hosts."""
+        reports: list[dict[str, Any]] = run_json(
+            self.settings, "node", "reports", "--database", self.database
+        )
+        return reports
 
     def wait_for(self, head: BlockReference) -> None:
         """Wait until the cursor is at the head, by hash."""

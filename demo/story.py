@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -19,16 +17,14 @@ from chainkit.terminal.keystore import load_signing_key
 from chainkit.text.counting import counted
 from demo.cheat import Injected, tamper
 from demo.council import Council, desired_nodes
+from demo.live import LiveNetwork
 from demo.operators import Operator
 from demo.progress import say, stage
 from demo.summary import Summary, count_codes
-from localnet.accounts import write_keystore
 from localnet.anvil import Anvil
-from localnet.commands import Background, Settings, run, run_json
-from localnet.deployment import PROJECT, deploy, run_ape_script
-from localnet.network import GATEWAY_ACCOUNT, start_service
+from localnet.commands import Settings, run, run_json
+from localnet.deployment import deploy, run_ape_script
 from localnet.private_file import write_private
-from localnet.process import run_to_end
 
 MESSAGES_BEFORE: Final = 240
 MESSAGES_AFTER: Final = 60
@@ -70,8 +66,7 @@ class Story:
         self._council = Council(self._settings, folder / "council", PASSWORD)
         self._injected: list[Injected] = []
         self._traffic: list[dict[str, int]] = []
-        self._node_url = ""
-        self._gateway_url = ""
+        self._live = LiveNetwork(self._settings, folder, stack, self._operators)
         self._by_clients = 0
         self._said: list[str] = []
 
@@ -92,10 +87,11 @@ class Story:
         stages = (
             ("deploy", "deploy the contracts, and hand them to a Safe", self._deploy),
             ("register", "register three nodes by one proposal", self._register),
-            ("publish", "publish while three nodes index", self._publish),
-            ("reorg", "force a reorg under the running indexers", self._reorg),
+            ("publish", "publish while three nodes serve and replicate", self._publish),
+            ("reorg", "force a reorg under the running nodes", self._reorg),
             ("settle", "publish on, and let the nodes catch up", self._settle),
-            ("tamper", "tamper with one node's database", self._tamper),
+            ("lie", "let one node lie to the others, live", self._lie),
+            ("tamper", "tamper with what it serves of the chain", self._tamper),
             ("export", "export the nodes and the chain", self._export),
             ("reconcile", "reconcile the nodes with the chain (Spark)", self._reconcile),
             ("report", "sign a misbehavior report, and verify it", self._report),
@@ -116,9 +112,11 @@ class Story:
         say(f"the council's Safe at {self._council.take_over(self._anvil)}")
 
     def _register(self) -> None:
+        keys = [operator.make_key() for operator in self._operators]
+        self._live.start_nodes()
         nodes = [
-            operator.make_key() | {"http_address": f"https://{operator.name}.example.org"}
-            for operator in self._operators
+            key | {"http_address": operator.url}
+            for key, operator in zip(keys, self._operators, strict=True)
         ]
         desired = self._folder / "nodes.yaml"
         desired.write_text(desired_nodes(nodes))
@@ -129,45 +127,17 @@ class Story:
             say(f"{operator.name} is node {operator.node_id}")
 
     def _publish(self) -> None:
-        for operator in self._operators[1:]:
-            indexer = operator.make_indexer()
-            self._stack.callback(indexer.stop)
-            indexer.start()
-        self._gateway_url = self._start_gateway(self._operators[0])
+        self._live.start_gateway(PASSWORD)
         self._talk("hello before the reorg")
         self._wait_for_indexers()
         # Identity updates and commits of the clients; their other payloads are not on the chain.
         self._by_clients = self._operators[0].status()["envelopes"]
         self._run_traffic(MESSAGES_BEFORE, MALFORMED_BEFORE, seed=1)
 
-    def _start_gateway(self, operator: Operator) -> str:
-        """Start a node that serves, and a gateway to it; return the gateway's URL."""
-        port = start_service(self._stack, operator.make_node(), "node_listening")
-        self._node_url = f"http://127.0.0.1:{port}"
-        operator.wait_for(self._anvil.endpoint.head().reference)
-        operator.wait_for_registration()
-        keystore = self._folder / "gateway.keystore"
-        write_keystore(keystore, PASSWORD, GATEWAY_ACCOUNT)
-        gateway = Background(
-            self._settings,
-            self._folder / "gateway.log",
-            *("gateway", "run", "--keystore", keystore, "--journal", self._folder / "gateway.db"),
-            # The registry has the operators' public addresses; this one is on this machine.
-            *("--node", f"{operator.node_id}={self._node_url}"),
-            *("--grpc", "127.0.0.1:0", "--log-format", "json"),
-        )
-        return f"http://127.0.0.1:{start_service(self._stack, gateway, 'gateway_listening')}"
-
     def _talk(self, text: str) -> None:
         """Let one real client write to another, who must read it after all that came before."""
         self._said.append(text)
-        clients = self._folder / "clients"
-        clients.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "demo.talk", self._gateway_url, str(clients), text]
-        done = run_to_end(command, os.environ, PROJECT)
-        if done.returncode != 0:
-            raise StageFailed("real clients", "exit 0", done.returncode, done.stderr[-2000:])
-        read = json.loads(done.stdout.splitlines()[-1])
+        read = self._live.talk(text)
         self._facts["real_client_messages"] = len(read)
         self._summary.expect("texts that the second client read", self._said, read)
         say(f"two clients of today: the second one reads {counted(len(read), 'text')}")
@@ -197,31 +167,39 @@ class Story:
         self._talk("hello after the reorg")
         self._run_traffic(MESSAGES_AFTER, MALFORMED_AFTER, seed=2)
         self._wait_for_indexers()
-        for operator in self._operators[1:]:
-            self._stop(operator)
         self._count()
+
+    def _lie(self) -> None:
+        self._live.lie(self._faulty)
+        caught = self._live.wait_until_caught(self._faulty)
+        told = count_codes(each.misbehavior for each in self._live.told)
+        self._facts["live_lies_told"], self._facts["live_lies_reported"] = told, caught
+        self._summary.expect("live lies that the honest nodes proved", told, caught)
+        say(f"the other nodes prove, and report: {', '.join(caught)}")
 
     def _stop(self, operator: Operator) -> None:
         assert operator.indexer is not None
         code = operator.indexer.stop()
-        self._summary.expect(f"exit code of {operator.name}'s indexer", 0, code)
+        self._summary.expect(f"exit code of {operator.name}'s node", 0, code)
 
     def _tamper(self) -> None:
+        gathered = self._live.gather(self._evidence)
+        say(f"the council gathers {counted(len(gathered['reports']), 'report')} from all nodes")
+        self._stop(self._faulty)
         key = load_signing_key(self._faulty.keystore, self._settings.password_path)
         self._injected = tamper(self._faulty.database, key)
         for injected in self._injected:
             say(f"{self._faulty.name}: sequence {injected.sequence_id}, {injected.code}")
 
     def _export(self) -> None:
-        serving, *others = self._operators
-        # The auditor asks the node that serves; the others hand in what they hold.
-        run(self._settings, "audit", "export-node", self._node_url, "--out", serving.export)
-        self._stop(serving)
-        for operator in others:
+        serving, second, faulty = self._operators
+        # The auditor asks a node that serves; the others hand in what they hold.
+        run(self._settings, "audit", "export-node", serving.url, "--out", serving.export)
+        for operator in (second, faulty):
             operator.write_export()
         run(self._settings, "audit", "export-chain", "--out", self._folder / "chain")
-        first, second = (_unsigned_envelopes(operator.export) for operator in self._honest)
-        self._facts["honest_nodes_identical"] = bool(first) and first == second
+        first, other = (_unsigned_envelopes(operator.export) for operator in self._honest)
+        self._facts["honest_nodes_identical"] = bool(first) and first == other
         self._summary.expect("honest nodes identical", True, self._facts["honest_nodes_identical"])
         say(f"{serving.name} was asked over the public API, the others exported their databases")
         say(f"{len(first)} unsigned envelopes of the honest nodes compared")
@@ -261,7 +239,6 @@ class Story:
         if altered is None:
             raise StageFailed("findings", "an altered envelope to report", "none")
         report = self._evidence / "report.pb"
-        self._evidence.mkdir()
         run(
             self._settings,
             *("audit", "report-misbehavior", "--findings", self._folder / "audit"),
@@ -302,6 +279,9 @@ class Story:
         for operator, ids in zip(self._honest, seen, strict=True):
             self._summary.expect(f"enabled nodes that {operator.name} sees", honest_ids, ids)
             say(f"{operator.name} now follows nodes {', '.join(map(str, ids))}")
+        self._live.wait_until_followed_elsewhere(self._faulty)
+        for operator in self._honest:
+            self._stop(operator)
 
     def _see(self) -> None:
         """The next audit has it from the chain, whatever anybody says."""

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import grpc
+
+from chainkit.protocol.payer_envelope import sign_payer_envelope
+from chainkit.protocol.proto import envelopes_pb2
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from chainkit.signatures import SigningKey, keccak256
+from chainkit.types import TopicKind
 from localnet.accounts import COUNCIL, development_account, write_keystore
 from localnet.commands import Background, CommandFailed, Settings, run_json
 
@@ -95,6 +102,32 @@ def start_node(
     # its own log; until then it originates nothing.
     wait_for_entry(node, lambda entry: entry.get("event") == "own_log_known")
     return StartedNode(int(added["node_id"]), url, node.pid)
+
+
+def welcome(installation_key: bytes, seen: Mapping[int, int] | None = None) -> bytes:
+    """Return a ClientEnvelope with a welcome for an installation (32 bytes), as clients write it.
+
+    ``seen`` names what its writer had seen: originator ids to sequence ids.
+    """
+    envelope = envelopes_pb2.ClientEnvelope()
+    envelope.aad.target_topic = TopicKind.WELCOME.topic(installation_key)
+    envelope.aad.last_seen.node_id_to_sequence_id.update(seen or {})
+    envelope.welcome_message.v1.installation_key = installation_key
+    envelope.welcome_message.v1.data = b"welcome"
+    return envelope.SerializeToString()
+
+
+def publish_welcome(url: str, node_id: int, installation_key: bytes) -> bytes:
+    """Publish a welcome on a node, paid by a payer of its own; return the envelope."""
+    payer = SigningKey(keccak256(installation_key))
+    paid = sign_payer_envelope(welcome(installation_key), node_id, payer)
+    method = "/xmtp.xmtpv4.message_api.ReplicationApi/PublishPayerEnvelopes"
+    request = Envelopes(envelopes=[paid]).SerializeToString()
+    with grpc.insecure_channel(url.removeprefix("http://")) as channel:
+        publish: Any = channel.unary_unary(method)
+        answer: bytes = publish(request, timeout=_START_SECONDS)
+    [envelope] = Envelopes.FromString(answer).envelopes
+    return envelope
 
 
 def start_service(stack: ExitStack, service: Background, event: str) -> int:

@@ -21,6 +21,7 @@ EXPECTED_KEYS = {
     *("honest_nodes_identical", "findings", "expected_findings", "report_verified"),
     *("bundle_verified", "node_disabled", "audit_sees_disabled", "proposals"),
     *("html_report", "real_client_messages", "seconds"),
+    *("live_lies_told", "live_lies_reported"),
 }
 MARK = "CHAINKIT_TEST_MARK"
 SOAKS = "CHAINKIT_SOAK" in os.environ
@@ -147,6 +148,8 @@ def test_demo__summary__tells_what_happened(finished: list[tuple[int, str, Path]
     assert set(content["envelopes_per_node"].values()) == {held}
     assert content["findings"] == content["expected_findings"] != {}
     assert content["real_client_messages"] == 2
+    assert content["live_lies_told"] == content["live_lies_reported"]
+    assert len(content["live_lies_told"]) == 4
     report = (folder / "audit" / "report.html").read_text()
     assert "<svg" in report and "http://" not in report.replace("http://www.w3.org", "")
     assert "the story holds" in output

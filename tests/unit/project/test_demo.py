@@ -15,6 +15,8 @@ FACTS = {
     "honest_nodes_identical": True,
     "expected_findings": {"ENVELOPE_MISSING": 1},
     "findings": {},
+    "live_lies_told": {"OUT_OF_ORDER": 1},
+    "live_lies_reported": {},
     "report_verified": False,
     "node_disabled": True,
     "proposals": 3,

@@ -96,24 +96,29 @@ class RegistryState:
 def read_status(store: Store) -> Status:
     """Return the state of a database as of one moment."""
     with store.reading() as connection:
-        position = read_position(connection)
-        final_block = read_final_block(connection)
-        sequence_ids = position.sequence_ids if position else {}
-        quarantined = _by_reason(connection)
-        return Status(
-            database=store.name,
-            identity=store.identity,
-            cursor=position.header.reference if position else None,
-            final_block=None if final_block == NOTHING_FINAL else final_block,
-            sequence_ids=sequence_ids,
-            envelopes=sum(sequence_ids.values()) - sum(quarantined.values()),
-            soft_envelopes=_envelopes_above(connection, sequence_ids, final_block),
-            quarantined=quarantined,
-            reorg_count=connection.scalar(select(func.count()).select_from(schema.reorgs)) or 0,
-            reorgs=_reorgs(connection),
-            registry=read_registry_state(connection, store.identity.node_public_key),
-            established=_established(read_runs(connection)),
-        )
+        return read_status_within(connection, store)
+
+
+def read_status_within(connection: Connection, store: Store) -> Status:
+    """Return the state of a database as a transaction on it sees it."""
+    position = read_position(connection)
+    final_block = read_final_block(connection)
+    sequence_ids = position.sequence_ids if position else {}
+    quarantined = _by_reason(connection)
+    return Status(
+        database=store.name,
+        identity=store.identity,
+        cursor=position.header.reference if position else None,
+        final_block=None if final_block == NOTHING_FINAL else final_block,
+        sequence_ids=sequence_ids,
+        envelopes=sum(sequence_ids.values()) - sum(quarantined.values()),
+        soft_envelopes=_envelopes_above(connection, sequence_ids, final_block),
+        quarantined=quarantined,
+        reorg_count=connection.scalar(select(func.count()).select_from(schema.reorgs)) or 0,
+        reorgs=_reorgs(connection),
+        registry=read_registry_state(connection, store.identity.node_public_key),
+        established=_established(read_runs(connection)),
+    )
 
 
 def _established(runs: Sequence[ProvenanceRun]) -> dict[Provenance, int]:

@@ -59,6 +59,11 @@ class Monitor:
         self._more_metrics: Callable[[], bytes] = bytes
         self._was_read = False
         self._is_json = log_format == "json"
+        self._paths: dict[str, Callable[[], Answer]] = {
+            "/metrics": self._read,
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+        }
         self._server = None if listen is None else self._serve(listen)
 
     def watch(
@@ -76,6 +81,13 @@ class Monitor:
     def also_reports(self, metrics: Callable[[], bytes]) -> None:
         """Add Prometheus' text to ``/metrics``; its names must be others than the indexer's."""
         self._more_metrics = metrics
+
+    def also_serves(self, paths: Mapping[str, Callable[[], Answer]]) -> None:
+        """Answer more paths, on threads of the server; nothing where it does not listen."""
+        self._paths.update(paths)
+        if self._server is not None:
+            text = f"listening on {self.address} for {', '.join(paths)}, too"
+            log_event(LogEvent("listening_more", text, {"address": self._server.address}))
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
         """Pass on the result of a step of so many seconds."""
@@ -122,9 +134,8 @@ class Monitor:
             self._stop.wait(_FAREWELL_POLL_SECONDS)
 
     def _serve(self, listen: str) -> MonitorServer:
-        paths = {"/metrics": self._read, "/healthz": self._healthz, "/readyz": self._readyz}
-        server = MonitorServer(parse_listen(listen), paths)
-        text = f"listening on {server.address} for {', '.join(paths)}"
+        server = MonitorServer(parse_listen(listen), self._paths)
+        text = f"listening on {server.address} for {', '.join(self._paths)}"
         log_event(LogEvent("listening", text, {"address": server.address}))
         return server
 

@@ -62,6 +62,18 @@ class Repair:
     taken: Taken
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How the last comparison with a node ended, for those who look."""
+
+    at: float
+    """A moment of the repairer's clock."""
+    logs: int
+    """How many were to be compared."""
+    error: str | None
+    """Why they were not; None where they were."""
+
+
 class Repairer:
     """Used on the event loop's thread; ``run`` once."""
 
@@ -93,6 +105,16 @@ class Repairer:
         self._next_round = 0.0
         self._hurried: set[int] = set()
         self._told: set[int] = set()
+        self._compared: dict[int, Compared] = {}
+        self._highest: dict[int, int] = {}
+
+    def comparisons(self) -> Mapping[int, Compared]:
+        """Return how the last comparison with each node ended, by its id."""
+        return dict(self._compared)
+
+    def highest(self) -> Mapping[int, int]:
+        """Return the highest sequence id of each originator as it last said itself."""
+        return dict(self._highest)
 
     def hurry(self, node_id: int) -> None:
         """Compare all logs with a node soon: it has just begun to answer."""
@@ -149,12 +171,13 @@ class Repairer:
         except ChainkitError as error:
             # Not reported: its streams tell of a node that does not answer, and an honest one whose
             # log is being repaired contradicts itself, too.
-            self._tell(node.node_id, error)
+            self._note(node.node_id, len(originator_ids), error)
         except Exception as error:
             # A fault of ours ends no other comparison.
-            self._tell(node.node_id, ChainkitError("comparison", "an outcome", repr(error)))
+            fault = ChainkitError("comparison", "an outcome", repr(error))
+            self._note(node.node_id, len(originator_ids), fault)
         else:
-            self._told.discard(node.node_id)
+            self._note(node.node_id, len(originator_ids), None)
 
     async def _repair(self, peer: Peer, peer_id: int, originator: Node) -> None:
         source = Source(originator.node_id, originator.signing_key, is_direct=False)
@@ -166,6 +189,8 @@ class Repairer:
             return await peer.call(QUERY_ENVELOPES, request, ANSWER_SECONDS)
 
         found = await compare(ask, self._log, originator.node_id)
+        if peer_id == originator.node_id:
+            self._highest[peer_id] = found.highest_there
         wanted = await self._wanted(found, originator.node_id)
         taken = Taken(0, 0, 0, 0, 0)
         async for page in fetch(query, originator.node_id, wanted):
@@ -194,6 +219,15 @@ class Repairer:
             self._gaps.explained(originator_id, found.expired_there)
         held = [*found.only_there, *found.expired_there]
         self._gaps.denied(originator_id, found.compared_through, held)
+
+    def _note(self, node_id: int, logs: int, error: ChainkitError | None) -> None:
+        self._compared[node_id] = Compared(
+            self._clock(), logs, None if error is None else str(error)
+        )
+        if error is None:
+            self._told.discard(node_id)
+        else:
+            self._tell(node_id, error)
 
     def _tell(self, node_id: int, error: ChainkitError) -> None:
         """Log that a comparison failed once, until one succeeds."""

@@ -62,6 +62,8 @@ class StreamState:
     """Why it is not open."""
     received: int = 0
     """New envelopes since the start."""
+    changed_at: float = 0.0
+    """When it was opened, or ceased to be open: a moment of the replicator's clock."""
 
 
 @dataclass(slots=True)
@@ -130,6 +132,12 @@ class Replicator:
         asked = {each.peer_id for each in self._running}
         return frozenset(each for each in asked if self._reachability.is_unreachable(each, now))
 
+    def silent_seconds(self) -> Mapping[int, float]:
+        """Return for how long each node that is asked has not answered, 0 where it has."""
+        now = self._clock()
+        asked = {each.peer_id for each in self._running}
+        return {each: self._reachability.silent_seconds(each, now) for each in asked}
+
     async def _follow_registry(self, listing: Listing) -> None:
         nodes = {each: node.is_enabled for each, node in listing.nodes.items()}
         wanted = self._plan.subscriptions(listing.own_id, nodes, self.unreachable(), self._clock())
@@ -145,7 +153,7 @@ class Replicator:
 
     def _begin(self, each: Subscription, nodes: Mapping[int, Node]) -> None:
         node, originator = nodes[each.peer_id], nodes[each.originator_id]
-        state = StreamState()
+        state = StreamState(changed_at=self._clock())
         task = asyncio.create_task(
             self._keep_open(each, node, originator, state), name=f"replication {each}"
         )
@@ -191,7 +199,8 @@ class Replicator:
                 # A fault of ours ends no other stream, and is not told to strangers.
                 failures += 1
                 self._tell(each, state, ChainkitError(f"{each}", "envelopes", repr(error)))
-            state.is_open = False
+            if state.is_open:
+                state.is_open, state.changed_at = False, self._clock()
             await asyncio.sleep(PAUSES.pause(failures, self._uniform))
 
     async def _follow(
@@ -250,7 +259,7 @@ class Replicator:
     def _opened(
         self, each: Subscription, state: StreamState, request: LivenessRequest, seconds: float
     ) -> None:
-        state.is_open, state.error = True, None
+        state.is_open, state.error, state.changed_at = True, None, self._clock()
         found = self._reachability.answered(each.peer_id, seconds)
         self._report(each, found, request, seconds)
         if each.is_direct:

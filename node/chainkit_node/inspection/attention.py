@@ -1,0 +1,88 @@
+"""Reasons for a person to look at a node, found in a snapshot of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chainkit.text.counting import counted
+from chainkit_node.inspection.snapshot import (
+    LiveStatus,
+    NodeStatus,
+    OriginatorKind,
+    PeerState,
+    PeerStatus,
+)
+
+
+class Reason(StrEnum):
+    """The names of all reasons; ``docs/node.md`` has a row for each."""
+
+    NOT_REGISTERED = "not_registered"
+    DISABLED = "disabled"
+    ACCUSED = "accused"
+    OWN_LOG_FORKED = "own_log_forked"
+    OWN_LOG_WAITS = "own_log_waits"
+    NOT_READY = "not_ready"
+    PEER_UNREACHABLE = "peer_unreachable"
+    PEER_FAILING = "peer_failing"
+    ENVELOPES_OMITTED = "envelopes_omitted"
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """One of them, in words."""
+
+    reason: Reason
+    text: str
+
+
+def find_attention(status: NodeStatus) -> tuple[Attention, ...]:
+    """Return all reasons, the gravest first; none for a node that is well."""
+    found = (*_of_registry(status), *_of_originators(status))
+    live = () if status.live is None else tuple(_of_live(status.live))
+    peers = (attention for peer in status.peers for attention in _of_peer(peer))
+    order = list(Reason)
+    return tuple(sorted((*found, *live, *peers), key=lambda each: order.index(each.reason)))
+
+
+def _of_registry(status: NodeStatus) -> Iterator[Attention]:
+    if status.node_id is None:
+        text = "the registry does not list this node's key"
+        if status.registry_block is None:
+            text = "the registry was not followed yet"
+        yield Attention(Reason.NOT_REGISTERED, text)
+    elif not status.is_enabled:
+        yield Attention(Reason.DISABLED, "the registry has this node disabled")
+    if status.own_proofs:
+        proofs = counted(status.own_proofs, "hosted report")
+        yield Attention(Reason.ACCUSED, f"{proofs} with a proof against this node")
+
+
+def _of_originators(status: NodeStatus) -> Iterator[Attention]:
+    for each in status.originators:
+        if each.kind is OriginatorKind.OWN and each.disputed_ids:
+            text = f"this node signed two envelopes under {counted(each.disputed_ids, 'id')}"
+            yield Attention(Reason.OWN_LOG_FORKED, text)
+        if each.omitted_ids:
+            text = f"originator {each.originator_id} leaves out {counted(each.omitted_ids, 'id')}"
+            yield Attention(Reason.ENVELOPES_OMITTED, text)
+
+
+def _of_live(live: LiveStatus) -> Iterator[Attention]:
+    if live.own_log_waits is not None:
+        yield Attention(Reason.OWN_LOG_WAITS, f"nothing is originated yet: {live.own_log_waits}")
+    if not live.is_ready:
+        text = f"not ready: {', '.join(live.failing_checks)}"
+        yield Attention(Reason.NOT_READY, text)
+
+
+def _of_peer(peer: PeerStatus) -> Iterator[Attention]:
+    stream = None if peer.live is None else peer.live.stream
+    why = "" if stream is None or stream.error is None else f": {stream.error}"
+    if peer.state is PeerState.UNREACHABLE:
+        text = f"node {peer.node_id} does not answer{why}"
+        yield Attention(Reason.PEER_UNREACHABLE, text)
+    if peer.state is PeerState.FAILING:
+        yield Attention(Reason.PEER_FAILING, f"no stream of node {peer.node_id}{why}")

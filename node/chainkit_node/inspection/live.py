@@ -1,0 +1,169 @@
+"""The live parts of a snapshot, asked of the event loop from another thread.
+
+Replicator, repairer and own log belong to the loop's thread. A look waits for a turn of it, and not
+for longer than a second: a loop that hangs must not take the page with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Final
+
+from chainkit.errors import ChainkitError
+from chainkit.service.refusals import NotReady
+from chainkit_indexer.monitoring.health import Health
+from chainkit_node.inspection.snapshot import (
+    MOST_REPAIRS,
+    ComparisonStatus,
+    LiveStatus,
+    PeerLive,
+    RepairStatus,
+    StreamStatus,
+)
+from chainkit_node.inspection.words import shown
+from chainkit_node.live.hub import Hub
+from chainkit_node.replicating.own_log import OwnLog
+from chainkit_node.replicating.plan import Subscription
+from chainkit_node.replicating.repairer import Compared, Repair, Repairer
+from chainkit_node.replicating.replicator import Replicator, StreamState
+
+WAIT_SECONDS: Final = 1.0
+"""How long a look waits for the loop."""
+
+
+class LoopSilent(ChainkitError):
+    """The node's event loop has no turn for a look: it hangs, or it has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveParts:
+    """Everything that only a running node knows, at one turn of its loop."""
+
+    status: LiveStatus
+    peers: Mapping[int, PeerLive]
+    highest: Mapping[int, int]
+    """The highest id of each originator, as it last said itself."""
+
+
+class RecentRepairs:
+    """The last comparisons that brought envelopes; used on the loop's thread."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Begin with none; the clock is in seconds, and only grows."""
+        self._clock = clock
+        self._last: deque[tuple[float, Repair]] = deque(maxlen=MOST_REPAIRS)
+
+    def repaired(self, repair: Repair) -> None:
+        """Take note of one."""
+        self._last.append((self._clock(), repair))
+
+    def newest(self) -> tuple[RepairStatus, ...]:
+        """Return them, the newest first."""
+        now = self._clock()
+        return tuple(
+            RepairStatus(
+                seconds_ago=now - at,
+                peer_id=repair.peer_id,
+                originator_id=repair.originator_id,
+                missing=repair.taken.new + repair.taken.late,
+                differing=repair.taken.disputed,
+            )
+            for at, repair in reversed(self._last)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LiveView:
+    """Looks at a running node; ``look`` is for any thread but the loop's."""
+
+    loop: asyncio.AbstractEventLoop
+    replicator: Replicator
+    repairer: Repairer
+    own_log: OwnLog
+    hub: Hub
+    repairs: RecentRepairs
+    health: Health
+    clock: Callable[[], float]
+    """Seconds; the one of replicator and repairer."""
+    started_at: float
+    """A moment of the clock."""
+
+    def look(self) -> LiveParts:
+        """Return the parts at the loop's next turn. Raises LoopSilent."""
+        answer: Future[LiveParts] = Future()
+
+        def gather() -> None:
+            if not answer.set_running_or_notify_cancel():
+                return
+            try:
+                answer.set_result(self._gathered())
+            except Exception as error:
+                answer.set_exception(error)
+
+        try:
+            self.loop.call_soon_threadsafe(gather)
+            return answer.result(WAIT_SECONDS)
+        except TimeoutError as error:
+            answer.cancel()
+            expected = f"a turn within {WAIT_SECONDS:g} s"
+            raise LoopSilent("event loop", expected, "none") from error
+        except RuntimeError as error:
+            raise LoopSilent("event loop", "one that runs", "one that has ended") from error
+
+    def _gathered(self) -> LiveParts:
+        now = self.clock()
+        streams, silent = self.replicator.streams(), self.replicator.silent_seconds()
+        unreachable, compared = self.replicator.unreachable(), self.repairer.comparisons()
+        originators = {each.originator_id for each in streams}
+        peers = {
+            each: PeerLive(
+                stream=_stream(streams.get(Subscription(each, each)), now),
+                silent_seconds=silent.get(each, 0.0),
+                is_unreachable=each in unreachable,
+                substitutes=_substitutes(streams, each),
+                comparison=_comparison(compared.get(each), now),
+            )
+            for each in sorted(originators | silent.keys() | compared.keys())
+        }
+        return LiveParts(self._status(now), peers, self.repairer.highest())
+
+    def _status(self, now: float) -> LiveStatus:
+        failing = tuple(check.name for check in self.health.checks() if not check.is_ok)
+        try:
+            self.own_log.check()
+            waits = None
+        except NotReady as error:
+            waits = shown(str(error))
+        return LiveStatus(
+            uptime_seconds=now - self.started_at,
+            is_ready=not failing,
+            failing_checks=failing,
+            blocks_to_go=self.health.observation.blocks_to_go,
+            own_log_waits=waits,
+            reader_streams=len(self.hub),
+            peer_streams=self.replicator.open_streams(),
+            repairs=self.repairs.newest(),
+        )
+
+
+def _stream(state: StreamState | None, now: float) -> StreamStatus | None:
+    if state is None:
+        return None
+    error = None if state.error is None else shown(state.error)
+    return StreamStatus(state.is_open, max(now - state.changed_at, 0.0), state.received, error)
+
+
+def _comparison(compared: Compared | None, now: float) -> ComparisonStatus | None:
+    if compared is None:
+        return None
+    error = None if compared.error is None else shown(compared.error)
+    return ComparisonStatus(max(now - compared.at, 0.0), compared.logs, error)
+
+
+def _substitutes(streams: Mapping[Subscription, StreamState], node_id: int) -> tuple[int, ...]:
+    asked = (each for each in streams if each.originator_id == node_id and not each.is_direct)
+    return tuple(sorted(each.peer_id for each in asked))

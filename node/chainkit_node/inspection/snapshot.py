@@ -1,0 +1,279 @@
+"""One moment of a node: everything that its operator looks at, typed and bounded.
+
+Strings of strangers, such as URLs and errors, are made printable when the snapshot is built, so no
+form of it has to doubt them. Lists have a bound; a number beside them says how many were left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+FORMAT: Final = 1
+"""Number of the JSON's form: another number is another form."""
+
+MOST_ROWS: Final = 500
+"""Originators, and peers, of one snapshot."""
+MOST_RANGES: Final = 5
+"""Open gaps that are listed of one originator."""
+MOST_REPORTS: Final = 10
+"""Reports that are listed with their evidence."""
+MOST_REPAIRS: Final = 10
+MOST_TEXT: Final = 300
+"""Characters of a stranger's text."""
+
+
+class OriginatorKind(StrEnum):
+    """Whose envelopes they are."""
+
+    CHAIN = "chain"
+    OWN = "own"
+    PEER = "peer"
+    UNREGISTERED = "unregistered"
+    """The registry, as it was followed, has no such node."""
+
+
+class PeerState(StrEnum):
+    """How the stream of a peer's own envelopes is doing."""
+
+    OPEN = "open"
+    OPENING = "opening"
+    """It has not brought its first frame yet."""
+    FAILING = "failing"
+    """The peer answers with an error, or with what its originator did not sign."""
+    UNREACHABLE = "unreachable"
+    """The peer has not answered for 4 seconds or more; others are asked in its place."""
+    DISABLED = "disabled"
+    """The registry has it disabled: it is not asked."""
+    UNKNOWN = "unknown"
+    """No running node tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapRange:
+    """Sequence ids that are missing, both ends included."""
+
+    first_id: int
+    last_id: int
+    state: str
+    """``asked`` or ``omitted``: see ``GapState``."""
+
+
+@dataclass(frozen=True, slots=True)
+class OriginatorStatus:
+    """An originator's log as this node holds it."""
+
+    originator_id: int
+    kind: OriginatorKind
+    held_id: int
+    """Highest sequence id, 0 before the first."""
+    age_seconds: float | None
+    """Since the time of the last envelope; None before the first."""
+    highest_id: int | None
+    """The highest id as the originator last said; None where it did not say, as the chain."""
+    lag: int | None
+    """Ids between the two; None where the other one is not known."""
+    missing_ids: int
+    """Ids that other nodes are asked for, in ``open_gaps`` ranges."""
+    omitted_ids: int
+    """Those among them that cannot have expired: the originator owes them."""
+    expired_ids: int
+    repaired_ids: int
+    """Ids that were missing and came later, as far as is remembered."""
+    open_gaps: int
+    ranges: tuple[GapRange, ...]
+    """The first MOST_RANGES open ones."""
+    disputed_ids: int
+    """Ids under which the originator signed two envelopes."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """The stream of a peer's own envelopes."""
+
+    is_open: bool
+    since_seconds: float
+    """For how long it has been open, or not."""
+    received: int
+    """New envelopes since the node's start."""
+    error: str | None
+    """Why it is not open."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonStatus:
+    """The last comparison of logs with a peer."""
+
+    seconds_ago: float
+    logs: int
+    """How many were to be compared."""
+    error: str | None
+    """Why they were not; None where they were."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLive:
+    """A peer as the running node knows it."""
+
+    stream: StreamStatus | None
+    """None where none is kept."""
+    silent_seconds: float
+    """For how long it has not answered; 0 where it has."""
+    is_unreachable: bool
+    substitutes: tuple[int, ...]
+    """Nodes that are asked for its envelopes in its place."""
+    comparison: ComparisonStatus | None
+    """None before the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerStatus:
+    """Another node of the registry."""
+
+    node_id: int
+    url: str
+    is_enabled: bool
+    state: PeerState
+    live: PeerLive | None
+    """None where no running node tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStatus:
+    """A block."""
+
+    number: int
+    hash: str
+    """0x and 64 hex digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReorgStatus:
+    """A reorg of the chain, or a rewind that the operator asked for."""
+
+    reorg_id: int
+    ancestor: BlockStatus
+    depth: int
+    """Blocks that were taken back."""
+    rewound_to: int | None
+    """The height of a rewind; None for a reorg."""
+    kept: int
+    moved: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTally:
+    """How many reports of one kind are hosted."""
+
+    node_id: int
+    """The accused."""
+    misbehavior: str
+    weight: str
+    """``proved`` or ``claimed``."""
+    origin: str
+    """``node`` where this node saw it itself, ``client`` where somebody submitted it."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """An envelope that a report shows."""
+
+    originator_id: int
+    sequence_id: int
+    digest: str
+    """0x and 64 hex digits: what the originator signed, or the transaction of the chain's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSummary:
+    """A hosted report."""
+
+    server_time_ns: int
+    """Nanoseconds since 1970."""
+    node_id: int
+    """The accused."""
+    misbehavior: str
+    weight: str
+    origin: str
+    evidence: tuple[Evidence, ...]
+    """Empty for a liveness failure, and for a report that is too large to look into here."""
+    response_seconds: float | None
+    """Seconds that an answer took; None for a safety failure."""
+    bytes: int
+    """Length of the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairStatus:
+    """A comparison that brought envelopes."""
+
+    seconds_ago: float
+    peer_id: int
+    originator_id: int
+    missing: int
+    """Envelopes that this node lacked."""
+    differing: int
+    """Envelopes under ids under which it holds others."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStatus:
+    """The parts that only a running node knows."""
+
+    uptime_seconds: float
+    is_ready: bool
+    failing_checks: tuple[str, ...]
+    """Names of the checks of ``/readyz`` that fail."""
+    blocks_to_go: int | None
+    """Blocks behind the chain's head; None before the first step."""
+    own_log_waits: str | None
+    """Why nothing is originated yet; None once the own log is known."""
+    reader_streams: int
+    """Open streams of readers."""
+    peer_streams: int
+    """Open streams of other nodes' envelopes."""
+    repairs: tuple[RepairStatus, ...]
+    """The last MOST_REPAIRS, the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """A node at one moment."""
+
+    taken_at: float
+    """Seconds since 1970."""
+    version: str
+    """The version of chainkit."""
+    chain_id: int
+    public_key: str
+    """0x and 130 hex digits."""
+    node_id: int | None
+    """None where the registry does not list the key."""
+    is_enabled: bool
+    registry_block: BlockStatus | None
+    """The block as of which the registry is known; None before it was followed."""
+    cursor: BlockStatus | None
+    """Up to where the chain was followed; None before the first page."""
+    final_block: int | None
+    originators: tuple[OriginatorStatus, ...]
+    """By id."""
+    peers: tuple[PeerStatus, ...]
+    """By id."""
+    left_out: int
+    """Originators and peers beyond MOST_ROWS."""
+    reorg_count: int
+    reorgs: tuple[ReorgStatus, ...]
+    """The newest ones, the newest first."""
+    tallies: tuple[ReportTally, ...]
+    reports: tuple[ReportSummary, ...]
+    """The newest ones, the newest first."""
+    own_proofs: int
+    """Proofs against this node itself."""
+    own_claims: int
+    """Claims against this node itself, which prove nothing."""
+    live: LiveStatus | None
+    no_live: str | None
+    """Why ``live`` is None."""

@@ -1,0 +1,213 @@
+"""A snapshot as a person reads it on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from chainkit.types import NANOSECONDS_PER_SECOND
+from chainkit_node.inspection.attention import find_attention
+from chainkit_node.inspection.snapshot import (
+    BlockStatus,
+    Evidence,
+    LiveStatus,
+    NodeStatus,
+    OriginatorStatus,
+    PeerStatus,
+    ReorgStatus,
+    ReportSummary,
+)
+from chainkit_node.inspection.words import duration, number
+
+_WIDTH: Final = 13
+"""Columns before what a line says."""
+
+
+def as_text(status: NodeStatus) -> str:
+    """Return a snapshot as lines, with the reasons for attention first."""
+    lines = [
+        *_section("node", [_node(status)]),
+        *_section("attention", [each.text for each in find_attention(status)] or ["none"]),
+        *_section("registry", [_block(status.registry_block, "not followed yet")]),
+        *_section("chain", [_chain(status)]),
+        *_section("running", _running(status)),
+        "",
+        *_table(_ORIGINATORS, map(_originator, status.originators)),
+        *_gaps(status.originators),
+        "",
+        *_peers(status.peers),
+        *_repairs(status.live),
+        *_section("left out", [f"{status.left_out} more"] if status.left_out else []),
+        "",
+        *_section("reorgs", [str(status.reorg_count), *map(_reorg, status.reorgs)]),
+        *_section("reports", list(_reports(status))),
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _section(title: str, values: Sequence[str]) -> list[str]:
+    return [f"{title if not n else '':<{_WIDTH}}{value}" for n, value in enumerate(values)]
+
+
+def _node(status: NodeStatus) -> str:
+    key = f"key {status.public_key[:14]}…, chainkit {status.version}"
+    if status.node_id is None:
+        return f"not registered, {key}"
+    return f"{status.node_id}, {'enabled' if status.is_enabled else 'disabled'}, {key}"
+
+
+def _block(block: BlockStatus | None, otherwise: str) -> str:
+    return otherwise if block is None else f"block {block.number} {block.hash[:10]}…"
+
+
+def _chain(status: NodeStatus) -> str:
+    final = "nothing final" if status.final_block is None else f"final up to {status.final_block}"
+    place = _block(status.cursor, "before the first block")
+    to_go = None if status.live is None else status.live.blocks_to_go
+    behind = "" if to_go is None else f", {to_go} blocks to go"
+    return f"{place} of chain {status.chain_id}, {final}{behind}"
+
+
+def _running(status: NodeStatus) -> list[str]:
+    live = status.live
+    if live is None:
+        return [f"not known: {status.no_live}"]
+    ready = "ready" if live.is_ready else f"not ready: {', '.join(live.failing_checks)}"
+    own = "known" if live.own_log_waits is None else f"waits: {live.own_log_waits}"
+    return [
+        f"for {duration(live.uptime_seconds)}, {ready}; own log {own}",
+        f"{live.reader_streams} streams of readers, {live.peer_streams} of other nodes' envelopes",
+    ]
+
+
+_ORIGINATORS: Final = ("originator", "kind", "held", "lag", "age", "missing", "disputed")
+
+
+def _originator(each: OriginatorStatus) -> tuple[str, ...]:
+    return (
+        str(each.originator_id),
+        each.kind,
+        str(each.held_id),
+        number(each.lag),
+        duration(each.age_seconds) if each.age_seconds is not None else "-",
+        str(each.missing_ids),
+        str(each.disputed_ids),
+    )
+
+
+def _gaps(originators: Iterable[OriginatorStatus]) -> list[str]:
+    lines = []
+    for each in originators:
+        shown = [f"{gap.first_id}-{gap.last_id} {gap.state}" for gap in each.ranges]
+        more = each.open_gaps - len(shown)
+        shown += [f"{more} more"] if more else []
+        if shown:
+            lines.append(f"of originator {each.originator_id}: {', '.join(shown)}")
+        if each.repaired_ids or each.expired_ids:
+            closed = f"{each.repaired_ids} ids came later, {each.expired_ids} had expired"
+            lines.append(f"of originator {each.originator_id}: {closed}")
+    return _section("gaps", lines or ["none"])
+
+
+def _peers(peers: Sequence[PeerStatus]) -> list[str]:
+    if not peers:
+        return _section("peers", ["none"])
+    lines = _table(("peer", "state", "for", "received", "compared", "URL"), map(_peer, peers))
+    for each in peers:
+        lines += _section("", [f"node {each.node_id}: {reason}" for reason in _reasons(each)])
+    return lines
+
+
+def _peer(each: PeerStatus) -> tuple[str, ...]:
+    live = each.live
+    stream = None if live is None else live.stream
+    compared = None if live is None else live.comparison
+    return (
+        str(each.node_id),
+        each.state,
+        "-" if stream is None else duration(stream.since_seconds),
+        "-" if stream is None else str(stream.received),
+        "-" if compared is None else f"{duration(compared.seconds_ago)} ago",
+        each.url,
+    )
+
+
+def _reasons(peer: PeerStatus) -> Iterator[str]:
+    live = peer.live
+    if live is None:
+        return
+    if live.silent_seconds:
+        yield f"no answer for {duration(live.silent_seconds)}"
+    if live.stream is not None and live.stream.error is not None:
+        yield live.stream.error
+    if live.comparison is not None and live.comparison.error is not None:
+        yield f"not compared: {live.comparison.error}"
+    if live.substitutes:
+        yield f"asked in its place: {', '.join(map(str, live.substitutes))}"
+
+
+def _repairs(live: LiveStatus | None) -> list[str]:
+    if live is None:
+        return []
+    lines = [
+        f"{duration(each.seconds_ago)} ago from node {each.peer_id}: {each.missing} missing and "
+        f"{each.differing} other envelopes of originator {each.originator_id}"
+        for each in live.repairs
+    ]
+    return _section("repairs", lines or ["none since the start"])
+
+
+def _reorg(each: ReorgStatus) -> str:
+    cause = "" if each.rewound_to is None else f"rewind to {each.rewound_to}, "
+    return (
+        f"{each.reorg_id}: {cause}{each.depth} blocks above {each.ancestor.number}, "
+        f"{each.kept} kept, {each.moved} moved, {each.dropped} dropped"
+    )
+
+
+def _reports(status: NodeStatus) -> Iterator[str]:
+    if not status.tallies:
+        yield "none"
+    if status.own_proofs or status.own_claims:
+        yield f"against this node: {status.own_proofs} proved, {status.own_claims} claimed"
+    for each in status.tallies:
+        yield (
+            f"{each.count} about node {each.node_id}: {each.misbehavior} {each.weight}, "
+            f"from {each.origin}"
+        )
+    for report in status.reports:
+        yield f"{moment(report.server_time_ns)} node {report.node_id}: {_report(report)}"
+
+
+def _report(report: ReportSummary) -> str:
+    shown = ", ".join(map(_evidence, report.evidence))
+    if report.response_seconds is not None:
+        shown = f"a response of {report.response_seconds:.3f} s"
+    return f"{report.misbehavior} {report.weight}; {shown or f'{report.bytes} bytes'}"
+
+
+def _evidence(each: Evidence) -> str:
+    return f"{each.sequence_id} of originator {each.originator_id} {each.digest[:10]}…"
+
+
+def moment(nanoseconds: int) -> str:
+    """Return a time, in nanoseconds since 1970, as UTC to the second."""
+    try:
+        time = datetime.fromtimestamp(nanoseconds // NANOSECONDS_PER_SECOND, UTC)
+    except (OverflowError, ValueError, OSError):
+        return "?"
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return rows in columns; numbers stand at the right, and the last column is not padded."""
+    table = [tuple(heads), *map(tuple, rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    widths[0] = max(widths[0], _WIDTH - 2)
+    return ["  ".join(map(_padded, row, widths)) for row in table]
+
+
+def _padded(cell: str, width: int) -> str:
+    is_number = cell.removeprefix("-").isdecimal() or cell in ("?", "-")
+    return f"{cell:>{width}}" if is_number else f"{cell:<{width}}"

@@ -1,0 +1,32 @@
+"""Strangers' texts and numbers, as every form of a snapshot shows them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from chainkit_node.inspection.snapshot import MOST_TEXT
+
+_SECONDS: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
+
+
+def shown(text: str) -> str:
+    """Return a text of which strangers chose parts as one printable line of MOST_TEXT at most."""
+    printed = "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+    return printed if len(printed) <= MOST_TEXT else f"{printed[: MOST_TEXT - 1]}…"
+
+
+def duration(seconds: float | None) -> str:
+    """Return how long something took, such as ``4.2 s``, ``3 min`` or ``2 h``; ``?`` for None."""
+    if seconds is None:
+        return "?"
+    for unit, length in _SECONDS:
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(seconds, 0.0):.1f} s"
+
+
+def number(value: int | None) -> str:
+    """Return a number, ``?`` where it is not known."""
+    return "?" if value is None else str(value)

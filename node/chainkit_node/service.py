@@ -22,6 +22,8 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.inboxes.contract_wallets import ContractWallets
 from chainkit_node.inboxes.follower import InboxFollower
+from chainkit_node.inspection.live import LiveView, RecentRepairs
+from chainkit_node.inspection.page import StatusPage
 from chainkit_node.live.feed import ChainFeed
 from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
@@ -40,7 +42,7 @@ from chainkit_node.replicating.gap_keeper import GapKeeper
 from chainkit_node.replicating.intake import Intake
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import SubscriptionPlan
-from chainkit_node.replicating.repairer import Repairer
+from chainkit_node.replicating.repairer import Repair, Repairer
 from chainkit_node.replicating.replicator import Replicator
 from chainkit_node.reporting.book import ReportBook
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
@@ -110,6 +112,12 @@ async def run_node(service: NodeService) -> None:
     book = ReportBook(store, directory, service.key, metrics.reports, bounds)
     intake = Intake(store, book, time.time_ns, publish_replicated)
     own_log = OwnLog(newest.listing, connect, intake, service.record)
+    repairs = RecentRepairs(time.monotonic)
+
+    def repaired(repair: Repair) -> None:
+        metrics.repaired(repair)
+        repairs.repaired(repair)
+
     repairer = Repairer(
         newest.listing,
         connect,
@@ -117,7 +125,7 @@ async def run_node(service: NodeService) -> None:
         intake,
         GapKeeper(store, book, time.time_ns),
         time.monotonic,
-        metrics.repaired,
+        repaired,
         random.SystemRandom(),
     )
     replicator = Replicator(
@@ -131,6 +139,19 @@ async def run_node(service: NodeService) -> None:
         repairer.hurry,
     )
     metrics.counts_peers(replicator.open_streams, lambda: len(replicator.unreachable()))
+    view = LiveView(
+        loop,
+        replicator,
+        repairer,
+        own_log,
+        hub,
+        repairs,
+        service.monitor.health,
+        time.monotonic,
+        started_at=time.monotonic(),
+    )
+    page = StatusPage(store, view)
+    service.monitor.also_serves(page.paths())
     registration = Registration(directory, own_log.check)
     sequencer = Sequencer(
         store, registration.node_id, service.key, time.time_ns, publish, service.record
@@ -171,6 +192,7 @@ async def run_node(service: NodeService) -> None:
     finally:
         await server.stop()
         service.stop.is_set = True
+        await asyncio.to_thread(page.close)
         await asyncio.to_thread(indexer.finish)
         await asyncio.to_thread(publisher.close)
         await asyncio.to_thread(sequencer.close)

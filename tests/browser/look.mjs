@@ -4,6 +4,7 @@
 import { pathToFileURL } from "node:url";
 import chromium from "@sparticuz/chromium";
 import puppeteer from "puppeteer-core";
+import { findOverflow } from "./overflow.mjs";
 
 const SCREENS = [
   { width: 1280, height: 900 },
@@ -90,30 +91,6 @@ function measurePlots() {
       cut: cut.map((text) => text.textContent),
     };
   });
-}
-
-/** Texts that stick out of the page, or out of a box that does not scroll. */
-function findOverflow() {
-  const width = document.documentElement.clientWidth;
-  const scrolls = (element) => /auto|scroll/.test(getComputedStyle(element).overflowX);
-  const edge = (element) => {
-    for (let box = element.parentElement; box !== null; box = box.parentElement) {
-      if (scrolls(box)) return Infinity;
-    }
-    return width;
-  };
-  const outside = [...document.body.querySelectorAll("*")].filter((element) => {
-    const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-    if (!(hasText || scrolls(element)) || !element.checkVisibility()) return false;
-    const range = document.createRange();
-    range.selectNodeContents(element);
-    const right = scrolls(element)
-      ? element.getBoundingClientRect().right
-      : range.getBoundingClientRect().right;
-    return right > edge(element) + 1;
-  });
-  const page = document.documentElement.scrollWidth > width ? ["the page itself"] : [];
-  return [...page, ...outside.map((element) => element.textContent.trim().slice(0, 80))];
 }
 
 /** Everything in sight without scrolling to the right, and at the top without scrolling at all. */

@@ -41,16 +41,20 @@ def look_at(page: Path) -> Seen:
     """Open a page in Chromium, which `make setup` installs with the npm packages."""
     node = shutil.which("node")
     assert node is not None, "node is not on the PATH: `make setup` installs it"
-    # The browser unpacks itself once, below the project's own folder.
-    scratch = ROOT / ".cache" / "chromium"
-    scratch.mkdir(parents=True, exist_ok=True)
     printed = page.with_suffix(".pdf")
     run = subprocess.run(
         [node, ROOT / "tests" / "browser" / "look.mjs", page, printed],
-        env=os.environ | {"TMPDIR": str(scratch)},
+        env=os.environ | {"TMPDIR": str(scratch_folder())},
         capture_output=True,
         text=True,
         timeout=_PATIENCE,
     )
     assert run.returncode == 0, run.stderr
     return Seen(json.loads(run.stdout), printed.read_bytes())
+
+
+def scratch_folder() -> Path:
+    """Where the browser unpacks itself once, below the project's own folder."""
+    folder = ROOT / ".cache" / "chromium"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -85,9 +85,6 @@ class Monitor:
     def also_serves(self, paths: Mapping[str, Callable[[], Answer]]) -> None:
         """Answer more paths, on threads of the server; nothing where it does not listen."""
         self._paths.update(paths)
-        if self._server is not None:
-            text = f"listening on {self.address} for {', '.join(paths)}, too"
-            log_event(LogEvent("listening_more", text, {"address": self._server.address}))
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
         """Pass on the result of a step of so many seconds."""

@@ -9,6 +9,7 @@ import click
 
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.options import (
+    Option,
     deployment_option,
     endpoints_option,
     gathered,
@@ -23,23 +24,29 @@ from chainkit_indexer.finality import DEFAULT_BLOCKS, FinalityPolicy
 from chainkit_indexer.monitoring.limits import DEFAULT_READY_LAG_BLOCKS, DEFAULT_STALE_SECONDS
 
 
-def _database(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    if value.startswith("postgres://"):
+def _database(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None and value.startswith("postgres://"):
         # As libpq and hosters write it; nothing else of it is shown, as it may be a password.
         expected, written = "postgresql+psycopg://…", "postgres://…"
         raise ConfigurationError("database", expected, written, "the rest of the URL stays")
     return value
 
 
-database_option = click.option(
-    "--database",
-    envvar="CHAINKIT_DATABASE",
-    show_envvar=True,
-    required=True,
-    metavar="FILE|URL",
-    callback=_database,
-    help="The node's database: a path for SQLite, or postgresql+psycopg://…",
-)
+def _database_option(*, required: bool) -> Option:
+    return click.option(
+        "--database",
+        envvar="CHAINKIT_DATABASE",
+        show_envvar=True,
+        required=required,
+        metavar="FILE|URL",
+        callback=_database,
+        help="The node's database: a path for SQLite, or postgresql+psycopg://…",
+    )
+
+
+database_option = _database_option(required=True)
+optional_database_option = _database_option(required=False)
+"""The command takes None where it is not given."""
 page_option = click.option(
     "--page-blocks",
     type=click.IntRange(min=1),

@@ -21,6 +21,11 @@ _COMMANDS: Final = {
         "serve_command",
         "Serve what `node run` stores, from one more process on the same PostgreSQL.",
     ),
+    "status": LazyCommand(
+        "chainkit_node.cli.status",
+        "status_command",
+        "Show originators, peers, gaps, reorgs and reports, and whether anything needs attention.",
+    ),
     "refused": LazyCommand(
         "chainkit_node.cli.refused",
         "refused_command",

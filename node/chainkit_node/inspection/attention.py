@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from chainkit.text.counting import counted
 from chainkit_node.inspection.snapshot import (
@@ -14,6 +15,9 @@ from chainkit_node.inspection.snapshot import (
     PeerState,
     PeerStatus,
 )
+
+_MOST_WHY: Final = 120
+"""Characters of an error: the peer's own row has more."""
 
 
 class Reason(StrEnum):
@@ -80,9 +84,15 @@ def _of_live(live: LiveStatus) -> Iterator[Attention]:
 
 def _of_peer(peer: PeerStatus) -> Iterator[Attention]:
     stream = None if peer.live is None else peer.live.stream
-    why = "" if stream is None or stream.error is None else f": {stream.error}"
+    why = "" if stream is None or stream.error is None else _why(peer.node_id, stream.error)
     if peer.state is PeerState.UNREACHABLE:
         text = f"node {peer.node_id} does not answer{why}"
         yield Attention(Reason.PEER_UNREACHABLE, text)
     if peer.state is PeerState.FAILING:
         yield Attention(Reason.PEER_FAILING, f"no stream of node {peer.node_id}{why}")
+
+
+def _why(node_id: int, error: str) -> str:
+    """Return an error behind a sentence that has named the node."""
+    told = error.removeprefix(f"node {node_id}: ")
+    return f": {told}" if len(told) <= _MOST_WHY else f": {told[:_MOST_WHY]}…"

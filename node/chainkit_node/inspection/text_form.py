@@ -142,7 +142,8 @@ def _reasons(peer: PeerStatus) -> Iterator[str]:
     if live.stream is not None and live.stream.error is not None:
         yield live.stream.error
     if live.comparison is not None and live.comparison.error is not None:
-        yield f"not compared: {live.comparison.error}"
+        is_same = live.stream is not None and live.stream.error == live.comparison.error
+        yield "not compared either" if is_same else f"not compared: {live.comparison.error}"
     if live.substitutes:
         yield f"asked in its place: {', '.join(map(str, live.substitutes))}"
 

@@ -1,0 +1,151 @@
+"""Snapshots of nodes, healthy and not, as forms of them are tested with."""
+
+from __future__ import annotations
+
+from chainkit_node.inspection.snapshot import (
+    BlockStatus,
+    ComparisonStatus,
+    Evidence,
+    GapRange,
+    LiveStatus,
+    NodeStatus,
+    OriginatorKind,
+    OriginatorStatus,
+    PeerLive,
+    PeerState,
+    PeerStatus,
+    ReorgStatus,
+    RepairStatus,
+    ReportSummary,
+    ReportTally,
+    StreamStatus,
+)
+from chainkit_node.inspection.words import shown
+
+HOSTILE = "<img src=//x onerror=alert(1)><b>\x1b[2J\u202e"
+"""A stranger's text that would be markup on a page, and rewrite a terminal."""
+
+NS = 1_700_000_000 * 10**9
+
+
+def originator(
+    originator_id: int, kind: OriginatorKind, held: int, lag: int | None = 0, missing: int = 0
+) -> OriginatorStatus:
+    gaps = (GapRange(3, 2 + missing, "omitted"),) if missing else ()
+    return OriginatorStatus(
+        originator_id=originator_id,
+        kind=kind,
+        held_id=held,
+        age_seconds=12.0 if held else None,
+        highest_id=None if lag is None else held + lag,
+        lag=lag,
+        missing_ids=missing,
+        omitted_ids=missing,
+        expired_ids=0,
+        repaired_ids=missing,
+        open_gaps=len(gaps),
+        ranges=gaps,
+        disputed_ids=0,
+    )
+
+
+def peer(node_id: int, state: PeerState, error: str | None = None) -> PeerStatus:
+    stream = StreamStatus(state is PeerState.OPEN, 93.5, 42, None if error is None else error)
+    silent = 61.0 if state is PeerState.UNREACHABLE else 0.0
+    live = PeerLive(
+        stream,
+        silent,
+        state is PeerState.UNREACHABLE,
+        (100, 500) if silent else (),
+        ComparisonStatus(31.0, 3, error),
+    )
+    url = f"https://node-{node_id}.example.org"
+    return PeerStatus(node_id, url, state is not PeerState.DISABLED, state, live)
+
+
+def healthy(**changed: object) -> NodeStatus:
+    """A node with one peer, both well; ``changed`` are other fields."""
+    status = NodeStatus(
+        taken_at=1_700_000_000.0,
+        version="0.1.0",
+        chain_id=31337,
+        public_key="0x04" + "ab" * 64,
+        node_id=100,
+        is_enabled=True,
+        registry_block=BlockStatus(7, "0x" + "1f" * 32),
+        cursor=BlockStatus(12, "0x" + "2f" * 32),
+        final_block=10,
+        originators=(
+            originator(0, OriginatorKind.CHAIN, 5, None),
+            originator(100, OriginatorKind.OWN, 8),
+            originator(200, OriginatorKind.PEER, 9),
+        ),
+        peers=(peer(200, PeerState.OPEN),),
+        left_out=0,
+        reorg_count=0,
+        reorgs=(),
+        tallies=(),
+        reports=(),
+        own_proofs=0,
+        own_claims=0,
+        live=LiveStatus(300.0, True, (), 0, None, 2, 1, ()),
+        no_live=None,
+    )
+    return status if not changed else _with(status, changed)
+
+
+def troubled() -> NodeStatus:
+    """A node with one of every trouble, large numbers and hostile strangers."""
+    text = shown(HOSTILE + "long " * 80)
+    evidence = (Evidence(300, 7, "0x" + "3a" * 32), Evidence(300, 7, "0x" + "4b" * 32))
+    kinds = ("ab", "DUPLICATE_SEQUENCE_ID", "proved", "node")
+    return healthy(
+        cursor=BlockStatus(21_234_567, "0x" + "2f" * 32),
+        final_block=21_234_512,
+        is_enabled=False,
+        originators=(
+            originator(0, OriginatorKind.CHAIN, 123_456_789, None),
+            originator(100, OriginatorKind.OWN, 8),
+            originator(200, OriginatorKind.PEER, 1_234_567_890, 12_345, 1_234),
+            originator(300, OriginatorKind.PEER, 0, 0),
+            originator(4_294_967_295, OriginatorKind.UNREGISTERED, 5, None),
+        ),
+        peers=(
+            peer(200, PeerState.OPEN),
+            peer(300, PeerState.UNREACHABLE, "node 300: expected an answer within 4 s, got none"),
+            PeerStatus(400, text, True, PeerState.FAILING, peer(400, PeerState.FAILING, text).live),
+            peer(500, PeerState.OPENING),
+            PeerStatus(600, "https://old.example.org", False, PeerState.DISABLED, None),
+        ),
+        reorg_count=2,
+        reorgs=(
+            ReorgStatus(2, BlockStatus(21_234_500, "0x" + "5c" * 32), 12, 21_234_500, 3, 1, 0),
+            ReorgStatus(1, BlockStatus(21_000_000, "0x" + "5d" * 32), 2, None, 40, 2, 1),
+        ),
+        tallies=(
+            ReportTally(100, *kinds[1:], 1),
+            ReportTally(300, "UNRESPONSIVE_NODE", "claimed", "client", 12_345),
+        ),
+        reports=(
+            ReportSummary(NS, 300, *kinds[1:], evidence, None, 900),
+            ReportSummary(NS - 9, 300, "SLOW_NODE", "claimed", "client", (), 4.25, 300),
+        ),
+        own_proofs=1,
+        own_claims=3,
+        live=LiveStatus(
+            7_300.0,
+            False,
+            ("head", "cursor"),
+            1_234,
+            "own log: expected an answer",
+            1_000,
+            1,
+            (RepairStatus(4.0, 200, 300, 17, 2),),
+        ),
+        left_out=3,
+    )
+
+
+def _with(status: NodeStatus, changed: dict[str, object]) -> NodeStatus:
+    values = {name: getattr(status, name) for name in NodeStatus.__dataclass_fields__}
+    return NodeStatus(**{**values, **changed})  # type: ignore[arg-type]

@@ -118,7 +118,8 @@ def test_page__something_is_published__shows_it_without_replacing_rows(
     before = _held(page, watched)
 
     watched.publish()
-    page.wait("#originators tr", str(before + 1))
+    own = f'#originators tr[data-key="{watched.node.node_id}"]'
+    page.wait(f"{own} td:nth-child(3)", str(before + 1))
 
     assert _held(page, watched) == before + 1
     assert page.is_kept()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from chainkit_node.inspection.snapshot import (
     BlockStatus,
     ComparisonStatus,
@@ -63,7 +66,7 @@ def peer(node_id: int, state: PeerState, error: str | None = None) -> PeerStatus
     return PeerStatus(node_id, url, state is not PeerState.DISABLED, state, live)
 
 
-def healthy(**changed: object) -> NodeStatus:
+def healthy(**changed: Any) -> NodeStatus:
     """A node with one peer, both well; ``changed`` are other fields."""
     status = NodeStatus(
         taken_at=1_700_000_000.0,
@@ -91,7 +94,7 @@ def healthy(**changed: object) -> NodeStatus:
         live=LiveStatus(300.0, True, (), 0, None, 2, 1, ()),
         no_live=None,
     )
-    return status if not changed else _with(status, changed)
+    return replace(status, **changed)
 
 
 def troubled() -> NodeStatus:
@@ -144,8 +147,3 @@ def troubled() -> NodeStatus:
         ),
         left_out=3,
     )
-
-
-def _with(status: NodeStatus, changed: dict[str, object]) -> NodeStatus:
-    values = {name: getattr(status, name) for name in NodeStatus.__dataclass_fields__}
-    return NodeStatus(**{**values, **changed})  # type: ignore[arg-type]

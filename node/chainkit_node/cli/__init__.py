@@ -26,6 +26,11 @@ _COMMANDS: Final = {
         "status_command",
         "Show originators, peers, gaps, reorgs and reports, and whether anything needs attention.",
     ),
+    "watch": LazyCommand(
+        "chainkit_node.cli.watch",
+        "watch_command",
+        "Show all nodes of a registry: who answers, who is accused, and who holds how much.",
+    ),
     "refused": LazyCommand(
         "chainkit_node.cli.refused",
         "refused_command",

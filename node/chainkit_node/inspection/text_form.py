@@ -18,36 +18,30 @@ from chainkit_node.inspection.snapshot import (
     ReorgStatus,
     ReportSummary,
 )
+from chainkit_node.inspection.tables import columns, section
 from chainkit_node.inspection.words import duration, number
-
-_WIDTH: Final = 13
-"""Columns before what a line says."""
 
 
 def as_text(status: NodeStatus) -> str:
     """Return a snapshot as lines, with the reasons for attention first."""
     lines = [
-        *_section("node", [_node(status)]),
-        *_section("attention", [each.text for each in find_attention(status)] or ["none"]),
-        *_section("registry", [_block(status.registry_block, "not followed yet")]),
-        *_section("chain", [_chain(status)]),
-        *_section("running", _running(status)),
+        *section("node", [_node(status)]),
+        *section("attention", [each.text for each in find_attention(status)] or ["none"]),
+        *section("registry", [_block(status.registry_block, "not followed yet")]),
+        *section("chain", [_chain(status)]),
+        *section("running", _running(status)),
         "",
-        *_table(_ORIGINATORS, map(_originator, status.originators)),
+        *columns(_ORIGINATORS, map(_originator, status.originators)),
         *_gaps(status.originators),
         "",
         *_peers(status.peers),
         *_repairs(status.live),
-        *_section("left out", [f"{status.left_out} more"] if status.left_out else []),
+        *section("left out", [f"{status.left_out} more"] if status.left_out else []),
         "",
-        *_section("reorgs", [str(status.reorg_count), *map(_reorg, status.reorgs)]),
-        *_section("reports", list(_reports(status))),
+        *section("reorgs", [str(status.reorg_count), *map(_reorg, status.reorgs)]),
+        *section("reports", list(_reports(status))),
     ]
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _section(title: str, values: Sequence[str]) -> list[str]:
-    return [f"{title if not n else '':<{_WIDTH}}{value}" for n, value in enumerate(values)]
 
 
 def _node(status: NodeStatus) -> str:
@@ -107,16 +101,21 @@ def _gaps(originators: Iterable[OriginatorStatus]) -> list[str]:
         if each.repaired_ids or each.expired_ids:
             closed = f"{each.repaired_ids} ids came later, {each.expired_ids} had expired"
             lines.append(f"of originator {each.originator_id}: {closed}")
-    return _section("gaps", lines or ["none"])
+    return section("gaps", lines or ["none"])
 
 
 def _peers(peers: Sequence[PeerStatus]) -> list[str]:
     if not peers:
-        return _section("peers", ["none"])
-    lines = _table(("peer", "state", "for", "received", "compared", "URL"), map(_peer, peers))
+        return section("peers", ["none"])
+    lines = columns(("peer", "state", "for", "received", "compared", "URL"), map(_peer, peers))
     for each in peers:
-        lines += _section("", [f"node {each.node_id}: {reason}" for reason in _reasons(each)])
+        lines += section("", [_told(each.node_id, reason) for reason in _reasons(each)])
     return lines
+
+
+def _told(node_id: int, reason: str) -> str:
+    # An error about a node names it already.
+    return f"node {node_id}: {reason.removeprefix(f'node {node_id}: ')}"
 
 
 def _peer(each: PeerStatus) -> tuple[str, ...]:
@@ -156,7 +155,7 @@ def _repairs(live: LiveStatus | None) -> list[str]:
         f"{each.differing} other envelopes of originator {each.originator_id}"
         for each in live.repairs
     ]
-    return _section("repairs", lines or ["none since the start"])
+    return section("repairs", lines or ["none since the start"])
 
 
 def _reorg(each: ReorgStatus) -> str:
@@ -199,16 +198,3 @@ def moment(nanoseconds: int) -> str:
     except (OverflowError, ValueError, OSError):
         return "?"
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return rows in columns; numbers stand at the right, and the last column is not padded."""
-    table = [tuple(heads), *map(tuple, rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    widths[0] = max(widths[0], _WIDTH - 2)
-    return ["  ".join(map(_padded, row, widths)) for row in table]
-
-
-def _padded(cell: str, width: int) -> str:
-    is_number = cell.removeprefix("-").isdecimal() or cell in ("?", "-")
-    return f"{cell:>{width}}" if is_number else f"{cell:<{width}}"

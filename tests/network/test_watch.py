@@ -1,0 +1,123 @@
+"""``chainkit node watch``: three nodes of one registry, of which one has died."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from localnet.accounts import COUNCIL, write_keystore
+from localnet.commands import Settings, run, run_json
+from localnet.network import Network, StartedNode, start_node
+from support import publishes
+from support.network.api import Api
+
+from .conftest import PASSWORD
+
+SECONDS = 30.0
+CHANCE = random.Random(32)
+PUBLISHED = 3
+
+
+@dataclass
+class Watched:
+    """A node that lives and has envelopes, and one that was killed."""
+
+    living: StartedNode
+    dead: StartedNode
+
+
+@pytest.fixture(scope="module")
+def watched(
+    settings: Settings, network: Network, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Watched]:
+    folder = tmp_path_factory.mktemp("watched")
+    owner = folder / "owner.keystore"
+    write_keystore(owner, PASSWORD, COUNCIL)
+    with ExitStack() as stack:
+        nodes = []
+        for name in ("living", "dead"):
+            own = folder / name
+            own.mkdir()
+            nodes.append(start_node(stack, settings, own, owner, own / "node.db"))
+        living, dead = nodes
+        api = Api(living.url)
+        for _ in range(PUBLISHED):
+            client = publishes.welcome(CHANCE.randbytes(32))
+            api.publish(publishes.paid(client, living.node_id))
+        api.close()
+        os.kill(dead.pid, signal.SIGKILL)
+        yield Watched(living, dead)
+
+
+def look(settings: Settings) -> dict[str, Any]:
+    found: dict[str, Any] = run_json(
+        settings, "node", "watch", "--once", "--patience", "10", expected=(1,)
+    )
+    return found
+
+
+def test_watch__one_node_is_dead__says_who_holds_how_much_and_who_is_silent(
+    settings: Settings, network: Network, watched: Watched
+) -> None:
+    living, dead = watched.living.node_id, watched.dead.node_id
+    deadline = time.monotonic() + SECONDS
+    while True:
+        found = look(settings)
+        nodes = {each["node_id"]: each for each in found["nodes"]}
+        # The network's own node replicates what was published a moment ago.
+        if nodes[network.node_id]["lag"][str(living)] == 0:
+            break
+        assert time.monotonic() < deadline
+
+    assert {network.node_id, living, dead} <= set(nodes)
+    for node_id in (network.node_id, living):
+        assert nodes[node_id]["health"] == "SERVING"
+        assert nodes[node_id]["held"][str(living)] == PUBLISHED
+        assert nodes[node_id]["error"] is None
+        assert None not in nodes[node_id]["held"].values()
+    assert nodes[dead]["seconds"] is None
+    assert "UNAVAILABLE" in nodes[dead]["error"]
+    assert set(nodes[dead]["held"].values()) == {None}
+    silent = [each for each in found["attention"] if each["node_id"] == dead]
+    assert [each["reason"] for each in silent] == ["node_silent"]
+    assert found["highest"][str(living)] == PUBLISHED
+
+
+def test_watch__as_text__has_the_table_and_exits_with_1(
+    settings: Settings, watched: Watched
+) -> None:
+    text = run(settings, "node", "watch", "--once", expected=(1,))
+
+    heads = next(line for line in text.splitlines() if line.startswith("originator"))
+    assert f"at {watched.living.node_id}" in heads
+    [row] = [line for line in text.splitlines() if line.startswith(f"{watched.living.node_id} ")][
+        -1:
+    ]
+    assert row.split()[1:3] == [str(PUBLISHED)] * 2 or str(PUBLISHED) in row.split()
+    assert f"node {watched.dead.node_id} does not answer: UNAVAILABLE" in text
+
+
+def test_watch__registry_by_its_address__is_the_same_network(
+    settings: Settings, watched: Watched
+) -> None:
+    address = run_json(settings, "registry", "list")["registry"]
+
+    found = run_json(settings, "node", "watch", "--once", "--registry", address, expected=(1,))
+
+    assert {each["node_id"] for each in found["nodes"]} == {
+        each["node_id"] for each in look(settings)["nodes"]
+    }
+
+
+def test_watch__endpoint_that_is_dead__ends_with_2(settings: Settings) -> None:
+    dead = Settings("http://127.0.0.1:9", settings.record_path, settings.password_path)
+
+    run(dead, "node", "watch", "--once", expected=(2,))

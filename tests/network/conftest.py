@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 from eth_account import Account
@@ -46,6 +48,13 @@ def network(settings: Settings) -> Iterator[Network]:
     write_keystore(owner, PASSWORD, COUNCIL)
     with running_network(settings, folder, owner, PASSWORD) as running:
         yield running
+
+
+def monitor_in(log: Path) -> str:
+    """Return the URL of the monitor that a log tells of."""
+    lines = map(json.loads, log.read_text().splitlines())
+    [address] = [each["address"] for each in lines if each.get("event") == "listening"]
+    return f"http://{address}"
 
 
 def new_person() -> LocalAccount:

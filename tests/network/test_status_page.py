@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -22,7 +21,7 @@ from support import publishes
 from support.live_page import LivePage, picture
 from support.network.api import Api
 
-from .conftest import PASSWORD
+from .conftest import PASSWORD, monitor_in
 
 SECONDS = 30.0
 CHANCE = random.Random(31)
@@ -55,9 +54,7 @@ def watched(
     with ExitStack() as stack:
         database = folder / "node.db"
         node = start_node(stack, settings, folder, owner, database, "--listen", "127.0.0.1:0")
-        lines = (folder / "node.log").read_text().splitlines()
-        [listening] = [each for each in map(json.loads, lines) if each["event"] == "listening"]
-        yield Watched(node, database, f"http://{listening['address']}")
+        yield Watched(node, database, monitor_in(folder / "node.log"))
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from localnet.network import Network, StartedNode, start_node
 from support import publishes
 from support.network.api import Api
 
-from .conftest import PASSWORD
+from .conftest import PASSWORD, monitor_in
 
 SECONDS = 30.0
 CHANCE = random.Random(32)
@@ -32,6 +32,7 @@ class Watched:
 
     living: StartedNode
     dead: StartedNode
+    monitor: str
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,8 @@ def watched(
         for name in ("living", "dead"):
             own = folder / name
             own.mkdir()
-            nodes.append(start_node(stack, settings, own, owner, own / "node.db"))
+            listen = ("--listen", "127.0.0.1:0")
+            nodes.append(start_node(stack, settings, own, owner, own / "node.db", *listen))
         living, dead = nodes
         api = Api(living.url)
         for _ in range(PUBLISHED):
@@ -54,7 +56,7 @@ def watched(
             api.publish(publishes.paid(client, living.node_id))
         api.close()
         os.kill(dead.pid, signal.SIGKILL)
-        yield Watched(living, dead)
+        yield Watched(living, dead, monitor_in(folder / "living" / "node.log"))
 
 
 def look(settings: Settings) -> dict[str, Any]:
@@ -96,13 +98,15 @@ def test_watch__as_text__has_the_table_and_exits_with_1(
 ) -> None:
     text = run(settings, "node", "watch", "--once", expected=(1,))
 
-    heads = next(line for line in text.splitlines() if line.startswith("originator"))
-    assert f"at {watched.living.node_id}" in heads
-    [row] = [line for line in text.splitlines() if line.startswith(f"{watched.living.node_id} ")][
-        -1:
-    ]
-    assert row.split()[1:3] == [str(PUBLISHED)] * 2 or str(PUBLISHED) in row.split()
-    assert f"node {watched.dead.node_id} does not answer: UNAVAILABLE" in text
+    lines = [line.split() for line in text.splitlines()]
+    [heads] = [line for line in lines if line[:1] == ["originator"]]
+    living, dead = (str(each.node_id) for each in (watched.living, watched.dead))
+    # "at" and the node's id are two words of a head.
+    nodes = [word for word in heads[2:] if word != "at"]
+    [row] = [line for line in lines if line[:2] == [living, str(PUBLISHED)]]
+    held = dict(zip(nodes, row[2:], strict=True))
+    assert (held[living], held[dead]) == (str(PUBLISHED), "-")
+    assert f"node {dead} does not answer: UNAVAILABLE" in text
 
 
 def test_watch__registry_by_its_address__is_the_same_network(
@@ -121,3 +125,23 @@ def test_watch__endpoint_that_is_dead__ends_with_2(settings: Settings) -> None:
     dead = Settings("http://127.0.0.1:9", settings.record_path, settings.password_path)
 
     run(dead, "node", "watch", "--once", expected=(2,))
+
+
+def test_status__peer_that_has_died__is_unreachable_and_says_who_is_asked_instead(
+    settings: Settings, network: Network, watched: Watched
+) -> None:
+    deadline = time.monotonic() + SECONDS
+    while True:
+        found = run_json(settings, "node", "status", "--url", watched.monitor, expected=(0, 1))
+        [peer] = [each for each in found["peers"] if each["node_id"] == watched.dead.node_id]
+        if peer["state"] == "unreachable" and peer["live"]["substitutes"]:
+            break
+        assert time.monotonic() < deadline, peer
+
+    assert peer["live"]["substitutes"] == [network.node_id]
+    assert peer["live"]["silent_seconds"] >= 4.0
+    assert f"node {watched.dead.node_id}: expected an answer" in peer["live"]["stream"]["error"]
+    assert [each["reason"] for each in found["attention"]] == ["peer_unreachable"]
+    text = run(settings, "node", "status", "--url", watched.monitor, expected=(1,))
+    assert f"node {watched.dead.node_id} does not answer" in text
+    assert f"asked in its place: {network.node_id}" in text

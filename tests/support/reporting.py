@@ -8,6 +8,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from chainkit.contracts.followed import FollowedRegistry
 from chainkit.misbehavior.evidence import Weight
 from chainkit.misbehavior.report import Report, liveness_report, parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
@@ -18,7 +19,8 @@ from chainkit.protocol.originated_envelope import (
 )
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.signatures import SigningKey
-from chainkit.types import BlockReference, Node
+from chainkit.types import BlockHeader, BlockReference, Node
+from chainkit_indexer.registry.history import RegistryHistory, RegistryUpdate
 from chainkit_indexer.storage.reports import StoredReport, read_reports_after
 from chainkit_node.peers.directory import Listing
 from chainkit_node.reporting.book import ReportBook
@@ -27,6 +29,7 @@ from chainkit_node.reporting.metrics import ReportMetrics
 from support import mls, publishes
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import KEY, FakeNode
+from support.node_status import HOSTILE
 
 OWN, ACCUSED, OTHER = 100, 200, 300
 KEYS = {OWN: KEY, ACCUSED: SigningKey(b"\x05" * 32), OTHER: SigningKey(b"\x06" * 32)}
@@ -149,3 +152,23 @@ def small_bounds(**shares: Share) -> ReportBounds:
         for origin, weight in [name.split("_")]
     }
     return replace(bounds, shares={**bounds.shares, **changed})
+
+
+BLOCK = BlockHeader(9, b"\x09" * 32, b"\x08" * 32, 1)
+URLS = {OWN: "https://own.example.org", ACCUSED: HOSTILE, OTHER: "https://other.example.org"}
+
+
+def register(host: Host, disabled: Sequence[int] = (OTHER,)) -> None:
+    """Have the database know a registry with the three nodes."""
+    registry = FollowedRegistry(b"\1" * 20, 0, 31337, bytes(32))
+    updates = [
+        RegistryUpdate(
+            Node(each, key.public_key, URLS[each], each not in disabled),
+            BLOCK.reference,
+            1,
+            each,
+            b"\7" * 32,
+        )
+        for each, key in KEYS.items()
+    ]
+    RegistryHistory(host.store, registry).append([BLOCK], updates, 0)

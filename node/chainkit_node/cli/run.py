@@ -60,7 +60,8 @@ def run_command(
     """Follow the chain, serve readers and originate for payers, until a signal stops it.
 
     It does all that `chainkit index run` does, on the same database, and cannot run beside it. The
-    node originates as soon as the registry lists its key as enabled.
+    node originates as soon as the registry lists its key as enabled. With --listen it has a page
+    for its operator, at / there.
 
     \b
     Example:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from chainkit.terminal.facts import LINE_WIDTH
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_node.inspection.network import (
     Accusation,
@@ -16,8 +17,10 @@ from chainkit_node.inspection.tables import columns, section
 from chainkit_node.inspection.text_form import moment
 from chainkit_node.inspection.words import number
 
-_NODES_ABREAST: Final = 6
-"""Columns of nodes that fit 100 columns of text."""
+_GAP: Final = 2
+"""Columns between two cells."""
+_LABELS: Final = 15
+"""Columns of an originator's id, and the gap behind the highest one's."""
 
 
 def network_as_text(network: NetworkStatus) -> str:
@@ -61,17 +64,23 @@ def _errors(nodes: Sequence[NodeAnswer]) -> Iterator[str]:
 
 def _held(network: NetworkStatus) -> Iterator[str]:
     """Yield originators against nodes: held ids, with the lag behind them in brackets."""
-    for start in range(0, len(network.nodes), _NODES_ABREAST):
-        some = network.nodes[start : start + _NODES_ABREAST]
-        heads = ("originator", "highest", *(f"at {each.node_id}" for each in some))
-        rows = (
-            (
-                str(originator_id),
-                str(highest),
-                *(_cell(network, each, originator_id) for each in some),
-            )
-            for originator_id, highest in sorted(network.highest.items())
-        )
+    originators = sorted(network.highest.items())
+    cells = {
+        node.node_id: [
+            f"at {node.node_id}",
+            *(_cell(network, node, each) for each, _ in originators),
+        ]
+        for node in network.nodes
+    }
+    first = ["originator", *(str(each) for each, _ in originators)]
+    second = ["highest", *(str(highest) for _, highest in originators)]
+    # Above each other, where all do not fit beside each other.
+    widest = max((len(each) for column in cells.values() for each in column), default=0) + _GAP
+    left = LINE_WIDTH - max(len(each) for each in (*first, *second)) - _LABELS
+    abreast = max(left // widest, 1)
+    for start in range(0, len(network.nodes), abreast):
+        some = [cells[node.node_id] for node in network.nodes[start : start + abreast]]
+        heads, *rows = zip(first, second, *some, strict=True)
         yield from columns(heads, rows)
         yield ""
 

@@ -15,14 +15,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
-from typing import Final
+from typing import Final, Protocol
 
 from chainkit.errors import StoreError
 from chainkit.service.monitor_server import Answer
 from chainkit_indexer.storage.store import Store
 from chainkit_node.inspection.building import build_status
 from chainkit_node.inspection.json_form import as_json
-from chainkit_node.inspection.live import LiveParts, LiveView, LoopSilent
+from chainkit_node.inspection.live import LiveParts, LoopSilent
 from chainkit_node.inspection.snapshot import NodeStatus
 from chainkit_node.inspection.words import shown
 
@@ -30,10 +30,19 @@ STATUS_PATH: Final = "/status.json"
 PAGE_PATHS: Final = ("/", "/status")
 CACHE_SECONDS: Final = 1.0
 """How long a snapshot is answered again."""
+WAIT_SECONDS: Final = 1.5
+"""How long a request waits for another one's look; the loop may take a second of it."""
 
 _HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 _SCRIPT: Final = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _STYLE: Final = re.compile(r"<style>(.*?)</style>", re.DOTALL)
+
+
+class Looks(Protocol):
+    """Looks at the running node."""
+
+    def look(self) -> LiveParts:
+        """Return the live parts, soon. Raises LoopSilent."""
 
 
 class StatusPage:
@@ -42,7 +51,7 @@ class StatusPage:
     def __init__(
         self,
         store: Store,
-        live: LiveView,
+        live: Looks,
         wall_clock: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -67,12 +76,17 @@ class StatusPage:
 
     def status(self) -> Answer:
         """Answer the snapshot as JSON, at most CACHE_SECONDS old; 503 without a database."""
-        with self._lock:
+        # A database that hangs takes one of the server's threads, and leaves /metrics the others.
+        if not self._lock.acquire(timeout=WAIT_SECONDS):
+            return _json(503, {"error": "another look at the database has not ended yet"})
+        try:
             is_old = self._clock() - self._taken_at >= CACHE_SECONDS
             if self._answer is None or is_old or self._is_closed:
                 self._answer = self._look()
                 self._taken_at = self._clock()
             return self._answer
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """Look no more, once a look that has begun is over."""

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.contracts.followed import FollowedRegistry
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.signatures import SigningKey
-from chainkit.types import BlockHeader, BlockReference, Node
-from chainkit_indexer.registry.history import RegistryHistory, RegistryUpdate
+from chainkit.types import BlockReference
 from chainkit_indexer.storage.journal import insert_reorg_between
 from chainkit_node.inspection import building, report_summaries
 from chainkit_node.inspection.attention import Reason, find_attention
@@ -30,14 +28,24 @@ from chainkit_node.inspection.snapshot import (
 from chainkit_node.replicating.intake import Intake, Source
 from support.chains.fake_chain import update
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
-from support.node_status import HOSTILE, healthy, peer
-from support.reporting import ACCUSED, KEYS, NOW_NS, OTHER, OWN, Host, double, gap, proof, slow
+from support.node_status import healthy, peer
+from support.reporting import (
+    ACCUSED,
+    KEYS,
+    NOW_NS,
+    OTHER,
+    OWN,
+    Host,
+    double,
+    gap,
+    proof,
+    register,
+    slow,
+)
 
 PEER = Originator(ACCUSED, KEYS[ACCUSED])
 UNLISTED = Originator(900, SigningKey(b"\x09" * 32))
 NOW = BEGIN_NS / SECOND_NS + 60.0
-BLOCK = BlockHeader(9, b"\x09" * 32, b"\x08" * 32, 1)
-URLS = {OWN: "https://own.example.org", ACCUSED: HOSTILE, OTHER: "https://other.example.org"}
 
 
 class Ignored:
@@ -52,21 +60,6 @@ class Ignored:
 def host(tmp_path: Path) -> Iterator[Host]:
     with closing(Host(tmp_path / "node.db")) as host:
         yield host
-
-
-def register(host: Host, disabled: Sequence[int] = (OTHER,)) -> None:
-    registry = FollowedRegistry(b"\1" * 20, 0, 31337, bytes(32))
-    updates = [
-        RegistryUpdate(
-            Node(each, key.public_key, URLS[each], each not in disabled),
-            BLOCK.reference,
-            1,
-            each,
-            b"\7" * 32,
-        )
-        for each, key in KEYS.items()
-    ]
-    RegistryHistory(host.store, registry).append([BLOCK], updates, 0)
 
 
 def take(host: Host, originator: Originator, *envelopes: bytes) -> None:

@@ -138,10 +138,10 @@ def test_status__peer_that_has_died__is_unreachable_and_says_who_is_asked_instea
             break
         assert time.monotonic() < deadline, peer
 
-    assert peer["live"]["substitutes"] == [network.node_id]
+    assert network.node_id in peer["live"]["substitutes"]
     assert peer["live"]["silent_seconds"] >= 4.0
     assert f"node {watched.dead.node_id}: expected an answer" in peer["live"]["stream"]["error"]
-    assert [each["reason"] for each in found["attention"]] == ["peer_unreachable"]
+    assert "peer_unreachable" in [each["reason"] for each in found["attention"]]
     text = run(settings, "node", "status", "--url", watched.monitor, expected=(1,))
     assert f"node {watched.dead.node_id} does not answer" in text
-    assert f"asked in its place: {network.node_id}" in text
+    assert f"node {watched.dead.node_id}: asked in its place: " in text

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from chainkit.service.monitor_server import Answer
 from chainkit_indexer.follow.loop import StopRequest
 from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_node.serving.metrics import NodeMetrics
@@ -31,3 +34,14 @@ def scrape(monitor: Monitor) -> list[str]:
     with urlopen(f"http://{monitor.address}/metrics", timeout=5) as answer:
         text = answer.read().decode()
     return [family.name for family in text_string_to_metric_families(text)]
+
+
+def test_monitor__of_a_node__answers_more_paths_from_when_it_is_told() -> None:
+    with logging_restored(), Monitor(StopRequest(), listen="127.0.0.1:0") as monitor:
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(f"http://{monitor.address}/more", timeout=5)
+        answer = Answer(200, "text/plain", b"more", {"X-More": "yes"})
+        monitor.also_serves({"/more": lambda: answer})
+        with urlopen(f"http://{monitor.address}/more", timeout=5) as found:
+            assert (found.read(), found.headers["X-More"]) == (b"more", "yes")
+        assert "chainkit_indexer_ready" in scrape(monitor)

@@ -25,7 +25,7 @@ MOST_TEXT: Final = 300
 
 
 class OriginatorKind(StrEnum):
-    """Whose envelopes they are."""
+    """The kind of node that signs the envelopes."""
 
     CHAIN = "chain"
     OWN = "own"

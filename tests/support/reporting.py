@@ -100,7 +100,7 @@ class Directory:
 class Host:
     """A node's database and its book of reports."""
 
-    def __init__(self, path: Path, bounds: ReportBounds | None = None) -> None:
+    def __init__(self, path: Path | str, bounds: ReportBounds | None = None) -> None:
         self.chain = FakeChain()
         self.indexer = FakeNode(self.chain, path, window_blocks=2)
         self.store = self.indexer.store

@@ -57,6 +57,9 @@ from chainkit_node.serving.reports import MisbehaviorApi, ReportDesk
 from chainkit_node.serving.server import NodeServer, ended_by_signals
 from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
 from chainkit_node.watched_thread import WatchedThread
+from chainkit_node.watching.own_rows import WatchedRows
+from chainkit_node.watching.rounds import Rounds
+from chainkit_node.watching.watchdog import Watchdog
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ class NodeService:
     strangers: StrangerLimits
     nodes: NodeLimits
     report_rate: ReportRate
+    watch_seconds: float
+    """Between two rounds of the watchdog with the same node; 0 for none."""
     address: str
     """``HOST:PORT`` for gRPC; port 0 takes a free one."""
     certificate: grpc.ServerCredentials | None
@@ -138,6 +143,17 @@ async def run_node(service: NodeService) -> None:
         metrics.replicated,
         repairer.hurry,
     )
+    watchdog = Watchdog(
+        newest.listing,
+        lambda node: PeerClient(PeerConnection(node, None)),
+        WatchedRows(store, time.time),
+        intake,
+        book,
+        Rounds(random.SystemRandom(), service.watch_seconds),
+        time.monotonic,
+        metrics.watched,
+        random.SystemRandom(),
+    )
     metrics.counts_peers(replicator.open_streams, lambda: len(replicator.unreachable()))
     view = LiveView(
         loop,
@@ -188,7 +204,10 @@ async def run_node(service: NodeService) -> None:
         await newest.start()
         await server.start(service.address, service.certificate, "node for readers and payers")
         indexer.start()
-        await _until(ended, own_log.run(), replicator.run(), repairer.run())
+        works = [own_log.run(), replicator.run(), repairer.run()]
+        if service.watch_seconds:
+            works.append(watchdog.run())
+        await _until(ended, *works)
     finally:
         await server.stop()
         service.stop.is_set = True

@@ -19,6 +19,7 @@ from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.reporting.bounds import ReportRate
 from chainkit_node.serving.certificate import CertificateFiles
 from chainkit_node.settings import CallerLimits, NodeLimits, StrangerLimits
+from chainkit_node.watching.rounds import ROUND_SECONDS
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:5051"
 _NODE_PREFIX: Final = "node_"
@@ -258,3 +259,12 @@ report_option = click.option(
     help="Reports of misbehavior that one address may submit; 0 for no limit.",
 )
 """The command takes a ReportRate."""
+
+watch_option = click.option(
+    "--watch-seconds",
+    type=click.FloatRange(min=0),
+    default=ROUND_SECONDS,
+    show_default=True,
+    help="Seconds between two looks at what another node serves to clients; 0 for none.",
+)
+"""The command takes a number of seconds."""

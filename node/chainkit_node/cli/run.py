@@ -29,6 +29,7 @@ from chainkit_node.cli.options import (
     report_option,
     stranger_options,
     wallet_option,
+    watch_option,
 )
 from chainkit_node.inboxes.contract_wallets import ContractWallets
 from chainkit_node.reporting.bounds import ReportRate
@@ -44,6 +45,7 @@ from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
 @stranger_options
 @node_limit_options
 @report_option
+@watch_option
 @record_options
 @wallet_option
 @run_options
@@ -54,6 +56,7 @@ def run_command(
     strangers: StrangerLimits,
     nodes: NodeLimits,
     report_rate: ReportRate,
+    watch_seconds: float,
     records: RecordOptions,
     wallet_endpoints: Mapping[int, Sequence[Endpoint]],
 ) -> None:
@@ -97,6 +100,7 @@ def run_command(
                     strangers=within_open_files(strangers),
                     nodes=nodes,
                     report_rate=report_rate,
+                    watch_seconds=watch_seconds,
                     address=listening.grpc_address,
                     certificate=certificate,
                 )

@@ -32,6 +32,8 @@ class PeerRefused(ChainkitError):
     """The node answered with an error code. ``cursor`` tells from where to go on, if it does."""
 
     cursor: Mapping[int, int] | None = None
+    code: grpc.StatusCode | None = None
+    """gRPC's code; None where what came instead of the answer was no error."""
 
 
 class Peer(Protocol):
@@ -105,6 +107,7 @@ class PeerClient:
             return PeerSilent(self._subject, "an answer", words)
         refusal = PeerRefused(self._subject, "envelopes", f"{error.code().name}: {words}")
         refusal.cursor = cursor_in(details)
+        refusal.code = error.code()
         return refusal
 
     def _envelopes(self, frame: bytes) -> Sequence[bytes]:

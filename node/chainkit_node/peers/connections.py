@@ -1,4 +1,4 @@
-"""Connections to other nodes; each call shows who this node is."""
+"""Connections to other nodes; each call shows who this node is, or nobody."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class PeerConnection:
     call by itself, and not by an interceptor, so that grpcio's own kinds of calls come back.
     """
 
-    def __init__(self, node: Node, tokens: PeerTokens) -> None:
+    def __init__(self, node: Node, tokens: PeerTokens | None) -> None:
         """Take the registry's entry and this node's tokens; it connects when it is used.
 
-        Raises ConfigurationError for a URL that is not of the form.
+        Without tokens it asks as any stranger. Raises ConfigurationError for a URL that is not of
+        the form.
         """
         self.node = node
         self._tokens = tokens
@@ -57,4 +58,4 @@ class PeerConnection:
         await self._channel.close()
 
     def _metadata(self) -> tuple[tuple[str, str], ...]:
-        return self._tokens.metadata(self.node.node_id)
+        return () if self._tokens is None else self._tokens.metadata(self.node.node_id)

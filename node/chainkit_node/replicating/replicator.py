@@ -15,6 +15,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+import grpc
+
 from chainkit.chain.backoff import Backoff
 from chainkit.errors import ChainkitError, ConfigurationError, MalformedData, StoreError
 from chainkit.misbehavior.report import LivenessRequest
@@ -226,12 +228,13 @@ class Replicator:
             if not state.is_open:
                 now = self._clock()
                 found = self._reachability.silent(each.peer_id, asked_at, now)
-                self._report(each, found, request, now - asked_at)
+                # A connection that is refused at once says less than how long nothing came.
+                silent = self._reachability.silent_seconds(each.peer_id, now)
+                self._report(each, found, request, silent)
             raise
         except (PeerRefused, MalformedData) as error:
-            # A stream that is told to go on from elsewhere did what it should.
-            if not isinstance(error, PeerRefused) or error.cursor is None:
-                found = self._reachability.refused(each.peer_id)
+            found = self._reachability.refused(each.peer_id)
+            if not _is_rightful(error):
                 self._report(each, found, request, self._clock() - asked_at)
             raise
 
@@ -285,6 +288,16 @@ class Replicator:
             fields = _fields(each) | {"error": str(error)}
             log_event(LogEvent("peer_stream_failed", text, fields, logging.WARNING))
         state.error = str(error)
+
+
+def _is_rightful(error: PeerRefused | MalformedData) -> bool:
+    """Tell whether an honest node refuses so.
+
+    A stream is told to go on from elsewhere; or the peer's registry does not list this node yet.
+    """
+    if not isinstance(error, PeerRefused):
+        return False
+    return error.cursor is not None or error.code is grpc.StatusCode.UNAUTHENTICATED
 
 
 def _fields(each: Subscription) -> dict[str, int | str]:

@@ -20,6 +20,7 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.replicating.intake import Taken
 from chainkit_node.replicating.repairer import Repair
 from chainkit_node.reporting.metrics import ReportMetrics
+from chainkit_node.watching.watchdog import Watched
 
 _PREFIX: Final = "chainkit_node"
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -65,6 +66,19 @@ class NodeMetrics:
             "Envelopes that a comparison with another node brought: missing or differing.",
             "originator",
             "kind",
+        )
+        self._watched = self._counter(
+            "watch_compared",
+            "Envelopes that a node served to a stranger, and were compared.",
+            "peer",
+        )
+        self._differing = self._counter(
+            "watch_differing", "Envelopes among them that are not as they are held here.", "peer"
+        )
+        self._omissions = self._counter(
+            "watch_omissions",
+            "Envelopes that a node left out for a stranger, although it served later ones.",
+            "peer",
         )
         self._peer_streams = self._gauge("peer_streams_open", "Streams of other nodes' envelopes.")
         self._unreachable = self._gauge("peers_unreachable", "Nodes that do not answer.")
@@ -124,6 +138,13 @@ class NodeMetrics:
         stored = repair.taken.new + repair.taken.late
         self._repaired.labels(repair.originator_id, "missing").inc(stored)
         self._repaired.labels(repair.originator_id, "differing").inc(repair.taken.disputed)
+
+    def watched(self, watched: Watched) -> None:
+        """Take note of an answer that a node gave to a stranger."""
+        found = watched.findings
+        self._watched.labels(watched.peer_id).inc(found.compared)
+        self._differing.labels(watched.peer_id).inc(len(found.inconsistent) + len(found.differing))
+        self._omissions.labels(watched.peer_id).inc(len(found.omitted))
 
     def fell_behind(self) -> None:
         """Take note of a stream that has to read the database again."""

@@ -38,6 +38,7 @@ from chainkit_node.peers.directory import NodeDirectory
 from chainkit_node.peers.newest import NewestListing
 from chainkit_node.peers.tokens import PeerTokens
 from chainkit_node.repairing.range_keeper import RangeKeeper
+from chainkit_node.replicating.dependency_keeper import DependencyKeeper, StoredLogs
 from chainkit_node.replicating.gap_keeper import GapKeeper
 from chainkit_node.replicating.intake import Intake
 from chainkit_node.replicating.own_log import OwnLog
@@ -115,7 +116,10 @@ async def run_node(service: NodeService) -> None:
 
     bounds = ReportBounds()
     book = ReportBook(store, directory, service.key, metrics.reports, bounds)
-    intake = Intake(store, book, time.time_ns, publish_replicated)
+    logs = StoredLogs(store, directory.listing)
+    dependencies = DependencyKeeper(logs.known, book, time.monotonic, metrics.dropped_dependency)
+    metrics.counts_dependencies(dependencies.waiting)
+    intake = Intake(store, book, time.time_ns, publish_replicated, dependencies.take)
     own_log = OwnLog(newest.listing, connect, intake, service.record)
     repairs = RecentRepairs(time.monotonic)
 
@@ -131,6 +135,7 @@ async def run_node(service: NodeService) -> None:
         GapKeeper(store, book, time.time_ns),
         time.monotonic,
         repaired,
+        dependencies.compared,
         random.SystemRandom(),
     )
     replicator = Replicator(
@@ -205,6 +210,7 @@ async def run_node(service: NodeService) -> None:
         await server.start(service.address, service.certificate, "node for readers and payers")
         indexer.start()
         works = [own_log.run(), replicator.run(), repairer.run()]
+        works.append(dependencies.run(repairer.hurry))
         if service.watch_seconds:
             works.append(watchdog.run())
         await _until(ended, *works)

@@ -117,12 +117,17 @@ class Intake:
         reports: SafetyReports,
         clock_ns: Callable[[], int],
         publish: Publish,
+        stored: Callable[[Sequence[ReceivedEnvelope]], None],
     ) -> None:
-        """Take the database, opened to write, and a clock that counts from 1970."""
+        """Take the database, opened to write, and a clock that counts from 1970.
+
+        ``stored`` is told of each batch after its commit, on the same thread.
+        """
         self._store = store
         self._reports = reports
         self._clock_ns = clock_ns
         self._publish = publish
+        self._stored = stored
 
     def take(self, data: Sequence[bytes], source: Source) -> Taken:
         """Verify and store envelopes; see ``Takes``."""
@@ -157,6 +162,7 @@ class Intake:
             self._reports.submit_own_safety(offence.node_id, offence.misbehavior, offence.envelopes)
         if new or late:
             self._publish(new, late)
+            self._stored([*judged.new, *judged.late])
         return Taken(len(new), len(late), judged.repeated, len(judged.disputes), len(judged.gaps))
 
 

@@ -28,6 +28,7 @@ from chainkit_node.peers.client import (
 )
 from chainkit_node.peers.directory import Listing
 from chainkit_node.repairing.comparison import ComparedLog, compare, fetch
+from chainkit_node.replicating.dependencies import Compared
 from chainkit_node.replicating.intake import Source, Taken, Takes
 
 ROUND_SECONDS: Final = 60.0
@@ -86,12 +87,13 @@ class Repairer:
         gaps: Gaps,
         clock: Callable[[], float],
         repaired: Callable[[Repair], None],
+        compared: Callable[[Compared], None],
         chance: random.Random,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         """Take the registry's nodes, what connects to one, and whom to tell of each repair.
 
-        ``clock`` is in seconds and only grows.
+        ``clock`` is in seconds and only grows; ``compared`` is told of each comparison that ended.
         """
         self._listing = listing
         self._connect = connect
@@ -100,6 +102,7 @@ class Repairer:
         self._gaps = gaps
         self._clock = clock
         self._repaired = repaired
+        self._compared = compared
         self._chance = chance
         self._look_seconds = look_seconds
         self._next_round = 0.0
@@ -188,6 +191,7 @@ class Repairer:
         async def query(request: bytes) -> bytes:
             return await peer.call(QUERY_ENVELOPES, request, ANSWER_SECONDS)
 
+        begun_at = self._clock()
         found = await compare(ask, self._log, originator.node_id)
         if peer_id == originator.node_id:
             self._highest[peer_id] = found.highest_there
@@ -198,6 +202,10 @@ class Repairer:
         # Another node may lack for its own reasons what it does not have.
         if peer_id == originator.node_id:
             await asyncio.to_thread(self._note_gaps, found, originator.node_id)
+        is_settled = found.is_complete and not (taken.new or taken.late)
+        highest = found.highest_there
+        compared = Compared(peer_id, originator.node_id, begun_at, highest, is_settled)
+        self._compared(compared)
         if taken.new or taken.late or taken.disputed:
             self._repaired(Repair(peer_id, originator.node_id, taken))
             text = (

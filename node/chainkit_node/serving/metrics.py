@@ -80,6 +80,12 @@ class NodeMetrics:
             "Envelopes that a node left out for a stranger, although it served later ones.",
             "peer",
         )
+        self._dependencies = self._gauge(
+            "dependencies_waiting", "Envelopes of other nodes that name what is not held here yet."
+        )
+        self._dropped = self._counter(
+            "dependencies_dropped", "Envelopes among them that were forgotten for newer ones."
+        )
         self._peer_streams = self._gauge("peer_streams_open", "Streams of other nodes' envelopes.")
         self._unreachable = self._gauge("peers_unreachable", "Nodes that do not answer.")
         self._publishes = self._counter(
@@ -138,6 +144,14 @@ class NodeMetrics:
         stored = repair.taken.new + repair.taken.late
         self._repaired.labels(repair.originator_id, "missing").inc(stored)
         self._repaired.labels(repair.originator_id, "differing").inc(repair.taken.disputed)
+
+    def counts_dependencies(self, waiting: Callable[[], int]) -> None:
+        """Take how to count envelopes that name what is not held, at each scrape."""
+        self._dependencies.set_function(waiting)
+
+    def dropped_dependency(self) -> None:
+        """Take note of such an envelope that was forgotten for a newer one."""
+        self._dropped.inc()
 
     def watched(self, watched: Watched) -> None:
         """Take note of an answer that a node gave to a stranger."""

@@ -34,6 +34,8 @@ class Lie(StrEnum):
     STEALS = "steals"
     """Originates what was paid to another node."""
     DEPENDS_ON_ITSELF = "depends on itself"
+    DEPENDS_ON_NOTHING = "depends on nothing"
+    """Originates what names an envelope of another node that does not exist."""
     STALLS = "stalls"
     """Answers nobody."""
     DRIPS = "drips"
@@ -54,6 +56,7 @@ EXPECTED: Mapping[Lie, tuple[Misbehavior, Weight]] = {
     Lie.FORGES_PAYERS: (Misbehavior.INVALID_PAYLOAD, Weight.PROVED),
     Lie.STEALS: (Misbehavior.INVALID_PAYLOAD, Weight.PROVED),
     Lie.DEPENDS_ON_ITSELF: (Misbehavior.CAUSAL_ORDERING, Weight.PROVED),
+    Lie.DEPENDS_ON_NOTHING: (Misbehavior.CAUSAL_ORDERING, Weight.CLAIMED),
     Lie.STALLS: (Misbehavior.UNRESPONSIVE_NODE, Weight.CLAIMED),
     Lie.DRIPS: (Misbehavior.SLOW_NODE, Weight.CLAIMED),
     Lie.FAILS: (Misbehavior.FAILED_REQUEST, Weight.CLAIMED),

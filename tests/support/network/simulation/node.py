@@ -27,6 +27,8 @@ from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.signatures import SigningKey
 from chainkit.types import Node
 from chainkit_node.peers.client import COMPARE_RANGES, QUERY_ENVELOPES, PeerRefused, PeerSilent
+from chainkit_node.replicating.dependencies import KnownLogs
+from chainkit_node.replicating.dependency_keeper import DependencyKeeper
 from chainkit_node.replicating.intake import Source, Taken
 from chainkit_node.replicating.judging import judge_batch
 from chainkit_node.replicating.own_log import OwnLog
@@ -86,6 +88,9 @@ class SimulatedNode:
     def start(self) -> None:
         """Begin with what is stored."""
         chance = random.Random(self.world.chance.random())
+        self.dependencies = DependencyKeeper(
+            self._known, self, self.world.seconds, self._dropped, LOOK_SECONDS
+        )
         self.own_log = OwnLog(self._listing, self._connect, self, None)
         repairer = Repairer(
             self._listing,
@@ -95,6 +100,7 @@ class SimulatedNode:
             self,
             self.world.seconds,
             lambda repair: None,
+            self.dependencies.compared,
             chance,
             LOOK_SECONDS,
         )
@@ -110,7 +116,10 @@ class SimulatedNode:
             chance.random,
             LOOK_SECONDS,
         )
-        works = self.own_log.run(), self.replicator.run(), repairer.run()
+        works = (
+            *(self.own_log.run(), self.replicator.run(), repairer.run()),
+            self.dependencies.run(repairer.hurry),
+        )
         self.tasks = [asyncio.ensure_future(each) for each in works]
 
     async def crash(self) -> None:
@@ -143,6 +152,13 @@ class SimulatedNode:
     def _listing(self) -> Any:
         return self.world.listing(self.node_id)
 
+    def _known(self) -> KnownLogs:
+        held = {each: self.last_id(each) for each in self.world.entries}
+        return KnownLogs(held, (), self.world.entries.keys(), self.node_id, self.now_ns())
+
+    def _dropped(self) -> None:
+        raise AssertionError("a story has few envelopes")
+
     def _connect(self, node: Node) -> SimulatedPeer:
         return SimulatedPeer(self.world, self, self.world.nodes[node.node_id])
 
@@ -171,7 +187,7 @@ class SimulatedNode:
         lie = self.liar.lie if self.liar and sequence_id == self.liar.from_id else None
         seconds = (now_ns - BEGIN_NS) / SECOND_NS
         payload: bytes | None = None
-        seen = {}
+        seen = self._seen()
         if lie is Lie.GOES_BACK:
             seconds -= 3600
         elif lie is Lie.FUTURE_DATES:
@@ -183,11 +199,21 @@ class SimulatedNode:
             payload = publishes.paid(publishes.group_message(), self.node_id + 1)
         elif lie is Lie.DEPENDS_ON_ITSELF:
             seen = {self.node_id: sequence_id}
+        elif lie is Lie.DEPENDS_ON_NOTHING:
+            seen = {min(self.world.entries): 10**6}
         elif lie is Lie.EQUIVOCATES and self.liar:
+            seen = {}
             other = self.signs.signed(sequence_id, seconds, seen={self.node_id: 1})
             self.liar.others[sequence_id] = other
             self.liar.first[sequence_id] = self.signs.signed(sequence_id, seconds)
         return self.signs.signed(sequence_id, seconds, payload, seen)
+
+    def _seen(self) -> dict[int, int]:
+        """What a client has seen here of some other nodes."""
+        chance = self.world.chance
+        others = [each for each in self.logs if each != self.node_id and self.last_id(each)]
+        some = chance.sample(others, chance.randint(0, len(others)))
+        return {each: chance.randint(1, self.last_id(each)) for each in some}
 
     # ---------------------------------------------------------------- what others sent
 
@@ -207,6 +233,7 @@ class SimulatedNode:
             self.submit_own_safety(offence.node_id, offence.misbehavior, offence.envelopes)
         if judged.new or judged.late:
             self._tell()
+            self.dependencies.take([*judged.new, *judged.late])
         return Taken(
             len(judged.new),
             len(judged.late),

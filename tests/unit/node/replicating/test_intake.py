@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from chainkit.errors import InvalidSignature, MalformedEnvelope
 from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import StoredEnvelope
@@ -35,7 +36,10 @@ class Receiver:
         self.reports: list[tuple[int, Misbehavior, Sequence[bytes]]] = []
         self.new: list[bytes] = []
         self.late: list[bytes] = []
-        self.intake = Intake(self.store, self, lambda: BEGIN_NS + 60 * SECOND_NS, self.told)
+        self.stored_ones: list[ReceivedEnvelope] = []
+        self.intake = Intake(
+            self.store, self, lambda: BEGIN_NS + 60 * SECOND_NS, self.told, self.stored_ones.extend
+        )
 
     def submit_own_safety(
         self, node_id: int, misbehavior: Misbehavior, envelopes: Sequence[bytes]
@@ -69,6 +73,7 @@ def test_take__a_log_in_two_overlapping_batches__each_is_stored_and_told_once(
     assert receiver.intake.take(LOG[3:], DIRECT) == Taken(3, 0, 2, 0, 0)
 
     assert receiver.stored() == receiver.new == LOG
+    assert [each.envelope for each in receiver.stored_ones] == LOG
     assert receiver.late == []
     assert receiver.reports == []
 

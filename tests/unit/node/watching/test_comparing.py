@@ -1,4 +1,4 @@
-"""A peer's answers beside what is held: what is evidence, what is a failure, and what is neither."""
+"""A peer's answers beside what is held: evidence, failures, and what is neither."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.watching.comparing import PAGE, Question
 from chainkit_node.watching.own_rows import WatchedRows
 from support.chains.fake_chain import Post
@@ -38,8 +39,10 @@ def rows(host: Host) -> WatchedRows:
 
 def store(host: Host, node: Originator, ids: range, expires_at: int | None = None) -> None:
     found = [
-        (each.originator_id, each.sequence_id, each.originator_ns, each.topic, expires_at)
-        + (each.envelope,)
+        StoredEnvelope(
+            *(each.originator_id, each.sequence_id, each.originator_ns, each.topic),
+            *(expires_at, each.envelope),
+        )
         for each in (node.received(node.signed(number)) for number in ids)
     ]
     with host.store.writing() as connection:

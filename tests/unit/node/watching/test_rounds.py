@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 from chainkit_node.watching.rounds import Rounds
 
@@ -18,7 +19,7 @@ def test_due__an_hour__each_node_is_due_once_a_minute_on_average_and_never_fores
             moments[each].append(now)
 
     assert all(50 <= len(found) <= 72 for found in moments.values())
-    pauses = {b - a for found in moments.values() for a, b in zip(found, found[1:], strict=False)}
+    pauses = {b - a for found in moments.values() for a, b in pairwise(found)}
     assert min(pauses) >= 30
     assert max(pauses) <= 91
     assert len(pauses) > 40

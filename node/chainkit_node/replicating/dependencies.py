@@ -1,0 +1,197 @@
+"""Envelopes that name what is not held here, until it is, or is shown to be missing (§3.3.5).
+
+No I/O, no clock. An honest originator takes a payload only if it holds all that the payload names,
+so what is named existed before. This node may lag behind, and says nothing for a minute. Then it
+asks the originator that is named, and the one that named it. The first says up to which id it has
+originated; the second holds what it named, and hands it out. Where neither has it, it is missing.
+
+The chain, or a node that the registry does not list, has nobody to ask: what is named of them is
+missing where the chain is final beyond the envelope's time, and still does not have it. A reorg may
+have taken back what an honest originator named, unseen by this node: so it remains a claim.
+
+Two envelopes that name each other show that one of their originators lied. The one that does not
+hold what it named is the liar; where what is named came before that was asked, both are reported
+with both envelopes, and readers must tell. Cycles of more than two originators are not looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.received_envelope import ReceivedEnvelope
+from chainkit_node.replicating.judging import Offence
+
+PATIENCE_SECONDS: Final = 60.0
+"""For how long an envelope waits before anybody is asked, and between two times."""
+
+LONGEST_SECONDS: Final = 3600.0
+"""An envelope about which nobody answers for so long is forgotten."""
+
+MOST_WAITING: Final = 100
+"""Envelopes of one originator that wait at a time: its oldest goes where there are more."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLogs:
+    """What this node knows of all originators at a moment."""
+
+    held: Mapping[int, int]
+    """Originator id to the highest sequence id that is or was held, of the chain too."""
+    chain_ids: Collection[int]
+    node_ids: Collection[int]
+    """All that the registry lists."""
+    own_id: int | None
+    final_ns: int
+    """Time of the chain's final block in nanoseconds since 1970, 0 where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A comparison of an originator's log with a peer that has just ended."""
+
+    peer_id: int
+    originator_id: int
+    begun_at: float
+    """Seconds of the clock by which envelopes wait."""
+    highest_there: int
+    """The peer's highest sequence id, by its own word."""
+    is_settled: bool
+    """All was compared, and the peer had nothing that was missing here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a look at all that waits brought."""
+
+    offences: tuple[Offence, ...] = ()
+    to_compare: frozenset[int] = frozenset()
+    """Nodes with which all logs are to be compared soon."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    received: ReceivedEnvelope
+    named: dict[int, int]
+    """Those of its dependencies that were not held yet."""
+    since: float
+    ask_at: float
+    lacking: set[tuple[int, int]] = field(default_factory=set)
+    """Peers and originators whose logs there had nothing more, since this one waits."""
+    answer: ReceivedEnvelope | None = None
+    """One that is named, and names this one."""
+
+
+class Dependencies:
+    """All envelopes that wait; moments are seconds of a clock that only grows."""
+
+    def __init__(self, most: int = MOST_WAITING) -> None:
+        """Begin with none."""
+        self._most = most
+        self._waiting: dict[int, dict[int, _Waiting]] = {}
+
+    def __len__(self) -> int:
+        """Count the envelopes that wait."""
+        return sum(map(len, self._waiting.values()))
+
+    def add(self, received: ReceivedEnvelope, known: KnownLogs, now: float) -> bool:
+        """Remember an envelope that names what is not held; tell whether another one had to go."""
+        if received.originator_id == known.own_id:
+            return False
+        named = _not_held(received.depends_on, received.originator_id, known.held)
+        if not named:
+            return False
+        waiting = self._waiting.setdefault(received.originator_id, {})
+        new = _Waiting(received, named, now, ask_at=now + PATIENCE_SECONDS)
+        waiting.setdefault(received.sequence_id, new)
+        if is_full := len(waiting) > self._most:
+            del waiting[next(iter(waiting))]
+        return is_full
+
+    def arrived(self, received: ReceivedEnvelope) -> None:
+        """Take note of an envelope that is held from now on: it may answer one that waits."""
+        for other, last_id in received.depends_on.items():
+            for sequence_id, each in self._waiting.get(other, {}).items():
+                is_named = each.named.get(received.originator_id, 0) >= received.sequence_id
+                if is_named and sequence_id <= last_id:
+                    each.answer = each.answer or received
+
+    def compared(self, compared: Compared) -> None:
+        """Take note of a comparison."""
+        originator_id = compared.originator_id
+        for each in self._all():
+            if originator_id not in each.named or compared.begun_at < each.since:
+                continue
+            is_its_word = compared.peer_id == originator_id
+            if is_its_word and compared.highest_there >= each.named[originator_id]:
+                # It exists, or its originator lies for it: nobody else is to blame.
+                del each.named[originator_id]
+                if not each.named:
+                    self._forget(each)
+            elif compared.is_settled:
+                each.lacking.add((compared.peer_id, originator_id))
+
+    def check(self, known: KnownLogs, now: float) -> Checked:
+        """Forget what has come, find what is missing, and tell who is to be asked."""
+        offences: list[Offence] = []
+        to_compare: set[int] = set()
+        for each in self._all():
+            named = _not_held(each.named, each.received.originator_id, known.held)
+            if not named:
+                offences += _cycle(each)
+            elif any(_is_missing(each, other, known, now) for other in named):
+                offences.append(_offence(each.received))
+            elif now - each.since < LONGEST_SECONDS:
+                if now >= each.ask_at:
+                    each.ask_at = now + PATIENCE_SECONDS
+                    to_compare |= _to_ask(each, named, known)
+                continue
+            self._forget(each)
+        return Checked(tuple(offences), frozenset(to_compare))
+
+    def _all(self) -> list[_Waiting]:
+        return [each for waiting in self._waiting.values() for each in waiting.values()]
+
+    def _forget(self, waiting: _Waiting) -> None:
+        received = waiting.received
+        del self._waiting[received.originator_id][received.sequence_id]
+
+
+def _not_held(
+    depends_on: Mapping[int, int], originator_id: int, held: Mapping[int, int]
+) -> dict[int, int]:
+    return {
+        other: sequence_id
+        for other, sequence_id in depends_on.items()
+        if other != originator_id and sequence_id > held.get(other, 0)
+    }
+
+
+def _is_missing(waiting: _Waiting, named_id: int, known: KnownLogs, now: float) -> bool:
+    if named_id in known.chain_ids or named_id not in known.node_ids:
+        is_patient = now - waiting.since >= PATIENCE_SECONDS
+        return is_patient and known.final_ns > waiting.received.originator_ns
+    asked = {waiting.received.originator_id, named_id} - {known.own_id}
+    return all((each, named_id) in waiting.lacking for each in asked)
+
+
+def _to_ask(waiting: _Waiting, named: Collection[int], known: KnownLogs) -> set[int]:
+    nodes = {each for each in named if each in known.node_ids}
+    return (nodes | {waiting.received.originator_id}) - {known.own_id} if nodes else set()
+
+
+def _cycle(waiting: _Waiting) -> list[Offence]:
+    """Return the offences of a cycle of two, if there is one; what is named is held now."""
+    one, other = waiting.received, waiting.answer
+    if other is None:
+        return []
+    if (one.originator_id, other.originator_id) in waiting.lacking:
+        return [_offence(one, other)]
+    return [_offence(one, other), _offence(other, one)]
+
+
+def _offence(received: ReceivedEnvelope, *others: ReceivedEnvelope) -> Offence:
+    envelopes = tuple(each.envelope for each in (received, *others))
+    return Offence(received.originator_id, Misbehavior.CAUSAL_ORDERING, envelopes)

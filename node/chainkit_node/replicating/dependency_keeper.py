@@ -1,0 +1,129 @@
+"""Remembers envelopes that name what is not held, asks about them, and reports what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from threading import Lock
+from typing import Final
+
+from sqlalchemy import Connection, func, select
+
+from chainkit.errors import StoreError
+from chainkit.protocol.received_envelope import ReceivedEnvelope
+from chainkit.types import NANOSECONDS_PER_SECOND
+from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.blocks import read_block, read_final_block, read_position
+from chainkit_indexer.storage.envelopes import read_highest
+from chainkit_indexer.storage.store import Store
+from chainkit_node.peers.directory import Listing
+from chainkit_node.replicating.dependencies import Checked, Compared, Dependencies, KnownLogs
+from chainkit_node.replicating.intake import SafetyReports
+
+LOOK_SECONDS: Final = 5.0
+
+
+class DependencyKeeper:
+    """``run`` and ``compared`` are for the event loop; ``take`` is for several threads."""
+
+    def __init__(
+        self,
+        known: Callable[[], KnownLogs],
+        reports: SafetyReports,
+        clock: Callable[[], float],
+        dropped: Callable[[], None],
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        """Take how to know all logs, on any thread, and whom to tell of each that had to go.
+
+        ``known`` may raise StoreError. ``clock`` is in seconds and only grows; the comparisons use
+        the same one.
+        """
+        self._known = known
+        self._reports = reports
+        self._clock = clock
+        self._dropped = dropped
+        self._look_seconds = look_seconds
+        self._dependencies = Dependencies()
+        self._held: Mapping[int, int] = {}
+        self._lock = Lock()
+
+    def take(self, received: Sequence[ReceivedEnvelope]) -> None:
+        """Take note of envelopes that have been stored. Raises StoreError."""
+        open_ones = [each for each in received if self._names_more(each)]
+        known = self._known() if open_ones else None
+        with self._lock:
+            if len(self._dependencies):
+                for each in received:
+                    self._dependencies.arrived(each)
+            if known is not None:
+                # Seldom read: what is held never becomes less.
+                self._held = known.held
+                now = self._clock()
+                for each in open_ones:
+                    if self._dependencies.add(each, known, now):
+                        self._dropped()
+
+    def compared(self, compared: Compared) -> None:
+        """Take note of a comparison that has ended."""
+        with self._lock:
+            self._dependencies.compared(compared)
+
+    def waiting(self) -> int:
+        """Count the envelopes that wait."""
+        with self._lock:
+            return len(self._dependencies)
+
+    async def run(self, hurry: Callable[[int], None]) -> None:
+        """Look at what waits until it is cancelled; ``hurry`` has a node compared soon."""
+        while True:
+            await asyncio.sleep(self._look_seconds)
+            if self.waiting():
+                # A database that is away: the indexer meets it, too, and says so.
+                with suppress(StoreError):
+                    checked = await asyncio.to_thread(self._check)
+                    for each in sorted(checked.to_compare):
+                        hurry(each)
+
+    def _names_more(self, received: ReceivedEnvelope) -> bool:
+        return any(
+            each != received.originator_id and sequence_id > self._held.get(each, 0)
+            for each, sequence_id in received.depends_on.items()
+        )
+
+    def _check(self) -> Checked:
+        known = self._known()
+        with self._lock:
+            checked = self._dependencies.check(known, self._clock())
+        for each in checked.offences:
+            self._reports.submit_own_safety(each.node_id, each.misbehavior, each.envelopes)
+        return checked
+
+
+class StoredLogs:
+    """What the node's database knows of all logs; for several threads."""
+
+    def __init__(self, store: Store, listing: Callable[[], Listing]) -> None:
+        """Take the database, and the newest listing of the registry."""
+        self._store = store
+        self._listing = listing
+        self._chain_ids = frozenset(each.originator_id for each in store.identity.contracts)
+
+    def known(self) -> KnownLogs:
+        """Read what is held, and up to which time the chain is final. Raises StoreError."""
+        with self._store.reading() as connection:
+            held = read_highest(connection) | self._chain(connection)
+            block = read_block(connection, read_final_block(connection))
+        listing = self._listing()
+        final_ns = 0 if block is None else block.header.timestamp * NANOSECONDS_PER_SECOND
+        return KnownLogs(held, self._chain_ids, frozenset(listing.nodes), listing.own_id, final_ns)
+
+    def _chain(self, connection: Connection) -> dict[int, int]:
+        """Return the highest sequence ids that the chain has, or had before a reorg."""
+        position = read_position(connection)
+        ids = {} if position is None else position.sequence_ids
+        rows = schema.journal.c
+        query = select(rows.originator_id, func.max(rows.sequence_id)).group_by(rows.originator_id)
+        taken_back = dict(row._tuple() for row in connection.execute(query))
+        return {each: max(ids.get(each, 0), taken_back.get(each, 0)) for each in self._chain_ids}

@@ -125,5 +125,5 @@ class StoredLogs:
         ids = {} if position is None else position.sequence_ids
         rows = schema.journal.c
         query = select(rows.originator_id, func.max(rows.sequence_id)).group_by(rows.originator_id)
-        taken_back = dict(row._tuple() for row in connection.execute(query))
+        taken_back = {row.originator_id: row[1] for row in connection.execute(query)}
         return {each: max(ids.get(each, 0), taken_back.get(each, 0)) for each in self._chain_ids}

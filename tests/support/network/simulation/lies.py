@@ -84,8 +84,8 @@ class Liar:
     """It has misled somebody: not every lie gets the chance to."""
 
     def reached(self, lacked: bool, page: Sequence[tuple[int, bytes]]) -> None:
-        """Take note of what an honest reader got; ``lacked`` tells that it does not have the one
-        that this node lies about."""
+        """Take note of what an honest reader got; ``lacked`` tells that it has neither the one
+        that this node lies about nor a later one."""
         self.arrived.update(envelope for _, envelope in page)
         ids = [each for each, _ in page]
         if self.lie in (Lie.OMITS, Lie.OMITS_TO_ONE, Lie.REORDERS):

@@ -1,0 +1,165 @@
+"""What is known of all logs, from a real database, and what is reported of envelopes that wait."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from chainkit.errors import StoreError
+from chainkit.misbehavior.types import Misbehavior
+from chainkit_node.replicating.dependencies import Compared, KnownLogs
+from chainkit_node.replicating.dependency_keeper import DependencyKeeper, StoredLogs
+from chainkit_node.replicating.intake import Intake, Source
+from support.chains.fake_chain import Post
+from support.network.originator import BEGIN_NS, Originator
+from support.network.simulation.loop import run
+from support.reporting import ACCUSED, KEYS, LISTING, OTHER, OWN, Host
+
+ONE = Originator(ACCUSED, KEYS[ACCUSED])
+DIRECT = Source(ONE.node_id, ONE.key.public_key, is_direct=True)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    made = Host(tmp_path / "node.db")
+    yield made
+    made.close()
+
+
+def test_known__a_chain_and_other_logs__all_that_is_or_was_held(host: Host) -> None:
+    host.chain.mine([Post("one"), Post("two")])
+    for _ in range(3):
+        host.chain.mine([])
+    host.indexer.catch_up()
+    host.chain.mine([Post("three"), Post("four")])
+    host.indexer.catch_up()
+    intake = Intake(host.store, host.book, lambda: BEGIN_NS, lambda *_: None, lambda _: None)
+    intake.take(ONE.log(3), DIRECT)
+    logs = StoredLogs(host.store, lambda: LISTING)
+    before = logs.known()
+
+    host.chain.fork(1, [], [])
+    host.indexer.catch_up()
+    after = logs.known()
+
+    assert before.held == after.held == {0: 4, ACCUSED: 3}
+    assert 0 < before.final_ns < after.final_ns
+    assert (before.chain_ids, before.node_ids, before.own_id) == ({0}, {OWN, ACCUSED, OTHER}, OWN)
+
+
+def test_known__a_chain_that_was_not_followed__is_final_nowhere(host: Host) -> None:
+    assert StoredLogs(host.store, lambda: LISTING).known() == KnownLogs(
+        {0: 0}, frozenset({0}), frozenset(LISTING.nodes), OWN, 0
+    )
+
+
+KNOWN = KnownLogs({OTHER: 4}, (), (OWN, ACCUSED, OTHER), OWN, 0)
+
+
+@dataclass
+class Setting:
+    """A keeper and what it tells; the logs are not read while the database is away."""
+
+    known: KnownLogs = KNOWN
+    is_away: bool = False
+    reads: int = 0
+    dropped: int = 0
+    reports: list[tuple[int, Misbehavior, Sequence[bytes]]] = field(default_factory=list)
+    hurried: list[tuple[float, int]] = field(default_factory=list)
+
+    def read(self) -> KnownLogs:
+        self.reads += 1
+        if self.is_away:
+            raise StoreError("database", "an answer", "none")
+        return self.known
+
+    def drop(self) -> None:
+        self.dropped += 1
+
+    def submit_own_safety(
+        self, node_id: int, misbehavior: Misbehavior, envelopes: Sequence[bytes]
+    ) -> None:
+        self.reports.append((node_id, misbehavior, envelopes))
+
+    def made(self) -> DependencyKeeper:
+        return DependencyKeeper(self.read, self, asyncio.get_running_loop().time, self.drop)
+
+
+def test_take__envelopes_that_name_what_is_held__the_database_is_seldom_asked() -> None:
+    async def story() -> None:
+        setting = Setting()
+        keeper = setting.made()
+        for number in range(1, 50):
+            keeper.take([ONE.received(ONE.signed(number, seen={OTHER: random.randint(1, 4)}))])
+
+        assert setting.reads == 1
+        assert keeper.waiting() == 0
+
+    run(story())
+
+
+@pytest.mark.conforms("N48")
+def test_run__what_is_named_is_missing__is_asked_for_after_a_minute_and_then_reported() -> None:
+    async def story() -> None:
+        setting = Setting()
+        keeper = setting.made()
+        received = ONE.received(ONE.signed(1, seen={OTHER: 5}))
+        loop = asyncio.get_running_loop()
+
+        def hurry(node_id: int) -> None:
+            setting.hurried.append((loop.time(), node_id))
+            setting.is_away = False
+            keeper.compared(Compared(node_id, OTHER, loop.time(), 4, is_settled=True))
+
+        keeper.take([received])
+        assert keeper.waiting() == 1
+        task = asyncio.ensure_future(keeper.run(hurry))
+        await asyncio.sleep(30)
+        setting.is_away = True
+        await asyncio.sleep(20)
+        setting.is_away = False
+        await asyncio.sleep(30)
+        assert not task.done()
+        task.cancel()
+
+        assert setting.hurried == [(60.0, ACCUSED), (60.0, OTHER)]
+        assert setting.reports == [(ACCUSED, Misbehavior.CAUSAL_ORDERING, (received.envelope,))]
+        assert keeper.waiting() == 0
+
+    run(story())
+
+
+def test_take__too_many_wait__each_that_goes_is_counted() -> None:
+    async def story() -> None:
+        setting = Setting()
+        keeper = setting.made()
+        keeper.take([ONE.received(ONE.signed(each, seen={OTHER: 5})) for each in range(1, 104)])
+
+        assert (keeper.waiting(), setting.dropped) == (100, 3)
+
+    run(story())
+
+
+@pytest.mark.conforms("N48")
+def test_take__two_that_name_each_other__both_are_reported() -> None:
+    async def story() -> None:
+        setting = Setting()
+        keeper = setting.made()
+        other = Originator(OTHER, KEYS[OTHER])
+        first = ONE.received(ONE.signed(1, seen={OTHER: 5}))
+        second = other.received(other.signed(5, seen={ACCUSED: 1}))
+        keeper.take([first])
+        setting.known = replace(setting.known, held={OTHER: 5, ACCUSED: 1})
+        keeper.take([second])
+        task = asyncio.ensure_future(keeper.run(lambda _: None))
+        await asyncio.sleep(6)
+        task.cancel()
+
+        assert [each[0] for each in setting.reports] == [ACCUSED, OTHER]
+
+    run(story())

@@ -1,0 +1,193 @@
+"""Failures of liveness that the replicator reports: silence, late answers, errors (§3.2.7)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+
+import grpc
+import pytest
+
+from chainkit.errors import InvalidSignature
+from chainkit.misbehavior.report import LivenessRequest
+from chainkit.misbehavior.types import Misbehavior
+from chainkit.types import BlockReference, Node
+from chainkit_node.peers.client import PeerRefused, PeerSilent, subscription
+from chainkit_node.peers.directory import Listing
+from chainkit_node.replicating.intake import Source, Taken
+from chainkit_node.replicating.plan import SubscriptionPlan
+from chainkit_node.replicating.replicator import Replicator
+from support.network.simulation.loop import run
+
+KEY = b"\4" * 65
+LISTING = Listing(
+    {each: Node(each, KEY, f"http://{each}:1", True) for each in (100, 200)},
+    100,
+    BlockReference(1, bytes(32)),
+)
+
+
+@dataclass
+class Setting:
+    """A replicator of one peer, what that does with a stream, and what is told of it."""
+
+    seconds: float = 0.0
+    """Until the first frame, or until ``error``."""
+    error: Exception | None = None
+    refused_batch: Exception | None = None
+    reports: list[tuple[int, Misbehavior, LivenessRequest, int]] = field(default_factory=list)
+    patience: list[float] = field(default_factory=list)
+
+    def play(self, seconds: float) -> None:
+        """Replicate for so long."""
+
+        async def story() -> None:
+            chance = random.Random(1)
+            loop = asyncio.get_running_loop()
+            replicator = Replicator(
+                lambda: LISTING,
+                lambda node: self,
+                self,
+                self,
+                SubscriptionPlan(chance),
+                loop.time,
+                lambda *_: None,
+                lambda _: None,
+                chance.random,
+            )
+            task = asyncio.ensure_future(replicator.run())
+            await asyncio.sleep(seconds)
+            assert not task.done()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        run(story())
+
+    async def subscribe(
+        self, originator_id: int, after_id: int, first_seconds: float, idle_seconds: float
+    ) -> AsyncGenerator[Sequence[bytes], None]:
+        assert (originator_id, after_id) == (200, 7)
+        self.patience.append(first_seconds)
+        if self.seconds > first_seconds:
+            await asyncio.sleep(first_seconds)
+            raise PeerSilent("node 200", "an answer", "none")
+        await asyncio.sleep(self.seconds)
+        if self.error is not None:
+            raise self.error
+        yield []
+        while True:
+            await asyncio.sleep(15)
+            yield [b"batch"]
+
+    async def call(self, method: str, request: bytes, seconds: float) -> bytes:
+        raise AssertionError("a replicator opens streams alone")
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+    def take(self, data: Sequence[bytes], source: Source) -> Taken:
+        if self.refused_batch is not None:
+            raise self.refused_batch
+        return Taken(len(data), 0, 0, 0, 0)
+
+    def last_id(self, originator_id: int) -> int:
+        return 7
+
+    def submit_own_liveness(
+        self,
+        node_id: int,
+        misbehavior: Misbehavior,
+        request: LivenessRequest,
+        response_time_ns: int,
+    ) -> None:
+        self.reports.append((node_id, misbehavior, request, response_time_ns))
+
+
+REQUEST = subscription(200, 7)
+
+
+def refusal(code: grpc.StatusCode | None, cursor: dict[int, int] | None = None) -> PeerRefused:
+    error = PeerRefused("node 200", "envelopes", code)
+    error.code, error.cursor = code, cursor
+    return error
+
+
+def test_answers__in_time__nothing_is_reported() -> None:
+    setting = Setting(seconds=0.99)
+
+    setting.play(100)
+
+    assert setting.reports == []
+
+
+@pytest.mark.conforms("N43")
+def test_no_answer__each_try_waits_longer__each_is_reported_with_a_longer_time() -> None:
+    setting = Setting(seconds=1000.0)
+
+    setting.play(400)
+
+    assert setting.patience[:5] == [4.0, 8.0, 16.0, 32.0, 60.0]
+    assert len(setting.reports) >= 5
+    assert {each[:2] for each in setting.reports} == {(200, Misbehavior.UNRESPONSIVE_NODE)}
+    assert all(each[2] == REQUEST for each in setting.reports)
+    times = [each[3] for each in setting.reports]
+    assert times == sorted(set(times))
+    assert times[0] == pytest.approx(4e9)
+
+
+@pytest.mark.conforms("N43")
+def test_no_connection__refused_at_once__is_reported_once_nothing_came_for_so_long() -> None:
+    setting = Setting(error=PeerSilent("node 200", "an answer", "connection refused"))
+
+    setting.play(120)
+
+    assert len(setting.patience) > len(setting.reports) > 3
+    assert all(each[3] >= 4e9 for each in setting.reports)
+    assert {each[1] for each in setting.reports} == {Misbehavior.UNRESPONSIVE_NODE}
+
+
+@pytest.mark.conforms("N44")
+@pytest.mark.parametrize("seconds", [1.01, 3.9])
+def test_late_answer__is_reported_with_its_time(seconds: float) -> None:
+    setting = Setting(seconds=seconds)
+
+    setting.play(100)
+
+    expected = (200, Misbehavior.SLOW_NODE, REQUEST, pytest.approx(seconds * 1e9))
+    assert setting.reports == [expected]
+
+
+@pytest.mark.conforms("N45")
+@pytest.mark.parametrize("code", [None, *grpc.StatusCode])
+def test_error_code__every_instance_is_reported_but_for_a_token_that_nobody_knows(
+    code: grpc.StatusCode | None,
+) -> None:
+    setting = Setting(seconds=0.25, error=refusal(code))
+
+    setting.play(60)
+
+    tries = len(setting.patience)
+    expected = [(200, Misbehavior.FAILED_REQUEST, REQUEST, pytest.approx(25e7))] * tries
+    assert tries > 2
+    assert setting.reports == ([] if code is grpc.StatusCode.UNAUTHENTICATED else expected)
+    assert set(setting.patience) == {4.0}
+
+
+def test_error_code__with_a_cursor_to_go_on_from__is_no_failure() -> None:
+    setting = Setting(error=refusal(grpc.StatusCode.ABORTED, {200: 9}))
+
+    setting.play(60)
+
+    assert setting.reports == []
+
+
+@pytest.mark.conforms("N45")
+def test_envelopes__that_their_originator_did_not_sign__are_a_failed_request() -> None:
+    setting = Setting(refused_batch=InvalidSignature("envelope", "node 200's", "another's"))
+
+    setting.play(40)
+
+    assert setting.reports
+    assert {each[:2] for each in setting.reports} == {(200, Misbehavior.FAILED_REQUEST)}

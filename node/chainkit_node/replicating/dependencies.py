@@ -36,7 +36,7 @@ MOST_WAITING: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class KnownLogs:
-    """What this node knows of all originators at a moment."""
+    """All that this node knows of originators' logs at a moment."""
 
     held: Mapping[int, int]
     """Originator id to the highest sequence id that is or was held, of the chain too."""
@@ -64,7 +64,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a look at all that waits brought."""
+    """The outcome of a look at all that waits."""
 
     offences: tuple[Offence, ...] = ()
     to_compare: frozenset[int] = frozenset()

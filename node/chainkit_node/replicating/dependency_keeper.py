@@ -102,7 +102,7 @@ class DependencyKeeper:
 
 
 class StoredLogs:
-    """What the node's database knows of all logs; for several threads."""
+    """All logs as the node's database knows them; for several threads."""
 
     def __init__(self, store: Store, listing: Callable[[], Listing]) -> None:
         """Take the database, and the newest listing of the registry."""

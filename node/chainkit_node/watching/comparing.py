@@ -62,7 +62,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Who may have signed what a peer serves; 65 bytes each."""
+    """Keys that may have signed what a peer serves; 65 bytes each."""
 
     peer: bytes
     chain_ids: Collection[int]

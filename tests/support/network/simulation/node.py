@@ -209,7 +209,7 @@ class SimulatedNode:
         return self.signs.signed(sequence_id, seconds, payload, seen)
 
     def _seen(self) -> dict[int, int]:
-        """What a client has seen here of some other nodes."""
+        """Some ids of other nodes that a client has seen here."""
         chance = self.world.chance
         others = [each for each in self.logs if each != self.node_id and self.last_id(each)]
         some = chance.sample(others, chance.randint(0, len(others)))

@@ -147,4 +147,5 @@ async def _mend(story: Story) -> None:
         for node in world.nodes.values():
             _publish(story, node)
         await asyncio.sleep(world.chance.uniform(0.1, 2.0))
-    await asyncio.sleep(HEALING_SECONDS / 2)
+    # Some rounds of comparisons: each picks one of the others, who may lack the same.
+    await asyncio.sleep(HEALING_SECONDS)

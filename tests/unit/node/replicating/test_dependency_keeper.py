@@ -1,4 +1,4 @@
-"""What is known of all logs, from a real database, and what is reported of envelopes that wait."""
+"""All logs as a real database knows them, and the reports of envelopes that wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the watchdog reads of the node's own database."""
+"""The rows of the node's own database that the watchdog reads."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from chainkit_node.inspection.words import shown
 from chainkit_node.live.hub import Hub
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import Subscription
-from chainkit_node.replicating.repairer import Compared, Repair, Repairer
+from chainkit_node.replicating.repairer import LastComparison, Repair, Repairer
 from chainkit_node.replicating.replicator import Replicator, StreamState
 
 WAIT_SECONDS: Final = 1.0
@@ -157,7 +157,7 @@ def _stream(state: StreamState | None, now: float) -> StreamStatus | None:
     return StreamStatus(state.is_open, max(now - state.changed_at, 0.0), state.received, error)
 
 
-def _comparison(compared: Compared | None, now: float) -> ComparisonStatus | None:
+def _comparison(compared: LastComparison | None, now: float) -> ComparisonStatus | None:
     if compared is None:
         return None
     error = None if compared.error is None else shown(compared.error)

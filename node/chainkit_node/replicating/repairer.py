@@ -64,7 +64,7 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class LastComparison:
     """How the last comparison with a node ended, for those who look."""
 
     at: float
@@ -108,12 +108,12 @@ class Repairer:
         self._next_round = 0.0
         self._hurried: set[int] = set()
         self._told: set[int] = set()
-        self._compared: dict[int, Compared] = {}
+        self._last: dict[int, LastComparison] = {}
         self._highest: dict[int, int] = {}
 
-    def comparisons(self) -> Mapping[int, Compared]:
+    def comparisons(self) -> Mapping[int, LastComparison]:
         """Return how the last comparison with each node ended, by its id."""
-        return dict(self._compared)
+        return dict(self._last)
 
     def highest(self) -> Mapping[int, int]:
         """Return the highest sequence id of each originator as it last said itself."""
@@ -229,7 +229,7 @@ class Repairer:
         self._gaps.denied(originator_id, found.compared_through, held)
 
     def _note(self, node_id: int, logs: int, error: ChainkitError | None) -> None:
-        self._compared[node_id] = Compared(
+        self._last[node_id] = LastComparison(
             self._clock(), logs, None if error is None else str(error)
         )
         if error is None:

@@ -19,7 +19,7 @@ from chainkit_node.inspection.live import LiveParts, LiveView, LoopSilent, Recen
 from chainkit_node.inspection.snapshot import MOST_REPAIRS, ComparisonStatus, StreamStatus
 from chainkit_node.replicating.intake import Taken
 from chainkit_node.replicating.plan import Subscription
-from chainkit_node.replicating.repairer import Compared, Repair
+from chainkit_node.replicating.repairer import LastComparison, Repair
 from chainkit_node.replicating.replicator import StreamState
 
 NOW = 1_000.0
@@ -65,7 +65,7 @@ def view(
         open_streams=lambda: 2,
     )
     repairer = SimpleNamespace(
-        comparisons=lambda: {200: Compared(NOW - 30.0, 3, None)}, highest=lambda: {200: 9}
+        comparisons=lambda: {200: LastComparison(NOW - 30.0, 3, None)}, highest=lambda: {200: 9}
     )
     repairs = RecentRepairs(lambda: NOW)
     repairs.repaired(Repair(200, 300, Taken(4, 1, 0, 2, 0)))

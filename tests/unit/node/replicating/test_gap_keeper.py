@@ -33,7 +33,9 @@ class Node:
         self.store = open_store(path, OWN)
         self.reports: list[tuple[int, Misbehavior, Sequence[bytes]]] = []
         self.seconds = 0.0
-        self.intake = Intake(self.store, self, self.now_ns, lambda new, late: None)
+        self.intake = Intake(
+            self.store, self, self.now_ns, lambda new, late: None, lambda stored: None
+        )
         self.keeper = GapKeeper(self.store, self, self.now_ns)
 
     def now_ns(self) -> int:

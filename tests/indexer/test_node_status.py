@@ -33,7 +33,7 @@ def status_of(database: Path | str) -> NodeStatus:
         register(host)
         peer = Originator(ACCUSED, KEYS[ACCUSED])
         log = peer.log(24)
-        intake = Intake(host.store, Ignored(), lambda: BEGIN_NS, lambda new, late: None)
+        intake = Intake(host.store, Ignored(), lambda: BEGIN_NS, lambda *_: None, lambda _: None)
         source = Source(ACCUSED, peer.key.public_key, is_direct=True)
         intake.take(log[::2], source)
         intake.take([log[3], peer.signed(1, 1.5)], source)

@@ -95,11 +95,9 @@ async def _step(story: Story, backups: dict[int, dict[int, MemoryLog]]) -> None:
 
 
 async def _restore(story: Story, node: SimulatedNode, backup: dict[int, MemoryLog]) -> None:
-    """Restore an older copy, where the others have what is newer: else it is lost."""
-    newer = set(node.log(node.node_id).envelopes())
-    for log in (backup, *(each.logs for each in story.honest if each is not node)):
-        newer -= set(log.get(node.node_id, MemoryLog()).envelopes())
-    if newer:
+    """Restore an older copy, unless nobody else has what is newer: then it is lost for good."""
+    newer = _held(node.logs) - _held(backup)
+    if newer - set[bytes]().union(*(_held(each.logs) for each in story.honest if each != node)):
         return
     story.restored += 1
     await node.crash()
@@ -109,6 +107,10 @@ async def _restore(story: Story, node: SimulatedNode, backup: dict[int, MemoryLo
     for _ in range(3):
         _publish(story, node)
         await asyncio.sleep(story.world.chance.uniform(0.0, 1.0))
+
+
+def _held(logs: dict[int, MemoryLog]) -> set[bytes]:
+    return {envelope for log in logs.values() for envelope in log.envelopes()}
 
 
 def _publish(story: Story, node: SimulatedNode) -> None:

@@ -64,7 +64,11 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 def take(host: Host, originator: Originator, *envelopes: bytes) -> None:
     intake = Intake(
-        host.store, Ignored(), lambda: BEGIN_NS + 60 * SECOND_NS, lambda new, late: None
+        host.store,
+        Ignored(),
+        lambda: BEGIN_NS + 60 * SECOND_NS,
+        lambda new, late: None,
+        lambda _: None,
     )
     key = originator.key.public_key
     intake.take(list(envelopes), Source(originator.node_id, key, is_direct=True))

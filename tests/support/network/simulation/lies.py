@@ -9,10 +9,19 @@ from enum import StrEnum
 from chainkit.misbehavior.evidence import Weight
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.originated_envelope import parse_originated, sign_originated
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey
+from support import publishes
+from support.network.originator import MemoryLog, Originator
 
 _NOBODY = SigningKey(b"\x7f" * 32)
 """A key that no node has."""
+
+FIRST_NODE_ID = 100
+"""Every registry has it; no liar of the tests is it."""
+
+PAGE = 4
+"""Envelopes of a frame: small, so that much happens between frames."""
 
 
 class Lie(StrEnum):
@@ -27,6 +36,8 @@ class Lie(StrEnum):
     """Sends envelopes twice: harmless, and no lie."""
     EQUIVOCATES = "equivocates"
     """Signs two under one id, and gives each to other readers."""
+    SUBSTITUTES = "substitutes"
+    """Signs two under one id, and gives one after the other to everybody."""
     GOES_BACK = "goes back"
     """Signs a time before the last one's."""
     FUTURE_DATES = "future-dates"
@@ -44,6 +55,8 @@ class Lie(StrEnum):
     """Answers with errors."""
     MAKES_UP = "makes up"
     """Sends what nobody signed."""
+    SERVES_THE_CHAIN = "serves the chain"
+    """Sends what it signed as the chain's, in place of its own."""
 
 
 EXPECTED: Mapping[Lie, tuple[Misbehavior, Weight]] = {
@@ -51,6 +64,7 @@ EXPECTED: Mapping[Lie, tuple[Misbehavior, Weight]] = {
     Lie.OMITS_TO_ONE: (Misbehavior.OUT_OF_ORDER, Weight.CLAIMED),
     Lie.REORDERS: (Misbehavior.OUT_OF_ORDER, Weight.CLAIMED),
     Lie.EQUIVOCATES: (Misbehavior.DUPLICATE_SEQUENCE_ID, Weight.PROVED),
+    Lie.SUBSTITUTES: (Misbehavior.DUPLICATE_SEQUENCE_ID, Weight.PROVED),
     Lie.GOES_BACK: (Misbehavior.OUT_OF_ORDER, Weight.PROVED),
     Lie.FUTURE_DATES: (Misbehavior.OUT_OF_ORDER, Weight.PROVED),
     Lie.FORGES_PAYERS: (Misbehavior.INVALID_PAYLOAD, Weight.PROVED),
@@ -61,6 +75,7 @@ EXPECTED: Mapping[Lie, tuple[Misbehavior, Weight]] = {
     Lie.DRIPS: (Misbehavior.SLOW_NODE, Weight.CLAIMED),
     Lie.FAILS: (Misbehavior.FAILED_REQUEST, Weight.CLAIMED),
     Lie.MAKES_UP: (Misbehavior.FAILED_REQUEST, Weight.CLAIMED),
+    Lie.SERVES_THE_CHAIN: (Misbehavior.FAILED_REQUEST, Weight.CLAIMED),
 }
 """The report that a lie must lead to, and what it is worth. A lie that is not here harms nobody."""
 
@@ -91,9 +106,9 @@ class Liar:
         if self.lie in (Lie.OMITS, Lie.OMITS_TO_ONE, Lie.REORDERS):
             is_first = bool(ids) and self.from_id < ids[0] and lacked
             self.is_told |= is_first or (ids != sorted(ids)) or self._skips(ids, lacked)
-        elif self.lie is Lie.EQUIVOCATES:
-            signed = {self.others.get(self.from_id), self.first.get(self.from_id)}
-            self.is_told |= signed <= self.arrived
+        elif self.lie in (Lie.EQUIVOCATES, Lie.SUBSTITUTES):
+            both = {self.others.get(self.from_id), self.first.get(self.from_id)}
+            self.is_told |= both <= self.arrived
         elif self.lie in EXPECTED:
             self.is_told |= self.from_id in ids
 
@@ -116,9 +131,80 @@ class Liar:
             rows = [row for row in rows for _ in range(2)]
         elif self.lie is Lie.EQUIVOCATES and is_victim:
             rows = [(each, self.others.get(each, envelope)) for each, envelope in rows]
+        elif self.lie is Lie.SUBSTITUTES:
+            rows = [each for row in rows for each in (row, *self._other(row[0]))]
+        elif self.lie is Lie.SERVES_THE_CHAIN:
+            rows = [(each, self.others.get(each, envelope)) for each, envelope in rows]
         elif self.lie is Lie.MAKES_UP:
             rows = [(each, _signed_by_another(envelope)) for each, envelope in rows]
         return [envelope for _, envelope in rows]
+
+    def _other(self, sequence_id: int) -> list[tuple[int, bytes]]:
+        return [(sequence_id, self.others[sequence_id])] if sequence_id in self.others else []
+
+
+def page(
+    log: MemoryLog, liar: Liar | None, reader_id: int, after_id: int
+) -> tuple[list[bytes], int]:
+    """Return a page of a log behind an id as a reader gets it, and the id behind which the next is.
+
+    It is an honest one without a liar.
+    """
+    rows: list[tuple[int, bytes]] = []
+    last_id = after_id
+    while len(rows) < PAGE and (held := log.after(last_id)) is not None:
+        rows.append((held.sequence_id, held.envelope))
+        last_id = held.sequence_id
+    if liar is None:
+        return [envelope for _, envelope in rows], last_id
+    if rows and liar.holds_back(last_id):
+        rows, last_id = rows[:-1], last_id - 1
+    return liar.sent(reader_id, rows), last_id
+
+
+def signed(
+    signs: Originator,
+    liar: Liar | None,
+    sequence_id: int,
+    seconds: float,
+    seen: Mapping[int, int] | None = None,
+) -> bytes:
+    """Return the next envelope of a node, which lies where its liar begins.
+
+    Its time is so many seconds after the begin of all tests' time; ``seen`` are ids that it
+    depends on.
+    """
+    lie = liar.lie if liar and sequence_id == liar.from_id else None
+    payload: bytes | None = None
+    if lie is Lie.GOES_BACK:
+        seconds -= 3600
+    elif lie is Lie.FUTURE_DATES:
+        seconds += 3600
+    elif lie is Lie.FORGES_PAYERS:
+        payload = publishes.paid(publishes.group_message(), signs.node_id)
+        payload = _with_bad_v(payload)
+    elif lie is Lie.STEALS:
+        payload = publishes.paid(publishes.group_message(), signs.node_id + 1)
+    elif lie is Lie.DEPENDS_ON_ITSELF:
+        seen = {signs.node_id: sequence_id}
+    elif lie is Lie.DEPENDS_ON_NOTHING:
+        seen = {FIRST_NODE_ID: 10**6}
+    elif lie in (Lie.EQUIVOCATES, Lie.SUBSTITUTES) and liar:
+        seen = {}
+        other = signs.signed(sequence_id, seconds, seen={signs.node_id: 1})
+        liar.others[sequence_id] = other
+        liar.first[sequence_id] = signs.signed(sequence_id, seconds)
+    elif lie is Lie.SERVES_THE_CHAIN and liar:
+        paid = publishes.paid(publishes.group_message(), signs.node_id)
+        liar.others[sequence_id] = Originator(1, signs.key).signed(sequence_id, seconds, paid)
+    return signs.signed(sequence_id, seconds, payload, seen)
+
+
+def _with_bad_v(payer_envelope: bytes) -> bytes:
+    """Return a PayerEnvelope whose signature recovers to nobody: there is no such V."""
+    message = envelopes_pb2.PayerEnvelope.FromString(payer_envelope)
+    message.payer_signature.bytes = message.payer_signature.bytes[:-1] + b"\4"
+    return message.SerializeToString()
 
 
 def _signed_by_another(envelope: bytes) -> bytes:

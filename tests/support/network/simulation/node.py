@@ -12,16 +12,9 @@ from typing import Any
 from chainkit.misbehavior.evidence import Weight, judge_safety
 from chainkit.misbehavior.report import LivenessRequest, parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
-from chainkit.protocol.log_ranges import (
-    ABSENT,
-    DIGEST_LENGTH,
-    LogRange,
-    RangeContent,
-    disputed_digest,
-    range_digest,
-)
+from chainkit.protocol.log_ranges import LogRange
 from chainkit.protocol.originated_envelope import parse_originated
-from chainkit.protocol.proto import envelopes_pb2, message_api_pb2, node_api_pb2
+from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.received_envelope import read_received
 from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.signatures import SigningKey
@@ -36,15 +29,13 @@ from chainkit_node.replicating.plan import SubscriptionPlan
 from chainkit_node.replicating.repairer import Repairer
 from chainkit_node.replicating.replicator import Replicator
 from chainkit_node.types import HeldRanges
-from support import publishes
+from support.network.memory_ranges import memory_ranges
 from support.network.originator import BEGIN_NS, SECOND_NS, MemoryLog, Originator
-from support.network.simulation.lies import Liar, Lie
+from support.network.simulation.lies import Liar, Lie, page, signed
 from support.network.simulation.world import World
 
 LOOK_SECONDS = 2.5
 """Seldom: most of a story's cost are looks that find nothing new."""
-PAGE = 4
-"""Envelopes of a frame: small, so that much happens between frames."""
 
 
 @dataclass(frozen=True)
@@ -178,35 +169,11 @@ class SimulatedNode:
         last = self.log(self.node_id).last()
         sequence_id = last.sequence_id + 1 if last else 1
         now_ns = max(last.originator_ns if last else 0, self.now_ns())
-        envelope = self._signed(sequence_id, now_ns)
+        seconds = (now_ns - BEGIN_NS) / SECOND_NS
+        envelope = signed(self.signs, self.liar, sequence_id, seconds, self._seen())
         self.log(self.node_id).store(self.signs.received(envelope))
         self._tell()
         return envelope
-
-    def _signed(self, sequence_id: int, now_ns: int) -> bytes:
-        lie = self.liar.lie if self.liar and sequence_id == self.liar.from_id else None
-        seconds = (now_ns - BEGIN_NS) / SECOND_NS
-        payload: bytes | None = None
-        seen = self._seen()
-        if lie is Lie.GOES_BACK:
-            seconds -= 3600
-        elif lie is Lie.FUTURE_DATES:
-            seconds += 3600
-        elif lie is Lie.FORGES_PAYERS:
-            payload = publishes.paid(publishes.group_message(), self.node_id)
-            payload = _with_bad_v(payload)
-        elif lie is Lie.STEALS:
-            payload = publishes.paid(publishes.group_message(), self.node_id + 1)
-        elif lie is Lie.DEPENDS_ON_ITSELF:
-            seen = {self.node_id: sequence_id}
-        elif lie is Lie.DEPENDS_ON_NOTHING:
-            seen = {min(self.world.entries): 10**6}
-        elif lie is Lie.EQUIVOCATES and self.liar:
-            seen = {}
-            other = self.signs.signed(sequence_id, seconds, seen={self.node_id: 1})
-            self.liar.others[sequence_id] = other
-            self.liar.first[sequence_id] = self.signs.signed(sequence_id, seconds)
-        return self.signs.signed(sequence_id, seconds, payload, seen)
 
     def _seen(self) -> dict[int, int]:
         """Some ids of other nodes that a client has seen here."""
@@ -256,25 +223,9 @@ class SimulatedNode:
     def held_ranges(
         self, originator_id: int, through: int, ranges: Sequence[LogRange]
     ) -> HeldRanges:
-        """As the database has them, of a log that is shorter than a leaf of leaves."""
-        highest = self.last_id(originator_id)
-        end = min(through, highest)
-        contents = [self._content(originator_id, each, end) for each in ranges]
-        return HeldRanges(highest, contents)
-
-    def _content(self, originator_id: int, asked: LogRange, through: int) -> RangeContent:
-        if asked.level == 0:
-            ids = range(asked.first, asked.first + asked.part_count(through))
-            return RangeContent(b"".join(self._digest(originator_id, each) for each in ids), 0)
-        parts = [asked.child(place) for place in range(asked.part_count(through))]
-        digests = (self._content(originator_id, each, through).digests for each in parts)
-        return RangeContent(b"".join(range_digest(asked.level - 1, each) for each in digests), 0)
-
-    def _digest(self, originator_id: int, sequence_id: int) -> bytes:
-        if (originator_id, sequence_id) in self.disputed:
-            return disputed_digest(originator_id, sequence_id)
-        held = self.log(originator_id).at(sequence_id)
-        return ABSENT if held is None else held.digest[:DIGEST_LENGTH]
+        """As the database has them."""
+        disputed = {each for of, each in self.disputed if of == originator_id}
+        return memory_ranges(self.log(originator_id), originator_id, through, ranges, disputed)
 
     def explained(self, originator_id: int, runs: Sequence[range]) -> None:
         """Nothing expires here."""
@@ -310,17 +261,8 @@ class SimulatedNode:
 
     def page(self, reader_id: int, originator_id: int, after_id: int) -> tuple[list[bytes], int]:
         """Return a page behind an id as a reader gets it, and the id behind which the next is."""
-        log = self.log(originator_id)
-        rows: list[tuple[int, bytes]] = []
-        last_id = after_id
-        while len(rows) < PAGE and (held := log.after(last_id)) is not None:
-            rows.append((held.sequence_id, held.envelope))
-            last_id = held.sequence_id
-        if self.liar and self.liar.holds_back(last_id) and originator_id == self.node_id:
-            rows, last_id = rows[:-1], last_id - 1
-        if self.liar is None or originator_id != self.node_id:
-            return [envelope for _, envelope in rows], last_id
-        return self.liar.sent(reader_id, rows), last_id
+        liar = self.liar if originator_id == self.node_id else None
+        return page(self.log(originator_id), liar, reader_id, after_id)
 
 
 @dataclass
@@ -434,10 +376,3 @@ class SimulatedPeer:
 
     def _silent(self) -> PeerSilent:
         return PeerSilent(f"node {self.node.node_id}", "an answer", "none")
-
-
-def _with_bad_v(payer_envelope: bytes) -> bytes:
-    """Return a PayerEnvelope whose signature recovers to nobody: there is no such V."""
-    message = envelopes_pb2.PayerEnvelope.FromString(payer_envelope)
-    message.payer_signature.bytes = message.payer_signature.bytes[:-1] + b"\4"
-    return message.SerializeToString()

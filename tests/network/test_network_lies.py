@@ -1,0 +1,162 @@
+"""Real nodes beside others that lie over gRPC: each lie is reported as what it is."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pytest
+
+from chainkit.misbehavior.evidence import Weight, judge_safety
+from chainkit.misbehavior.signed import SignedReport, take_apart
+from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.signatures import SigningKey
+from localnet.postgres import Postgres
+from support.chains.chain import Deployment
+from support.network.false_node import FalseNode, FalseNodes
+from support.network.real_nodes import RealNetwork, RealNode, real_network, until
+from support.network.simulation.lies import EXPECTED, Liar, Lie
+
+FROM_ID = 3
+COUNT = 6
+"""Envelopes that each false node signs."""
+UNSERVED = (Lie.STALLS, Lie.FAILS, Lie.MAKES_UP, Lie.SERVES_THE_CHAIN)
+"""Nobody gets all that such a node signs."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """Honest nodes, and one false node for each lie."""
+
+    network: RealNetwork
+    honest: list[RealNode]
+    liars: dict[Lie, FalseNode]
+    published: dict[int, list[bytes]]
+
+    def keys(self) -> dict[int, bytes]:
+        liars = {each.node_id: each.key.public_key for each in self.liars.values()}
+        return self.network.keys() | liars
+
+    def reports(self) -> list[SignedReport]:
+        """All that honest nodes saw themselves, each signed by its reporter."""
+        found = []
+        for node in self.honest:
+            for each in node.api.query_reports():
+                signed = take_apart(each)
+                assert signed.reporter == node.key.public_key
+                assert signed.report.is_from_node
+                found.append(signed)
+        return found
+
+    def weight(self, signed: SignedReport) -> Weight:
+        """Judge a report as anybody can, without asking a node; a claim is as it is."""
+        if signed.report.misbehavior.is_liveness:
+            return Weight.CLAIMED
+        return judge_safety(signed.report, self.keys(), time.time_ns()).weight
+
+
+@pytest.fixture(scope="module")
+def story(
+    local_deployment: Deployment, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Story]:
+    folder = tmp_path_factory.mktemp("lies")
+    with ExitStack() as stack:
+        postgres = stack.enter_context(Postgres(fsync="off"))
+        network = stack.enter_context(real_network(local_deployment, folder))
+        honest = [network.add(), network.add(), network.add(postgres.new_database())]
+        for node in honest:
+            node.listens()
+        for node in honest:
+            node.originates()
+        false = stack.enter_context(FalseNodes())
+        victims = {honest[0].node_id}
+        liars = {
+            lie: false.add(Liar(lie, FROM_ID, victims), key_of(number), network.register)
+            for number, lie in enumerate(Lie)
+        }
+        for liar in liars.values():
+            false.sign(liar, COUNT)
+        published = {each.node_id: each.publish(3) for each in honest}
+        story = Story(network, honest, liars, published)
+        until(lambda: all(has_read(node, liars) for node in honest))
+        # The streams open again, and nodes compare their logs with one that begins to answer.
+        for node in honest:
+            node.gate.drop()
+        yield story
+
+
+def key_of(number: int) -> SigningKey:
+    return SigningKey(bytes([77]) * 31 + bytes([number + 1]))
+
+
+def has_read(node: RealNode, liars: dict[Lie, FalseNode]) -> bool:
+    """Whether a node has the last envelope of each that gives it away."""
+    return all(
+        COUNT in ids(node.holds(liar.node_id)) for lie, liar in liars.items() if lie not in UNSERVED
+    )
+
+
+def ids(envelopes: list[bytes]) -> list[int]:
+    return [parse_originated(each).envelope.sequence_id for each in envelopes]
+
+
+@pytest.mark.conforms("N43", "N44", "N45", "N46", "N47", "N48", "N49")
+@pytest.mark.parametrize("lie", list(EXPECTED))
+def test_a_lie__of_a_real_node__is_reported_as_what_it_is(story: Story, lie: Lie) -> None:
+    liar_id = story.liars[lie].node_id
+
+    def is_reported() -> bool:
+        about_liar = [each for each in story.reports() if each.node_id == liar_id]
+        found = {(each.report.misbehavior, story.weight(each)) for each in about_liar}
+        return EXPECTED[lie] in found
+
+    until(is_reported)
+
+
+@pytest.mark.conforms("N31")
+def test_lies__of_all_kinds__honest_nodes_hold_the_same(story: Story) -> None:
+    disputed = {
+        (each.node_id, parse_originated(envelope).envelope.sequence_id)
+        for each in story.reports()
+        for envelope in each.report.envelopes
+        if each.report.misbehavior.name == "DUPLICATE_SEQUENCE_ID"
+    }
+
+    def is_same(originator_id: int) -> bool:
+        logs = [
+            [
+                envelope
+                for envelope, sequence_id in zip(held, ids(held), strict=True)
+                if (originator_id, sequence_id) not in disputed
+            ]
+            for held in (node.holds(originator_id) for node in story.honest)
+        ]
+        return logs == [logs[0]] * len(logs)
+
+    for liar in story.liars.values():
+        until(lambda: is_same(liar.node_id))  # noqa: B023
+    for node in story.honest:
+        for originator_id, envelopes in story.published.items():
+            assert node.holds(originator_id)[: len(envelopes)] == envelopes
+
+
+def test_repeats__of_a_real_node__are_stored_once_and_not_reported(story: Story) -> None:
+    liar = story.liars[Lie.REPEATS]
+
+    for node in story.honest:
+        until(lambda: node.holds(liar.node_id) == liar.log.envelopes())  # noqa: B023
+    assert [each for each in story.reports() if each.node_id == liar.node_id] == []
+
+
+def test_honest_nodes__among_liars__are_accused_of_nothing_unsafe(story: Story) -> None:
+    reports = story.reports()
+    honest = {node.node_id for node in story.honest}
+
+    unsafe = Counter(each.node_id for each in reports if not each.report.misbehavior.is_liveness)
+
+    assert unsafe
+    assert not unsafe.keys() & honest
+    assert Weight.REFUTED not in map(story.weight, reports)

@@ -1,0 +1,188 @@
+"""A TCP proxy between nodes, with a gate before each: open, stalled or cut, for each reader apart.
+
+Every node's address in the registry is its gate. All of them are on loopback, so a reader is known
+by its process, as the kernel's tables name it (Linux only).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+_CHUNK = 64 << 10
+_SECONDS = 10.0
+
+
+class Mode(Enum):
+    """How a gate treats the connections of a reader."""
+
+    OPEN = "open"
+    STALLED = "stalled"
+    """It accepts, and passes nothing on; what waits goes on once the gate is open."""
+    CUT = "cut"
+    """It ends connections, and accepts no new one."""
+
+
+class TcpProxy:
+    """Runs a thread from its construction until the end of the block; use as a context manager."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._do(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_SECONDS)
+        self._loop.close()
+
+    def gate(self) -> Gate:
+        """Open a gate on a free port; it leads nowhere until it has a target."""
+        gate = Gate(self._do)
+        self._do(gate.listen())
+        return gate
+
+    def _do(self, work: Coroutine[Any, Any, Any]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS)
+
+    async def _end(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Gate:
+    """The address of one node; the methods without ``async`` are for the test's thread."""
+
+    def __init__(self, do: Any) -> None:
+        self._do = do
+        self._everybody = Mode.OPEN
+        self._readers: dict[int, Mode] = {}
+        self._connections: set[_Connection] = set()
+        self._port = 0
+        self.target = 0
+        """The port that the node listens on."""
+
+    @property
+    def url(self) -> str:
+        """Where readers connect."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def set(self, mode: Mode, *readers: int) -> None:
+        """Treat processes so from now on, and everybody where none is named."""
+        self._do(self._set(mode, readers))
+
+    def drop(self) -> None:
+        """End all connections once; new ones are treated as before."""
+        self._do(self._drop())
+
+    async def listen(self) -> None:
+        """Take a free port."""
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._port = server.sockets[0].getsockname()[1]
+
+    def mode_of(self, reader: int) -> Mode:
+        """Return how a process is treated."""
+        return self._readers.get(reader, self._everybody)
+
+    async def _set(self, mode: Mode, readers: tuple[int, ...]) -> None:
+        if readers:
+            self._readers |= dict.fromkeys(readers, mode)
+        else:
+            self._everybody, self._readers = mode, {}
+        for each in list(self._connections):
+            each.treat(self.mode_of(each.reader))
+
+    async def _drop(self) -> None:
+        for each in list(self._connections):
+            each.treat(Mode.CUT)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        port = writer.get_extra_info("peername")[1]
+        connection = _Connection(await asyncio.to_thread(_process_of, port), reader, writer)
+        self._connections.add(connection)
+        connection.treat(self.mode_of(connection.reader))
+        try:
+            await connection.carry(self.target)
+        finally:
+            connection.treat(Mode.CUT)
+            self._connections.discard(connection)
+
+
+class _Connection:
+    """A reader's connection, and the one behind it to the node."""
+
+    def __init__(
+        self, reader: int, source: asyncio.StreamReader, sink: asyncio.StreamWriter
+    ) -> None:
+        self.reader = reader
+        self._source = source
+        self._writers = [sink]
+        self._passes = asyncio.Event()
+
+    def treat(self, mode: Mode) -> None:
+        if mode is Mode.OPEN:
+            self._passes.set()
+        elif mode is Mode.STALLED:
+            self._passes.clear()
+        else:
+            # A reset, and not an orderly end: nothing that waits is sent any more.
+            for each in self._writers:
+                each.transport.abort()
+
+    async def carry(self, port: int) -> None:
+        """Carry bytes in both directions until one of the ends is closed."""
+        await self._passes.wait()
+        try:
+            source, sink = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            return
+        self._writers.append(sink)
+        pumps = [
+            asyncio.ensure_future(self._pump(self._source, sink)),
+            asyncio.ensure_future(self._pump(source, self._writers[0])),
+        ]
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in pumps:
+                each.cancel()
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await source.read(_CHUNK):
+                await self._passes.wait()
+                sink.write(data)
+                await sink.drain()
+
+
+def _process_of(port: int) -> int:
+    """Return the process that has a connection from a port of loopback, 0 where none is found."""
+    local = f"0100007F:{port:04X}"
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines())
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[1] == local}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                for each in (folder / "fd").iterdir():
+                    with suppress(OSError):
+                        if os.readlink(each) in sockets:
+                            return int(folder.name)
+    return 0

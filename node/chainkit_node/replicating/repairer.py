@@ -107,6 +107,9 @@ class Repairer:
         self._look_seconds = look_seconds
         self._next_round = 0.0
         self._hurried: set[int] = set()
+        self._wanted: dict[int, dict[int, None]] = {}
+        """Logs to compare with each node, in order."""
+        self._running: dict[int, asyncio.Task[None]] = {}
         self._told: set[int] = set()
         self._last: dict[int, LastComparison] = {}
         self._highest: dict[int, int] = {}
@@ -125,15 +128,21 @@ class Repairer:
 
     async def run(self) -> None:
         """Compare and repair until it is cancelled."""
-        while True:
-            listing = self._listing()
-            hurried, self._hurried = self._hurried, set()
-            pairs = [(each, log) for each in sorted(hurried) for log in sorted(listing.nodes)]
-            if self._clock() >= self._next_round:
-                self._next_round = self._clock() + ROUND_SECONDS
-                pairs += self._pairs(listing)
-            await self._compare_all(listing, dict.fromkeys(pairs))
-            await asyncio.sleep(self._look_seconds)
+        try:
+            while True:
+                listing = self._listing()
+                hurried, self._hurried = self._hurried, set()
+                self._want((each, log) for each in sorted(hurried) for log in sorted(listing.nodes))
+                if self._clock() >= self._next_round:
+                    self._next_round = self._clock() + ROUND_SECONDS
+                    self._want(self._pairs(listing))
+                self._begin(listing)
+                await asyncio.sleep(self._look_seconds)
+        finally:
+            tasks = list(self._running.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _pairs(self, listing: Listing) -> list[tuple[int, int]]:
         """Return which node is asked about which log in this round."""
@@ -149,17 +158,20 @@ class Repairer:
                 pairs.append((self._chance.choice(rest), originator_id))
         return pairs
 
-    async def _compare_all(self, listing: Listing, pairs: Iterable[tuple[int, int]]) -> None:
-        by_peer: dict[int, list[int]] = {}
+    def _want(self, pairs: Iterable[tuple[int, int]]) -> None:
         for peer_id, originator_id in pairs:
-            by_peer.setdefault(peer_id, []).append(originator_id)
-        await asyncio.gather(
-            *(
-                self._compare_with(listing.nodes[peer_id], logs, listing.nodes)
-                for peer_id, logs in by_peer.items()
-                if peer_id in listing.nodes and listing.nodes[peer_id].is_enabled
-            )
-        )
+            self._wanted.setdefault(peer_id, {})[originator_id] = None
+
+    def _begin(self, listing: Listing) -> None:
+        """Compare with each peer apart: one that answers slowly holds up no other's comparison."""
+        self._running = {each: task for each, task in self._running.items() if not task.done()}
+        for peer_id in sorted(self._wanted.keys() - self._running.keys()):
+            logs, node = self._wanted.pop(peer_id), listing.nodes.get(peer_id)
+            if node is not None and node.is_enabled:
+                self._running[peer_id] = asyncio.create_task(
+                    self._compare_with(node, list(logs), listing.nodes),
+                    name=f"comparison with node {peer_id}",
+                )
 
     async def _compare_with(
         self, node: Node, originator_ids: Sequence[int], nodes: Mapping[int, Node]
@@ -195,7 +207,7 @@ class Repairer:
         found = await compare(ask, self._log, originator.node_id)
         if peer_id == originator.node_id:
             self._highest[peer_id] = found.highest_there
-        wanted = await self._wanted(found, originator.node_id)
+        wanted = await self._to_fetch(found, originator.node_id)
         taken = Taken(0, 0, 0, 0, 0)
         async for page in fetch(query, originator.node_id, wanted):
             taken = taken + await asyncio.to_thread(self._intake.take, page, source)
@@ -214,7 +226,7 @@ class Repairer:
             )
             log_event(LogEvent("log_repaired", text, dict(taken.envelopes)))
 
-    async def _wanted(self, found: Differences, originator_id: int) -> list[range]:
+    async def _to_fetch(self, found: Differences, originator_id: int) -> list[range]:
         """Return the runs to fetch: what is missing, and what the peer holds differently."""
         runs = [*found.only_there, *found.differing, *found.disputed_there]
         held = await asyncio.to_thread(self._intake.last_id, originator_id)

@@ -34,6 +34,7 @@ class TcpProxy:
     """Runs a thread from its construction until the end of the block; use as a context manager."""
 
     def __init__(self) -> None:
+        self._gates: list[Gate] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._thread.start()
@@ -56,12 +57,15 @@ class TcpProxy:
         """Open a gate on a free port; it leads nowhere until it has a target."""
         gate = Gate(self._do)
         self._do(gate.listen())
+        self._gates.append(gate)
         return gate
 
     def _do(self, work: Coroutine[Any, Any, Any]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS)
 
     async def _end(self) -> None:
+        for each in self._gates:
+            each.close()
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
@@ -76,6 +80,7 @@ class Gate:
         self._everybody = Mode.OPEN
         self._readers: dict[int, Mode] = {}
         self._connections: set[_Connection] = set()
+        self._server: asyncio.Server | None = None
         self._port = 0
         self.target = 0
         """The port that the node listens on."""
@@ -95,8 +100,13 @@ class Gate:
 
     async def listen(self) -> None:
         """Take a free port."""
-        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self._port = server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    def close(self) -> None:
+        """Take no more connections; on the loop's thread."""
+        if self._server is not None:
+            self._server.close()
 
     def mode_of(self, reader: int) -> Mode:
         """Return how a process is treated."""

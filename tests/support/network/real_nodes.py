@@ -106,16 +106,11 @@ class RealNode:
         self.listens()
 
     def kill(self) -> None:
-        """End its process at once, as a power cut does."""
-        assert self.service is not None
-        os.kill(self.pid, signal.SIGKILL)
-        self.service.stop()
-        self.api.close()
-
-    def stop(self) -> None:
-        """End its process, if there is one."""
+        """End its process at once, as a power cut does, if there is one."""
         if self.service is not None:
+            os.kill(self.pid, signal.SIGKILL)
             self.service.stop()
+            self.service = None
             self.api.close()
 
     def welcome(self) -> bytes:
@@ -134,8 +129,10 @@ class RealNode:
         """Return how many streams of other nodes' envelopes it has open."""
         with urllib.request.urlopen(f"{self.monitor}/metrics", timeout=SECONDS) as answer:
             lines = answer.read().decode().splitlines()
-        [value] = [each.split()[1] for each in lines if "_peer_streams_open " in each[:60]]
-        return int(float(value))
+        [value] = [
+            each.split() for each in lines if each.startswith("chainkit_node_peer_streams_o")
+        ]
+        return int(float(value[1]))
 
 
 @dataclass
@@ -162,7 +159,7 @@ class RealNetwork:
         url = database or str(folder / "node.db")
         node = RealNode(self.settings, folder, node_id, key, gate, url)
         self.nodes.append(node)
-        self.stack.callback(node.stop)
+        self.stack.callback(node.kill)
         node.begin()
         return node
 

@@ -1,0 +1,328 @@
+"""Real nodes that are killed, paused, parted, restored, disabled and re-keyed behind a proxy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+import pytest
+
+from chainkit.misbehavior.signed import SignedReport, take_apart
+from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.protocol.proto.message_api_pb2 import QueryEnvelopesRequest
+from chainkit.service.node_token import NODE_TOKEN_KEY, write_token
+from localnet.postgres import Postgres
+from support.chains.chain import Deployment
+from support.command_line import run
+from support.network.api import REPLICATION, query
+from support.network.real_nodes import RealNetwork, RealNode, logged, real_network, until
+from support.network.tcp_proxy import Mode
+
+
+@dataclass
+class Four:
+    """Four nodes: the third one on PostgreSQL, all others on SQLite."""
+
+    network: RealNetwork
+    nodes: list[RealNode]
+    acknowledged: dict[int, list[bytes]] = field(default_factory=dict)
+    """Whatever a node has answered to payers, by its id."""
+
+    def publish(self, node: RealNode, count: int = 1) -> list[bytes]:
+        """Publish on a node that answers; what it answers must outlive everything."""
+        published = node.publish(count)
+        self.acknowledged.setdefault(node.node_id, []).extend(published)
+        return published
+
+    def hold_the_same(self, nodes: Sequence[RealNode]) -> bool:
+        """Whether nodes hold all that was acknowledged, and the same bytes of it."""
+        for originator_id, envelopes in self.acknowledged.items():
+            logs = [node.holds(originator_id) for node in nodes]
+            if logs != [logs[0]] * len(logs) or not set(envelopes) <= set(logs[0]):
+                return False
+            assert ids(logs[0]) == list(range(1, len(logs[0]) + 1))
+        return True
+
+
+@pytest.fixture(scope="module")
+def four(local_deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Four]:
+    folder = tmp_path_factory.mktemp("faults")
+    with ExitStack() as stack:
+        postgres = stack.enter_context(Postgres(fsync="off"))
+        network = stack.enter_context(real_network(local_deployment, folder))
+        databases = (None, None, postgres.new_database(), None)
+        nodes = [network.add(each) for each in databases]
+        for node in nodes:
+            node.listens()
+        for node in nodes:
+            node.originates()
+        yield Four(network, nodes)
+
+
+@pytest.fixture(autouse=True)
+def mended(four: Four) -> Iterator[None]:
+    """Each test finds a network in which all that was published is everywhere."""
+    for node in four.nodes:
+        until(lambda: node.peer_streams() == len(four.nodes) - 1)  # noqa: B023
+    yield
+    four.network.set_all(Mode.OPEN)
+
+
+def ids(envelopes: Sequence[bytes]) -> list[int]:
+    return [parse_originated(each).envelope.sequence_id for each in envelopes]
+
+
+def reports_about(node: RealNode, node_id: int) -> list[SignedReport]:
+    found = [take_apart(each) for each in node.api.query_reports()]
+    assert all(each.reporter == node.key.public_key for each in found)
+    return [each for each in found if each.node_id == node_id]
+
+
+@pytest.mark.conforms("N27", "N28", "2.2.1-14")
+def test_node__killed_under_publishes__all_hold_the_same_after_its_restart(four: Four) -> None:
+    victim = four.nodes[1]
+
+    def publishes(node: RealNode) -> None:
+        # The one that is killed breaks off; its last answer may be lost, and its envelope not.
+        with suppress(grpc.RpcError):
+            for _ in range(20):
+                four.publish(node)
+
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(publishes, node) for node in four.nodes]
+        until(lambda: len(four.acknowledged.get(victim.node_id, ())) >= 5)
+        os.kill(victim.pid, signal.SIGKILL)
+        for each in running:
+            each.result()
+    victim.kill()
+    victim.restart()
+    victim.originates()
+    four.publish(victim)
+
+    until(lambda: four.hold_the_same(four.nodes))
+
+
+@pytest.mark.conforms("N30", "N43")
+def test_node__paused__is_reported_again_and_again_and_catches_up(four: Four) -> None:
+    paused, *others = four.nodes[2], four.nodes[0], four.nodes[1], four.nodes[3]
+    os.kill(paused.pid, signal.SIGSTOP)
+    try:
+        # The system still accepts connections for it, and nobody answers on them.
+        paused.gate.drop()
+        for node in others:
+            four.publish(node)
+            until(lambda: len(unresponsive(node, paused.node_id)) >= 2)  # noqa: B023
+    finally:
+        os.kill(paused.pid, signal.SIGCONT)
+
+    first, second, *_ = unresponsive(others[0], paused.node_id)
+    assert second.report.reporter_time_ns - first.report.reporter_time_ns > 8 * 10**9
+    four.publish(paused)
+    until(lambda: four.hold_the_same(four.nodes))
+
+
+def unresponsive(node: RealNode, node_id: int) -> list[SignedReport]:
+    return [
+        each
+        for each in reports_about(node, node_id)
+        if each.report.misbehavior is Misbehavior.UNRESPONSIVE_NODE
+    ]
+
+
+@pytest.mark.conforms("N30")
+def test_node__out_of_reach_of_one__is_read_through_others_until_it_is_back(four: Four) -> None:
+    reader, _, _, absent = four.nodes
+    four.network.cut(reader, absent)
+    [envelope] = four.publish(absent)
+
+    until(lambda: envelope in reader.holds(absent.node_id))
+    until(lambda: bool(substitutes(reader, absent)))
+
+    # Its envelopes come directly again, and the other streams end.
+    four.network.set_all(Mode.OPEN)
+    until(lambda: reader.peer_streams() == len(four.nodes) - 1)
+    assert {each.node_id for each in four.nodes[1:3]} >= substitutes(reader, absent)
+
+
+def substitutes(reader: RealNode, originator: RealNode) -> set[int]:
+    """Return which nodes gave another one's envelopes, by the reader's log."""
+    return {
+        entry["peer_id"]
+        for entry in logged(reader)
+        if entry["event"] == "peer_stream_open"
+        and entry["originator_id"] == originator.node_id != entry["peer_id"]
+    }
+
+
+@pytest.mark.conforms("N31")
+def test_partition__publishes_on_both_sides__all_hold_the_same_once_it_heals(four: Four) -> None:
+    sides = four.nodes[:2], four.nodes[2:]
+    four.network.partition(four.nodes[:2])
+    published = [four.publish(node, 2) for node in four.nodes]
+
+    for side in sides:
+        until(lambda: all(missing(node, side, four.nodes, published) for node in side))  # noqa: B023
+
+    four.network.set_all(Mode.OPEN)
+    until(lambda: four.hold_the_same(four.nodes))
+
+
+def missing(
+    node: RealNode, side: Sequence[RealNode], all_nodes: Sequence[RealNode], published: list[bytes]
+) -> bool:
+    """Whether a node has its own side's envelopes, and none of the other's."""
+    return all(
+        (envelopes[-1] in node.holds(each.node_id)) == (each in side)
+        for each, envelopes in zip(all_nodes, published, strict=True)
+    )
+
+
+@pytest.mark.conforms("N7")
+def test_database__restored_from_an_older_copy__takes_its_own_envelopes_back(
+    four: Four, tmp_path: Path
+) -> None:
+    node, *others = four.nodes
+    copy = tmp_path / "backup.db"
+    assert run("index", "backup", "--database", node.database, "--out", str(copy)).code == 0
+    lost = four.publish(node, 3)
+    until(lambda: four.hold_the_same(others))
+    node.kill()
+    for each in Path(node.database).parent.glob("node.db*"):
+        each.unlink()
+    shutil.copy(copy, node.database)
+
+    # The record knows better, and is not asked.
+    node.has_record = False
+    node.restart()
+    node.originates()
+    [envelope] = four.publish(node)
+
+    assert ids([envelope]) == [ids(lost)[-1] + 1]
+    until(lambda: four.hold_the_same(four.nodes))
+    # No id was signed twice.
+    assert node.holds(node.node_id)[-4:] == [*lost, envelope]
+    assert reports_about(others[0], node.node_id) == []
+
+
+@pytest.mark.conforms("N7")
+def test_node__alone_without_a_record__originates_once_another_answers(four: Four) -> None:
+    node = four.nodes[1]
+    node.kill()
+    four.network.set_all(Mode.CUT)
+    node.has_record = False
+    node.restart()
+    node.said("own_log_unanswered")
+
+    with pytest.raises(grpc.RpcError) as caught:
+        until_synced(node)
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert "expected an answer of another node" in str(caught.value.details())
+
+    four.network.set_all(Mode.OPEN)
+    node.originates()
+    four.publish(node)
+
+
+def until_synced(node: RealNode) -> None:
+    """Publish until the answer is about something else than the chain, which it follows anew."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            node.publish()
+        except grpc.RpcError as error:
+            details = str(error.details())  # type: ignore[attr-defined]
+            if "answer of the chain" not in details or time.monotonic() > deadline:
+                raise
+            continue
+        return
+
+
+@pytest.mark.conforms("N7")
+def test_node__alone_with_a_record__goes_on(four: Four) -> None:
+    node = four.nodes[3]
+    last = ids(four.publish(node))[-1]
+    node.kill()
+    four.network.set_all(Mode.CUT)
+    assert node.record.read_bytes().endswith(b" %d\n" % last)
+    node.restart()
+    node.originates()
+
+    [envelope] = four.publish(node)
+
+    assert ids([envelope]) == [last + 1]
+
+
+@pytest.mark.conforms("N32", "N37")
+def test_node__disabled__is_read_through_others_until_it_is_enabled_again(four: Four) -> None:
+    reader, starting, other, disabled = four.nodes
+    starting.kill()
+    [envelope] = four.publish(disabled)
+    until(lambda: four.hold_the_same([reader, other]))
+    now = int(time.time())
+    token = write_token(disabled.key, disabled.node_id, reader.node_id, now, now + 60)
+    assert code_of_query(reader, token) is grpc.StatusCode.OK
+    disabled.gate.set(Mode.CUT)
+
+    four.network.set_enabled(disabled.node_id, is_enabled=False)
+
+    # It was told apart while the node ran, and by the node that starts later.
+    until(lambda: code_of_query(reader, token) is grpc.StatusCode.UNAUTHENTICATED)
+    starting.restart()
+    until(lambda: envelope in starting.holds(disabled.node_id))
+    until(lambda: substitutes(reader, disabled) == {starting.node_id, other.node_id})
+    with pytest.raises(grpc.RpcError, match="expected an enabled node, got a disabled one"):
+        disabled.publish()
+
+    disabled.gate.set(Mode.OPEN)
+    four.network.set_enabled(disabled.node_id, is_enabled=True)
+    starting.originates()
+    for node in four.nodes:
+        until(lambda: node.peer_streams() == len(four.nodes) - 1)  # noqa: B023
+    until(lambda: bool(four.publish(disabled)))
+    until(lambda: four.hold_the_same(four.nodes))
+
+
+def code_of_query(node: RealNode, token: str) -> grpc.StatusCode:
+    request = QueryEnvelopesRequest(query=query(originators=[node.node_id])).SerializeToString()
+    call = node.api.channel.unary_unary(f"/{REPLICATION}/QueryEnvelopes")
+    try:
+        call(request, timeout=10, metadata=[(NODE_TOKEN_KEY, token)])
+    except grpc.RpcError as error:
+        code: grpc.StatusCode = error.code()  # type: ignore[attr-defined]
+        return code
+    return grpc.StatusCode.OK
+
+
+@pytest.mark.conforms("N32", "N33", "2.2.1-14", "2.2.1-15")
+def test_operator__with_a_new_key__is_followed_and_its_old_node_no_more(four: Four) -> None:
+    old, *others = four.nodes
+    four.publish(old)
+    new = four.network.add()
+    new.listens()
+    new.originates()
+    # Before anybody restarts: all of them open streams to the node that was added.
+    four.publish(new)
+    until(lambda: four.hold_the_same([*four.nodes, new]))
+
+    four.network.set_enabled(old.node_id, is_enabled=False)
+    old.kill()
+
+    for node in (new, *others):
+        until(lambda: node.peer_streams() == expected_streams(len(others)))  # noqa: B023
+    four.publish(new)
+    until(lambda: four.hold_the_same([*others, new]))
+    four.nodes[0] = new
+
+
+def expected_streams(others: int) -> int:
+    """Each other enabled node is asked for its own, and for those of the old one."""
+    return 2 * others

@@ -184,10 +184,15 @@ class _Connection:
 
 
 def _process_of(port: int) -> int:
-    """Return the process that has a connection from a port of loopback, 0 where none is found."""
-    local = f"0100007F:{port:04X}"
-    rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines())
-    sockets = {f"socket:[{row[9]}]" for row in rows if row[1] == local}
+    """Return the process that has a connection from a port of loopback.
+
+    A reader that has ended meanwhile is 0.
+    """
+    # gRPC's sockets speak IPv6 and IPv4; the tables of both have their own form of an address.
+    addresses = {f"0100007F:{port:04X}", f"0000000000000000FFFF00000100007F:{port:04X}"}
+    tables = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+    rows = [line.split() for table in tables for line in table.read_text().splitlines()]
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[1] in addresses}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):

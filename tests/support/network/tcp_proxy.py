@@ -126,7 +126,12 @@ class Gate:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         port = writer.get_extra_info("peername")[1]
-        connection = _Connection(await asyncio.to_thread(_process_of, port), reader, writer)
+        process = await asyncio.to_thread(_process_of, port)
+        if not process:
+            # It has ended, or the tables changed while they were read: it may try again.
+            writer.transport.abort()
+            return
+        connection = _Connection(process, reader, writer)
         self._connections.add(connection)
         connection.treat(self.mode_of(connection.reader))
         try:
@@ -184,10 +189,7 @@ class _Connection:
 
 
 def _process_of(port: int) -> int:
-    """Return the process that has a connection from a port of loopback.
-
-    A reader that has ended meanwhile is 0.
-    """
+    """Return the process that has a connection from a port of loopback, 0 where none is found."""
     # gRPC's sockets speak IPv6 and IPv4; the tables of both have their own form of an address.
     addresses = {f"0100007F:{port:04X}", f"0000000000000000FFFF00000100007F:{port:04X}"}
     tables = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))

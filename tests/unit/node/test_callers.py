@@ -154,7 +154,7 @@ def test_admit__node_disabled_later__is_refused_at_once_and_its_streams_are_told
     assert door.admit(shown(token())).name == "200"
 
 
-@pytest.mark.conforms("N39")
+@pytest.mark.conforms("N39", "2.2.1-15")
 def test_admit__key_of_a_known_token_replaced__is_refused() -> None:
     door = Door()
     door.admit(shown(token()))

@@ -63,7 +63,7 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
     made.store.close()
 
 
-@pytest.mark.conforms("N27", "N31")
+@pytest.mark.conforms("N27", "N28", "N31")
 def test_take__a_log_in_two_overlapping_batches__each_is_stored_and_told_once(
     receiver: Receiver,
 ) -> None:

@@ -28,7 +28,7 @@ def asked_for(found: frozenset[Subscription], originator_id: int) -> set[int]:
     return {each.peer_id for each in found if each.originator_id == originator_id}
 
 
-@pytest.mark.conforms("N27", "N29")
+@pytest.mark.conforms("N27", "N29", "2.2.1-14")
 def test_plan__all_enabled__each_other_node_is_asked_for_its_own() -> None:
     found = plan().subscriptions(OWN, NODES, (), 0.0)
 

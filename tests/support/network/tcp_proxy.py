@@ -151,13 +151,18 @@ class _Connection:
         self._source = source
         self._writers = [sink]
         self._passes = asyncio.Event()
+        self._is_cut = False
 
     def treat(self, mode: Mode) -> None:
+        if self._is_cut:
+            return
         if mode is Mode.OPEN:
             self._passes.set()
         elif mode is Mode.STALLED:
             self._passes.clear()
         else:
+            self._is_cut = True
+            self._passes.set()
             # A reset, and not an orderly end: nothing that waits is sent any more.
             for each in self._writers:
                 each.transport.abort()
@@ -165,11 +170,15 @@ class _Connection:
     async def carry(self, port: int) -> None:
         """Carry bytes in both directions until one of the ends is closed."""
         await self._passes.wait()
+        if self._is_cut:
+            return
         try:
             source, sink = await asyncio.open_connection("127.0.0.1", port)
         except OSError:
             return
         self._writers.append(sink)
+        if self._is_cut:
+            sink.transport.abort()
         pumps = [
             asyncio.ensure_future(self._pump(self._source, sink)),
             asyncio.ensure_future(self._pump(source, self._writers[0])),

@@ -103,7 +103,6 @@ def ids(envelopes: list[bytes]) -> list[int]:
     return [parse_originated(each).envelope.sequence_id for each in envelopes]
 
 
-@pytest.mark.conforms("N43", "N44", "N45", "N46", "N47", "N48", "N49")
 @pytest.mark.parametrize("lie", list(EXPECTED))
 def test_a_lie__of_a_real_node__is_reported_as_what_it_is(story: Story, lie: Lie) -> None:
     liar_id = story.liars[lie].node_id

@@ -50,7 +50,6 @@ def test_answered__after_silence__is_reachable_and_waited_for_as_at_first() -> N
     assert reach.patience(PEER) == UNRESPONSIVE_SECONDS
 
 
-@pytest.mark.conforms("N44")
 def test_answered__later_than_the_threshold__is_reported_as_slow() -> None:
     reach = Reachability()
 
@@ -58,7 +57,6 @@ def test_answered__later_than_the_threshold__is_reported_as_slow() -> None:
     assert reach.answered(PEER, SLOW_SECONDS + 0.01) is Misbehavior.SLOW_NODE
 
 
-@pytest.mark.conforms("N45")
 def test_refused__each_time__is_reported_and_is_an_answer() -> None:
     reach = Reachability()
     reach.silent(PEER, 0.0, UNRESPONSIVE_SECONDS)

@@ -1,4 +1,4 @@
-"""What CompareRanges answers of a log in memory, as the database has it."""
+"""The answer of CompareRanges about a log in memory, as the database has it."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from chainkit.service.refusals import NotReady
+from chainkit_node.replicating.repairer import ROUND_SECONDS
 from support.network.originator import MemoryLog
 from support.network.simulation.lies import Liar, Lie
 from support.network.simulation.loop import run
@@ -18,6 +19,8 @@ NODE_IDS = (100, 200, 300, 400)
 HEALING_SECONDS = 240.0
 LIVE_SECONDS = 5.0
 MOST_DRIFT_SECONDS = 120.0
+MOST_ROUNDS = 15
+"""Comparisons with nodes at random, until each has met one that holds what it lacks."""
 
 
 @dataclass
@@ -132,6 +135,12 @@ def _hold_all(story: Story) -> bool:
     )
 
 
+def _hold_the_same_ids(story: Story) -> bool:
+    """Tell whether the honest nodes lack nothing that one of them holds."""
+    held = [[node.log(each).ids() for each in NODE_IDS] for node in story.honest]
+    return held == [held[0]] * len(held)
+
+
 async def _mend(story: Story) -> None:
     world = story.world
     world.heal()
@@ -149,5 +158,11 @@ async def _mend(story: Story) -> None:
         for node in world.nodes.values():
             _publish(story, node)
         await asyncio.sleep(world.chance.uniform(0.1, 2.0))
-    # Some rounds of comparisons: each picks one of the others, who may lack the same.
-    await asyncio.sleep(HEALING_SECONDS)
+    # Each round of comparisons picks one of the others, who may lack the same.
+    liars = [node.liar for node in world.nodes.values() if node.liar]
+    is_slow = any(liar.lie is Lie.DEPENDS_ON_NOTHING for liar in liars)
+    await asyncio.sleep(HEALING_SECONDS if is_slow else HEALING_SECONDS / 2)
+    for _ in range(MOST_ROUNDS):
+        if _hold_the_same_ids(story):
+            break
+        await asyncio.sleep(ROUND_SECONDS)

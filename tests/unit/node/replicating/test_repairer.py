@@ -100,6 +100,7 @@ def compared(seconds: float) -> list[tuple[float, int, int]]:
             world,
             asyncio.get_running_loop().time,
             lambda repair: None,
+            lambda compared: None,
             random.Random(1),
         )
         for each in (SLOW, FAULTY, HONEST):

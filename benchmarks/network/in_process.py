@@ -1,4 +1,4 @@
-"""`python -m benchmarks.network`: two nodes whose logs differ find and repair it."""
+"""`python -m benchmarks.network.in_process`: two logs that differ, compared without a network."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def main(envelopes: int, differences: int) -> None:
 
     \b
     Example:
-      python -m benchmarks.network --envelopes 100000
+      python -m benchmarks.network.in_process --envelopes 100000
     """
     with measuring(), tempfile.TemporaryDirectory() as name:
         is_reached = _measure(Path(name), envelopes, differences)

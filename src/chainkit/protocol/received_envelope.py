@@ -16,7 +16,6 @@ from chainkit.protocol.originated_envelope import (
     ParsedOriginatedEnvelope,
     originator_digest,
     parse_originated,
-    recover_originator,
 )
 from chainkit.protocol.publish_rules.client_envelope import Destination
 from chainkit.protocol.publish_rules.judgement import (
@@ -26,6 +25,7 @@ from chainkit.protocol.publish_rules.judgement import (
     read_publish,
 )
 from chainkit.protocol.publish_rules.refusal import PublishRefused, RefusalReason, refused
+from chainkit.signatures import recover_public_key
 from chainkit.types import NANOSECONDS_PER_SECOND
 
 MOST_SECONDS_AHEAD: Final = 300
@@ -79,7 +79,8 @@ def read_received(data: bytes, originator_id: int, signing_key: bytes) -> Receiv
     if not 0 < stated.sequence_id <= _MOST_SEQUENCE_ID:
         expected = f"a sequence id from 1 to {_MOST_SEQUENCE_ID}"
         raise MalformedEnvelope(subject, expected, stated.sequence_id)
-    if (signer := recover_originator(parsed)) != signing_key:
+    digest = originator_digest(parsed.unsigned_originator_envelope)
+    if (signer := recover_public_key(parsed.signature, digest)) != signing_key:
         got = f"0x{signer[1:9].hex()}…"
         raise InvalidSignature(subject, f"the signature of node {originator_id}", got)
     publish, fault = _judged(parsed)
@@ -91,7 +92,7 @@ def read_received(data: bytes, originator_id: int, signing_key: bytes) -> Receiv
         topic=NO_TOPIC if publish is None or fault else publish.client.topic,
         depends_on={} if publish is None else publish.client.last_seen.sequence_ids,
         envelope=in_one_form(parsed),
-        digest=originator_digest(parsed.unsigned_originator_envelope),
+        digest=digest,
         fault=fault,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,40 @@ def test_take__bytes_that_a_peer_added__are_not_stored(receiver: Receiver) -> No
     receiver.intake.take([each + b"\x7a\x03abc" for each in LOG], DIRECT)
 
     assert receiver.stored() == LOG
+
+
+def test_take__bytes_that_are_stored__are_not_verified_again(receiver: Receiver) -> None:
+    receiver.intake.take(LOG[:6], DIRECT)
+    stranger = Source(NODE.node_id, SigningKey(b"\6" * 32).public_key, is_direct=False)
+
+    assert receiver.intake.take(LOG[1:6], stranger) == Taken(0, 0, 5, 0, 0)
+    with pytest.raises(InvalidSignature):
+        receiver.intake.take(LOG[1:7], stranger)
+
+    assert receiver.stored() == LOG[:6]
+
+
+@pytest.mark.parametrize("place", [0, 19, 20, 39])
+def test_take__many_at_once__a_forged_one_in_either_half_refuses_all(
+    receiver: Receiver, place: int
+) -> None:
+    many = NODE.log(40)
+    forged = list(many)
+    forged[place] = Originator(200, SigningKey(b"\6" * 32)).signed(place + 1)
+
+    with pytest.raises(InvalidSignature):
+        receiver.intake.take(forged, DIRECT)
+    assert receiver.stored() == []
+
+    assert receiver.intake.take(many, DIRECT) == Taken(40, 0, 0, 0, 0)
+    assert receiver.stored() == receiver.new == many
+
+
+def test_take__the_same_from_two_threads__each_is_stored_and_told_once(receiver: Receiver) -> None:
+    many = NODE.log(60)
+
+    with ThreadPoolExecutor(2) as threads:
+        taken = list(threads.map(lambda _: receiver.intake.take(many, DIRECT), range(2)))
+
+    assert sorted(each.new for each in taken) == [0, 60]
+    assert receiver.stored() == receiver.new == many

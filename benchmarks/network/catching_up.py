@@ -6,12 +6,13 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.network.nodes import BenchmarkNode, Registry
 from benchmarks.network.rows import fill, signed_rows
 from benchmarks.node.payloads import payer_envelopes, topics
+from benchmarks.usage import process_cpu_seconds
 from chainkit.errors import MalformedAnswer
 from chainkit.protocol.originated_envelope import originator_digest, parse_originated
 from chainkit.protocol.payer_envelope import parse_payer_envelope, payer_digest
@@ -22,8 +23,17 @@ _MOST_SECONDS: Final = 600.0
 _HIGHEST: Final = "SELECT coalesce(max(sequence_id), 0) FROM envelopes WHERE originator_id = ?"
 
 
-def recover_floor(envelopes: Sequence[bytes]) -> float:
-    """Return how many envelopes a second coincurve recovers both signatures of, on one thread.
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast envelopes were verified, and by how much work."""
+
+    per_second: float
+    cpu_us: float
+    """CPU time of the process for each, on all its threads: others on the machine do not count."""
+
+
+def recover_floor(envelopes: Sequence[bytes]) -> Pace:
+    """Measure how fast coincurve recovers both signatures of envelopes, on one thread.
 
     The digests are computed before: nothing but the two recovers is measured.
     """
@@ -34,10 +44,11 @@ def recover_floor(envelopes: Sequence[bytes]) -> float:
         digest = originator_digest(originated.unsigned_originator_envelope)
         signed.append((originated.signature, digest))
         signed.append((paid.signature, payer_digest(paid.client_envelope, paid.target_originator)))
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     for signature, digest in signed:
         recover_public_key(signature, digest)
-    return len(envelopes) / (time.perf_counter() - began)
+    cpu, elapsed = time.process_time() - cpu, time.perf_counter() - began
+    return Pace(len(envelopes) / elapsed, 1e6 * cpu / len(envelopes))
 
 
 def two_nodes(stack: ExitStack, registry: Registry) -> tuple[BenchmarkNode, BenchmarkNode]:
@@ -51,8 +62,8 @@ def two_nodes(stack: ExitStack, registry: Registry) -> tuple[BenchmarkNode, Benc
     return nodes
 
 
-def catch_up(here: BenchmarkNode, there: BenchmarkNode, count: int) -> tuple[float, float]:
-    """Return envelopes a second of the floor, and of ``here``, which lacks so many of ``there``.
+def catch_up(here: BenchmarkNode, there: BenchmarkNode, count: int) -> tuple[Pace, Pace]:
+    """Return the pace of the floor, and that of ``here``, which lacks so many of ``there``.
 
     Both run before and after. The clock starts when the first ones are stored.
     """
@@ -65,19 +76,20 @@ def catch_up(here: BenchmarkNode, there: BenchmarkNode, count: int) -> tuple[flo
     floor = recover_floor([row.envelope for row in rows[: count // 3]])
     there.start()
     here.start()
-    return floor, _rate(here.database, there.node_id, count)
+    return floor, _pace(here, there.node_id, count)
 
 
-def _rate(database: Path, originator_id: int, count: int) -> float:
-    """Return envelopes a second from the first that are stored to the last."""
+def _pace(here: BenchmarkNode, originator_id: int, count: int) -> Pace:
+    """Measure from the first envelopes that are stored to the last."""
     deadline = time.perf_counter() + _MOST_SECONDS
-    began, first = 0.0, 0
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+    began, cpu, first = 0.0, 0.0, 0
+    with closing(sqlite3.connect(f"file:{here.database}?mode=ro", uri=True)) as connection:
         while time.perf_counter() < deadline:
             [held] = connection.execute(_HIGHEST, (originator_id,)).fetchone()
             if held and not first:
-                began, first = time.perf_counter(), held
+                began, cpu, first = time.perf_counter(), process_cpu_seconds(here.pid), held
             if held >= count:
-                return (count - first) / (time.perf_counter() - began)
+                cpu, elapsed = process_cpu_seconds(here.pid) - cpu, time.perf_counter() - began
+                return Pace((count - first) / elapsed, 1e6 * cpu / (count - first))
             time.sleep(_POLL_SECONDS)
     raise MalformedAnswer("catching up", f"{count} envelopes in {_MOST_SECONDS:g} s", held)

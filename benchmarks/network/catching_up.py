@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Final
 
 from benchmarks.network.nodes import BenchmarkNode, Registry
 from benchmarks.network.rows import fill, signed_rows
+from benchmarks.node.load import Rate, publish_to_streams
 from benchmarks.node.payloads import payer_envelopes, topics
 from benchmarks.usage import process_cpu_seconds
 from chainkit.errors import MalformedAnswer
@@ -18,6 +20,7 @@ from chainkit.protocol.originated_envelope import originator_digest, parse_origi
 from chainkit.protocol.payer_envelope import parse_payer_envelope, payer_digest
 from chainkit.signatures import recover_public_key
 
+_STREAMS: Final = 100
 _POLL_SECONDS: Final = 0.02
 _MOST_SECONDS: Final = 600.0
 _HIGHEST: Final = "SELECT coalesce(max(sequence_id), 0) FROM envelopes WHERE originator_id = ?"
@@ -72,11 +75,19 @@ def catch_up(here: BenchmarkNode, there: BenchmarkNode, count: int) -> tuple[Pac
     some = topics(count)
     payloads = payer_envelopes(some, there.node_id)
     rows = list(signed_rows(there.key, there.node_id, count, some, payloads))
-    fill(there.database, rows)
-    floor = recover_floor([row.envelope for row in rows[: count // 3]])
+    fill({there.database: ()}, rows)
+    measured = [row.envelope for row in rows[: count // 3]]
     there.start()
+    before = recover_floor(measured)
     here.start()
-    return floor, _pace(here, there.node_id, count)
+    found = _pace(here, there.node_id, count)
+    # Before and after: what else the machine does changes from one minute to the next.
+    return _mean(before, recover_floor(measured)), found
+
+
+def _mean(one: Pace, other: Pace) -> Pace:
+    per_second = (one.per_second + other.per_second) / 2
+    return Pace(per_second, (one.cpu_us + other.cpu_us) / 2)
 
 
 def _pace(here: BenchmarkNode, originator_id: int, count: int) -> Pace:
@@ -93,3 +104,17 @@ def _pace(here: BenchmarkNode, originator_id: int, count: int) -> Pace:
                 return Pace((count - first) / elapsed, 1e6 * cpu / (count - first))
             time.sleep(_POLL_SECONDS)
     raise MalformedAnswer("catching up", f"{count} envelopes in {_MOST_SECONDS:g} s", held)
+
+
+def publish_to_other(
+    publishes: BenchmarkNode, streams: BenchmarkNode, per_second: int, seconds: float
+) -> Rate:
+    """Measure from a publish on one node to the stream of its topic on the other."""
+    publishes.wait_for("own_log_known")
+    fresh = topics(_STREAMS, seed=3)
+    payloads = payer_envelopes(fresh, publishes.node_id)
+    return asyncio.run(
+        publish_to_streams(
+            publishes.port, fresh, payloads, per_second, seconds, stream_port=streams.port
+        )
+    )

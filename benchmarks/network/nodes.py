@@ -89,9 +89,9 @@ class BenchmarkNode:
         self.port = start_service(self._stack, self._process, "node_listening")
 
     def stop(self) -> None:
-        """End it, so that its database may be opened to write."""
-        assert self._process is not None
-        self._process.stop()
+        """End it, if it was started, so that its database may be opened to write."""
+        if self._process is not None:
+            self._process.stop()
 
     def join(self, port: int | None = None) -> None:
         """Have the registry list it, by its own port or by one in front of it."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -35,16 +37,29 @@ def signed_rows(
         yield StoredEnvelope(node_id, place + 1, time_ns, topic, None, envelope)
 
 
-def fill(database: Path, rows: Sequence[StoredEnvelope]) -> None:
-    """Store rows of one originator, with the digests of their ranges, where no node runs."""
-    store = Store.open_to_repair(str(database))
-    try:
-        for start in range(0, len(rows), _AT_ONCE):
-            with store.writing() as connection:
-                store.insert_envelopes(connection, rows[start : start + _AT_ONCE])
-        pieces = PIECE_LEAVES
-        while pieces == PIECE_LEAVES:
-            with store.writing() as connection:
-                pieces = store_ranges(connection, rows[0].originator_id, PIECE_LEAVES)
-    finally:
-        store.close()
+def fill(databases: Mapping[Path, Collection[int]], rows: Iterable[StoredEnvelope]) -> None:
+    """Store rows of one originator in databases of nodes that do not run, but for some ids each.
+
+    The digests of their ranges are stored, too, as the nodes would have done meanwhile.
+    """
+    rows = iter(rows)
+    originator_id = 0
+    with ExitStack() as stack:
+        stores = {Store.open_to_repair(str(path)): lost for path, lost in databases.items()}
+        for store in stores:
+            stack.callback(store.close)
+        while some := list(islice(rows, _AT_ONCE)):
+            originator_id = some[0].originator_id
+            for store, lost in stores.items():
+                kept = [row for row in some if row.sequence_id not in lost]
+                with store.writing() as connection:
+                    store.insert_envelopes(connection, kept)
+        for store in stores:
+            _store_ranges(store, originator_id)
+
+
+def _store_ranges(store: Store, originator_id: int) -> None:
+    leaves = PIECE_LEAVES
+    while leaves == PIECE_LEAVES:
+        with store.writing() as connection:
+            leaves = store_ranges(connection, originator_id, PIECE_LEAVES)

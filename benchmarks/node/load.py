@@ -139,14 +139,20 @@ async def catch_up(port: int, node_id: int, expected: int) -> tuple[float, bytes
 
 
 async def publish_to_streams(
-    port: int, topics: Sequence[bytes], payloads: Sequence[bytes], per_second: int, seconds: float
+    port: int,
+    topics: Sequence[bytes],
+    payloads: Sequence[bytes],
+    per_second: int,
+    seconds: float,
+    stream_port: int | None = None,
 ) -> Rate:
     """Measure from a publish's begin to its envelope in the open stream of its topic.
 
     Each topic has a stream, and nothing stored; payload n belongs to topic n. A stream counts as
-    open once it has caught up, of which its second frame tells.
+    open once it has caught up, of which its second frame tells. The streams may be another node's.
     """
     channels = [channel(port) for _ in range(_CHANNELS)]
+    stream_channels = [channel(stream_port or port) for _ in range(_CHANNELS)]
     rate, began = Rate(), {}
     arrived: dict[bytes, asyncio.Queue[float]] = {topic: asyncio.Queue() for topic in topics}
     opened = asyncio.Semaphore(0)
@@ -154,7 +160,7 @@ async def publish_to_streams(
     async def read(number: int, topic: bytes) -> None:
         query = message_api_pb2.EnvelopesQuery(topics=[topic])
         request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
-        connected = channels[number % _CHANNELS]
+        connected = stream_channels[number % _CHANNELS]
         method: Any = connected.unary_stream(f"{_REPLICATION}/SubscribeEnvelopes")
         frames = 0
         async for frame in method(request):
@@ -183,7 +189,7 @@ async def publish_to_streams(
     for reader in readers:
         reader.cancel()
     await asyncio.gather(*readers, return_exceptions=True)
-    for each in channels:
+    for each in (*channels, *stream_channels):
         await each.close()
     return rate
 

@@ -9,7 +9,7 @@ from support.project import ROOT
 
 
 def test_network__few_envelopes__are_found_and_repaired_within_the_bytes() -> None:
-    command = [sys.executable, "-m", "benchmarks.network", "--envelopes", "3000"]
+    command = [sys.executable, "-m", "benchmarks.network.in_process", "--envelopes", "3000"]
 
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 

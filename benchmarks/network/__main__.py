@@ -1,0 +1,134 @@
+"""`python -m benchmarks.network`: measures nodes together, and writes build/bench/network.json."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from benchmarks.command import measuring
+from benchmarks.document import with_section
+from benchmarks.figures import rounded
+from benchmarks.machine import hardware, versions
+from benchmarks.network.catching_up import catch_up, publish_to_other, two_nodes
+from benchmarks.network.many_peers import many_peers
+from benchmarks.network.nodes import Registry, new_registry
+from benchmarks.network.page import page, targets
+from benchmarks.network.repairing import repair
+from localnet.deployment import PROJECT
+
+DOCUMENT: Final = PROJECT / "docs" / "benchmarks.md"
+RESULT: Final = PROJECT / "build" / "bench" / "network.json"
+
+_PACKAGES: Final = ("grpcio", "protobuf", "SQLAlchemy", "coincurve")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured."""
+
+    caught_up: int = 30_000
+    publishes_per_second: int = 100
+    publishes: int = 1_000
+    envelopes: int = 1_000_000
+    differences: int = 10
+    peers: int = 20
+    settle_seconds: float = 15.0
+
+
+_QUICK: Final = Sizes(
+    caught_up=2_000, publishes=200, envelopes=5_000, differences=3, peers=2, settle_seconds=1.0
+)
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Some thousand envelopes: does it work at all?")
+@click.option("--write-docs", is_flag=True, help="Write the network's part of docs/benchmarks.md.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=RESULT,
+    show_default="build/bench/network.json",
+    help="Where the figures go, as JSON.",
+)
+def main(quick: bool, write_docs: bool, output: Path) -> None:
+    """Measure real nodes of one registry, which all run on this machine, on SQLite.
+
+    Exits 0 when done, 2 if it could not measure.
+
+    \b
+    Example:
+      python -m benchmarks.network --quick
+    """
+    if quick and write_docs:
+        raise click.UsageError("--quick measures too little for --write-docs")
+    with measuring():
+        figures = measured_figures(_QUICK if quick else Sizes())
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    if write_docs:
+        text = with_section(DOCUMENT.read_text(encoding="utf-8"), page(figures))
+        DOCUMENT.write_text(text, encoding="utf-8")
+    for target in targets(figures):
+        click.echo(f"{target.what:<58} {target.wanted:>20} {target.found:>12}  {target.verdict}")
+
+
+def measured_figures(sizes: Sizes) -> dict[str, Any]:
+    """Measure everything, one thing after the other, each on a chain of its own."""
+    # Not a memory file system: what is measured waits for a disk.
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=RESULT.parent) as name:
+        folder = Path(name)
+        figures = _together(folder / "together", sizes)
+        with _nodes(folder / "repairing") as (stack, registry):
+            repaired = repair(stack, registry, sizes.envelopes, sizes.differences)
+        with _nodes(folder / "peers") as (stack, registry):
+            memory = many_peers(stack, registry, sizes.peers, sizes.settle_seconds)
+    figures |= {
+        "repair_s": repaired.seconds,
+        "repair_bytes": repaired.answered_bytes,
+        "repair_asked_bytes": repaired.asked_bytes,
+        "repair_comparisons": repaired.comparisons,
+        "alone_mib": memory.alone,
+        "twenty_peers_mib": memory.with_peers,
+        "twenty_peers_ratio": memory.with_peers / memory.alone,
+    }
+    return {name: rounded(figure) for name, figure in figures.items()} | {
+        "sizes": asdict(sizes),
+        "is_quick": sizes == _QUICK,
+        "machine": hardware() | versions(_PACKAGES),
+    }
+
+
+def _together(folder: Path, sizes: Sizes) -> dict[str, float]:
+    with _nodes(folder) as (stack, registry):
+        there, here = two_nodes(stack, registry)
+        floor, caught_up = catch_up(here, there, sizes.caught_up)
+        seconds = sizes.publishes / sizes.publishes_per_second
+        rate = publish_to_other(there, here, sizes.publishes_per_second, seconds)
+    return {
+        "recover_floor_per_s": floor.per_second,
+        "recover_floor_cpu_us": floor.cpu_us,
+        "catch_up_per_s": caught_up.per_second,
+        "catch_up_cpu_us": caught_up.cpu_us,
+        "catch_up_ratio": caught_up.per_second / floor.per_second,
+        "two_nodes_p50_ms": 1000 * rate.percentile(0.5),
+        "two_nodes_p99_ms": 1000 * rate.percentile(0.99),
+    }
+
+
+@contextmanager
+def _nodes(folder: Path) -> Iterator[tuple[ExitStack, Registry]]:
+    """Give a registry, and what ends its nodes before their chain ends."""
+    with new_registry(folder) as registry, ExitStack() as stack:
+        yield stack, registry
+
+
+if __name__ == "__main__":
+    main()

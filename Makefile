@@ -37,7 +37,7 @@ PYTEST := python -m pytest
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: all help setup check check-python check-contracts format test test-changed unit forge coverage contracts integration \
-  gas-check fuzz soak bench-index bench-node bench-audit mutation planted-bugs gas demo localnet lock generate clean
+  gas-check fuzz soak bench-index bench-node bench-network bench-audit mutation planted-bugs gas demo localnet lock generate clean
 
 all: check unit  ## check and run the fast tests
 
@@ -104,6 +104,7 @@ check-python:
 	python tools/write_command_reference.py --check
 	python -m tools.conformance --check
 	python -m tools.write_safe_releases --check
+	python -m tools.scale --check
 	python -m tools.write_http_descriptors --check
 
 check-contracts:
@@ -170,6 +171,9 @@ bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 
 bench-node: setup  ## how fast a node is, beside its floors; writes build/bench/node.json
 	@python -m benchmarks.node
+
+bench-network: setup  ## how fast nodes replicate and repair; writes build/bench/network.json
+	@python -m benchmarks.network
 
 bench-audit: setup  ## how fast the audit is, and what it finds; writes build/bench/audit.json
 	@python -m benchmarks.audit measure

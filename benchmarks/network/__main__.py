@@ -95,6 +95,7 @@ def measured_figures(sizes: Sizes) -> dict[str, Any]:
         "repair_bytes": repaired.answered_bytes,
         "repair_asked_bytes": repaired.asked_bytes,
         "repair_comparisons": repaired.comparisons,
+        "row_bytes": repaired.row_bytes,
         "alone_mib": memory.alone,
         "twenty_peers_mib": memory.with_peers,
         "twenty_peers_ratio": memory.with_peers / memory.alone,

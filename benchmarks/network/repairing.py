@@ -35,6 +35,8 @@ class Repaired:
     comparisons: int
     answered_bytes: int
     asked_bytes: int
+    row_bytes: float
+    """Of the database file, for each envelope: with indexes and the digests of ranges."""
 
 
 def repair(stack: ExitStack, registry: Registry, envelopes: int, differences: int) -> Repaired:
@@ -50,12 +52,17 @@ def repair(stack: ExitStack, registry: Registry, envelopes: int, differences: in
     payloads = payer_envelopes(some, there.node_id)
     rows = signed_rows(there.key, there.node_id, envelopes, some, payloads)
     fill({there.database: (), here.database: lost}, rows)
+    row_bytes = there.database.stat().st_size / envelopes
     there.start()
-    return asyncio.run(_repaired(here, there, port, lost))
+    return asyncio.run(_repaired(here, there, port, lost, row_bytes))
 
 
 async def _repaired(
-    here: BenchmarkNode, there: BenchmarkNode, port: int, lost: Collection[int]
+    here: BenchmarkNode,
+    there: BenchmarkNode,
+    port: int,
+    lost: Collection[int],
+    row_bytes: float,
 ) -> Repaired:
     front = InFront(there.port)
     await front.start(port)
@@ -63,7 +70,11 @@ async def _repaired(
         await asyncio.to_thread(here.start)
         ended = await _all_held(here.database, there.node_id, lost)
         return Repaired(
-            ended - front.began, front.comparisons, front.answered_bytes, front.asked_bytes
+            ended - front.began,
+            front.comparisons,
+            front.answered_bytes,
+            front.asked_bytes,
+            row_bytes,
         )
     finally:
         # Its streams end first: none is left for the server to cut.

@@ -36,7 +36,7 @@ class InFront:
         """When the first comparison was asked for, by ``time.perf_counter``."""
         self.comparisons = 0
         self.answered_bytes = 0
-        """Of answers to comparisons."""
+        """Those of answers to comparisons."""
         self.asked_bytes = 0
 
     async def start(self, port: int) -> None:

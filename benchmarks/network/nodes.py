@@ -69,7 +69,7 @@ class BenchmarkNode:
 
     @property
     def key(self) -> SigningKey:
-        """What signs its envelopes."""
+        """The key that signs its envelopes."""
         return load_signing_key(self._keystore, self._registry.settings.password_path)
 
     @property

@@ -36,7 +36,7 @@ class Repaired:
     answered_bytes: int
     asked_bytes: int
     row_bytes: float
-    """Of the database file, for each envelope: with indexes and the digests of ranges."""
+    """Bytes of the database file for each envelope: with indexes and the digests of ranges."""
 
 
 def repair(stack: ExitStack, registry: Registry, envelopes: int, differences: int) -> Repaired:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +17,7 @@ from benchmarks.command import measuring
 from benchmarks.document import with_section
 from benchmarks.figures import rounded
 from benchmarks.machine import hardware, versions
-from benchmarks.network.catching_up import catch_up, publish_to_other, two_nodes
+from benchmarks.network.catching_up import catch_up, publish_to_stream, two_nodes
 from benchmarks.network.many_peers import many_peers
 from benchmarks.network.nodes import Registry, new_registry
 from benchmarks.network.page import page, targets
@@ -83,6 +84,7 @@ def measured_figures(sizes: Sizes) -> dict[str, Any]:
     """Measure everything, one thing after the other, each on a chain of its own."""
     # Not a memory file system: what is measured waits for a disk.
     RESULT.parent.mkdir(parents=True, exist_ok=True)
+    load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(dir=RESULT.parent) as name:
         folder = Path(name)
         figures = _together(folder / "together", sizes)
@@ -102,6 +104,7 @@ def measured_figures(sizes: Sizes) -> dict[str, Any]:
     }
     return {name: rounded(figure) for name, figure in figures.items()} | {
         "sizes": asdict(sizes),
+        "load_before": round(load_before, 1),
         "is_quick": sizes == _QUICK,
         "machine": hardware() | versions(_PACKAGES),
     }
@@ -112,13 +115,17 @@ def _together(folder: Path, sizes: Sizes) -> dict[str, float]:
         there, here = two_nodes(stack, registry)
         floor, caught_up = catch_up(here, there, sizes.caught_up)
         seconds = sizes.publishes / sizes.publishes_per_second
-        rate = publish_to_other(there, here, sizes.publishes_per_second, seconds)
+        pace = sizes.publishes_per_second, seconds
+        alone = publish_to_stream(there, there, *pace, seed=3)
+        rate = publish_to_stream(there, here, *pace, seed=4)
     return {
         "recover_floor_per_s": floor.per_second,
         "recover_floor_cpu_us": floor.cpu_us,
         "catch_up_per_s": caught_up.per_second,
         "catch_up_cpu_us": caught_up.cpu_us,
         "catch_up_ratio": caught_up.per_second / floor.per_second,
+        "one_node_p50_ms": 1000 * alone.percentile(0.5),
+        "one_node_p99_ms": 1000 * alone.percentile(0.99),
         "two_nodes_p50_ms": 1000 * rate.percentile(0.5),
         "two_nodes_p99_ms": 1000 * rate.percentile(0.99),
     }

@@ -75,7 +75,7 @@ def catch_up(here: BenchmarkNode, there: BenchmarkNode, count: int) -> tuple[Pac
     some = topics(count)
     payloads = payer_envelopes(some, there.node_id)
     rows = list(signed_rows(there.key, there.node_id, count, some, payloads))
-    fill({there.database: ()}, rows)
+    fill(there.database, rows)
     measured = [row.envelope for row in rows[: count // 3]]
     there.start()
     before = recover_floor(measured)
@@ -106,12 +106,19 @@ def _pace(here: BenchmarkNode, originator_id: int, count: int) -> Pace:
     raise MalformedAnswer("catching up", f"{count} envelopes in {_MOST_SECONDS:g} s", held)
 
 
-def publish_to_other(
-    publishes: BenchmarkNode, streams: BenchmarkNode, per_second: int, seconds: float
+def publish_to_stream(
+    publishes: BenchmarkNode,
+    streams: BenchmarkNode,
+    per_second: int,
+    seconds: float,
+    seed: int,
 ) -> Rate:
-    """Measure from a publish on one node to the stream of its topic on the other."""
+    """Measure from a publish on one node to the stream of its topic on a node: the same or another.
+
+    Another seed has other topics.
+    """
     publishes.wait_for("own_log_known")
-    fresh = topics(_STREAMS, seed=3)
+    fresh = topics(_STREAMS, seed)
     payloads = payer_envelopes(fresh, publishes.node_id)
     return asyncio.run(
         publish_to_streams(

@@ -15,7 +15,7 @@ from typing import Final
 
 from benchmarks.network.in_front import InFront
 from benchmarks.network.nodes import BenchmarkNode, Registry
-from benchmarks.network.rows import fill, signed_rows
+from benchmarks.network.rows import copy_log, fill, signed_rows
 from benchmarks.node.payloads import payer_envelopes, topics
 from chainkit.errors import MalformedAnswer
 
@@ -51,7 +51,8 @@ def repair(stack: ExitStack, registry: Registry, envelopes: int, differences: in
     some = topics(min(envelopes, _DIFFERENT_PAYLOADS))
     payloads = payer_envelopes(some, there.node_id)
     rows = signed_rows(there.key, there.node_id, envelopes, some, payloads)
-    fill({there.database: (), here.database: lost}, rows)
+    fill(there.database, rows)
+    copy_log(there.database, here.database, there.node_id, lost)
     row_bytes = there.database.stat().st_size / envelopes
     there.start()
     return asyncio.run(_repaired(here, there, port, lost, row_bytes))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Final
+
+from sqlalchemy import delete
 
 from benchmarks.network.logs import PIECE_LEAVES
 from chainkit.protocol.originated_envelope import (
@@ -16,8 +19,9 @@ from chainkit.protocol.originated_envelope import (
     unsigned_originated,
 )
 from chainkit.signatures import SigningKey
+from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import StoredEnvelope
-from chainkit_indexer.storage.range_digests import store_ranges
+from chainkit_indexer.storage.range_digests import forget_ranges, store_ranges
 from chainkit_indexer.storage.store import Store
 
 _AT_ONCE: Final = 10_000
@@ -37,25 +41,32 @@ def signed_rows(
         yield StoredEnvelope(node_id, place + 1, time_ns, topic, None, envelope)
 
 
-def fill(databases: Mapping[Path, Collection[int]], rows: Iterable[StoredEnvelope]) -> None:
-    """Store rows of one originator in databases of nodes that do not run, but for some ids each.
-
-    The digests of their ranges are stored, too, as the nodes would have done meanwhile.
-    """
+def fill(database: Path, rows: Iterable[StoredEnvelope]) -> None:
+    """Store rows of one originator, with the digests of their ranges, where no node runs."""
     rows = iter(rows)
     originator_id = 0
-    with ExitStack() as stack:
-        stores = {Store.open_to_repair(str(path)): lost for path, lost in databases.items()}
-        for store in stores:
-            stack.callback(store.close)
+    with closing(Store.open_to_repair(str(database))) as store:
         while some := list(islice(rows, _AT_ONCE)):
             originator_id = some[0].originator_id
-            for store, lost in stores.items():
-                kept = [row for row in some if row.sequence_id not in lost]
-                with store.writing() as connection:
-                    store.insert_envelopes(connection, kept)
-        for store in stores:
-            _store_ranges(store, originator_id)
+            with store.writing() as connection:
+                store.insert_envelopes(connection, some)
+        _store_ranges(store, originator_id)
+
+
+def copy_log(source: Path, target: Path, originator_id: int, lost: Collection[int]) -> None:
+    """Give a node's database the log that another's has, but for some ids; neither node runs."""
+    with closing(sqlite3.connect(target)) as raw, raw:
+        raw.execute("ATTACH ? AS source", (str(source),))
+        for name in ("envelopes", "range_digests"):
+            query = f"INSERT INTO {name} SELECT * FROM source.{name} WHERE originator_id = ?"
+            raw.execute(query, (originator_id,))
+    table = schema.envelopes
+    with closing(Store.open_to_repair(str(target))) as store:
+        with store.writing() as connection:
+            is_lost = table.c.sequence_id.in_(lost)
+            connection.execute(delete(table).where(table.c.originator_id == originator_id, is_lost))
+            forget_ranges(connection, originator_id, lost)
+        _store_ranges(store, originator_id)
 
 
 def _store_ranges(store: Store, originator_id: int) -> None:

@@ -22,6 +22,7 @@ def figures(**changes: Any) -> dict[str, Any]:
         "repair_bytes": 49_999.0,
         "twenty_peers_ratio": 1.5,
         "is_quick": False,
+        "load_before": 0.1,
         "sizes": sizes,
         "machine": machine,
         **changes,

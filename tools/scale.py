@@ -96,7 +96,11 @@ def with_tables(page: str, costs: Costs) -> str:
 def main(check: bool) -> None:
     """Write the tables of docs/scale.md."""
     before = PAGE.read_text(encoding="utf-8")
-    after = with_tables(before, read_costs(FIGURES.read_text(encoding="utf-8")))
+    try:
+        costs = read_costs(FIGURES.read_text(encoding="utf-8"))
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from error
+    after = with_tables(before, costs)
     if before == after:
         click.echo("docs/scale.md: as the benchmarks' figures make it")
         return

@@ -17,7 +17,7 @@ from support.network.simulation.checks import (
 )
 from support.network.simulation.story import played
 
-SEEDS = 20_000 if "CHAINKIT_SOAK" in os.environ else 800
+SEEDS = 20_000 if "CHAINKIT_SOAK" in os.environ else 500
 _PART = SEEDS // 20
 
 

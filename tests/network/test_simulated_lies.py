@@ -20,7 +20,7 @@ from support.network.simulation.checks import (
 from support.network.simulation.lies import EXPECTED, Lie
 from support.network.simulation.story import played
 
-SEEDS = 1000 if "CHAINKIT_SOAK" in os.environ else 50
+SEEDS = 1000 if "CHAINKIT_SOAK" in os.environ else 30
 
 
 @pytest.mark.timeout(3600)

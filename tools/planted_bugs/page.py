@@ -19,8 +19,8 @@ Then everything is mended, and must hold:
 - no honest node is accused of a safety failure;
 - each lie that misled an honest node is reported as what it is, by a report that verifies offline.
 
-`tests/network/test_simulated_faults.py` and `test_simulated_lies.py` play 1,500 stories in
-`make test`, and 34,000 in `make soak`. A story that fails is played again by its seed.
+`tests/network/test_simulated_faults.py` and `test_simulated_lies.py` play 1,000 stories in
+`make test`, and 37,000 in `make soak`. A story that fails is played again by its seed.
 
 ## Planted bugs
 

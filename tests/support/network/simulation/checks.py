@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chainkit.misbehavior.evidence import Weight
 from chainkit.protocol.originated_envelope import parse_originated, recover_originator
 from support.network.simulation.lies import EXPECTED, Lie
 from support.network.simulation.story import NODE_IDS, Story
@@ -58,6 +59,10 @@ def check_no_honest_node_accused(story: Story) -> None:
         if each.node_id in honest and not each.misbehavior.is_liveness
     ]
     assert accused == [], f"an honest node is reported: {accused[0]}"
+    refuted = [each.misbehavior.name for each in story.accusations if each.weight is Weight.REFUTED]
+    assert refuted == [], f"a report does not show what it says: {refuted[0]}"
+    faults = [each for node in story.honest for each in node.faults]
+    assert faults == [], faults[0]
 
 
 def check_reported(story: Story, lie: Lie) -> None:

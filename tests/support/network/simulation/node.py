@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from chainkit.errors import ChainkitError
 from chainkit.misbehavior.evidence import Weight, judge_safety
 from chainkit.misbehavior.report import LivenessRequest, parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
@@ -62,6 +63,8 @@ class SimulatedNode:
     filled: list[tuple[int, int]] = field(default_factory=list)
     """Envelopes that were stored below others, in the order in which they came."""
     accusations: list[Accusation] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    """Errors that no peer can cause."""
     tasks: list[asyncio.Task[Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -185,7 +188,16 @@ class SimulatedNode:
     # ---------------------------------------------------------------- what others sent
 
     def take(self, data: Sequence[bytes], source: Source) -> Taken:
-        """As the intake, in memory."""
+        """As the intake, in memory. Faults of the product are kept: it goes on after them."""
+        try:
+            return self._take(data, source)
+        except ChainkitError:
+            raise
+        except Exception as error:
+            self.faults.append(repr(error))
+            raise
+
+    def _take(self, data: Sequence[bytes], source: Source) -> Taken:
         key = source.signing_key
         received = [read_received(each, source.originator_id, key) for each in data]
         log = self.log(source.originator_id)
@@ -238,11 +250,10 @@ class SimulatedNode:
     def submit_own_safety(
         self, node_id: int, misbehavior: Misbehavior, envelopes: Sequence[bytes]
     ) -> None:
-        """Store a report; it must verify by itself."""
+        """Store a report, with what it is worth."""
         data = safety_report(node_id, misbehavior, envelopes, self.now_ns(), True)
         keys = {each: entry.signing_key for each, entry in self.world.entries.items()}
         judgement = judge_safety(parse_unsigned(data), keys, self.now_ns())
-        assert judgement.weight is not Weight.REFUTED, judgement.reason
         self._accuse(node_id, misbehavior, judgement.weight)
 
     def submit_own_liveness(

@@ -17,7 +17,6 @@ MOST_READ: Final = 1_000
 """Ranges of one look."""
 
 _TABLE: Final = schema.gaps
-_OPEN: Final = (GapState.ASKED.value, GapState.OMITTED.value)
 _UNFILLED: Final = (GapState.ASKED, GapState.OMITTED, GapState.EXPIRED)
 
 
@@ -66,10 +65,11 @@ def change_gaps(
         _cut(connection, gap, ids, state, now_ns)
 
 
-def read_open_gaps(connection: Connection) -> list[GapRow]:
-    """Return the gaps that other nodes are asked for, up to MOST_READ, by originator and id."""
-    query = select(_TABLE).where(_TABLE.c.state.in_(_OPEN))
-    ordered = query.order_by(_TABLE.c.originator_id, _TABLE.c.first_id).limit(MOST_READ)
+def read_asked_gaps(connection: Connection, originator_id: int) -> list[GapRow]:
+    """Return an originator's gaps that nobody has explained, the first MOST_READ by their ids."""
+    is_asked = _TABLE.c.state == GapState.ASKED.value
+    query = select(_TABLE).where(_TABLE.c.originator_id == originator_id, is_asked)
+    ordered = query.order_by(_TABLE.c.first_id).limit(MOST_READ)
     return [GapRow._make(row) for row in connection.execute(ordered)]
 
 

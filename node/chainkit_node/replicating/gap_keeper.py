@@ -7,7 +7,7 @@ it neither has nor calls expired, unless the next one is older than the shortest
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from sqlalchemy import Connection
@@ -15,13 +15,16 @@ from sqlalchemy import Connection
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import LEAST_RETENTION_SECONDS
 from chainkit.types import NANOSECONDS_PER_SECOND
-from chainkit_indexer.storage.gaps import GapRow, change_gaps, read_open_gaps
+from chainkit_indexer.storage.gaps import GapRow, change_gaps, forget_filled, read_asked_gaps
 from chainkit_indexer.storage.replicated import read_after, read_before
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import GapState
 from chainkit_node.replicating.intake import SafetyReports
+from chainkit_node.replicating.judging import may_have_expired
 
 _RETENTION_NS: Final = LEAST_RETENTION_SECONDS * NANOSECONDS_PER_SECOND
+_FILLED_NS: Final = 24 * 60 * 60 * NANOSECONDS_PER_SECOND
+"""For how long it is remembered which gaps were filled: readers look within seconds."""
 
 
 class GapKeeper:
@@ -33,41 +36,61 @@ class GapKeeper:
         self._reports = reports
         self._clock_ns = clock_ns
 
-    def explained(self, originator_id: int, runs: Sequence[range]) -> None:
-        """Take note that an originator says of its own envelopes that they have expired."""
-        with self._store.writing() as connection:
-            for run in runs:
-                asked = (GapState.ASKED,)
-                now_ns = self._clock_ns()
-                change_gaps(connection, originator_id, run, GapState.EXPIRED, asked, now_ns)
+    def answered(
+        self, originator_id: int, through: int, held: Sequence[range], expired: Sequence[range]
+    ) -> None:
+        """Take note of an originator's answer about its own log, up to an id.
 
-    def denied(self, originator_id: int, through: int, held: Sequence[range]) -> None:
-        """Take note that an originator has none of what is missing up to an id, but for ``held``.
-
-        It does not call it expired either.
+        It serves the runs of ``held``, calls those of ``expired`` so, and lacks all others.
         """
+        now_ns = self._clock_ns()
         evidence: list[tuple[bytes, ...]] = []
         with self._store.writing() as connection:
-            for gap in read_open_gaps(connection):
-                is_asked = gap.originator_id == originator_id and gap.state == GapState.ASKED
-                if is_asked and gap.last_id <= through and not _is_within(gap, held):
-                    evidence += self._decided(connection, gap)
+            for gap in read_asked_gaps(connection, originator_id):
+                ids = range(gap.first_id, min(gap.last_id, through) + 1)
+                called = list(_within(ids, expired))
+                lacking = list(_without(ids, [*held, *expired]))
+                evidence += _decided(connection, gap, called, lacking, now_ns)
+            forget_filled(connection, now_ns - _FILLED_NS)
         for envelopes in evidence:
             self._reports.submit_own_safety(originator_id, Misbehavior.OUT_OF_ORDER, envelopes)
 
-    def _decided(self, connection: Connection, gap: GapRow) -> list[tuple[bytes, ...]]:
-        """Decide about a gap; return the evidence, if it is an omission."""
-        ids = range(gap.first_id, gap.last_id + 1)
-        after = read_after(connection, gap.originator_id, gap.last_id)
-        now_ns = self._clock_ns()
-        is_old = after is None or after.originator_ns <= now_ns - _RETENTION_NS
-        state = GapState.EXPIRED if is_old else GapState.OMITTED
-        change_gaps(connection, gap.originator_id, ids, state, (GapState.ASKED,), now_ns)
-        if is_old or after is None:
-            return []
-        before = read_before(connection, gap.originator_id, gap.first_id)
-        return [(after.envelope, *(() if before is None else (before.envelope,)))]
+
+def _decided(
+    connection: Connection, gap: GapRow, called: list[range], lacking: list[range], now_ns: int
+) -> list[tuple[bytes, ...]]:
+    """Decide about runs of a gap; return the evidence, if any of them is an omission."""
+    before = read_before(connection, gap.originator_id, gap.first_id)
+    after = read_after(connection, gap.originator_id, gap.last_id)
+    if not may_have_expired(before, now_ns):
+        omitted, gone = [*called, *lacking], []
+    elif after is None or after.originator_ns <= now_ns - _RETENTION_NS:
+        omitted, gone = [], [*called, *lacking]
+    else:
+        omitted, gone = lacking, called
+    for state, runs in ((GapState.OMITTED, omitted), (GapState.EXPIRED, gone)):
+        for run in runs:
+            asked = (GapState.ASKED,)
+            change_gaps(connection, gap.originator_id, run, state, asked, now_ns)
+    if not omitted or after is None:
+        return []
+    return [(after.envelope, *(() if before is None else (before.envelope,)))]
 
 
-def _is_within(gap: GapRow, runs: Sequence[range]) -> bool:
-    return any(run.start <= gap.last_id and gap.first_id < run.stop for run in runs)
+def _within(ids: range, runs: Iterable[range]) -> Iterator[range]:
+    """Yield the parts of a run that lie in one of some others."""
+    for run in runs:
+        part = range(max(ids.start, run.start), min(ids.stop, run.stop))
+        if part:
+            yield part
+
+
+def _without(ids: range, runs: Iterable[range]) -> Iterator[range]:
+    """Yield the parts of a run that lie in none of some others."""
+    start = ids.start
+    for part in sorted(_within(ids, runs), key=lambda part: part.start):
+        if start < part.start:
+            yield range(start, part.start)
+        start = max(start, part.stop)
+    if start < ids.stop:
+        yield range(start, ids.stop)

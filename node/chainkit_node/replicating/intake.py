@@ -145,6 +145,10 @@ class Intake:
         self._turns: defaultdict[int, Lock] = defaultdict(Lock)
         self._helper = ThreadPoolExecutor(1, "intake")
 
+    def close(self) -> None:
+        """End the second thread; nothing is taken any more."""
+        self._helper.shutdown()
+
     def take(self, data: Sequence[bytes], source: Source) -> Taken:
         """Verify and store envelopes; see ``Takes``."""
         if not data:
@@ -264,7 +268,7 @@ def _note_gaps(connection: Connection, judged: Judged, now_ns: int) -> None:
     if judged.gaps:
         changed_ns = max(now_ns, read_last_change(connection) + 1)
     for gap in judged.gaps:
-        state = GapState.ASKED if gap.is_excusable else GapState.OMITTED
+        state = GapState.OMITTED if gap.is_omitted else GapState.ASKED
         insert_gap(
             connection,
             GapRow(gap.originator_id, gap.first_id, gap.last_id, state, changed_ns),

@@ -64,8 +64,8 @@ class Gap:
     originator_id: int
     first_id: int
     last_id: int
-    is_excusable: bool
-    """They may have expired: nothing shows that they are younger."""
+    is_omitted: bool
+    """The originator itself left them out, and they cannot have expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,22 @@ def judge_batch(
     for each in received:
         judge.take(each)
     return judge.judged
+
+
+class Timed(Protocol):
+    """An envelope, as far as its time goes."""
+
+    @property
+    def originator_ns(self) -> int:
+        """Nanoseconds since 1970, by its originator's clock."""
+
+
+def may_have_expired(before: Timed | None, now_ns: int) -> bool:
+    """Tell whether what is missing behind an envelope may be older than the shortest retention.
+
+    It is as old as that envelope, or younger; where there is none, nobody knows.
+    """
+    return before is None or before.originator_ns <= now_ns - _RETENTION_NS + _CLOCKS_NS
 
 
 class _Judge:
@@ -177,21 +193,14 @@ class _Judge:
         last = self._last
         self.judged.new.append(received)
         first_missing = last.sequence_id + 1 if last else 1
-        is_accused = False
+        is_omitted = False
         if received.sequence_id > first_missing:
-            gap = self._gap(received, first_missing)
-            self.judged.gaps.append(gap)
-            is_accused = self._is_direct and not gap.is_excusable
-        if is_accused or (last is not None and last.originator_ns > received.originator_ns):
+            is_omitted = self._is_direct and not may_have_expired(last, self._now_ns)
+            missing = first_missing, received.sequence_id - 1
+            self.judged.gaps.append(Gap(received.originator_id, *missing, is_omitted))
+        if is_omitted or (last is not None and last.originator_ns > received.originator_ns):
             self._accuse(received, Misbehavior.OUT_OF_ORDER, *_evidence(last))
         self._last = _as_held(received)
-
-    def _gap(self, received: ReceivedEnvelope, first_missing: int) -> Gap:
-        # Missing envelopes are as old as the one before them, or younger.
-        is_young = self._last is not None and (
-            self._last.originator_ns > self._now_ns - _RETENTION_NS + _CLOCKS_NS
-        )
-        return Gap(received.originator_id, first_missing, received.sequence_id - 1, not is_young)
 
     def _check_alone(self, received: ReceivedEnvelope) -> None:
         if received.originator_ns > self._now_ns + _AHEAD_NS:

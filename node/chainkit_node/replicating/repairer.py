@@ -44,13 +44,12 @@ _MOST_FETCHED: Final = 10_000
 class Gaps(Protocol):
     """The states of missing envelopes; used in threads, because it asks a database."""
 
-    def explained(self, originator_id: int, runs: Sequence[range]) -> None:
-        """Take note that an originator says of its own envelopes that they have expired."""
+    def answered(
+        self, originator_id: int, through: int, held: Sequence[range], expired: Sequence[range]
+    ) -> None:
+        """Take note of an originator's answer about its own log, up to an id.
 
-    def denied(self, originator_id: int, through: int, held: Sequence[range]) -> None:
-        """Take note that an originator has none of what is missing up to an id, but for ``held``.
-
-        It does not call it expired either.
+        It serves the runs of ``held``, calls those of ``expired`` so, and lacks all others.
         """
 
 
@@ -213,7 +212,11 @@ class Repairer:
             taken = taken + await asyncio.to_thread(self._intake.take, page, source)
         # Another node may lack for its own reasons what it does not have.
         if peer_id == originator.node_id:
-            await asyncio.to_thread(self._note_gaps, found, originator.node_id)
+            await asyncio.to_thread(
+                self._gaps.answered,
+                *(originator.node_id, found.compared_through),
+                *(found.only_there, found.expired_there),
+            )
         is_settled = found.is_complete and not (taken.new or taken.late)
         highest = found.highest_there
         compared = Compared(peer_id, originator.node_id, begun_at, highest, is_settled)
@@ -233,12 +236,6 @@ class Repairer:
         if found.is_complete and found.highest_there > held:
             runs.append(range(held + 1, found.highest_there + 1))
         return list(_first(sorted(runs, key=lambda run: run.start), _MOST_FETCHED))
-
-    def _note_gaps(self, found: Differences, originator_id: int) -> None:
-        if found.expired_there:
-            self._gaps.explained(originator_id, found.expired_there)
-        held = [*found.only_there, *found.expired_there]
-        self._gaps.denied(originator_id, found.compared_through, held)
 
     def _note(self, node_id: int, logs: int, error: ChainkitError | None) -> None:
         self._last[node_id] = LastComparison(

@@ -239,10 +239,9 @@ class SimulatedNode:
         disputed = {each for of, each in self.disputed if of == originator_id}
         return memory_ranges(self.log(originator_id), originator_id, through, ranges, disputed)
 
-    def explained(self, originator_id: int, runs: Sequence[range]) -> None:
-        """Nothing expires here."""
-
-    def denied(self, originator_id: int, through: int, held: Sequence[range]) -> None:
+    def answered(
+        self, originator_id: int, through: int, held: Sequence[range], expired: Sequence[range]
+    ) -> None:
         """Nothing expires here: what is missing was reported when it was missed."""
 
     # ---------------------------------------------------------------- reports

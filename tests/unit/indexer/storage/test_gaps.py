@@ -15,9 +15,9 @@ from chainkit_indexer.storage.gaps import (
     fill_gaps,
     forget_filled,
     insert_gap,
+    read_asked_gaps,
     read_filled_after,
     read_last_change,
-    read_open_gaps,
 )
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
@@ -49,9 +49,9 @@ def test_fill__any_ids__what_is_open_and_filled_is_what_was_missing(
             fill_gaps(connection, 100, ids, moment)
         still = missing.difference(*fills)
 
-        assert [(each.first_id, each.last_id) for each in read_open_gaps(connection)] == ranges(
-            still
-        )
+        assert [
+            (each.first_id, each.last_id) for each in read_asked_gaps(connection, 100)
+        ] == ranges(still)
         filled = read_filled_after(connection, 0)
         assert ids_of(filled) == sorted(missing - still)
         moments = [each.changed_ns for each in filled]
@@ -66,8 +66,8 @@ def test_change__a_part_of_a_gap__only_from_the_states_that_are_named(store: Sto
 
         change_gaps(connection, 100, range(4, 10), GapState.EXPIRED, [GapState.ASKED], now_ns=2)
 
-        still = [(each.first_id, each.last_id) for each in read_open_gaps(connection)]
-        assert still == [(3, 3), (8, 9)]
+        still = [(each.first_id, each.last_id) for each in read_asked_gaps(connection, 100)]
+        assert still == [(3, 3)]
         # A clock that goes back does not hide the change.
         assert read_last_change(connection) == 9
 

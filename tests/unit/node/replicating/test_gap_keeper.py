@@ -23,6 +23,7 @@ from support.network.originator import BEGIN_NS, SECOND_NS, Originator
 OWN = Identity.of(FakeChain().deployment, SigningKey(b"\5" * 32).public_key)
 NODE = Originator(200)
 SOURCE = Source(NODE.node_id, NODE.key.public_key, is_direct=True)
+RELAYED = Source(NODE.node_id, NODE.key.public_key, is_direct=False)
 DAY = 86_400
 
 
@@ -60,11 +61,13 @@ def node(tmp_path: Path) -> Iterator[Node]:
     made.store.close()
 
 
-def test_explained__by_the_originator__what_may_have_expired_has(node: Node) -> None:
+def test_answer__the_originator_calls_some_expired__they_are_and_it_serves_the_rest(
+    node: Node,
+) -> None:
     node.intake.take([NODE.signed(9, 0.0)], SOURCE)
     assert node.gaps() == [(1, 8, GapState.ASKED)]
 
-    node.keeper.explained(NODE.node_id, [range(3, 6)])
+    node.keeper.answered(NODE.node_id, 9, held=[range(1, 3), range(6, 9)], expired=[range(3, 6)])
 
     assert node.gaps() == [
         (1, 2, GapState.ASKED),
@@ -75,59 +78,76 @@ def test_explained__by_the_originator__what_may_have_expired_has(node: Node) -> 
 
 
 @pytest.mark.conforms("N34")
-def test_explained__what_cannot_have_expired__stays_omitted(node: Node) -> None:
-    node.intake.take([NODE.signed(1, 0.0), NODE.signed(4, 1.0)], SOURCE)
-    assert node.gaps() == [(2, 3, GapState.OMITTED)]
+def test_answer__calls_expired_what_cannot_be__is_omitted_and_reported(node: Node) -> None:
+    before, after = NODE.signed(1, 0.0), NODE.signed(4, 1.0)
+    # It came from another node, which has nothing to answer for.
+    node.intake.take([before, after], RELAYED)
+    assert node.gaps() == [(2, 3, GapState.ASKED)]
+    assert node.reports == []
 
-    node.keeper.explained(NODE.node_id, [range(2, 4)])
+    node.keeper.answered(NODE.node_id, 4, held=[], expired=[range(2, 4)])
 
     assert node.gaps() == [(2, 3, GapState.OMITTED)]
+    assert node.reports == [(NODE.node_id, Misbehavior.OUT_OF_ORDER, (after, before))]
 
 
 @pytest.mark.conforms("N34", "N46")
-def test_denied__the_next_one_is_young__is_reported_once(node: Node) -> None:
+def test_answer__lacks_them_and_the_next_one_is_young__is_reported_once(node: Node) -> None:
     young = NODE.signed(9, 0.0)
     node.intake.take([young], SOURCE)
 
-    node.keeper.denied(NODE.node_id, 9, [])
-    node.keeper.denied(NODE.node_id, 9, [])
+    node.keeper.answered(NODE.node_id, 9, [], [])
+    node.keeper.answered(NODE.node_id, 9, [], [])
 
     assert node.gaps() == [(1, 8, GapState.OMITTED)]
     assert node.reports == [(NODE.node_id, Misbehavior.OUT_OF_ORDER, (young,))]
 
 
 @pytest.mark.conforms("N34")
-def test_denied__the_next_one_is_older_than_the_retention__is_permitted(node: Node) -> None:
+def test_answer__the_next_one_is_older_than_the_retention__is_permitted(node: Node) -> None:
     node.intake.take([NODE.signed(9, 0.0)], SOURCE)
     node.seconds = DAY + 1
 
-    node.keeper.denied(NODE.node_id, 9, [])
+    node.keeper.answered(NODE.node_id, 9, [], [])
 
     assert node.gaps() == [(1, 8, GapState.EXPIRED)]
     assert node.reports == []
 
 
-@pytest.mark.parametrize(
-    ("originator_id", "through", "held"),
-    [(NODE.node_id, 7, []), (NODE.node_id, 9, [range(8, 9)]), (300, 9, [])],
-)
-def test_denied__not_compared_or_held_or_of_another__stays(
-    node: Node, originator_id: int, through: int, held: Sequence[range]
-) -> None:
+def test_answer__up_to_an_id__says_nothing_of_later_ones(node: Node) -> None:
     node.intake.take([NODE.signed(9, 0.0)], SOURCE)
 
-    node.keeper.denied(originator_id, through, held)
+    node.keeper.answered(NODE.node_id, 5, [], [])
+
+    assert node.gaps() == [(1, 5, GapState.OMITTED), (6, 8, GapState.ASKED)]
+
+
+def test_answer__of_another_originator__changes_nothing(node: Node) -> None:
+    node.intake.take([NODE.signed(9, 0.0)], SOURCE)
+
+    node.keeper.answered(300, 9, [], [])
 
     assert node.gaps() == [(1, 8, GapState.ASKED)]
-    assert node.reports == []
 
 
-def test_denied__a_gap_in_the_middle__names_both_neighbors(node: Node) -> None:
+def test_answer__a_gap_between_an_old_and_a_young_one__names_both(node: Node) -> None:
     before, after = NODE.signed(1, 0.0), NODE.signed(4, 2 * DAY)
     node.seconds = 2 * DAY
     node.intake.take([before, after], SOURCE)
     assert node.gaps() == [(2, 3, GapState.ASKED)]
 
-    node.keeper.denied(NODE.node_id, 4, [])
+    node.keeper.answered(NODE.node_id, 4, [], [])
 
     assert node.reports == [(NODE.node_id, Misbehavior.OUT_OF_ORDER, (after, before))]
+
+
+def test_answer__gaps_that_were_filled_yesterday__are_forgotten(node: Node) -> None:
+    node.intake.take([NODE.signed(1, 0.0), NODE.signed(4, 3.0)], RELAYED)
+    for sequence_id in (2, 3):
+        node.intake.take([NODE.signed(sequence_id, sequence_id)], RELAYED)
+    node.seconds = DAY + 60
+
+    node.keeper.answered(NODE.node_id, 4, [], [])
+
+    # The last change of all stays: readers begin behind it.
+    assert node.gaps() == [(3, 3, GapState.FILLED)]

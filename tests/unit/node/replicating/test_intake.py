@@ -15,7 +15,7 @@ from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import StoredEnvelope
-from chainkit_indexer.storage.gaps import read_filled_after, read_open_gaps
+from chainkit_indexer.storage.gaps import GapRow, read_filled_after
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.types import GapState
 from chainkit_node.replicating.intake import Intake, Source, Taken
@@ -56,6 +56,11 @@ class Receiver:
         with self.store.reading() as connection:
             return list(connection.scalars(query))
 
+    def gaps(self) -> list[GapRow]:
+        query = select(schema.gaps).order_by(schema.gaps.c.first_id)
+        with self.store.reading() as connection:
+            return [GapRow._make(row) for row in connection.execute(query)]
+
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
@@ -83,19 +88,16 @@ def test_take__a_gap_that_is_filled_later__is_told_apart_and_remembered(
     receiver: Receiver,
 ) -> None:
     receiver.intake.take([*LOG[:2], *LOG[5:]], DIRECT)
-    with receiver.store.reading() as connection:
-        [gap] = read_open_gaps(connection)
+    [gap] = receiver.gaps()
     assert (gap.first_id, gap.last_id, gap.state) == (3, 5, GapState.OMITTED)
     assert [each[1] for each in receiver.reports] == [Misbehavior.OUT_OF_ORDER]
 
     receiver.intake.take([LOG[3]], Source(NODE.node_id, NODE.key.public_key, is_direct=False))
 
     assert receiver.late == [LOG[3]]
+    unfilled = [each for each in receiver.gaps() if each.state != GapState.FILLED]
+    assert [(each.first_id, each.last_id) for each in unfilled] == [(3, 3), (5, 5)]
     with receiver.store.reading() as connection:
-        assert [(each.first_id, each.last_id) for each in read_open_gaps(connection)] == [
-            (3, 3),
-            (5, 5),
-        ]
         [filled] = read_filled_after(connection, gap.changed_ns)
     assert (filled.first_id, filled.last_id) == (4, 4)
 

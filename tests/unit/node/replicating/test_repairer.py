@@ -50,11 +50,10 @@ class World:
     ) -> HeldRanges:
         return memory_ranges(MemoryLog(), originator_id, through, ranges)
 
-    def explained(self, originator_id: int, runs: Sequence[range]) -> None:
-        raise AssertionError("nothing expires")
-
-    def denied(self, originator_id: int, through: int, held: Sequence[range]) -> None:
-        """Nothing is missing."""
+    def answered(
+        self, originator_id: int, through: int, held: Sequence[range], expired: Sequence[range]
+    ) -> None:
+        """Nothing expires here: what is missing was reported when it was missed."""
 
 
 @dataclass

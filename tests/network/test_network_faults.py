@@ -18,7 +18,10 @@ import pytest
 from chainkit.misbehavior.signed import SignedReport, take_apart
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.originated_envelope import parse_originated
-from chainkit.protocol.proto.message_api_pb2 import QueryEnvelopesRequest
+from chainkit.protocol.proto.message_api_pb2 import (
+    QueryEnvelopesRequest,
+    UnsignedMisbehaviorReport,
+)
 from chainkit.service.node_token import NODE_TOKEN_KEY, write_token
 from localnet.postgres import Postgres
 from support.chains.chain import Deployment
@@ -124,21 +127,28 @@ def test_node__paused__is_reported_again_and_again_and_catches_up(four: Four) ->
         paused.gate.drop()
         for node in others:
             four.publish(node)
-            until(lambda: len(unresponsive(node, paused.node_id)) >= 2)  # noqa: B023
+            until(lambda: len(unanswered_streams(node, paused.node_id)) >= 2)  # noqa: B023
     finally:
         os.kill(paused.pid, signal.SIGCONT)
 
-    first, second, *_ = unresponsive(others[0], paused.node_id)
-    assert second.report.reporter_time_ns - first.report.reporter_time_ns > 8 * 10**9
+    first, second, *_ = unanswered_streams(others[0], paused.node_id)
+    assert second - first > 8 * 10**9
     four.publish(paused)
     until(lambda: four.hold_the_same(four.nodes))
 
 
-def unresponsive(node: RealNode, node_id: int) -> list[SignedReport]:
+def unanswered_streams(node: RealNode, node_id: int) -> list[int]:
+    """Return when a node reported streams that were not answered; the watchdog asks, too."""
+    reports = [
+        UnsignedMisbehaviorReport.FromString(each.unsigned_misbehavior_report)
+        for each in node.api.query_reports()
+    ]
     return [
-        each
-        for each in reports_about(node, node_id)
-        if each.report.misbehavior is Misbehavior.UNRESPONSIVE_NODE
+        each.reporter_time_ns
+        for each in reports
+        if each.misbehaving_node_id == node_id
+        and each.type == Misbehavior.UNRESPONSIVE_NODE
+        and each.liveness.HasField("subscribe")
     ]
 
 

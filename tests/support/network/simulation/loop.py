@@ -47,9 +47,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 def run(program: Coroutine[Any, Any, Any]) -> Any:
-    """Run a program on a loop of its own, to its end."""
-    loop = VirtualLoop()
-    try:
-        return loop.run_until_complete(program)
-    finally:
-        loop.close()
+    """Run a program on a loop of its own, to its end; tasks that are left are cancelled."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(program)

@@ -221,6 +221,7 @@ async def run_node(service: NodeService) -> None:
         await asyncio.to_thread(indexer.finish)
         await asyncio.to_thread(publisher.close)
         await asyncio.to_thread(sequencer.close)
+        await asyncio.to_thread(intake.close)
         await asyncio.to_thread(book.close)
         shelf.close()
         log.close()

@@ -21,6 +21,7 @@ from chainkit.types import Node
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.peers.client import Peer, PeerRefused, query
 from chainkit_node.peers.directory import Listing
+from chainkit_node.peers.work import PeerFaults
 from chainkit_node.replicating.intake import Source, Takes
 
 ANSWER_SECONDS: Final = 5.0
@@ -48,7 +49,7 @@ class OwnLog:
         self._record = record
         self._is_known = False
         self._answered: set[int] = set()
-        self._told: set[int] = set()
+        self._faults = PeerFaults("own_log_unanswered", "no look at this node's own log")
 
     def check(self) -> None:
         """Raise NotReady before it is known which envelopes this node has signed."""
@@ -102,19 +103,13 @@ class OwnLog:
             raise
         except Exception as error:
             # A fault of ours, too, is no answer.
-            self._tell(node, error)
+            self._faults.failed(node.node_id, error)
             return
         self._answered.add(node.node_id)
 
     async def _page(self, client: Peer, own_id: int) -> list[bytes]:
         after = await asyncio.to_thread(self._intake.last_id, own_id)
         return list(await query(client, own_id, after, _PAGE, ANSWER_SECONDS))
-
-    def _tell(self, node: Node, error: Exception) -> None:
-        if node.node_id not in self._told:
-            self._told.add(node.node_id)
-            text = f"node {node.node_id} was not asked for this node's own log: {error}"
-            log_event(LogEvent("own_log_unanswered", text, level=logging.WARNING))
 
 
 def _log_taken(node: Node, new: int, disputed: int) -> None:

@@ -11,7 +11,6 @@ Another node asks for itself for what it lacks.
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,12 +20,9 @@ from chainkit.errors import ChainkitError
 from chainkit.protocol.log_comparison import Differences
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.types import Node
-from chainkit_node.peers.client import (
-    COMPARE_RANGES,
-    QUERY_ENVELOPES,
-    Peer,
-)
+from chainkit_node.peers.client import COMPARE_RANGES, QUERY_ENVELOPES, Peer
 from chainkit_node.peers.directory import Listing
+from chainkit_node.peers.work import PeerFaults, end_all
 from chainkit_node.repairing.comparison import ComparedLog, compare, fetch
 from chainkit_node.replicating.dependencies import Compared
 from chainkit_node.replicating.intake import Source, Taken, Takes
@@ -109,7 +105,7 @@ class Repairer:
         self._wanted: dict[int, dict[int, None]] = {}
         """Logs to compare with each node, in order."""
         self._running: dict[int, asyncio.Task[None]] = {}
-        self._told: set[int] = set()
+        self._faults = PeerFaults("comparison_failed", "no comparison")
         self._last: dict[int, LastComparison] = {}
         self._highest: dict[int, int] = {}
 
@@ -138,10 +134,7 @@ class Repairer:
                 self._begin(listing)
                 await asyncio.sleep(self._look_seconds)
         finally:
-            tasks = list(self._running.values())
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_all(self._running.values())
 
     def _pairs(self, listing: Listing) -> list[tuple[int, int]]:
         """Return which node is asked about which log in this round."""
@@ -242,17 +235,9 @@ class Repairer:
             self._clock(), logs, None if error is None else str(error)
         )
         if error is None:
-            self._told.discard(node_id)
+            self._faults.passed(node_id)
         else:
-            self._tell(node_id, error)
-
-    def _tell(self, node_id: int, error: ChainkitError) -> None:
-        """Log that a comparison failed once, until one succeeds."""
-        if node_id not in self._told:
-            self._told.add(node_id)
-            text = f"no comparison with node {node_id}: {error}"
-            fields = {"peer_id": node_id, "error": str(error)}
-            log_event(LogEvent("comparison_failed", text, fields, logging.WARNING))
+            self._faults.failed(node_id, error)
 
 
 def _first(runs: Iterable[range], most: int) -> Iterable[range]:

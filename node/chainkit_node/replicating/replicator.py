@@ -13,21 +13,21 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 import grpc
 
 from chainkit.chain.backoff import Backoff
 from chainkit.errors import ChainkitError, ConfigurationError, MalformedData, StoreError
 from chainkit.misbehavior.report import LivenessRequest
-from chainkit.misbehavior.types import Misbehavior
 from chainkit.service.log_lines import LogEvent, log_event
-from chainkit.types import NANOSECONDS_PER_SECOND, Node
+from chainkit.types import Node
 from chainkit_node.peers.client import Peer, PeerRefused, PeerSilent, subscription
 from chainkit_node.peers.directory import Listing
+from chainkit_node.peers.work import end_all
 from chainkit_node.replicating.intake import Source, Taken, Takes
+from chainkit_node.replicating.liveness import Liveness, LivenessReports
 from chainkit_node.replicating.plan import Subscription, SubscriptionPlan
-from chainkit_node.replicating.reachability import Reachability
 
 LOOK_SECONDS: Final = 0.5
 """How often the plan is made anew."""
@@ -39,19 +39,6 @@ PAUSES: Final = Backoff(0.5, 30.0, jitter=0.5)
 
 _MOST_REPEATED: Final = 10_000
 """Envelopes in a row that were held already, before a stream counts as one that leads nowhere."""
-
-
-class LivenessReports(Protocol):
-    """Takes instances of liveness failures; on any thread, and without waiting."""
-
-    def submit_own_liveness(
-        self,
-        node_id: int,
-        misbehavior: Misbehavior,
-        request: LivenessRequest,
-        response_time_ns: int,
-    ) -> object:
-        """Report a node."""
 
 
 @dataclass(slots=True)
@@ -87,26 +74,27 @@ class Replicator:
         plan: SubscriptionPlan,
         clock: Callable[[], float],
         taken: Callable[[int, Taken], None],
-        opened: Callable[[int], None],
+        compare_soon: Callable[[int], None],
         uniform: Callable[[], float] = random.random,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         """Take the registry's nodes, and what connects to one.
 
-        ``clock`` is in seconds and only grows; ``taken`` is told of each batch of an originator,
-        ``opened`` of each node that begins to answer for itself; ``uniform`` draws from [0, 1).
+        ``clock`` is in seconds and only grows; ``taken`` is told of each batch of an originator;
+        ``compare_soon`` of each node that begins to answer for itself, or that holds more below
+        what its stream has sent; ``uniform`` draws from [0, 1).
         """
         self._listing = listing
         self._connect = connect
         self._intake = intake
-        self._reports = reports
         self._plan = plan
         self._clock = clock
         self._taken = taken
-        self._told_opened = opened
+        self._compare_soon = compare_soon
         self._uniform = uniform
         self._look_seconds = look_seconds
-        self._reachability = Reachability()
+        self._liveness = Liveness(reports, clock)
+        self._reachability = self._liveness.reachability
         self._clients: dict[int, tuple[Node, Peer]] = {}
         self._running: dict[Subscription, _Running] = {}
 
@@ -162,10 +150,7 @@ class Replicator:
         self._running[each] = _Running(task, node, state)
 
     async def _end(self, ended: Sequence[Subscription]) -> None:
-        tasks = [self._running.pop(each).task for each in ended]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_all([self._running.pop(each).task for each in ended])
 
     async def _close_clients(self, wanted: Mapping[int, Node]) -> None:
         gone = [each for each, (node, _) in self._clients.items() if wanted.get(each) != node]
@@ -182,17 +167,16 @@ class Replicator:
     async def _keep_open(
         self, each: Subscription, node: Node, originator: Node, state: StreamState
     ) -> None:
-        failures, below = 0, None
+        failures = 0
         source = Source(originator.node_id, originator.signing_key, each.is_direct)
         while True:
             began, received = self._clock(), state.received
             try:
                 client = self._client(node)
-                await self._follow(each, client, source, state, below)
+                await self._follow(each, client, source, state)
             except (MalformedData, PeerRefused, PeerSilent, ConfigurationError) as error:
                 was_of_use = state.received > received or self._clock() - began > IDLE_SECONDS
                 failures = 0 if was_of_use else failures + 1
-                below = error.cursor if isinstance(error, PeerRefused) else None
                 self._tell(each, state, error)
             except StoreError as error:
                 failures += 1
@@ -206,17 +190,10 @@ class Replicator:
             await asyncio.sleep(PAUSES.pause(failures, self._uniform))
 
     async def _follow(
-        self,
-        each: Subscription,
-        client: Peer,
-        source: Source,
-        state: StreamState,
-        below: Mapping[int, int] | None,
+        self, each: Subscription, client: Peer, source: Source, state: StreamState
     ) -> None:
-        """Take what one stream brings, until it fails. ``below``: from where it is to go on."""
+        """Take what one stream brings, until it fails."""
         after = await asyncio.to_thread(self._intake.last_id, each.originator_id)
-        if below is not None:
-            after = min(after, below.get(each.originator_id, after))
         asked_at = self._clock()
         patience = self._reachability.patience(each.peer_id)
         request = subscription(each.originator_id, after)
@@ -226,16 +203,15 @@ class Replicator:
                 await self._take_all(frames, each, source, state, request, asked_at)
         except PeerSilent:
             if not state.is_open:
-                now = self._clock()
-                found = self._reachability.silent(each.peer_id, asked_at, now)
-                # A connection that is refused at once says less than how long nothing came.
-                silent = self._reachability.silent_seconds(each.peer_id, now)
-                self._report(each, found, request, silent)
+                self._liveness.silent(each.peer_id, request, asked_at)
             raise
         except (PeerRefused, MalformedData) as error:
-            found = self._reachability.refused(each.peer_id)
-            if not _is_rightful(error):
-                self._report(each, found, request, self._clock() - asked_at)
+            is_moved = isinstance(error, PeerRefused) and error.cursor is not None
+            if is_moved:
+                # To read the stream again from there may take hours; a comparison takes moments.
+                self._compare_soon(each.peer_id)
+            is_rightful = is_moved or _is_about_registry(error)
+            self._liveness.refused(each.peer_id, request, asked_at, is_rightful)
             raise
 
     async def _take_all(
@@ -263,23 +239,11 @@ class Replicator:
         self, each: Subscription, state: StreamState, request: LivenessRequest, seconds: float
     ) -> None:
         state.is_open, state.error, state.changed_at = True, None, self._clock()
-        found = self._reachability.answered(each.peer_id, seconds)
-        self._report(each, found, request, seconds)
+        self._liveness.answered(each.peer_id, request, seconds)
         if each.is_direct:
-            self._told_opened(each.peer_id)
+            self._compare_soon(each.peer_id)
         text = f"node {each.peer_id} answers with envelopes of originator {each.originator_id}"
         log_event(LogEvent("peer_stream_open", text, _fields(each)))
-
-    def _report(
-        self,
-        each: Subscription,
-        misbehavior: Misbehavior | None,
-        request: LivenessRequest,
-        seconds: float,
-    ) -> None:
-        if misbehavior is not None:
-            response_ns = int(seconds * NANOSECONDS_PER_SECOND)
-            self._reports.submit_own_liveness(each.peer_id, misbehavior, request, response_ns)
 
     def _tell(self, each: Subscription, state: StreamState, error: ChainkitError) -> None:
         """Log a fault once, until the stream is open again or the fault is another one."""
@@ -290,14 +254,9 @@ class Replicator:
         state.error = str(error)
 
 
-def _is_rightful(error: PeerRefused | MalformedData) -> bool:
-    """Tell whether an honest node refuses so.
-
-    A stream is told to go on from elsewhere; or the peer's registry does not list this node yet.
-    """
-    if not isinstance(error, PeerRefused):
-        return False
-    return error.cursor is not None or error.code is grpc.StatusCode.UNAUTHENTICATED
+def _is_about_registry(error: PeerRefused | MalformedData) -> bool:
+    """Tell whether the peer's registry may not list this node yet."""
+    return isinstance(error, PeerRefused) and error.code is grpc.StatusCode.UNAUTHENTICATED
 
 
 def _fields(each: Subscription) -> dict[str, int | str]:

@@ -22,15 +22,14 @@ from typing import Final, Protocol
 import grpc
 
 from chainkit.errors import ChainkitError, MalformedData
-from chainkit.misbehavior.report import LivenessRequest
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.service.log_lines import LogEvent, log_event
-from chainkit.types import NANOSECONDS_PER_SECOND, Node
+from chainkit.types import Node
 from chainkit_node.peers.client import QUERY_ENVELOPES, Peer, PeerRefused, PeerSilent
 from chainkit_node.peers.directory import Listing
+from chainkit_node.peers.work import PeerFaults, end_all
 from chainkit_node.replicating.intake import SafetyReports, Source, Takes
-from chainkit_node.replicating.reachability import Reachability
-from chainkit_node.replicating.replicator import LivenessReports
+from chainkit_node.replicating.liveness import Liveness, LivenessReports
 from chainkit_node.watching.comparing import (
     Findings,
     Keys,
@@ -110,9 +109,9 @@ class Watchdog:
         self._watched = watched
         self._chance = chance
         self._look_seconds = look_seconds
-        self._reachability = Reachability()
+        self._liveness = Liveness(reports, clock)
         self._running: dict[int, asyncio.Task[None]] = {}
-        self._told: set[int] = set()
+        self._faults = PeerFaults("watch_failed", "no watch")
 
     async def run(self) -> None:
         """Watch until it is cancelled."""
@@ -121,10 +120,7 @@ class Watchdog:
                 self._begin_due(self._listing())
                 await asyncio.sleep(self._look_seconds)
         finally:
-            tasks = list(self._running.values())
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_all(self._running.values())
 
     def _begin_due(self, listing: Listing) -> None:
         others = [
@@ -149,12 +145,13 @@ class Watchdog:
             finally:
                 await peer.close()
         except ChainkitError as error:
-            self._tell(node_id, error)
+            self._faults.failed(node_id, error)
         except Exception as error:
             # A fault of ours ends no other round, and is not told to strangers.
-            self._tell(node_id, ChainkitError(f"node {node_id}", "a comparison", repr(error)))
+            fault = ChainkitError(f"node {node_id}", "a comparison", repr(error))
+            self._faults.failed(node_id, fault)
         else:
-            self._told.discard(node_id)
+            self._faults.passed(node_id)
 
     async def _watch(self, peer: Peer, listing: Listing, node_id: int) -> None:
         final_ids = await asyncio.to_thread(self._rows.final_ids)
@@ -170,7 +167,7 @@ class Watchdog:
         self, peer: Peer, listing: Listing, node_id: int, question: Question
     ) -> Findings:
         request, asked_at = question.request(), self._clock()
-        patience = self._reachability.patience(node_id)
+        patience = self._liveness.reachability.patience(node_id)
         try:
             answer = await peer.call(QUERY_ENVELOPES, request.SerializeToString(), patience)
             seconds = self._clock() - asked_at
@@ -178,17 +175,13 @@ class Watchdog:
                 self._compared, answer, question, _keys(listing, node_id, self._rows.chain_ids)
             )
         except PeerSilent:
-            now = self._clock()
-            found = self._reachability.silent(node_id, asked_at, now)
-            silent = self._reachability.silent_seconds(node_id, now)
-            self._report(node_id, found, request, silent)
+            self._liveness.silent(node_id, request, asked_at)
             raise
         except (PeerRefused, MalformedData) as error:
-            refused = self._reachability.refused(node_id)
-            if not isinstance(error, PeerRefused) or error.code not in _LIMITS:
-                self._report(node_id, refused, request, self._clock() - asked_at)
+            is_rightful = isinstance(error, PeerRefused) and error.code in _LIMITS
+            self._liveness.refused(node_id, request, asked_at, is_rightful)
             raise
-        self._report(node_id, self._reachability.answered(node_id, seconds), request, seconds)
+        self._liveness.answered(node_id, request, seconds)
         return findings
 
     def _compared(self, answer: bytes, question: Question, keys: Keys) -> Findings:
@@ -215,25 +208,6 @@ class Watchdog:
             text = f"node {node_id} serves later envelopes, but not {shown}"
             fields = {"peer_id": node_id, "envelopes": len(findings.omitted)}
             log_event(LogEvent("peer_omits", text, fields, logging.WARNING))
-
-    def _report(
-        self,
-        node_id: int,
-        misbehavior: Misbehavior | None,
-        request: LivenessRequest,
-        seconds: float,
-    ) -> None:
-        if misbehavior is not None:
-            response_ns = int(seconds * NANOSECONDS_PER_SECOND)
-            self._reports.submit_own_liveness(node_id, misbehavior, request, response_ns)
-
-    def _tell(self, node_id: int, error: ChainkitError) -> None:
-        """Log that a round failed once, until one succeeds."""
-        if node_id not in self._told:
-            self._told.add(node_id)
-            text = f"node {node_id} is not watched: {error}"
-            fields = {"peer_id": node_id, "error": str(error)}
-            log_event(LogEvent("watch_failed", text, fields, logging.WARNING))
 
 
 def _keys(listing: Listing, node_id: int, chain_ids: Collection[int]) -> Keys:

@@ -1,0 +1,40 @@
+"""Work with other nodes: a fault with one is told once, and what runs is ended together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from chainkit.service.log_lines import LogEvent, log_event
+
+
+class PeerFaults:
+    """Logs that some work with a node fails once, until it succeeds."""
+
+    def __init__(self, event: str, what: str) -> None:
+        """Take the log's event, and in a few words what fails, such as ``no comparison``."""
+        self._event = event
+        self._what = what
+        self._told: set[int] = set()
+
+    def failed(self, node_id: int, error: Exception) -> None:
+        """Take note of a failure."""
+        if node_id not in self._told:
+            self._told.add(node_id)
+            text = f"{self._what} with node {node_id}: {error}"
+            fields = {"peer_id": node_id, "error": str(error)}
+            log_event(LogEvent(self._event, text, fields, logging.WARNING))
+
+    def passed(self, node_id: int) -> None:
+        """Take note of a success: the next failure is told again."""
+        self._told.discard(node_id)
+
+
+async def end_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, and wait for their ends, whatever these are."""
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -7,9 +7,8 @@ of others'. Readers are told apart by their tokens, as the specification has nod
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from types import TracebackType
@@ -25,6 +24,7 @@ from chainkit.service.node_token import NODE_TOKEN_KEY, read_token
 from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
 from support.network.api import LOG, REPLICATION
+from support.network.loop_thread import LoopThread
 from support.network.memory_ranges import memory_ranges
 from support.network.originator import BEGIN_NS, SECOND_NS, MemoryLog, Originator
 from support.network.simulation.lies import Liar, Lie, page, signed
@@ -33,7 +33,6 @@ HEARTBEAT_SECONDS = 15.0
 DRIP_SECONDS = 2.0
 STALL_SECONDS = 3600.0
 
-_SECONDS = 10.0
 _READER: ContextVar[int] = ContextVar("reader", default=0)
 
 
@@ -115,9 +114,7 @@ class FalseNodes:
     """Serves such nodes from its construction until the end of the block."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="liars", daemon=True)
-        self._thread.start()
+        self._loop = LoopThread("liars")
         self._servers: list[GrpcServer] = []
 
     def __enter__(self) -> Self:
@@ -129,23 +126,18 @@ class FalseNodes:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._do(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_SECONDS)
+        self._loop.end(self._end())
 
     def add(self, liar: Liar, key: SigningKey, register: Callable[[SigningKey, str], int]) -> Any:
         """Serve a node, and have the registry list it; it has signed nothing yet."""
         node = FalseNode(liar, key)
-        self._do(self._serve(node))
+        self._loop.do(self._serve(node))
         node.node_id = register(key, node.url)
         return node
 
     def sign(self, node: FalseNode, count: int = 1) -> None:
         """Have a node sign envelopes."""
-        self._do(_at_once(lambda: node.sign(count)))
-
-    def _do(self, work: Coroutine[Any, Any, Any]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS)
+        self._loop.do(_at_once(lambda: node.sign(count)))
 
     async def _serve(self, node: FalseNode) -> None:
         methods = Methods(
@@ -178,7 +170,9 @@ class _Readers(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
 
 def _place(query: message_api_pb2.EnvelopesQuery) -> tuple[int, int]:
-    """Return the originator that a peer asks for, and behind which id."""
+    """Return the originator that a peer asks for, and behind which id; (0, 0) for topics."""
+    if not query.originator_node_ids:
+        return 0, 0
     [originator_id] = query.originator_node_ids
     return originator_id, query.last_seen.node_id_to_sequence_id[originator_id]
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
-from collections.abc import Coroutine
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from support.network.loop_thread import LoopThread
+
 _CHUNK = 64 << 10
-_SECONDS = 10.0
 
 
 class Mode(Enum):
@@ -35,9 +34,7 @@ class TcpProxy:
 
     def __init__(self) -> None:
         self._gates: list[Gate] = []
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
-        self._thread.start()
+        self._loop = LoopThread("proxy")
 
     def __enter__(self) -> Self:
         return self
@@ -48,20 +45,14 @@ class TcpProxy:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._do(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_SECONDS)
-        self._loop.close()
+        self._loop.end(self._end())
 
     def gate(self) -> Gate:
         """Open a gate on a free port; it leads nowhere until it has a target."""
-        gate = Gate(self._do)
-        self._do(gate.listen())
+        gate = Gate(self._loop.do)
+        self._loop.do(gate.listen())
         self._gates.append(gate)
         return gate
-
-    def _do(self, work: Coroutine[Any, Any, Any]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS)
 
     async def _end(self) -> None:
         for each in self._gates:

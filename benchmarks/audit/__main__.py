@@ -19,14 +19,12 @@ from benchmarks.audit.measuring import measured_figures
 from benchmarks.audit.page import section
 from benchmarks.audit.sizes import QUICK, USUAL, Sizes
 from benchmarks.audit.table import lines
-from benchmarks.command import measuring
-from benchmarks.document import with_section
+from benchmarks.command import measuring, write_figures, write_section
 from benchmarks.machine import hardware, versions
 from chainkit.errors import ChainkitError
 from localnet.deployment import PROJECT
 
 RESULT: Final = PROJECT / "build" / "bench" / "audit.json"
-_PAGE: Final = PROJECT / "docs" / "benchmarks.md"
 _PACKAGES: Final = ("pyspark", "pyarrow", "coincurve", "protobuf", "duckdb", "polars")
 
 
@@ -152,13 +150,10 @@ def measure_command(
     sizes = replace(QUICK if quick else USUAL, is_linearity_measured=linear)
     with measuring():
         figures = _measured(replace(sizes, rows=rows) if rows else sizes, folder)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(figures, indent=2) + "\n"
-    output.write_text(text, encoding="utf-8")
+    write_figures(output, figures)
     if write_docs:
-        before = _PAGE.read_text(encoding="utf-8")
-        _PAGE.write_text(with_section(before, section(figures)), encoding="utf-8")
-    for line in [text] if as_json else lines(figures):
+        write_section(section(figures))
+    for line in [json.dumps(figures, indent=2)] if as_json else lines(figures):
         click.echo(line)
 
 

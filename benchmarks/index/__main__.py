@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from benchmarks.command import measuring
+from benchmarks.command import measuring, write_figures
 from benchmarks.document import with_section
 from benchmarks.figures import Figures
 from benchmarks.index.bench import Bench, measure_rows
@@ -78,8 +77,7 @@ def main(
     shape, seconds = (_QUICK, _QUICK_SECONDS) if quick else (USUAL, follow_seconds)
     with measuring():
         figures = measured_figures(shape, 1 if quick else rounds, seconds, LONG if long else None)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    write_figures(output, figures)
     if write_docs:
         for path, text in documents(figures).items():
             path.write_text(text, encoding="utf-8")

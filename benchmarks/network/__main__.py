@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -13,8 +12,7 @@ from typing import Any, Final
 
 import click
 
-from benchmarks.command import measuring
-from benchmarks.document import with_section
+from benchmarks.command import measuring, tell_targets, write_figures, write_section
 from benchmarks.figures import rounded
 from benchmarks.machine import hardware, versions
 from benchmarks.network.catching_up import catch_up, publish_to_stream, two_nodes
@@ -24,7 +22,6 @@ from benchmarks.network.page import page, targets
 from benchmarks.network.repairing import repair
 from localnet.deployment import PROJECT
 
-DOCUMENT: Final = PROJECT / "docs" / "benchmarks.md"
 RESULT: Final = PROJECT / "build" / "bench" / "network.json"
 
 _PACKAGES: Final = ("grpcio", "protobuf", "SQLAlchemy", "coincurve")
@@ -71,13 +68,10 @@ def main(quick: bool, write_docs: bool, output: Path) -> None:
         raise click.UsageError("--quick measures too little for --write-docs")
     with measuring():
         figures = measured_figures(_QUICK if quick else Sizes())
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    write_figures(output, figures)
     if write_docs:
-        text = with_section(DOCUMENT.read_text(encoding="utf-8"), page(figures))
-        DOCUMENT.write_text(text, encoding="utf-8")
-    for target in targets(figures):
-        click.echo(f"{target.what:<58} {target.wanted:>20} {target.found:>12}  {target.verdict}")
+        write_section(page(figures))
+    tell_targets(targets(figures))
 
 
 def measured_figures(sizes: Sizes) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import os
 import tempfile
 from pathlib import Path
@@ -12,8 +11,7 @@ from typing import Any, Final
 
 import click
 
-from benchmarks.command import measuring
-from benchmarks.document import with_section
+from benchmarks.command import measuring, tell_targets, write_figures, write_section
 from benchmarks.figures import rounded
 from benchmarks.machine import hardware, versions
 from benchmarks.node import floors, load
@@ -24,7 +22,6 @@ from benchmarks.node.payloads import payer_envelopes, topics
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from localnet.deployment import PROJECT
 
-DOCUMENT: Final = PROJECT / "docs" / "benchmarks.md"
 RESULT: Final = PROJECT / "build" / "bench" / "node.json"
 
 _CALLERS: Final = 100
@@ -63,13 +60,10 @@ def main(quick: bool, write_docs: bool, output: Path) -> None:
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     with measuring():
         figures = measured_figures(2.0 if quick else 10.0)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    write_figures(output, figures)
     if write_docs:
-        text = with_section(DOCUMENT.read_text(encoding="utf-8"), page(figures))
-        DOCUMENT.write_text(text, encoding="utf-8")
-    for target in targets(figures):
-        click.echo(f"{target.what:<58} {target.wanted:>14} {target.found:>10}  {target.verdict}")
+        write_section(page(figures))
+    tell_targets(targets(figures))
 
 
 def measured_figures(seconds: float) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from chainkit.contracts.registry import Registry
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.errors import (
     ChainkitError,
-    ConfigurationError,
     RetryableChainError,
     StoreUnavailable,
     WrongChain,
@@ -172,12 +171,7 @@ def _blocks_behind(rpc_url: str, found: Status) -> int:
 def _registry(rpc_url: str, deployment_path: Path, found: Status) -> RegistryState:
     """Say which node this database is, and which nodes it is to follow, by the chain itself."""
     deployment = read_followed_deployment(deployment_path)
-    registry, subject = deployment.registry, record_subject(deployment_path)
-    if registry is None:
-        raise ConfigurationError(subject, "a registry to ask", "none", "node_registry")
-    if registry.genesis_hash != deployment.genesis_hash:
-        expected, got = "a registry on the chain of --rpc", f"one on chain {registry.chain_id}"
-        raise ConfigurationError(subject, expected, got, "node_registry")
+    registry = deployment.registry_here(record_subject(deployment_path))
     endpoint = Endpoint.connect(rpc_url)
     head = check_deployment(endpoint, deployment)
     nodes = Registry(endpoint, registry.address).nodes(head.reference)

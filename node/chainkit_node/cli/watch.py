@@ -125,12 +125,7 @@ def _opened(rpc_url: str, deployment_path: Path | None, registry_address: str | 
     if deployment_path is None:
         raise click.UsageError("missing --deployment FILE, or --registry ADDRESS")
     deployment = read_followed_deployment(deployment_path)
-    registry, subject = deployment.registry, record_subject(deployment_path)
-    if registry is None:
-        raise ConfigurationError(subject, "a registry to ask", "none", "node_registry")
-    if registry.genesis_hash != deployment.genesis_hash:
-        expected, got = "a registry on the chain of --rpc", f"one on chain {registry.chain_id}"
-        raise ConfigurationError(subject, expected, got, "node_registry")
+    registry = deployment.registry_here(record_subject(deployment_path))
     endpoint = Endpoint.connect(rpc_url)
     check_deployment(endpoint, deployment)
     return _Chain(Registry(endpoint, registry.address), deployment)

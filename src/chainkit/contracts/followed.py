@@ -21,6 +21,7 @@ from chainkit.contracts.deployment import (
     record_subject,
 )
 from chainkit.documents.fields import Faults, Fields, read_json
+from chainkit.errors import ConfigurationError
 from chainkit.protocol.payload_contract import EVENT_NAMES, EventLayout, PayloadContract
 from chainkit.signatures import keccak256
 from chainkit.types import ADDRESS_LENGTH, BLOCKCHAIN_ORIGINATOR_ID, HASH_LENGTH, TopicKind
@@ -116,6 +117,19 @@ class FollowedDeployment:
     def originator_ids(self) -> tuple[int, ...]:
         """Those that the contracts post under, in rising order."""
         return tuple(sorted({contract.originator_id for contract in self.contracts}))
+
+    def registry_here(self, subject: str) -> FollowedRegistry:
+        """Return the registry, which is on the payloads' chain.
+
+        Raises ConfigurationError with the record as its subject where there is none, or elsewhere.
+        """
+        if self.registry is None:
+            raise ConfigurationError(subject, "a registry to ask", "none", "node_registry")
+        if self.registry.genesis_hash != self.genesis_hash:
+            expected = "a registry on the chain of --rpc"
+            got = f"one on chain {self.registry.chain_id}"
+            raise ConfigurationError(subject, expected, got, "node_registry")
+        return self.registry
 
 
 def read_followed_deployment(path: Path) -> FollowedDeployment:

@@ -24,6 +24,7 @@ from chainkit.errors import (
     RefusedRequest,
 )
 from chainkit.exports import one_line
+from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.text.node_url import grpc_target
@@ -127,8 +128,7 @@ class NodeApi:
         raise AssertionError("unreachable")
 
     def _request(self, after: int) -> bytes:
-        query = message_api_pb2.EnvelopesQuery(originator_node_ids=[BLOCKCHAIN_ORIGINATOR_ID])
-        query.last_seen.node_id_to_sequence_id[BLOCKCHAIN_ORIGINATOR_ID] = after
+        query = envelopes_behind(BLOCKCHAIN_ORIGINATOR_ID, after)
         request = message_api_pb2.QueryEnvelopesRequest(query=query, limit=self._page_rows)
         return request.SerializeToString()
 

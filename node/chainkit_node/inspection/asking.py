@@ -17,8 +17,8 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
 from chainkit.errors import ConfigurationError, MalformedData
-from chainkit.protocol.envelope import parse_originator_envelope
-from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.protocol.envelope import stated_place
+from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.grpc_client import connect
@@ -213,12 +213,11 @@ async def _held(
             return int(response.highest_sequence_id)
 
     async def first_behind(after: int) -> int | None:
-        request = message_api_pb2.QueryEnvelopesRequest(limit=1)
-        request.query.originator_node_ids.append(originator_id)
-        request.query.last_seen.node_id_to_sequence_id[originator_id] = after
+        query = envelopes_behind(originator_id, after)
+        request = message_api_pb2.QueryEnvelopesRequest(query=query, limit=1)
         answer = await _call(connection, QUERY_ENVELOPES, request)
         found = _parsed(Envelopes, answer or b"").envelopes
-        return _sequence_id(found[0]) if found else None
+        return stated_place(found[0])[1] if found else None
 
     guess = connection.guesses.get(originator_id) or chain.get(originator_id) or 0
     highest = await find_highest(first_behind, guess)
@@ -245,11 +244,3 @@ def _parsed(kind: Any, data: bytes) -> Any:
         return kind.FromString(data)
     except DecodeError as error:
         raise MalformedData("answer", kind.__name__, "other bytes") from error
-
-
-def _sequence_id(envelope: bytes) -> int:
-    try:
-        return parse_originator_envelope(envelope).sequence_id
-    except MalformedData:
-        # No proof of the chain: an originator's.
-        return parse_originated(envelope).envelope.sequence_id

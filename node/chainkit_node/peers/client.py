@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from google.rpc import status_pb2
 
 from chainkit.errors import ChainkitError, MalformedData
+from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.proto import envelopes_pb2, message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.grpc_client import status_details
@@ -122,7 +123,7 @@ async def query(
 ) -> Sequence[bytes]:
     """Return a page of an originator's envelopes behind a sequence id, as a peer has it."""
     request = message_api_pb2.QueryEnvelopesRequest(
-        query=_behind(originator_id, after_id), limit=limit
+        query=envelopes_behind(originator_id, after_id), limit=limit
     )
     answer = await peer.call(QUERY_ENVELOPES, request.SerializeToString(), seconds)
     try:
@@ -133,7 +134,8 @@ async def query(
 
 def subscription(originator_id: int, after_id: int) -> message_api_pb2.SubscribeEnvelopesRequest:
     """Return the request for an originator's envelopes behind a sequence id."""
-    return message_api_pb2.SubscribeEnvelopesRequest(query=_behind(originator_id, after_id))
+    query = envelopes_behind(originator_id, after_id)
+    return message_api_pb2.SubscribeEnvelopesRequest(query=query)
 
 
 def cursor_in(details: bytes | None) -> Mapping[int, int] | None:
@@ -146,10 +148,3 @@ def cursor_in(details: bytes | None) -> Mapping[int, int] | None:
     except DecodeError:
         return None
     return dict(cursor.node_id_to_sequence_id)
-
-
-def _behind(originator_id: int, after_id: int) -> message_api_pb2.EnvelopesQuery:
-    return message_api_pb2.EnvelopesQuery(
-        originator_node_ids=[originator_id],
-        last_seen={"node_id_to_sequence_id": {originator_id: after_id}},
-    )

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from google.protobuf.message import DecodeError
 
 from chainkit.errors import MalformedAnswer
+from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.log_comparison import Comparison, Differences
 from chainkit.protocol.log_ranges import MOST_ASKED, LogRange, RangeContent
 from chainkit.protocol.originated_envelope import parse_originated
@@ -98,10 +99,8 @@ def _contents(comparison: Comparison, answer: bytes) -> list[RangeContent]:
 
 
 def _query(originator_id: int, after: int, limit: int) -> bytes:
-    request = message_api_pb2.QueryEnvelopesRequest(limit=limit)
-    request.query.originator_node_ids.append(originator_id)
-    request.query.last_seen.node_id_to_sequence_id[originator_id] = after
-    return request.SerializeToString()
+    query = envelopes_behind(originator_id, after)
+    return message_api_pb2.QueryEnvelopesRequest(query=query, limit=limit).SerializeToString()
 
 
 def _envelopes(answer: bytes, originator_id: int) -> list[tuple[int, bytes]]:

@@ -17,9 +17,9 @@ from typing import Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
-from chainkit.errors import InvalidSignature, MalformedAnswer, MalformedEnvelope
-from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
-from chainkit.protocol.proto import envelopes_pb2, message_api_pb2
+from chainkit.errors import InvalidSignature, MalformedAnswer
+from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key, stated_place
+from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.protocol.received_envelope import read_received
 
@@ -112,7 +112,7 @@ def read_answer(answer: bytes, question: Question) -> list[Served]:
         raise MalformedAnswer("answer", "a QueryEnvelopesResponse", error) from error
     if len(envelopes) > PAGE:
         raise MalformedAnswer("answer", f"at most {PAGE} envelopes", len(envelopes))
-    served = [Served(_place(each), each) for each in envelopes]
+    served = [Served(stated_place(each), each) for each in envelopes]
     for originator_id, sequence_id in (each.place for each in served):
         if question.originator_id not in (None, originator_id):
             expected = f"those of originator {question.originator_id}"
@@ -178,13 +178,3 @@ def _omitted(served: Sequence[Served], wanted: Iterable[Place]) -> tuple[Place, 
     return tuple(
         place for place in wanted if place not in places and place[1] < last.get(place[0], 0)
     )
-
-
-def _place(envelope: bytes) -> Place:
-    unsigned = envelopes_pb2.UnsignedOriginatorEnvelope()
-    try:
-        signed = envelopes_pb2.OriginatorEnvelope.FromString(envelope)
-        unsigned.ParseFromString(signed.unsigned_originator_envelope)
-    except DecodeError as error:
-        raise MalformedEnvelope("envelope", "an OriginatorEnvelope", error) from error
-    return unsigned.originator_node_id, unsigned.originator_sequence_id

@@ -197,6 +197,21 @@ def originator_envelope(unsigned: bytes, transaction_hash: bytes, signature: byt
     )
 
 
+def stated_place(data: bytes) -> tuple[int, int]:
+    """Return the originator id and sequence id that an OriginatorEnvelope of any proof states.
+
+    Raises MalformedEnvelope where it does not parse. Nothing else is checked.
+    """
+    envelope = envelopes_pb2.OriginatorEnvelope()
+    unsigned = envelopes_pb2.UnsignedOriginatorEnvelope()
+    try:
+        envelope.ParseFromString(data)
+        unsigned.ParseFromString(envelope.unsigned_originator_envelope)
+    except DecodeError as error:
+        raise MalformedEnvelope("envelope", "an OriginatorEnvelope", error) from error
+    return unsigned.originator_node_id, unsigned.originator_sequence_id
+
+
 def parse_originator_envelope(data: bytes) -> ServedEnvelope:
     """Take a served OriginatorEnvelope apart.
 

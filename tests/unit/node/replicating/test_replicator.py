@@ -39,6 +39,8 @@ class Setting:
     refused_batch: Exception | None = None
     reports: list[tuple[int, Misbehavior, LivenessRequest, int]] = field(default_factory=list)
     patience: list[float] = field(default_factory=list)
+    compared: set[int] = field(default_factory=set)
+    """Nodes that are to be compared with soon."""
 
     def play(self, seconds: float) -> None:
         """Replicate for so long."""
@@ -54,7 +56,7 @@ class Setting:
                 SubscriptionPlan(chance),
                 loop.time,
                 lambda *_: None,
-                lambda _: None,
+                self.compared.add,
                 chance.random,
             )
             task = asyncio.ensure_future(replicator.run())
@@ -175,12 +177,13 @@ def test_error_code__every_instance_is_reported_but_for_a_token_that_nobody_know
     assert set(setting.patience) == {4.0}
 
 
-def test_error_code__with_a_cursor_to_go_on_from__is_no_failure() -> None:
-    setting = Setting(error=refusal(grpc.StatusCode.ABORTED, {200: 9}))
+def test_error_code__with_a_cursor_to_go_on_from__is_compared_with_and_no_failure() -> None:
+    setting = Setting(error=refusal(grpc.StatusCode.ABORTED, {200: 5}))
 
     setting.play(60)
 
     assert setting.reports == []
+    assert setting.compared == {200}
 
 
 @pytest.mark.conforms("N45")

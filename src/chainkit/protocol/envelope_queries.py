@@ -1,0 +1,13 @@
+"""Questions for the envelopes that a node holds (XIP-49 §3.2.3)."""
+
+from __future__ import annotations
+
+from chainkit.protocol.proto import message_api_pb2
+
+
+def envelopes_behind(originator_id: int, after_id: int) -> message_api_pb2.EnvelopesQuery:
+    """Ask for one originator's envelopes behind a sequence id; 0 stands for all of them."""
+    return message_api_pb2.EnvelopesQuery(
+        originator_node_ids=[originator_id],
+        last_seen={"node_id_to_sequence_id": {originator_id: after_id}},
+    )

@@ -20,9 +20,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from chainkit.misbehavior.judging import Offence
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import ReceivedEnvelope
-from chainkit_node.replicating.judging import Offence
 
 PATIENCE_SECONDS: Final = 60.0
 """For how long an envelope waits before anybody is asked, and between two times."""

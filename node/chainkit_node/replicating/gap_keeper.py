@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from chainkit.misbehavior.judging import may_have_expired
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import LEAST_RETENTION_SECONDS
 from chainkit.types import NANOSECONDS_PER_SECOND
@@ -20,7 +21,6 @@ from chainkit_indexer.storage.replicated import read_after, read_before
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import GapState
 from chainkit_node.replicating.intake import SafetyReports
-from chainkit_node.replicating.judging import may_have_expired
 
 _RETENTION_NS: Final = LEAST_RETENTION_SECONDS * NANOSECONDS_PER_SECOND
 _FILLED_NS: Final = 24 * 60 * 60 * NANOSECONDS_PER_SECOND

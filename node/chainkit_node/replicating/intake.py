@@ -19,6 +19,7 @@ from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
+from chainkit.misbehavior.judging import HeldEnvelope, Judged, judge_batch
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.originated_envelope import originator_digest, parse_originated
 from chainkit.protocol.received_envelope import ReceivedEnvelope, read_received
@@ -39,7 +40,6 @@ from chainkit_indexer.storage.replicated import (
 )
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import GapState
-from chainkit_node.replicating.judging import HeldEnvelope, Judged, judge_batch
 
 MOST_PER_COMMIT: Final = 1_000
 """Envelopes of one transaction: the sequencer waits for it."""

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from chainkit.misbehavior.judging import HeldEnvelope
 from chainkit.protocol.originated_envelope import (
     OriginatedEnvelope,
     sign_originated,
@@ -13,7 +14,6 @@ from chainkit.protocol.originated_envelope import (
 )
 from chainkit.protocol.received_envelope import ReceivedEnvelope, read_received
 from chainkit.signatures import SigningKey
-from chainkit_node.replicating.judging import HeldEnvelope
 from support import publishes
 
 SECOND_NS = 10**9

@@ -11,6 +11,7 @@ from typing import Any
 
 from chainkit.errors import ChainkitError
 from chainkit.misbehavior.evidence import Weight, judge_safety
+from chainkit.misbehavior.judging import judge_batch
 from chainkit.misbehavior.report import LivenessRequest, parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.log_ranges import LogRange
@@ -24,7 +25,6 @@ from chainkit_node.peers.client import COMPARE_RANGES, QUERY_ENVELOPES, PeerRefu
 from chainkit_node.replicating.dependencies import KnownLogs
 from chainkit_node.replicating.dependency_keeper import DependencyKeeper
 from chainkit_node.replicating.intake import Source, Taken
-from chainkit_node.replicating.judging import judge_batch
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import SubscriptionPlan
 from chainkit_node.replicating.repairer import Repairer

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from chainkit.misbehavior.evidence import Weight, judge_safety
+from chainkit.misbehavior.judging import Offence
 from chainkit.misbehavior.report import parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import ReceivedEnvelope
@@ -20,7 +21,6 @@ from chainkit_node.replicating.dependencies import (
     Dependencies,
     KnownLogs,
 )
-from chainkit_node.replicating.judging import Offence
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
 
 OWN = 100

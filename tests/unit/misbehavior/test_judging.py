@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainkit.misbehavior.evidence import Weight, judge_safety
+from chainkit.misbehavior.judging import Judged, Offence, judge_batch
 from chainkit.misbehavior.report import parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
-from chainkit_node.replicating.judging import Judged, Offence, judge_batch
 from support import publishes
 from support.network.originator import BEGIN_NS, SECOND_NS, MemoryLog, Originator
 

@@ -26,10 +26,15 @@ def numbers(*values: int) -> bytes:
     return vector(b"".join(value.to_bytes(2, "big") for value in values))
 
 
-def private_message(group_id: bytes, content_type: int = APPLICATION, epoch: int = 1) -> bytes:
+def private_message(
+    group_id: bytes,
+    content_type: int = APPLICATION,
+    epoch: int = 1,
+    authenticated_data: bytes = b"authenticated",
+) -> bytes:
     """An MLSMessage that hides its content."""
     head = b"\0\1\0\2" + vector(group_id) + epoch.to_bytes(8, "big") + bytes([content_type])
-    return head + vector(b"authenticated") + vector(b"sender") + vector(b"ciphertext" * 20)
+    return head + vector(authenticated_data) + vector(b"sender") + vector(b"ciphertext" * 20)
 
 
 def public_message(group_id: bytes, content_type: int, sender: bytes = b"\1\0\0\0\7") -> bytes:

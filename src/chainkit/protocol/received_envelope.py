@@ -71,6 +71,16 @@ def read_received(data: bytes, originator_id: int, signing_key: bytes) -> Receiv
     where the bytes are no such envelope of this originator, and InvalidSignature where another key
     signed it: neither can be held against the originator.
     """
+    return read_received_publish(data, originator_id, signing_key)[0]
+
+
+def read_received_publish(
+    data: bytes, originator_id: int, signing_key: bytes
+) -> tuple[ReceivedEnvelope, PublishRequest | None]:
+    """Verify an OriginatorEnvelope as ``read_received``, and return what was published, too.
+
+    It is None where the payload is none that can be read.
+    """
     parsed = parse_originated(data)
     stated = parsed.envelope
     subject = f"envelope {stated.sequence_id} of originator {stated.originator_id}"
@@ -84,7 +94,7 @@ def read_received(data: bytes, originator_id: int, signing_key: bytes) -> Receiv
         got = f"0x{signer[1:9].hex()}…"
         raise InvalidSignature(subject, f"the signature of node {originator_id}", got)
     publish, fault = _judged(parsed)
-    return ReceivedEnvelope(
+    received = ReceivedEnvelope(
         originator_id=originator_id,
         sequence_id=stated.sequence_id,
         originator_ns=stated.originator_ns,
@@ -95,6 +105,7 @@ def read_received(data: bytes, originator_id: int, signing_key: bytes) -> Receiv
         digest=digest,
         fault=fault,
     )
+    return received, publish
 
 
 def in_one_form(parsed: ParsedOriginatedEnvelope) -> bytes:

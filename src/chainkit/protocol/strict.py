@@ -44,6 +44,21 @@ def check_strict(data: bytes, kind: type[Message]) -> None:
     _check(data, kind.DESCRIPTOR)
 
 
+def single_field(data: bytes, kind: type[Message], number: int) -> bytes | None:
+    """Return the bytes of a message's field with a length, as they came.
+
+    None where the field is not there, or more than once: libraries merge the two into one that
+    nobody wrote. Raises MalformedData for bytes that are no message.
+    """
+    found, position = [], 0
+    while position < len(data):
+        tag, position = _varint(data, position, kind.DESCRIPTOR)
+        value, position = _value(data, position, tag & 7, kind.DESCRIPTOR)
+        if tag >> 3 == number:
+            found.append(value)
+    return found[0] if len(found) == 1 else None
+
+
 # The library's own class of descriptors and the one of its stubs have no common name.
 _Descriptor = Any
 

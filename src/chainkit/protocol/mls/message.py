@@ -51,6 +51,8 @@ class MessageHeader:
     epoch: int
     """A uint64."""
     content_type: ContentType
+    authenticated_data: bytes
+    """The author's words to the members, who alone can tell that they are his."""
 
 
 def parse_message_header(data: bytes) -> MessageHeader:
@@ -75,10 +77,13 @@ def parse_message_header(data: bytes) -> MessageHeader:
 def _private_message(reader: Reader) -> MessageHeader:
     group_id, epoch = reader.vector(), reader.integer(8)
     content_type = _content_type(reader)
-    for _ in ("authenticated_data", "encrypted_sender_data", "ciphertext"):
+    authenticated_data = reader.vector()
+    for _ in ("encrypted_sender_data", "ciphertext"):
         reader.vector()
     reader.finish()
-    return MessageHeader(WireFormat.PRIVATE_MESSAGE, group_id, epoch, content_type)
+    return MessageHeader(
+        WireFormat.PRIVATE_MESSAGE, group_id, epoch, content_type, authenticated_data
+    )
 
 
 def _public_message(reader: Reader) -> MessageHeader:
@@ -88,11 +93,13 @@ def _public_message(reader: Reader) -> MessageHeader:
         raise reader.malformed("a type of sender from 1 to 4", sender)
     if sender in _INDEXED_SENDERS:
         reader.integer(4)
-    reader.vector()  # authenticated_data
+    authenticated_data = reader.vector()
     content_type = _content_type(reader)
     if content_type is ContentType.APPLICATION:
         raise reader.malformed("an application message to be private", "a public message")
-    return MessageHeader(WireFormat.PUBLIC_MESSAGE, group_id, epoch, content_type)
+    return MessageHeader(
+        WireFormat.PUBLIC_MESSAGE, group_id, epoch, content_type, authenticated_data
+    )
 
 
 def _content_type(reader: Reader) -> ContentType:

@@ -34,6 +34,8 @@ def test_parse__message_of_today_s_client__gives_its_group_and_kind(case: dict[s
         group_id=from_hex(case["topic"])[1:],
         epoch=0 if case["name"] == "first commit" else 1,
         content_type=ContentType.COMMIT if "commit" in case["name"] else ContentType.APPLICATION,
+        # Today's clients authenticate nothing.
+        authenticated_data=b"",
     )
 
 
@@ -45,7 +47,7 @@ def test_parse__private_message__gives_every_field(
     data = mls.private_message(group_id, content_type, epoch=2**64 - 1)
 
     assert parse_message_header(data) == MessageHeader(
-        WireFormat.PRIVATE_MESSAGE, group_id, 2**64 - 1, content_type
+        WireFormat.PRIVATE_MESSAGE, group_id, 2**64 - 1, content_type, b"authenticated"
     )
 
 
@@ -54,9 +56,11 @@ def test_parse__private_message__gives_every_field(
 def test_parse__public_message_of_each_sender__gives_every_field(
     content_type: ContentType, sender: bytes
 ) -> None:
-    assert parse_message_header(
-        mls.public_message(GROUP_ID, content_type, sender)
-    ) == MessageHeader(WireFormat.PUBLIC_MESSAGE, GROUP_ID, 0, content_type)
+    data = mls.public_message(GROUP_ID, content_type, sender)
+
+    assert parse_message_header(data) == MessageHeader(
+        WireFormat.PUBLIC_MESSAGE, GROUP_ID, 0, content_type, b"authenticated"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,53 @@
+"""A ClientEnvelope's AuthenticatedData, and the hash of it that its author authenticates (§3.3.2).
+
+Nodes read target, topic and cursor of a ClientEnvelope, and nobody but the group's members can tell
+whether its author wrote them. The author puts a hash of the AuthenticatedData's bytes into the
+``authenticated_data`` of the MLS message, on messages and on commits. XIP-49 leaves the hash open;
+here it is keccak256. Today's clients put nothing there.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from chainkit.errors import MalformedData, MalformedEnvelope
+from chainkit.protocol.proto import envelopes_pb2
+from chainkit.protocol.publish_rules.client_envelope import ParsedClientEnvelope
+from chainkit.protocol.strict import single_field
+from chainkit.signatures import keccak256
+
+_AAD_FIELD: Final = 1
+
+
+class AadBinding(StrEnum):
+    """Whether an MLS message authenticates the AuthenticatedData around it (XIP-49 §3.3.4)."""
+
+    BOUND = "bound"
+    """It does, once the message is decrypted: MLS authenticates its own header."""
+    ABSENT = "absent"
+    """The message authenticates nothing, or has no MLS header, as welcomes have none."""
+    BROKEN = "broken"
+    """It authenticates other data: somebody changed what stands around it."""
+
+
+def aad_hash(client_envelope: bytes) -> bytes:
+    """Return keccak256 of the AuthenticatedData's bytes in a ClientEnvelope, as they came.
+
+    Raises MalformedData where they are not there, or more than once.
+    """
+    data = single_field(client_envelope, envelopes_pb2.ClientEnvelope, _AAD_FIELD)
+    if data is None:
+        raise MalformedEnvelope("client envelope", "one aad", "none, or more than one")
+    return keccak256(data)
+
+
+def aad_binding(client: ParsedClientEnvelope) -> AadBinding:
+    """Tell whether the MLS message of a ClientEnvelope authenticates its AuthenticatedData."""
+    if client.header is None or not client.header.authenticated_data:
+        return AadBinding.ABSENT
+    try:
+        is_bound = client.header.authenticated_data == aad_hash(client.client_envelope)
+    except MalformedData:
+        is_bound = False
+    return AadBinding.BOUND if is_bound else AadBinding.BROKEN

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from chainkit.errors import MalformedData
 
@@ -20,6 +20,9 @@ BLOCKCHAIN_ORIGINATOR_ID = 0
 """Node id of the blockchain as an originator (XIP-49 §3.2.1)."""
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
+
+Place: TypeAlias = tuple[int, int]
+"""Where an envelope stands in all logs: originator id and sequence id."""
 
 
 class TopicKind(IntEnum):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
@@ -22,12 +22,10 @@ from chainkit.protocol.envelope import parse_originator_envelope, recover_node_k
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.protocol.received_envelope import read_received
+from chainkit.types import Place
 
 PAGE: Final = 50
 """Envelopes that are asked for at once."""
-
-Place: TypeAlias = tuple[int, int]
-"""Originator id and sequence id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from typing import Final
 from sqlalchemy import Connection, select
 
 from chainkit.protocol.received_envelope import NO_TOPIC
+from chainkit.types import Place
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.blocks import read_block, read_final_block
 from chainkit_indexer.storage.envelopes import read_highest
 from chainkit_indexer.storage.replicated import read_after
 from chainkit_indexer.storage.store import Store
-from chainkit_node.watching.comparing import PAGE, Place, Question
+from chainkit_node.watching.comparing import PAGE, Question
 
 MOST_PICKED: Final = 5
 """Envelopes of one question by topics, each of another originator."""

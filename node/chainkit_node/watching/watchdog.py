@@ -24,7 +24,7 @@ import grpc
 from chainkit.errors import ChainkitError, MalformedData
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.service.log_lines import LogEvent, log_event
-from chainkit.types import Node
+from chainkit.types import Node, Place
 from chainkit_node.peers.client import QUERY_ENVELOPES, Peer, PeerRefused, PeerSilent
 from chainkit_node.peers.directory import Listing
 from chainkit_node.peers.work import PeerFaults, end_all
@@ -33,7 +33,6 @@ from chainkit_node.replicating.liveness import Liveness, LivenessReports
 from chainkit_node.watching.comparing import (
     Findings,
     Keys,
-    Place,
     Question,
     chain_question,
     compare_served,

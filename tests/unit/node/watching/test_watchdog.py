@@ -16,11 +16,11 @@ from chainkit.misbehavior.report import LivenessRequest
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.stored_envelopes import written_envelopes
-from chainkit.types import BlockReference, Node
+from chainkit.types import BlockReference, Node, Place
 from chainkit_node.peers.client import PeerRefused, PeerSilent
 from chainkit_node.peers.directory import Listing
 from chainkit_node.replicating.intake import Source, Taken
-from chainkit_node.watching.comparing import Place, Question
+from chainkit_node.watching.comparing import Question
 from chainkit_node.watching.rounds import Rounds
 from chainkit_node.watching.watchdog import Watchdog, Watched
 from support.network.originator import Originator

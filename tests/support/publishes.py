@@ -32,15 +32,17 @@ def group_message(
     seen: Mapping[int, int] | None = None,
     target: int = 0,
 ) -> bytes:
-    """A group message; by default an application message of the topic's group."""
+    """A group message; by default an application message of the topic's group, as today's."""
     envelope = addressed(TopicKind.GROUP_MESSAGE, identifier, seen, target)
-    envelope.group_message.v1.data = message or mls.private_message(identifier)
+    envelope.group_message.v1.data = message or mls.private_message(
+        identifier, authenticated_data=b""
+    )
     return envelope.SerializeToString()
 
 
 def commit(seen: Mapping[int, int] | None = None, target: int = 0) -> bytes:
     """A commit of the group."""
-    message = mls.private_message(GROUP_ID, mls.COMMIT)
+    message = mls.private_message(GROUP_ID, mls.COMMIT, authenticated_data=b"")
     return group_message(message, seen=seen, target=target)
 
 

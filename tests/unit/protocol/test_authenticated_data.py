@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,7 +74,5 @@ def test_hash__no_aad__is_refused() -> None:
 
 @given(st.binary(max_size=64))
 def test_hash__any_bytes__gives_a_hash_or_is_refused(data: bytes) -> None:
-    try:
+    with suppress(MalformedData):
         assert len(aad_hash(data)) == 32
-    except MalformedData:
-        pass

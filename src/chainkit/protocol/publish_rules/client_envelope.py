@@ -44,8 +44,8 @@ class ParsedClientEnvelope:
     """The topic's payloads that the client had seen."""
     destination: Destination
     payload: bytes
-    """The MLS message of a group; of other kinds the payload's message. What a client publishes to
-    several originators has it in common."""
+    """The MLS message of a group, and the payload's own message of other kinds. Copies that were
+    published to several originators have it in common."""
     header: MessageHeader | None = None
     """The MLS header on a topic of group messages."""
     key_package: KeyPackage | None = None

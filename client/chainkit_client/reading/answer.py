@@ -1,0 +1,199 @@
+"""A node's answer to a query, beside what is held: what is new, and which rules it breaks (§3.3.4).
+
+Gaps are normal on one topic: the other ids belong to other topics. A message that is missing shows
+by later ones that depend on it, and by other nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Protocol
+
+from chainkit.errors import MalformedAnswer, MalformedData
+from chainkit.misbehavior.judging import HeldEnvelope, HeldLog, Offence, judge_batch
+from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.authenticated_data import AadBinding
+from chainkit.protocol.received_envelope import ReceivedEnvelope
+from chainkit.types import Place
+from chainkit_client.breach import Breach
+from chainkit_client.reading.verified import Keys, Read, VerifiedEnvelope, read_envelope
+
+
+class Held(Protocol):
+    """The envelopes that the client has of a topic."""
+
+    def log(self, originator_id: int) -> HeldLog:
+        """Return those of one originator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A payload of the chain that is not the one that is held: a reorg, or one of two lies."""
+
+    held: HeldEnvelope
+    served: VerifiedEnvelope
+
+
+@dataclass(slots=True)
+class Reading:
+    """The outcome of one answer."""
+
+    accepted: list[VerifiedEnvelope] = field(default_factory=list)
+    """New ones that keep all rules, in the order in which they came."""
+    breaches: list[Breach] = field(default_factory=list)
+    conflicts: list[Conflict] = field(default_factory=list)
+    void: dict[Place, str] = field(default_factory=dict)
+    """Envelopes that were signed and must not be applied, with the reason: what depends on one of
+    them has seen it, and need not wait for it."""
+    refused: list[MalformedData] = field(default_factory=list)
+    """Faults of the answer that its node can deny: nobody signed them."""
+    repeated: int = 0
+    """Envelopes that were held, or came twice."""
+
+
+def read_answer(
+    envelopes: Iterable[bytes],
+    topic: bytes | None,
+    server_id: int,
+    keys: Keys,
+    held: Held,
+    now_ns: int,
+) -> Reading:
+    """Verify what a node answered, and compare it with what is held.
+
+    ``topic`` is the one that was asked for, None for an originator's log; ``now_ns`` is the
+    client's clock in nanoseconds since 1970. Nothing is raised: all faults are in the result.
+    """
+    reading, reads = Reading(), []
+    for data in envelopes:
+        try:
+            read = read_envelope(data, server_id, keys)
+            _check_topic(read.envelope, topic, server_id)
+        except MalformedData as error:
+            reading.refused.append(error)
+        else:
+            reads.append(read)
+    _check_order(reads, server_id, reading)
+    new = {
+        **_judged_originated(reads, held, now_ns, reading),
+        **_judged_chain(reads, held, server_id, reading),
+    }
+    reading.breaches += [each.breach for each in reads if each.breach is not None]
+    for place in map(_place, reads):
+        if place in new:
+            _accept(new.pop(place), reading)
+    return reading
+
+
+def _accept(envelope: VerifiedEnvelope, reading: Reading) -> None:
+    if envelope.binding is AadBinding.BROKEN:
+        # The node cannot know: whoever paid for it signed these bytes.
+        reading.void[envelope.place] = "its author authenticated another target, topic or cursor"
+    else:
+        reading.accepted.append(envelope)
+
+
+def _check_topic(envelope: VerifiedEnvelope | None, topic: bytes | None, server_id: int) -> None:
+    if envelope is not None and topic is not None and envelope.topic != topic:
+        subject, got = f"answer of node {server_id}", f"one of topic 0x{envelope.topic.hex()}"
+        raise MalformedAnswer(subject, f"envelopes of topic 0x{topic.hex()}", got)
+
+
+def _place(read: Read) -> Place | None:
+    return None if read.envelope is None else read.envelope.place
+
+
+def _check_order(reads: Iterable[Read], server_id: int, reading: Reading) -> None:
+    """Check that the ids of each originator rise in the answer."""
+    last: dict[int, Read] = {}
+    for read in reads:
+        stated = read.received or read.envelope
+        if stated is None:
+            continue
+        before = last.setdefault(stated.originator_id, read)
+        earlier = before.received or before.envelope
+        assert earlier is not None
+        if stated.sequence_id < earlier.sequence_id:
+            reason = f"{stated.sequence_id} came after {earlier.sequence_id}"
+            if stated.originator_id == server_id:
+                evidence = (stated.envelope, earlier.envelope)
+                breach = Breach(server_id, Misbehavior.OUT_OF_ORDER, reason, evidence)
+                reading.breaches.append(breach)
+            else:
+                # Its signature is not under the order: it can deny that it answered so.
+                subject = f"answer of node {server_id}"
+                expected = f"rising ids of originator {stated.originator_id}"
+                reading.refused.append(MalformedAnswer(subject, expected, reason))
+        else:
+            last[stated.originator_id] = read
+
+
+def _judged_originated(
+    reads: Iterable[Read], held: Held, now_ns: int, reading: Reading
+) -> Mapping[Place, VerifiedEnvelope]:
+    """Return the new envelopes of originators."""
+    by_originator: dict[int, list[ReceivedEnvelope]] = {}
+    verified: dict[bytes, VerifiedEnvelope] = {}
+    for read in reads:
+        if read.received is not None:
+            by_originator.setdefault(read.received.originator_id, []).append(read.received)
+            if read.envelope is not None:
+                verified[read.envelope.digest] = read.envelope
+    new = {}
+    for originator_id, received in by_originator.items():
+        judged = judge_batch(received, held.log(originator_id), now_ns, is_direct=False)
+        reading.breaches += map(_breach, judged.offences)
+        reading.repeated += judged.repeated
+        for each in (*judged.new, *judged.late):
+            place = originator_id, each.sequence_id
+            if each.fault is not None:
+                reading.void[place] = each.fault
+            else:
+                new[place] = verified[each.digest]
+    return new
+
+
+def _judged_chain(
+    reads: Iterable[Read], held: Held, server_id: int, reading: Reading
+) -> Mapping[Place, VerifiedEnvelope]:
+    """Return the new payloads of the chain; the node that answered vouches for each."""
+    served: dict[Place, VerifiedEnvelope] = {}
+    for read in reads:
+        envelope = read.envelope
+        if envelope is None or read.received is not None:
+            continue
+        first = served.setdefault(envelope.place, envelope)
+        if first.digest != envelope.digest:
+            reason = f"two different payloads {envelope.sequence_id} of the chain"
+            reading.breaches.append(_inconsistent(server_id, reason, envelope, first))
+        elif first is not envelope:
+            reading.repeated += 1
+    for lower, higher in pairwise(sorted(served.values(), key=lambda each: each.place)):
+        is_same_log = lower.originator_id == higher.originator_id
+        if is_same_log and lower.originator_ns > higher.originator_ns:
+            reason = f"block time goes back from {lower.sequence_id} to {higher.sequence_id}"
+            reading.breaches.append(_inconsistent(server_id, reason, higher, lower))
+    new = {}
+    for place, envelope in served.items():
+        known = held.log(envelope.originator_id).at(envelope.sequence_id)
+        if known is None:
+            new[place] = envelope
+        elif known.digest == envelope.digest:
+            reading.repeated += 1
+        else:
+            reading.conflicts.append(Conflict(known, envelope))
+    return new
+
+
+def _breach(offence: Offence) -> Breach:
+    name = offence.misbehavior.name.lower().replace("_", " ")
+    return Breach(offence.node_id, offence.misbehavior, name, offence.envelopes)
+
+
+def _inconsistent(
+    server_id: int, reason: str, later: VerifiedEnvelope, earlier: VerifiedEnvelope
+) -> Breach:
+    kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY
+    return Breach(server_id, kind, reason, (later.envelope, earlier.envelope))

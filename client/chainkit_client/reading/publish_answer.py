@@ -1,0 +1,88 @@
+"""The answer to a publish: whether it is what was published, and who says so (XIP-49 §3.3.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from chainkit.errors import MalformedAnswer
+from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD, depends_on_itself
+from chainkit.types import NANOSECONDS_PER_SECOND
+from chainkit_client.breach import Breach
+from chainkit_client.reading.verified import Keys, VerifiedEnvelope, read_envelope
+
+MOST_SECONDS_APART: Final = 30 * 60
+"""How far an envelope's time may lie from the client's clock (XIP-49 §3.3.4)."""
+
+_APART_NS: Final = MOST_SECONDS_APART * NANOSECONDS_PER_SECOND
+_AHEAD_NS: Final = MOST_SECONDS_AHEAD * NANOSECONDS_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The bytes that a client published, and since when."""
+
+    client_envelope: bytes
+    first_sent_ns: int
+    """The client's clock when it first sent them, in nanoseconds since 1970: the same bytes sent
+    again are answered with the envelope that they got then."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishAnswer:
+    """A signed answer: the envelope, and the rules that it breaks."""
+
+    envelope: VerifiedEnvelope | None
+    """None where it is not what was published."""
+    breaches: tuple[Breach, ...] = ()
+
+
+def read_publish_answer(
+    answer: bytes, published: Published, server_id: int, keys: Keys, now_ns: int
+) -> PublishAnswer:
+    """Verify the OriginatorEnvelope that a publish was answered with.
+
+    ``server_id`` is the node that it was sent to, by itself or by a gateway; ``now_ns`` the
+    client's clock in nanoseconds since 1970. Raises MalformedData where the node did not sign it:
+    then nothing is known about the publish, and nothing can be held against the node.
+    """
+    read = read_envelope(answer, server_id, keys)
+    if read.breach is not None:
+        return PublishAnswer(None, (read.breach,))
+    received, envelope = read.received, read.envelope
+    if received is not None and received.originator_id != server_id:
+        subject = f"answer of node {server_id}"
+        raise MalformedAnswer(subject, "an envelope of its own", f"{received.originator_id}'s")
+    if envelope is None:
+        assert received is not None
+        invalid = Misbehavior.INVALID_PAYLOAD
+        breach = Breach(server_id, invalid, received.fault or "", (received.envelope,))
+        return PublishAnswer(None, (breach,))
+    if envelope.client.client_envelope != published.client_envelope:
+        # XIP-49 has no type for it: the envelope may be right for somebody else.
+        reason = "another payload than what was published"
+        return PublishAnswer(None, (Breach(server_id, None, reason, (envelope.envelope,)),))
+    breaches = list(_time_breaches(envelope, published, server_id, now_ns))
+    if received is not None and depends_on_itself(received):
+        reason = "it depends on itself or a later one"
+        breaches.append(
+            Breach(server_id, Misbehavior.CAUSAL_ORDERING, reason, (received.envelope,))
+        )
+    return PublishAnswer(envelope, tuple(breaches))
+
+
+def _time_breaches(
+    envelope: VerifiedEnvelope, published: Published, server_id: int, now_ns: int
+) -> list[Breach]:
+    earliest_ns, latest_ns = published.first_sent_ns - _APART_NS, now_ns + _APART_NS
+    is_ahead = envelope.originator_ns > now_ns + _AHEAD_NS
+    if earliest_ns <= envelope.originator_ns <= latest_ns and not is_ahead:
+        return []
+    seconds = (envelope.originator_ns - now_ns) / NANOSECONDS_PER_SECOND
+    kind = None
+    if is_ahead:
+        of_chain = envelope.transaction_hash is not None
+        kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY if of_chain else Misbehavior.OUT_OF_ORDER
+    reason = f"its time is {seconds:+.0f} s from this clock"
+    return [Breach(server_id, kind, reason, (envelope.envelope,))]

@@ -1,0 +1,65 @@
+"""Envelopes of one topic as nodes serve them to a client, right and wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chainkit.misbehavior.judging import HeldEnvelope
+from chainkit.protocol import wire
+from chainkit.protocol.envelope import sign_originator_envelope
+from chainkit.signatures import SigningKey, keccak256
+from chainkit.types import TopicKind
+from chainkit_client.reading.verified import Keys, VerifiedEnvelope
+from support import mls, publishes
+from support.network.originator import BEGIN_NS, SECOND_NS, MemoryLog, Originator
+
+NODE, PEER = Originator(100), Originator(200, SigningKey(b"\4" * 32))
+KEYS = Keys({each.node_id: each.key.public_key for each in (NODE, PEER)})
+TOPIC = TopicKind.GROUP_MESSAGE.topic(publishes.GROUP_ID)
+NOW_NS = BEGIN_NS + 60 * SECOND_NS
+
+
+def of_chain(
+    sequence_id: int,
+    seconds: float = 0.0,
+    client: bytes | None = None,
+    server: Originator = NODE,
+    originator_id: int = 0,
+) -> bytes:
+    """A payload of the chain as a node serves it: by default a commit of the group."""
+    payload = publishes.commit({0: sequence_id - 1}) if client is None else client
+    unsigned = b"".join(
+        (
+            wire.integer_field(wire.ORIGINATOR_TAG, originator_id),
+            wire.integer_field(wire.SEQUENCE_TAG, sequence_id),
+            wire.integer_field(wire.TIME_TAG, BEGIN_NS + int(seconds * SECOND_NS)),
+            wire.bytes_field(wire.PAYER_TAG, wire.bytes_field(wire.CLIENT_TAG, payload)),
+        )
+    )
+    return sign_originator_envelope(unsigned, keccak256(unsigned), server.key)
+
+
+def bound_message(seen: Mapping[int, int], stated: Mapping[int, int] | None = None) -> bytes:
+    """A group message that authenticates a cursor, and states it or another one."""
+    kind = TopicKind.GROUP_MESSAGE
+    aad = publishes.addressed(kind, publishes.GROUP_ID, seen).aad.SerializeToString()
+    message = mls.private_message(publishes.GROUP_ID, authenticated_data=keccak256(aad))
+    return publishes.group_message(message, seen=seen if stated is None else stated)
+
+
+class HeldTopic:
+    """The envelopes that a client holds of a topic, in memory."""
+
+    def __init__(self) -> None:
+        self._logs: dict[int, MemoryLog] = {}
+
+    def log(self, originator_id: int) -> MemoryLog:
+        return self._logs.setdefault(originator_id, MemoryLog())
+
+    def keep(self, envelope: VerifiedEnvelope) -> None:
+        """Hold an envelope that was accepted."""
+        self.log(envelope.originator_id).hold(
+            HeldEnvelope(
+                envelope.sequence_id, envelope.originator_ns, envelope.digest, envelope.envelope
+            )
+        )

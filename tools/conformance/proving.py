@@ -97,7 +97,8 @@ class Copy:
             # A file that changes twice in a second keeps the code compiled for it before.
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONPATH": os.pathsep.join(
-                str(self.folder / name) for name in ("src", "indexer", "node", "gateway", "jobs")
+                str(self.folder / name)
+                for name in ("src", "indexer", "node", "gateway", "client", "jobs")
             ),
             "SOLCX_BINARY_PATH": str(self.folder / ".cache/solcx"),
         }

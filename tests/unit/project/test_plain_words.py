@@ -15,8 +15,8 @@ from support.project import ROOT
 
 FIRST_WORDS = tuple(word.capitalize() for word in ("of", "what", "who", "whoever", "whose"))
 FOLDERS = (
-    *("benchmarks", "contracts", "demo", "deployments", "docs", "gateway", "indexer", "jobs"),
-    *("localnet", "node"),
+    *("benchmarks", "client", "contracts", "demo", "deployments", "docs", "gateway", "indexer"),
+    *("jobs", "localnet", "node"),
     *("operations", "scripts", "src", "tests", "tools"),
 )
 FIRST_WORD = re.compile(rf"(?:\b|\\n)(?:{'|'.join(FIRST_WORDS)})\b")

@@ -17,7 +17,7 @@ from chainkit.identity.refusals import Refusal
 from chainkit.identity.update import update_in
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.service.refusals import InvalidRequest, PassedOn
-from chainkit_gateway.nodes import NodeLost, NodeUnreached
+from chainkit_client.nodes.connection import NodeLost, NodeUnreached
 from chainkit_gateway.types import Publication
 
 MOST_UPDATES: Final = 1000

@@ -24,10 +24,10 @@ from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope, UnsignedOr
 from chainkit.service.refusals import NotReady, PassedOn
 from chainkit.signatures import SigningKey
 from chainkit.types import TopicKind
+from chainkit_client.nodes.connection import NodeLost, NodeUnreached
 from chainkit_gateway.chain_publisher import Mined
 from chainkit_gateway.inbox_rules import check_update
 from chainkit_gateway.journal import Begun, Journal
-from chainkit_gateway.nodes import NodeLost, NodeUnreached
 from chainkit_gateway.types import Publication
 
 NODE_SECONDS: Final = 10.0

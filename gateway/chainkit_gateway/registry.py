@@ -11,8 +11,8 @@ from chainkit.chain import Endpoint, EndpointPool
 from chainkit.contracts.registry.reading import Registry
 from chainkit.errors import ChainError, ChainkitError, ConfigurationError
 from chainkit.service.log_lines import LogEvent, log_event
+from chainkit_client.nodes.connection import NodeEntry
 from chainkit_gateway.nodes import Nodes
-from chainkit_gateway.types import NodeEntry
 
 ReadEntries = Callable[[], Mapping[int, NodeEntry]]
 """Returns the enabled nodes by id; blocks."""

@@ -9,16 +9,6 @@ from chainkit.types import BlockReference, TopicKind
 
 
 @dataclass(frozen=True, slots=True)
-class NodeEntry:
-    """A node as the registry lists it."""
-
-    url: str
-    """``http://host:port`` or ``https://host:port``, once it was checked."""
-    public_key: bytes
-    """65 bytes: the key that signs its envelopes."""
-
-
-@dataclass(frozen=True, slots=True)
 class Publication:
     """One ClientEnvelope on its way, with what decides where it goes."""
 

@@ -11,7 +11,8 @@ from chainkit.protocol.originated_envelope import (
 )
 from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope, UnsignedOriginatorEnvelope
 from chainkit.signatures import SigningKey
-from chainkit_gateway.nodes import NodeLost, in_order_of_preference
+from chainkit_client.nodes.connection import NodeLost
+from chainkit_client.nodes.preference import in_order_of_preference
 
 KEY = SigningKey(b"\5" * 32)
 PAGE = 2

@@ -11,9 +11,9 @@ from chainkit.protocol.envelope import originator_envelope
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.service.refusals import InvalidRequest
 from chainkit.types import TopicKind
+from chainkit_client.nodes.connection import NodeLost, NodeUnreached
 from chainkit_gateway import inbox_rules
 from chainkit_gateway.inbox_rules import Ask, check_update
-from chainkit_gateway.nodes import NodeLost, NodeUnreached
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import Publication
 from support.gateway.fake_nodes import is_behind

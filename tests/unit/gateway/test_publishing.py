@@ -17,9 +17,10 @@ from chainkit.protocol.payer_envelope import parse_payer_envelope
 from chainkit.protocol.proto.envelopes_pb2 import UnsignedOriginatorEnvelope
 from chainkit.service.refusals import InvalidRequest, NotNow, NotReady, PassedOn
 from chainkit.signatures import SigningKey
+from chainkit_client.nodes.connection import NodeUnreached, signer_of
+from chainkit_client.nodes.preference import in_order_of_preference
 from chainkit_gateway.chain_publisher import Mined
 from chainkit_gateway.journal import Journal
-from chainkit_gateway.nodes import NodeUnreached, in_order_of_preference, signer_of
 from chainkit_gateway.publishing import CHAIN_THREADS, Payer, Publisher
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import Publication

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from chainkit.errors import ConfigurationError, EndpointUnavailable
+from chainkit_client.nodes.connection import NodeEntry
 from chainkit_gateway.nodes import Nodes
 from chainkit_gateway.registry import RegistryWatch, readdressed
-from chainkit_gateway.types import NodeEntry
 
 KEY = b"\4" + bytes(64)
 A, B, C = "http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3"

@@ -3,7 +3,6 @@ import pytest
 from chainkit.protocol.publish_rules.refusal import PublishRefused, RefusalReason
 from chainkit.signatures import keccak256
 from chainkit.types import TopicKind
-from chainkit_gateway.nodes import in_order_of_preference
 from chainkit_gateway.routing import route
 from support import mls, publishes
 
@@ -53,13 +52,3 @@ def test_route__payload_that_no_node_serves__is_refused_before_it_costs(
         route(client_envelope, "ann")
 
     assert caught.value.reason is reason
-
-
-def test_in_order_of_preference__topics__start_at_any_node_and_go_round() -> None:
-    ids = {300, 100, 200}
-    orders = {tuple(in_order_of_preference(b"\x01%d" % number, ids)) for number in range(50)}
-
-    assert orders == {(100, 200, 300), (200, 300, 100), (300, 100, 200)}
-    assert in_order_of_preference(b"\x01a", []) == []
-    # crc32("\x01a") by zlib, the same on every machine.
-    assert in_order_of_preference(b"\x01a", ids)[0] == sorted(ids)[1651995248 % 3]

@@ -6,7 +6,7 @@ from grpc.aio import AioRpcError, Metadata
 
 from chainkit.service.grpc_server import STATUS_KEY, Caller
 from chainkit.service.refusals import MOST_PASSED_ON, PassedOn
-from chainkit_gateway.nodes import NodeLost, sorted_out
+from chainkit_client.nodes.connection import NodeLost, sorted_out
 
 Code = grpc.StatusCode
 STATUS = b"a google.rpc.Status"

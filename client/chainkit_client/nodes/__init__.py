@@ -1,0 +1,1 @@
+"""Nodes, as a client chooses and asks them."""

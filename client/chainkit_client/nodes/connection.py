@@ -1,0 +1,188 @@
+"""One node as a client asks it: publishes, queries, and what its errors say about what it did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from chainkit.errors import (
+    ChainkitError,
+    MalformedData,
+    MalformedEnvelope,
+)
+from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
+from chainkit.protocol.originated_envelope import parse_originated, recover_originator
+from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from chainkit.service.grpc_client import connect, status_details
+from chainkit.service.refusals import PassedOn
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
+
+CONNECT_SECONDS: Final = 3.0
+"""How long a connection may take, before the next node is asked."""
+
+_GRACE_SECONDS: Final = 10.0
+_SERVICE: Final = "/xmtp.xmtpv4.message_api.ReplicationApi"
+_MOST_RECONNECT_MS: Final = 5000
+"""A node that is back is not kept out for minutes."""
+_READY: Final = grpc.ChannelConnectivity.READY
+_REFUSALS: Final = frozenset(
+    {
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.PERMISSION_DENIED,
+    }
+)
+_OWN_WORDS: Final = frozenset({grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEntry:
+    """A node as the registry lists it."""
+
+    url: str
+    """``http://host:port`` or ``https://host:port``, once it was checked."""
+    public_key: bytes
+    """65 bytes: the key that signs its envelopes."""
+
+
+class NodeUnreached(ChainkitError):
+    """Nothing was sent to the node: there is no connection to it."""
+
+
+class NodeLost(ChainkitError):
+    """The node was asked, and did not answer: nobody knows whether it did what it was asked."""
+
+
+class NodeConnection:
+    """One node, as an asyncio client: requests and answers are bytes."""
+
+    def __init__(self, node_id: int, entry: NodeEntry) -> None:
+        """Take the registry's entry; nothing is connected yet.
+
+        Raises ConfigurationError for a URL that is not of the form.
+        """
+        self.node_id = node_id
+        self.entry = entry
+        self._channel = connect(f"URL of node {node_id}", entry.url, _MOST_RECONNECT_MS)
+        self._publish: Any = self._channel.unary_unary(f"{_SERVICE}/PublishPayerEnvelopes")
+        self._query: Any = self._channel.unary_unary(f"{_SERVICE}/QueryEnvelopes")
+        self._subscribe: Any = self._channel.unary_stream(f"{_SERVICE}/SubscribeEnvelopes")
+
+    async def publish(self, payer_envelope: bytes, seconds: float) -> bytes:
+        """Let the node originate, and return its OriginatorEnvelope.
+
+        Raises PassedOn where the node refuses, NodeUnreached and NodeLost.
+        """
+        await self._connect()
+        request = Envelopes(envelopes=[payer_envelope]).SerializeToString()
+        [envelope] = await self._asked(self._publish(request, timeout=seconds), 1)
+        return envelope
+
+    async def behind(
+        self, topic: bytes, cursor: Mapping[int, int], seconds: float
+    ) -> Sequence[bytes]:
+        """Return a page of a topic behind a cursor; errors are those of ``publish``."""
+        await self._connect()
+        query = _query(topic, cursor)
+        request = message_api_pb2.QueryEnvelopesRequest(query=query).SerializeToString()
+        return await self._asked(self._query(request, timeout=seconds))
+
+    async def indexed(
+        self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
+    ) -> bytes:
+        """Wait until the node serves a payload of the chain; return its envelope.
+
+        Raises NodeLost where it does not within the time.
+        """
+        query = _query(topic, {BLOCKCHAIN_ORIGINATOR_ID: sequence_id - 1})
+        request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
+        got: object = "its end"
+        call = self._subscribe(request, timeout=seconds)
+        try:
+            async for frame in call:
+                for envelope in Envelopes.FromString(frame).envelopes:
+                    if _is_of(envelope, transaction_hash):
+                        return envelope
+        except (grpc.aio.AioRpcError, DecodeError) as error:
+            got = error.details() if isinstance(error, grpc.aio.AioRpcError) else error
+        finally:
+            call.cancel()
+        raise NodeLost(f"stream of node {self.node_id}", f"payload {sequence_id}", got)
+
+    def has_signed(self, envelope: bytes) -> bool:
+        """Tell whether the registered key signed an envelope: the node's own, or a chain's."""
+        return signer_of(envelope) == self.entry.public_key
+
+    async def close(self) -> None:
+        """End the connection; calls that are open may take as long as a node may."""
+        await self._channel.close(_GRACE_SECONDS)
+
+    async def _connect(self) -> None:
+        """Make sure of the connection first: a call that fails for want of one looks like any."""
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                while (state := self._channel.get_state(try_to_connect=True)) is not _READY:
+                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                        raise NodeUnreached(f"node {self.node_id}", "a connection", "none")
+                    await self._channel.wait_for_state_change(state)
+        except TimeoutError as error:
+            expected = f"a connection within {CONNECT_SECONDS:g} s"
+            raise NodeUnreached(f"node {self.node_id}", expected, "none") from error
+
+    async def _asked(self, call: Awaitable[bytes], count: int | None = None) -> Sequence[bytes]:
+        subject = f"node {self.node_id}"
+        try:
+            envelopes = Envelopes.FromString(await call).envelopes
+        except grpc.aio.AioRpcError as error:
+            raise sorted_out(subject, error) from error
+        except DecodeError as error:
+            raise NodeLost(subject, "envelopes", error) from error
+        if count is not None and len(envelopes) != count:
+            raise NodeLost(subject, f"{count} envelopes", len(envelopes))
+        return envelopes
+
+
+def sorted_out(subject: str, error: grpc.aio.AioRpcError) -> ChainkitError:
+    """Tell a refusal from an answer that was lost: then the node may have stored it."""
+    words = error.details() or error.code().name
+    details = status_details(error)
+    # gRPC itself makes the others too, of a connection that broke or took too long.
+    if error.code() in _REFUSALS or (details is not None and error.code() in _OWN_WORDS):
+        return PassedOn(error.code(), words, details)
+    return NodeLost(subject, "an answer", words)
+
+
+def signer_of(envelope: bytes) -> bytes | None:
+    """Return the 65-byte key that signed an OriginatorEnvelope, None where there is none.
+
+    As its originator, or as one that vouches for a payload of the chain.
+    """
+    try:
+        try:
+            return recover_originator(parse_originated(envelope))
+        except MalformedEnvelope:
+            return recover_node_key(parse_originator_envelope(envelope))
+    except MalformedData:
+        return None
+
+
+def _query(topic: bytes, cursor: Mapping[int, int]) -> message_api_pb2.EnvelopesQuery:
+    return message_api_pb2.EnvelopesQuery(
+        topics=[topic], last_seen={"node_id_to_sequence_id": dict(cursor)}
+    )
+
+
+def _is_of(envelope: bytes, transaction_hash: bytes) -> bool:
+    try:
+        return parse_originator_envelope(envelope).transaction_hash == transaction_hash
+    except MalformedEnvelope:
+        # Another originator's, on the same topic.
+        return False

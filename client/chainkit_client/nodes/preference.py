@@ -7,12 +7,10 @@ from collections.abc import Collection
 
 
 def in_order_of_preference(topic: bytes, node_ids: Collection[int]) -> list[int]:
-    """Return node ids in the order in which a topic prefers them (XIP-49 §3.3.6).
+    """Return node ids in the order in which a topic prefers them.
 
-    All clients of a topic begin with the same node, and go on with the same next one.
+    All clients of a topic begin with the same node. Each next one is the node that the topic
+    prefers once those before it are excluded.
     """
-    ordered = sorted(node_ids)
-    if not ordered:
-        return []
-    start = zlib.crc32(topic) % len(ordered)
-    return ordered[start:] + ordered[:start]
+    remaining, digest = sorted(node_ids), zlib.crc32(topic)
+    return [remaining.pop(digest % len(remaining)) for _ in node_ids]

@@ -24,7 +24,7 @@ from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.grpc_client import connect
 from chainkit.text.printable import printable
 from chainkit.types import NANOSECONDS_PER_SECOND, Node
-from chainkit_node.inspection.highest import find_highest
+from chainkit_client.nodes.highest import find_highest
 from chainkit_node.inspection.network import NodeAnswer
 from chainkit_node.inspection.reported import Reported
 from chainkit_node.inspection.words import shown

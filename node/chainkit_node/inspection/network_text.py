@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from chainkit.terminal.facts import LINE_WIDTH
+from chainkit.terminal.tables import columns, section
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_node.inspection.network import (
     Accusation,
@@ -13,7 +14,6 @@ from chainkit_node.inspection.network import (
     NodeAnswer,
     find_network_attention,
 )
-from chainkit_node.inspection.tables import columns, section
 from chainkit_node.inspection.text_form import moment
 from chainkit_node.inspection.words import number
 

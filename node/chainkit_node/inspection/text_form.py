@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from chainkit.terminal.tables import columns, section
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_node.inspection.attention import find_attention
 from chainkit_node.inspection.snapshot import (
@@ -18,7 +19,6 @@ from chainkit_node.inspection.snapshot import (
     ReorgStatus,
     ReportSummary,
 )
-from chainkit_node.inspection.tables import columns, section
 from chainkit_node.inspection.words import duration, number
 
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from chainkit.misbehavior.types import Misbehavior
-
-SLOW_SECONDS: Final = 1.0
-"""An answer that takes longer is reported as slow: ``t`` of the specification."""
-
-UNRESPONSIVE_SECONDS: Final = 4.0
-"""A node that has not answered for so long is unreachable: ``T``. A report cannot say more than
-4.29 s."""
+from chainkit.misbehavior.types import SLOW_SECONDS, UNRESPONSIVE_SECONDS, Misbehavior
 
 LONGEST_SECONDS: Final = 60.0
 """How long an answer is waited for at most, after many failures."""

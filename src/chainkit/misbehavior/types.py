@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
+from typing import Final
+
+SLOW_SECONDS: Final = 1.0
+"""An answer that takes longer is reported as slow: ``t`` of the specification."""
+
+UNRESPONSIVE_SECONDS: Final = 4.0
+"""A node that has not answered for so long is unreachable: ``T``. A report cannot say more than
+4.29 s."""
 
 
 class Severity(StrEnum):

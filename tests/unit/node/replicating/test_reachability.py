@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chainkit.misbehavior.types import Misbehavior
+from chainkit.misbehavior.types import SLOW_SECONDS, UNRESPONSIVE_SECONDS, Misbehavior
 from chainkit_node.replicating.reachability import (
     LONGEST_SECONDS,
-    SLOW_SECONDS,
-    UNRESPONSIVE_SECONDS,
     Reachability,
 )
 

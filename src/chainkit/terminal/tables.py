@@ -1,4 +1,4 @@
-"""Lines in columns, as the texts of a node and of a network have them: 100 characters at most."""
+"""Lines in columns, as the pages of commands have them: 100 characters at most."""
 
 from __future__ import annotations
 

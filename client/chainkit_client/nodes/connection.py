@@ -28,6 +28,7 @@ CONNECT_SECONDS: Final = 3.0
 
 _GRACE_SECONDS: Final = 10.0
 _SERVICE: Final = "/xmtp.xmtpv4.message_api.ReplicationApi"
+_REPORTS: Final = "/xmtp.xmtpv4.message_api.MisbehaviorApi"
 _MOST_RECONNECT_MS: Final = 5000
 """A node that is back is not kept out for minutes."""
 _READY: Final = grpc.ChannelConnectivity.READY
@@ -74,6 +75,7 @@ class NodeConnection:
         self._channel = connect(f"URL of node {node_id}", entry.url, _MOST_RECONNECT_MS)
         self._publish: Any = self._channel.unary_unary(f"{_SERVICE}/PublishPayerEnvelopes")
         self._query: Any = self._channel.unary_unary(f"{_SERVICE}/QueryEnvelopes")
+        self._submit: Any = self._channel.unary_unary(f"{_REPORTS}/SubmitMisbehaviorReport")
         self._subscribe: Any = self._channel.unary_stream(f"{_SERVICE}/SubscribeEnvelopes")
 
     async def publish(self, payer_envelope: bytes, seconds: float) -> bytes:
@@ -81,7 +83,7 @@ class NodeConnection:
 
         Raises PassedOn where the node refuses, NodeUnreached and NodeLost.
         """
-        await self._connect()
+        await self.connect()
         request = Envelopes(envelopes=[payer_envelope]).SerializeToString()
         [envelope] = await self._asked(self._publish(request, timeout=seconds), 1)
         return envelope
@@ -90,10 +92,28 @@ class NodeConnection:
         self, topic: bytes, cursor: Mapping[int, int], seconds: float
     ) -> Sequence[bytes]:
         """Return a page of a topic behind a cursor; errors are those of ``publish``."""
-        await self._connect()
-        query = _query(topic, cursor)
-        request = message_api_pb2.QueryEnvelopesRequest(query=query).SerializeToString()
-        return await self._asked(self._query(request, timeout=seconds))
+        request = message_api_pb2.QueryEnvelopesRequest(query=_query(topic, cursor))
+        return await self.query(request, seconds)
+
+    async def query(
+        self, request: message_api_pb2.QueryEnvelopesRequest, seconds: float
+    ) -> Sequence[bytes]:
+        """Return the envelopes of a query's answer; errors are those of ``publish``."""
+        await self.connect()
+        return await self._asked(self._query(request.SerializeToString(), timeout=seconds))
+
+    async def submit_report(self, unsigned_report: bytes, seconds: float) -> None:
+        """Hand in an UnsignedMisbehaviorReport, which the node judges, signs and hosts (§3.2.8).
+
+        Errors are those of ``publish``.
+        """
+        await self.connect()
+        report = message_api_pb2.UnsignedMisbehaviorReport.FromString(unsigned_report)
+        request = message_api_pb2.SubmitMisbehaviorReportRequest(report=report)
+        try:
+            await self._submit(request.SerializeToString(), timeout=seconds)
+        except grpc.aio.AioRpcError as error:
+            raise sorted_out(f"node {self.node_id}", error) from error
 
     async def indexed(
         self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
@@ -125,8 +145,11 @@ class NodeConnection:
         """End the connection; calls that are open may take as long as a node may."""
         await self._channel.close(_GRACE_SECONDS)
 
-    async def _connect(self) -> None:
-        """Make sure of the connection first: a call that fails for want of one looks like any."""
+    async def connect(self) -> None:
+        """Make sure of the connection first: a call that fails for want of one looks like any.
+
+        Raises NodeUnreached.
+        """
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 while (state := self._channel.get_state(try_to_connect=True)) is not _READY:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Protocol
+from typing import Final, Protocol
 
 from chainkit.errors import MalformedAnswer, MalformedData
 from chainkit.misbehavior.judging import HeldEnvelope, HeldLog, Offence, judge_batch
@@ -26,6 +26,31 @@ class Held(Protocol):
 
     def log(self, originator_id: int) -> HeldLog:
         """Return those of one originator."""
+
+
+class _NoLog:
+    """The log of an originator of which nothing is held."""
+
+    def last(self) -> HeldEnvelope | None:
+        return None
+
+    def at(self, sequence_id: int) -> HeldEnvelope | None:
+        return None
+
+    def before(self, sequence_id: int) -> HeldEnvelope | None:
+        return None
+
+    def after(self, sequence_id: int) -> HeldEnvelope | None:
+        return None
+
+
+class _Nothing:
+    def log(self, originator_id: int) -> HeldLog:
+        return _NoLog()
+
+
+NOTHING: Final[Held] = _Nothing()
+"""Held by a client that keeps nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +106,7 @@ def read_answer(
         **_judged_chain(reads, held, server_id, reading),
     }
     reading.breaches += [each.breach for each in reads if each.breach is not None]
+    reading.void.update(each.void for each in reads if each.void is not None)
     for place in map(_place, reads):
         if place in new:
             _accept(new.pop(place), reading)

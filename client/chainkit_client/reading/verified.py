@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Final
 
-from chainkit.errors import InvalidSignature, MalformedData, MalformedEnvelope
+from chainkit.errors import InvalidSignature, MalformedEnvelope
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.authenticated_data import AadBinding, aad_binding
 from chainkit.protocol.envelope import (
     ServedEnvelope,
     parse_originator_envelope,
+    quarantine_reason,
     recover_node_key,
     stated_place,
 )
 from chainkit.protocol.mls.message import ContentType
 from chainkit.protocol.publish_rules.client_envelope import (
-    Destination,
     ParsedClientEnvelope,
     parse_client_envelope,
 )
 from chainkit.protocol.publish_rules.refusal import PublishRefused
 from chainkit.protocol.received_envelope import ReceivedEnvelope, read_received_publish
+from chainkit.protocol.served_topic import PADDING, named_topic
 from chainkit.signatures import keccak256
-from chainkit.types import Place
+from chainkit.types import HASH_LENGTH, PayloadEvent, Place, TopicKind
 from chainkit_client.breach import Breach
+
+_CHAIN_KINDS: Final = tuple(
+    bytes([kind]) for kind in (TopicKind.GROUP_MESSAGE, TopicKind.IDENTITY_UPDATE)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,9 @@ class VerifiedEnvelope:
     """The OriginatorEnvelope: evidence, and proof for others."""
     digest: bytes
     """32 bytes: the same for all who received the same."""
-    transaction_hash: bytes | None = field(default=None)
+    expires_at: int | None = None
+    """Seconds since 1970, after which nodes may remove it; None where it never expires."""
+    transaction_hash: bytes | None = None
     """32 bytes of a payload of the chain: where it can be looked up there."""
 
     @property
@@ -103,6 +111,8 @@ class Read:
     received: ReceivedEnvelope | None = None
     """An originator's envelope, to be compared with what is held of it; None for the chain's."""
     breach: Breach | None = None
+    void: tuple[Place, str] | None = None
+    """A payload of the chain that may be served and that nobody can read, with the reason."""
 
 
 def read_envelope(data: bytes, server_id: int, keys: Keys) -> Read:
@@ -129,6 +139,7 @@ def _read_originated(data: bytes, originator_id: int, keys: Keys) -> Read:
         publish.client,
         received.envelope,
         received.digest,
+        received.expires_at,
     )
     return Read(envelope, received)
 
@@ -139,12 +150,15 @@ def _read_chain(data: bytes, server_id: int, keys: Keys) -> Read:
     if (signer := recover_node_key(served)) != keys.of(server_id):
         got = f"0x{signer[1:9].hex()}…"
         raise InvalidSignature(subject, f"the signature of node {server_id}", got)
-    try:
-        client = _chain_payload(served)
-    except MalformedData as error:
-        reason = f"{subject}: {error}"
+    if (reason := _not_servable(served)) is not None:
         kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY
-        return Read(None, breach=Breach(server_id, kind, reason, (data,)))
+        return Read(None, breach=Breach(server_id, kind, f"{subject}: {reason}", (data,)))
+    place = served.originator_id, served.sequence_id
+    try:
+        client = parse_client_envelope(served.client_envelope)
+    except PublishRefused as error:
+        # Anyone may post any bytes, and nodes serve what names its topic (XIP-49 §2.2).
+        return Read(None, void=(place, str(error)))
     return Read(
         VerifiedEnvelope(
             served.originator_id,
@@ -153,22 +167,25 @@ def _read_chain(data: bytes, server_id: int, keys: Keys) -> Read:
             client,
             data,
             keccak256(served.unsigned_originator_envelope),
-            served.transaction_hash,
+            transaction_hash=served.transaction_hash,
         )
     )
 
 
-def _chain_payload(served: ServedEnvelope) -> ParsedClientEnvelope:
-    """Return the payload. Raises MalformedEnvelope where no honest node serves it."""
-    try:
-        client = parse_client_envelope(served.client_envelope)
-    except PublishRefused as error:
-        raise MalformedEnvelope("payload", "one that may be served", error) from error
+def _not_servable(served: ServedEnvelope) -> str | None:
+    """Return why no honest node serves a payload as the chain's, None where one may."""
     if served.sequence_id == 0:
-        raise MalformedEnvelope("sequence id", "1 or more", 0)
-    if client.destination is not Destination.CHAIN:
-        raise MalformedEnvelope("payload", "one for the chain", "one for an originator")
-    if client.target_originator not in (None, served.originator_id):
-        expected = f"target {served.originator_id}"
-        raise MalformedEnvelope("payload", expected, client.target_originator)
-    return client
+        return "no payload has sequence id 0"
+    topic = named_topic(served.client_envelope)
+    if topic[:1] not in _CHAIN_KINDS:
+        return "it names no topic of the chain"
+    # A group's id may be shorter than the one that it was posted to.
+    identifier = topic[1:].ljust(HASH_LENGTH, PADDING)
+    event = PayloadEvent(
+        TopicKind(topic[0]),
+        identifier,
+        served.client_envelope,
+        served.sequence_id,
+        served.originator_id,
+    )
+    return quarantine_reason(event)

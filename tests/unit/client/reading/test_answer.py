@@ -13,6 +13,7 @@ from chainkit.misbehavior.evidence import Weight, judge_safety
 from chainkit.misbehavior.report import parse_unsigned
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.signatures import SigningKey
+from chainkit.types import TopicKind
 from chainkit_client.breach import Breach
 from chainkit_client.reading.answer import Reading, read_answer
 from support import publishes
@@ -202,12 +203,13 @@ def test_read__dependency_on_itself__is_proved() -> None:
 @pytest.mark.parametrize(
     "client",
     [
-        publishes.group_message(),
+        publishes.welcome(),
         publishes.commit(target=300),
+        publishes.addressed(TopicKind.GROUP_MESSAGE, b"g").SerializeToString(),
         b"",
         b"\xff\xff",
     ],
-    ids=["message", "target", "empty", "bytes"],
+    ids=["welcome", "target", "no payload", "empty", "bytes"],
 )
 def test_read__payload_that_no_honest_node_serves_of_the_chain__is_claimed(client: bytes) -> None:
     reading = read([of_chain(1, client=client)])
@@ -215,6 +217,14 @@ def test_read__payload_that_no_honest_node_serves_of_the_chain__is_claimed(clien
     assert kinds(reading) == [(100, Misbehavior.BLOCKCHAIN_INCONSISTENCY)]
     assert weight(reading.breaches[0]) is Weight.CLAIMED
     assert reading.accepted == []
+
+
+def test_read__payload_of_the_chain_that_nobody_can_read__is_void_and_no_lie() -> None:
+    reading = read([of_chain(1, client=publishes.group_message(b"no MLS")), of_chain(2, 1)])
+
+    assert [each.place for each in reading.accepted] == [(0, 2)]
+    assert list(reading.void) == [(0, 1)]
+    assert (reading.breaches, reading.refused) == ([], [])
 
 
 @pytest.mark.conforms("C18")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.signatures import SigningKey
 from localnet.postgres import Postgres
 from support.chains.chain import Deployment
+from support.command_line import run
 from support.network.false_node import FalseNode, FalseNodes
 from support.network.real_nodes import RealNetwork, RealNode, real_network, until
 from support.network.simulation.lies import EXPECTED, Liar, Lie
@@ -47,8 +49,8 @@ class Story:
             for each in node.api.query_reports():
                 signed = take_apart(each)
                 assert signed.reporter == node.key.public_key
-                assert signed.report.is_from_node
-                found.append(signed)
+                if signed.report.is_from_node:
+                    found.append(signed)
         return found
 
     def weight(self, signed: SignedReport) -> Weight:
@@ -163,3 +165,53 @@ def test_honest_nodes__among_liars__are_accused_of_nothing_unsafe(story: Story) 
     assert unsafe
     assert not unsafe.keys() & honest
     assert Weight.REFUTED not in map(story.weight, reports)
+
+
+SEEN_BY_STRANGERS = {
+    **EXPECTED,
+    # Its victim is a node: strangers get all of it.
+    Lie.OMITS_TO_ONE: None,
+    # A query's answer that nobody signed shows what a stream's would not.
+    Lie.MAKES_UP: (None, None),
+    Lie.SERVES_THE_CHAIN: (None, None),
+}
+"""The type and worth of a lie as a stranger's check finds it; None where it cannot."""
+
+
+def test_check__by_a_stranger__finds_each_lie_and_triage_takes_the_evidence(
+    story: Story, tmp_path: Path
+) -> None:
+    network = story.network
+    chain = ("--rpc", network.chain.url, "--deployment", network.chain.record_path)
+    checked = run(
+        *("client", "check", *chain, "--patience", "2.5", "--evidence", tmp_path, "--report"),
+        "--json",
+    )
+
+    assert checked.code == 1, checked.err
+    nodes = {each["node_id"]: each for each in checked.content["nodes"]}
+    for node in story.honest:
+        types = {each["type"] for each in nodes[node.node_id]["findings"]}
+        assert types <= {"SLOW_NODE"}
+        assert nodes[node.node_id]["error"] is None
+    for lie, expected in SEEN_BY_STRANGERS.items():
+        findings = nodes[story.liars[lie].node_id]["findings"]
+        found = {(each["type"], each["weight"]) for each in findings}
+        if expected is not None:
+            misbehavior, weight = expected
+            name = "OTHER" if misbehavior is None else misbehavior.name
+            assert (name, weight or "seen") in found, (lie, findings)
+
+    triage = run("council", "triage", tmp_path, *chain, "--json")
+
+    assert triage.code in (0, 1), triage.err
+    proved = {
+        story.liars[lie].node_id for lie, each in EXPECTED.items() if each[1] is Weight.PROVED
+    }
+    assert set(triage.content["disable"]) >= proved
+    assert not set(triage.content["disable"]) & {node.node_id for node in story.honest}
+    for node in story.honest:
+        hosted = [take_apart(each) for each in node.api.query_reports()]
+        # A node keeps one report of each proof, and most of them it had seen itself.
+        assert proved <= {each.node_id for each in hosted}
+        assert any(not each.report.is_from_node for each in hosted)

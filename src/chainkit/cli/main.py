@@ -32,6 +32,7 @@ SECTIONS: Final = {
             "chainkit_gateway.cli:gateway",
             "Sign, pay and publish what an application's clients send.",
         ),
+        "client": ("chainkit_client.cli:client", "Use the network, and check what nodes answer."),
     },
     "Auditor": {
         "audit": ("chainkit_jobs.cli:audit", "Compare what nodes serve with what the chain holds."),
@@ -64,6 +65,7 @@ _EXTRAS: Final = {
     "index": "indexer",
     "node": "node",
     "gateway": "gateway",
+    "client": "client",
     "audit": "audit",
 }
 

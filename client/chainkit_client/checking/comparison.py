@@ -1,0 +1,155 @@
+"""The same log as several nodes answered it: what one left out, and what two have differently.
+
+Pure. A node may lag: only what stands below its own last answer counts as left out. It may have
+removed what expired. It may answer while it repairs itself, so an omission counts when it is found
+twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from chainkit.misbehavior.judging import may_have_expired
+from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
+from chainkit.types import NANOSECONDS_PER_SECOND, Place
+from chainkit_client.breach import Breach
+from chainkit_client.reading.verified import VerifiedEnvelope
+
+_CLOCKS_SECONDS: Final = 2 * MOST_SECONDS_AHEAD
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLog:
+    """An originator's log behind an id, as one node answered it."""
+
+    node_id: int
+    originator_id: int
+    after_id: int
+    envelopes: Mapping[int, VerifiedEnvelope]
+    """By sequence id."""
+    void: frozenset[int] = field(default=frozenset())
+    """Ids of envelopes that break a rule: the node has them."""
+
+    @property
+    def last_id(self) -> int:
+        """The highest id that it answered, ``after_id`` where it answered none."""
+        return max((*self.envelopes, *self.void), default=self.after_id)
+
+    def has(self, sequence_id: int) -> bool:
+        """Tell whether the node answered an envelope of this id."""
+        return sequence_id in self.envelopes or sequence_id in self.void
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """Ids that a node left out of a log, and others have."""
+
+    node_id: int
+    originator_id: int
+    missing: tuple[int, ...]
+    """In rising order."""
+    witnesses: tuple[int, ...]
+    """Nodes that answered at least one of them."""
+
+
+def find_omissions(logs: Sequence[NodeLog], now_ns: int) -> list[Omission]:
+    """Return what each node left out of a log that several nodes answered.
+
+    ``now_ns`` is the checker's clock in nanoseconds since 1970: what may have expired by it is not
+    missed.
+    """
+    answered: dict[int, list[NodeLog]] = {}
+    for log in logs:
+        for sequence_id in log.envelopes:
+            answered.setdefault(sequence_id, []).append(log)
+    expected = [
+        each for each, holders in answered.items() if not _may_be_gone(each, holders, now_ns)
+    ]
+    found = []
+    for log in logs:
+        last_id = log.last_id
+        missing = sorted(
+            each for each in expected if log.after_id < each < last_id and not log.has(each)
+        )
+        if missing:
+            holders = {holder.node_id for each in missing for holder in answered[each]}
+            found.append(
+                Omission(log.node_id, log.originator_id, tuple(missing), tuple(sorted(holders)))
+            )
+    return found
+
+
+def _may_be_gone(sequence_id: int, holders: Iterable[NodeLog], now_ns: int) -> bool:
+    expiries = [each.envelopes[sequence_id].expires_at for each in holders]
+    latest_expiry = now_ns // NANOSECONDS_PER_SECOND + _CLOCKS_SECONDS
+    return any(each is not None and each <= latest_expiry for each in expiries)
+
+
+def find_own_gaps(log: NodeLog, now_ns: int) -> list[Breach]:
+    """Return the gaps in what a node answered of its own log, where nothing can have expired.
+
+    A node signs its ids one after the other, so it needs no witness.
+    """
+    found = []
+    for earlier, later in pairwise(sorted((*log.envelopes, *log.void))):
+        before, behind = log.envelopes.get(earlier), log.envelopes.get(later)
+        is_young = before is not None and not may_have_expired(before, now_ns)
+        if later > earlier + 1 and is_young and before is not None and behind is not None:
+            missing = range(earlier + 1, later)
+            reason = f"its own log lacks {ids_in_words(missing)}"
+            evidence = (behind.envelope, before.envelope)
+            found.append(Breach(log.node_id, Misbehavior.OUT_OF_ORDER, reason, evidence))
+    return found
+
+
+def find_dangling(logs: Iterable[NodeLog], highest: Mapping[int, int]) -> list[Breach]:
+    """Return the envelopes that depend on more than any node has of an originator.
+
+    ``highest`` is each originator's highest id at any node, asked for after the logs were read.
+    """
+    found: dict[Place, Breach] = {}
+    for log in logs:
+        for each in log.envelopes.values():
+            for originator_id, sequence_id in each.depends_on.items():
+                if sequence_id > highest.get(originator_id, 0) and each.place not in found:
+                    reason = (
+                        f"{each.sequence_id} depends on {sequence_id} of originator "
+                        f"{originator_id}, which no node has"
+                    )
+                    kind, evidence = Misbehavior.CAUSAL_ORDERING, (each.envelope,)
+                    found[each.place] = Breach(each.originator_id, kind, reason, evidence)
+    return list(found.values())
+
+
+def find_equivocations(logs: Sequence[NodeLog]) -> list[Breach]:
+    """Return the pairs of different envelopes that an originator signed under one id."""
+    first: dict[int, VerifiedEnvelope] = {}
+    found = {}
+    for log in logs:
+        for sequence_id, envelope in log.envelopes.items():
+            other = first.setdefault(sequence_id, envelope)
+            if other.digest != envelope.digest and sequence_id not in found:
+                found[sequence_id] = Breach(
+                    log.originator_id,
+                    Misbehavior.DUPLICATE_SEQUENCE_ID,
+                    f"it signed two different envelopes {sequence_id}",
+                    (envelope.envelope, other.envelope),
+                )
+    return list(found.values())
+
+
+def ids_in_words(ids: Sequence[int]) -> str:
+    """Return rising ids as ranges, the first three of them: ``4 to 6, 9``."""
+    ranges: list[tuple[int, int]] = []
+    for each in ids:
+        if ranges and ranges[-1][1] == each - 1:
+            ranges[-1] = (ranges[-1][0], each)
+        else:
+            ranges.append((each, each))
+    shown = [str(low) if low == high else f"{low} to {high}" for low, high in ranges[:3]]
+    more = len(ranges) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ import grpc
 
 from chainkit.chain import HeadWatcher
 from chainkit.signatures import SigningKey
-from chainkit.types import Node
 from chainkit_indexer.follow.loop import StopRequest
 from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_indexer.service.opening import Following
@@ -22,29 +20,20 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.inboxes.contract_wallets import ContractWallets
 from chainkit_node.inboxes.follower import InboxFollower
-from chainkit_node.inspection.live import LiveView, RecentRepairs
+from chainkit_node.inspection.live import LiveView
 from chainkit_node.inspection.page import StatusPage
 from chainkit_node.live.feed import ChainFeed
 from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
+from chainkit_node.network import NetworkMeans, NetworkWorks
 from chainkit_node.originating.freshness import ChainFreshness
 from chainkit_node.originating.publisher import Originator, Publisher
 from chainkit_node.originating.registration import Registration
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
-from chainkit_node.peers.client import PeerClient
-from chainkit_node.peers.connections import PeerConnection
 from chainkit_node.peers.directory import NodeDirectory
 from chainkit_node.peers.newest import NewestListing
-from chainkit_node.peers.tokens import PeerTokens
 from chainkit_node.repairing.range_keeper import RangeKeeper
-from chainkit_node.replicating.dependency_keeper import DependencyKeeper, StoredLogs
-from chainkit_node.replicating.gap_keeper import GapKeeper
-from chainkit_node.replicating.intake import Intake
-from chainkit_node.replicating.own_log import OwnLog
-from chainkit_node.replicating.plan import SubscriptionPlan
-from chainkit_node.replicating.repairer import Repair, Repairer
-from chainkit_node.replicating.replicator import Replicator
 from chainkit_node.reporting.book import ReportBook
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
 from chainkit_node.reporting.shelf import ReportShelf
@@ -58,9 +47,6 @@ from chainkit_node.serving.reports import MisbehaviorApi, ReportDesk
 from chainkit_node.serving.server import NodeServer, ended_by_signals
 from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
 from chainkit_node.watched_thread import WatchedThread
-from chainkit_node.watching.own_rows import WatchedRows
-from chainkit_node.watching.rounds import Rounds
-from chainkit_node.watching.watchdog import Watchdog
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,71 +95,27 @@ async def run_node(service: NodeService) -> None:
         if late:
             handover.call(hub.insert, late)
 
-    tokens = PeerTokens(newest.enabled_id, service.key, time.time)
-
-    def connect(node: Node) -> PeerClient:
-        return PeerClient(PeerConnection(node, tokens))
-
     bounds = ReportBounds()
     book = ReportBook(store, directory, service.key, metrics.reports, bounds)
-    logs = StoredLogs(store, directory.listing)
-    dependencies = DependencyKeeper(logs.known, book, time.monotonic, metrics.dropped_dependency)
-    metrics.counts_dependencies(dependencies.waiting)
-    intake = Intake(store, book, time.time_ns, publish_replicated, dependencies.take)
-    own_log = OwnLog(newest.listing, connect, intake, service.record)
-    repairs = RecentRepairs(time.monotonic)
-
-    def repaired(repair: Repair) -> None:
-        metrics.repaired(repair)
-        repairs.repaired(repair)
-
-    repairer = Repairer(
-        newest.listing,
-        connect,
-        log,
-        intake,
-        GapKeeper(store, book, time.time_ns),
-        time.monotonic,
-        repaired,
-        dependencies.compared,
-        random.SystemRandom(),
+    network = NetworkWorks(
+        NetworkMeans(store, log, directory, newest, service.key, service.record, book, metrics),
+        publish_replicated,
+        service.watch_seconds,
     )
-    replicator = Replicator(
-        newest.listing,
-        connect,
-        intake,
-        book,
-        SubscriptionPlan(random.SystemRandom()),
-        time.monotonic,
-        metrics.replicated,
-        repairer.hurry,
-    )
-    watchdog = Watchdog(
-        newest.listing,
-        lambda node: PeerClient(PeerConnection(node, None)),
-        WatchedRows(store, time.time),
-        intake,
-        book,
-        Rounds(random.SystemRandom(), service.watch_seconds),
-        time.monotonic,
-        metrics.watched,
-        random.SystemRandom(),
-    )
-    metrics.counts_peers(replicator.open_streams, lambda: len(replicator.unreachable()))
     view = LiveView(
         loop,
-        replicator,
-        repairer,
-        own_log,
+        network.replicator,
+        network.repairer,
+        network.own_log,
         hub,
-        repairs,
+        network.repairs,
         service.monitor.health,
         time.monotonic,
         started_at=time.monotonic(),
     )
     page = StatusPage(store, view)
     service.monitor.also_serves(page.paths())
-    registration = Registration(directory, own_log.check)
+    registration = Registration(directory, network.own_log.check)
     sequencer = Sequencer(
         store, registration.node_id, service.key, time.time_ns, publish, service.record
     )
@@ -209,11 +151,7 @@ async def run_node(service: NodeService) -> None:
         await newest.start()
         await server.start(service.address, service.certificate, "node for readers and payers")
         indexer.start()
-        works = [own_log.run(), replicator.run(), repairer.run()]
-        works.append(dependencies.run(repairer.hurry))
-        if service.watch_seconds:
-            works.append(watchdog.run())
-        await _until(ended, *works)
+        await _until(ended, *network.works())
     finally:
         await server.stop()
         service.stop.is_set = True
@@ -221,7 +159,7 @@ async def run_node(service: NodeService) -> None:
         await asyncio.to_thread(indexer.finish)
         await asyncio.to_thread(publisher.close)
         await asyncio.to_thread(sequencer.close)
-        await asyncio.to_thread(intake.close)
+        await asyncio.to_thread(network.close)
         await asyncio.to_thread(book.close)
         shelf.close()
         log.close()

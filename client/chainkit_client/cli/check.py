@@ -117,11 +117,12 @@ def check_command(
 ) -> int:
     """Compare all nodes with each other and with the chain; report what they do wrong.
 
-    All enabled nodes are asked for the ends of all logs. NODE are ids of the nodes whose findings are shown; by default all. The others are asked, too:
-    one node alone cannot be compared. A node is found to omit envelopes that others have, to sign
-    two under one id, to send them out of order, to serve payloads that are not the chain's or break
-    a rule, to answer late or not at all. Each finding is proved, claimed (several reporters must
-    say so), or only seen. It ends with 1 where there are findings.
+    All enabled nodes are asked for the ends of all logs. NODE are ids of the nodes whose findings
+    are shown; by default all. The others are asked, too: one node alone cannot be compared. A node
+    is found to omit envelopes that others have, to sign two under one id, to send them out of
+    order, to serve payloads that are not the chain's or break a rule, to answer late or not at all.
+    Each finding is proved, claimed (several reporters must say so), or only seen. It ends with 1
+    where there are findings.
 
     \b
     Example:

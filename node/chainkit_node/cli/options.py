@@ -126,7 +126,8 @@ record_options = several(
         metavar="SEQUENCE_ID",
         type=click.IntRange(min=0),
         default=0,
-        help="Give up envelopes up to this id, which a restored database lacks; readers see a gap.",
+        help="Give up envelopes up to this id, which a restored database lacks; readers see a gap. "
+        "It needs --sequence-record.",
     ),
     gathered(RecordOptions, "records"),
 )

@@ -8,6 +8,7 @@ import click
 
 from chainkit.errors import MalformedData
 from chainkit.misbehavior.report import Report, parse_unsigned
+from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.terminal.command import CompleteCommand
@@ -46,8 +47,9 @@ def reports_command(
 ) -> None:
     """List the reports of misbehavior that this node hosts, the oldest first.
 
-    Each line has the server's time, the accused, the type, how this node judged it, who saw it, and
-    the evidence. It reads the database alone, also beside a running node.
+    Each line has the server's time in nanoseconds since 1970, which --after takes, the accused, the
+    type, how this node judged it, who saw it, and the evidence. It reads the database alone, also
+    beside a running node.
 
     \b
     Example:
@@ -91,7 +93,11 @@ def _described(row: StoredReport) -> dict[str, Any]:
 
 def _evidence(report: Report) -> str:
     if report.response_time_ns is not None:
-        return f"a response of {report.response_time_ns / NANOSECONDS_PER_SECOND:.3f} s"
+        seconds = f"{report.response_time_ns / NANOSECONDS_PER_SECOND:.3f} s"
+        if report.misbehavior is Misbehavior.UNRESPONSIVE_NODE:
+            # The field has 32 bits of nanoseconds: longer ones are shown as 4.295 s.
+            return f"no answer for {seconds} or longer"
+        return f"a response of {seconds}"
     return "; ".join(map(_envelope, report.envelopes))
 
 

@@ -46,7 +46,8 @@ def status_command(database: str | None, url: str | None, as_json: bool) -> int:
 
     Ends with 1 where something does, such as an envelope that its originator leaves out, a peer
     that does not answer, or a proof against this node. By --database it needs no running node, and
-    says nothing of streams and peers' answers; the same page is at / of --listen.
+    says nothing of streams and peers' answers; the same page is at / of --listen. `node watch`
+    shows whether others reach this node.
 
     \b
     Example:

@@ -39,6 +39,7 @@ class _SenderType(IntEnum):
 
 
 _INDEXED_SENDERS: Final = (_SenderType.MEMBER, _SenderType.EXTERNAL)
+_CONTENT_TYPES: Final = frozenset(ContentType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,6 @@ def _public_message(reader: Reader) -> MessageHeader:
 
 def _content_type(reader: Reader) -> ContentType:
     found = reader.integer(1)
-    if found not in tuple(ContentType):
+    if found not in _CONTENT_TYPES:
         raise reader.malformed("a content type from 1 to 3", found)
     return ContentType(found)

@@ -13,6 +13,9 @@ from chainkit.errors import MalformedMls
 _LENGTH_SIZES: Final = (1, 2, 4)
 """Bytes of a vector's length, by the two highest bits of the first; the fourth is not assigned."""
 
+_LEAST_LENGTHS: Final = (0, 1 << 6, 1 << 14)
+"""The shortest vector that a length of each of these sizes may have."""
+
 
 class Reader:
     """Reads fields of a message one after another; each error says where it is.
@@ -40,13 +43,15 @@ class Reader:
         Raises MalformedMls where the length is not in its shortest form, or fewer bytes follow.
         """
         first = self.integer(1)
+        if first < _LEAST_LENGTHS[1]:
+            return self._take(first)
         size_class = first >> 6
         if size_class == len(_LENGTH_SIZES):
             raise self.malformed("a vector's length of 1, 2 or 4 bytes", f"0x{first:02x}")
         size = _LENGTH_SIZES[size_class]
         length = (first & 0x3F) << 8 * (size - 1) | self.integer(size - 1)
-        shortest = next(each for each in _LENGTH_SIZES if length < 1 << 8 * each - 2)
-        if size != shortest:
+        if length < _LEAST_LENGTHS[size_class]:
+            shortest = 1 if length < _LEAST_LENGTHS[1] else 2
             raise self.malformed(f"the length {length} in {shortest} bytes", f"{size} bytes")
         return self._take(length)
 

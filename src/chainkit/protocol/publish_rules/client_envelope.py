@@ -120,7 +120,7 @@ def _kind(envelope: envelopes_pb2.ClientEnvelope) -> TopicKind:
     """Return the topic's kind, which must be the payload's (XIP-49 §3.3.2)."""
     reason = RefusalReason.WRONG_TOPIC
     topic, payload = envelope.aad.target_topic, envelope.WhichOneof("payload")
-    if not topic or topic[0] not in tuple(TopicKind):
+    if not topic or topic[0] not in _PAYLOAD_FIELDS:
         raise refused(reason, "topic", "a kind from 0 to 3", topic[:1].hex())
     kind = TopicKind(topic[0])
     if payload != _PAYLOAD_FIELDS[kind]:

@@ -37,7 +37,7 @@ PYTEST := python -m pytest
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: all help setup check check-python check-contracts format test test-changed unit forge coverage contracts integration \
-  gas-check fuzz soak bench-index bench-node bench-network bench-audit mutation planted-bugs gas demo localnet lock generate clean
+  gas-check fuzz soak bench-index bench-node bench-network bench-client bench-audit mutation planted-bugs gas demo localnet lock generate clean
 
 all: check unit  ## check and run the fast tests
 
@@ -174,6 +174,9 @@ bench-node: setup  ## how fast a node is, beside its floors; writes build/bench/
 
 bench-network: setup  ## how fast nodes replicate and repair; writes build/bench/network.json
 	@python -m benchmarks.network
+
+bench-client: setup  ## how fast a client verifies and orders; writes build/bench/client.json
+	@python -m benchmarks.client
 
 bench-audit: setup  ## how fast the audit is, and what it finds; writes build/bench/audit.json
 	@python -m benchmarks.audit measure

@@ -1,0 +1,1 @@
+"""How fast a client verifies and orders what nodes answer."""

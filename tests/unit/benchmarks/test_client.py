@@ -1,0 +1,23 @@
+"""The client's benchmark: a quick run measures every figure that its page shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from benchmarks.client.__main__ import ROWS, main, page
+
+
+def test_quick_run__every_figure_of_the_page__is_measured(tmp_path: Path) -> None:
+    output = tmp_path / "client.json"
+
+    outcome = CliRunner().invoke(main, ["--quick", "--output", str(output)])
+
+    assert outcome.exit_code == 0, outcome.output
+    figures = json.loads(output.read_text())
+    assert all(figures[name] > 0 for name in ROWS)
+    assert figures["is_quick"]
+    assert "run too short" in outcome.output
+    assert all(what in page(figures) for what in ROWS.values())

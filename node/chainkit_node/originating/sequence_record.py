@@ -63,15 +63,19 @@ class SequenceRecord:
         Raises DatabaseOlder where the recorded one is higher, unless the node is told to resume
         after it; StoreError where the record is another node's; and StoreUnavailable.
         """
+        self.check(node_id, stored_id)
+        if stored_id > self._last_id:
+            self.advance(node_id, stored_id)
+        return max(stored_id, self._resume_after)
+
+    def check(self, node_id: int, stored_id: int) -> None:
+        """Raise what ``last_id`` does of a database with such a last id; from any thread."""
         if self._node_id not in (None, node_id):
             raise StoreError(self._subject, f"node {node_id}", f"node {self._node_id}")
         if max(stored_id, self._resume_after) < self._last_id:
             expected = f"envelopes up to sequence id {self._last_id}, which it has signed"
             place = "the database is older than the sequence record: see the node's guide"
             raise DatabaseOlder(f"node {node_id}", expected, f"up to {stored_id}", place)
-        if stored_id > self._last_id:
-            self.advance(node_id, stored_id)
-        return max(stored_id, self._resume_after)
 
     def knows(self, node_id: int) -> bool:
         """Tell whether the record, or the operator, says after which id a node goes on."""

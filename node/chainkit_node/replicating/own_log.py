@@ -3,7 +3,8 @@
 A database that was restored from an older copy lacks envelopes that this node has signed and given
 away. Others have replicated them: they are taken back, verified like any other's. Nothing is
 originated before one of the other nodes has answered. Where none does, the sequence record decides:
-without one, the node waits. Nodes that did not answer are asked again until they have.
+without one, the node waits. So it does while its database lacks what the record says that it has
+signed. Nodes that did not answer are asked again until they have.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from chainkit.errors import StoreError
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady
 from chainkit.types import Node
-from chainkit_node.originating.sequence_record import SequenceRecord
+from chainkit_node.originating.sequence_record import DatabaseOlder, SequenceRecord
 from chainkit_node.peers.client import Peer, PeerRefused, query
 from chainkit_node.peers.directory import Listing
 from chainkit_node.peers.work import PeerFaults
@@ -48,11 +49,14 @@ class OwnLog:
         self._intake = intake
         self._record = record
         self._is_known = False
+        self._older: DatabaseOlder | None = None
         self._answered: set[int] = set()
         self._faults = PeerFaults("own_log_unanswered", "no look at this node's own log")
 
     def check(self) -> None:
         """Raise NotReady before it is known which envelopes this node has signed."""
+        if (older := self._older) is not None:
+            raise DatabaseOlder(older.subject, older.expected, older.got, older.place)
         if not self._is_known:
             expected = "an answer of another node, which may hold envelopes that this one lacks"
             raise NotReady("own log", expected, "none yet; a --sequence-record does without")
@@ -77,10 +81,24 @@ class OwnLog:
         asked = [node for node in others if node.node_id not in self._answered]
         await asyncio.gather(*(self._ask(node, own) for node in asked))
         if not self._is_known and self._may_go_on(own.node_id, others):
-            self._is_known = True
-            last = await asyncio.to_thread(self._intake.last_id, own.node_id)
-            text = f"node {own.node_id} originates after sequence id {last}"
-            log_event(LogEvent("own_log_known", text, {"last_id": last}))
+            await self._go_on(own.node_id)
+
+    async def _go_on(self, own_id: int) -> None:
+        last = await asyncio.to_thread(self._intake.last_id, own_id)
+        try:
+            if self._record is not None:
+                self._record.check(own_id, last)
+        except DatabaseOlder as error:
+            if self._older is None:
+                event = LogEvent("own_log_older", str(error), {"last_id": last}, logging.ERROR)
+                log_event(event)
+            self._older = error
+            # They may get what is lacking here from nodes that are away now.
+            self._answered.clear()
+            return
+        self._is_known, self._older = True, None
+        text = f"node {own_id} originates after sequence id {last}"
+        log_event(LogEvent("own_log_known", text, {"last_id": last}))
 
     def _may_go_on(self, own_id: int, others: Collection[Node]) -> bool:
         has_record = self._record is not None and self._record.knows(own_id)

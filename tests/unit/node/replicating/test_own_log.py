@@ -14,7 +14,7 @@ from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.service.refusals import NotReady
 from chainkit.types import BlockReference, Node
-from chainkit_node.originating.sequence_record import SequenceRecord
+from chainkit_node.originating.sequence_record import DatabaseOlder, SequenceRecord
 from chainkit_node.peers.client import QUERY_ENVELOPES, PeerSilent
 from chainkit_node.peers.directory import Listing
 from chainkit_node.replicating.intake import Source, Taken
@@ -129,9 +129,53 @@ def test_own_log__nobody_answers_and_the_record_knows_the_node__may_originate(
     tmp_path: Path,
 ) -> None:
     record = SequenceRecord(tmp_path / "record")
-    record.advance(OWN.node_id, 42)
-    played(World({200: None}), record).check()
+    record.advance(OWN.node_id, 5)
+    world = World({200: None})
+    world.take(LOG, Source(OWN.node_id, OWN.key.public_key, False))
+    played(world, record).check()
     record.close()
+
+
+@pytest.mark.parametrize("others", [{200: None}, {200: LOG[:3]}], ids=["silent", "behind"])
+def test_own_log__database_is_older_than_the_record__waits_and_says_so_once(
+    tmp_path: Path, others: dict[int, Sequence[bytes] | None], caplog: pytest.LogCaptureFixture
+) -> None:
+    record = SequenceRecord(tmp_path / "record")
+    record.advance(OWN.node_id, 5)
+    world = World(others)
+    world.take(LOG[:2], Source(OWN.node_id, OWN.key.public_key, False))
+
+    with pytest.raises(DatabaseOlder, match="expected envelopes up to sequence id 5"):
+        played(world, record).check()
+
+    record.close()
+    errors = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert len(errors) == 1
+    assert "originates" not in caplog.text
+
+
+def test_own_log__another_node_gets_what_is_lacking__originates_then(tmp_path: Path) -> None:
+    record = SequenceRecord(tmp_path / "record")
+    record.advance(OWN.node_id, 5)
+    late: list[bytes] = LOG[:3]
+    world = World({200: late})
+    world.take(LOG[:2], Source(OWN.node_id, OWN.key.public_key, False))
+    own_log = OwnLog(world.listing, world.connect, world, record)  # type: ignore[arg-type]
+
+    async def play() -> None:
+        task = asyncio.ensure_future(own_log.run())
+        await asyncio.sleep(3.0)
+        with pytest.raises(DatabaseOlder):
+            own_log.check()
+        world.others[200] = LOG
+        await asyncio.sleep(3.0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(play())
+    own_log.check()
+    record.close()
+    assert world.held.envelopes() == LOG
 
 
 def test_own_log__the_record_is_new__does_not_help(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import socket
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from chainkit.contracts.registry import NOT_ASKED, find_silent
+from chainkit.service.grpc_server import Bounds, GrpcServer, Methods
 from support.chains.chain import LocalChain
 from support.council.registry_commands import KEYS, OPERATOR, add_arguments, registry_command
 
@@ -146,6 +148,45 @@ def test_find_silent__headers_that_never_end__are_given_up() -> None:
 )
 def test_find_silent__nobody_there__is_told(url: str, reason: str) -> None:
     assert find_silent([url], asks_private=True) == {url: reason}
+
+
+@pytest.mark.parametrize(
+    ("greeting", "found"),
+    [(b"\0\0\x18\4\0\0\0\0\0" + bytes(24), None), (b"SSH-2.0-x\r\n", "no connection, or no HTTP")],
+    ids=["HTTP/2", "SSH"],
+)
+def test_find_silent__server_of_another_protocol__answers_if_it_may_be_grpc(
+    greeting: bytes, found: str | None
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=greet, args=(listening, greeting))
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        silent = find_silent([url], asks_private=True)
+        thread.join()
+
+    assert silent.get(url) == found
+
+
+def greet(listening: socket.socket, greeting: bytes) -> None:
+    """Answer one connection with these bytes, whatever it asks."""
+    connection, _ = listening.accept()
+    with connection:
+        connection.recv(4096)
+        connection.sendall(greeting)
+
+
+def test_find_silent__a_node_that_speaks_grpc_alone__answers() -> None:
+    async def asked() -> dict[str, str]:
+        server = GrpcServer(Methods({}, {}), {}, Bounds())
+        port = await server.start("127.0.0.1:0")
+        try:
+            url = f"http://127.0.0.1:{port}"
+            return await asyncio.to_thread(find_silent, [url], asks_private=True)
+        finally:
+            await server.stop(0.0)
+
+    assert asyncio.run(asked()) == {}
 
 
 def test_find_silent__several__tells_those_that_are() -> None:

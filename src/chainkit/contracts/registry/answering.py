@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from http.client import BadStatusLine
 from typing import Final
 
 import requests
@@ -20,6 +22,8 @@ NOT_ASKED: Final = "loopback, link-local or private"
 """Why an address was not asked."""
 
 _AT_ONCE: Final = 32
+_SETTINGS: Final = re.compile(r"...\x04.\0{4}", re.DOTALL)
+"""Header of the frame that begins HTTP/2 (RFC 9113 §3.4, §4.1)."""
 _LOWEST_FAULT: Final = 500
 """From this HTTP status on the server itself says that it cannot answer."""
 
@@ -89,6 +93,13 @@ def _answer(url: str, patience_seconds: float) -> str:
         return "no valid certificate"
     except requests.Timeout:
         return f"no answer within {patience_seconds:g} s"
-    except (requests.RequestException, ValueError):
-        return "no connection, or no HTTP"
+    except (requests.RequestException, ValueError) as error:
+        return "" if _speaks_http2(error) else "no connection, or no HTTP"
     return f"HTTP status {answer.status_code}" if answer.status_code >= _LOWEST_FAULT else ""
+
+
+def _speaks_http2(error: BaseException | None) -> bool:
+    """Tell whether an answer was none of HTTP/1.1 because the server speaks gRPC alone."""
+    while error is not None and not isinstance(error, BadStatusLine):
+        error = error.__context__
+    return error is not None and _SETTINGS.match(str(error.args[0])) is not None

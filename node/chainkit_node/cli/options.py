@@ -13,6 +13,7 @@ import click
 
 from chainkit.chain import Endpoint, RetryPolicy
 from chainkit.errors import ConfigurationError
+from chainkit.service.monitor_server import parse_listen
 from chainkit.terminal.options import Option, file_option, gathered, several
 from chainkit.text.hosts import is_loopback
 from chainkit_node.originating.sequence_record import SequenceRecord
@@ -41,9 +42,10 @@ class ListenOptions:
     def certificate_files(self) -> CertificateFiles | None:
         """Return the files of the certificate, or None where plain text is served.
 
-        Raises ConfigurationError for half a pair, for plain text on an address that strangers
-        reach and that nobody asked for, and for both at once.
+        Raises ConfigurationError for an address without a port, for half a pair, for plain text on
+        an address that strangers reach and that nobody asked for, and for both at once.
         """
+        parse_listen(self.grpc_address, "--grpc")
         if self.certificate_path is not None and self.key_path is not None:
             if self.is_plain_text:
                 expected = "either a certificate or plain text"

@@ -46,7 +46,7 @@ class Answer:
         return cls(200 if is_ok else 503, "application/json", body)
 
 
-def parse_listen(text: str) -> tuple[str, int]:
+def parse_listen(text: str, option: str = "--listen") -> tuple[str, int]:
     """Return host and port of ``HOST:PORT`` or ``[IPv6]:PORT``; port 0 takes a free one.
 
     Raises ConfigurationError.
@@ -54,7 +54,7 @@ def parse_listen(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
-        raise ConfigurationError("--listen", "HOST:PORT", text)
+        raise ConfigurationError(option, "HOST:PORT", text)
     return host, int(port)
 
 

@@ -44,3 +44,9 @@ def test_certificate__half_or_beside_plain_text__is_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=words):
         ListenOptions(EVERYWHERE, certificate, key, is_plain_text).certificate_files()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "5051", ":5051", "127.0.0.1:grpc", ""])
+def test_files__address_without_host_or_port__says_what_is_missing(address: str) -> None:
+    with pytest.raises(ConfigurationError, match="--grpc: expected HOST:PORT"):
+        ListenOptions(address, None, None, True).certificate_files()

@@ -77,6 +77,7 @@ def test_page__troubles__are_named_before_anything_else(page: LivePage) -> None:
         "asked instead: node 100, node 500",
         "7 of originator 300 0x3a3a3a3a…; 7 of originator 300 0x4b4b4b4b…",
         "a response of 4.250 s",
+        "no answer for 4.295 s or longer",
     ):
         assert words in text, words
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from localnet.accounts import COUNCIL, write_keystore
-from localnet.commands import Settings, run, run_json
+from localnet.commands import CommandFailed, Settings, run, run_json
 from localnet.network import Network, StartedNode, start_node
 from support import publishes
 from support.network.api import Api
@@ -119,6 +119,11 @@ def test_watch__registry_by_its_address__is_the_same_network(
     assert {each["node_id"] for each in found["nodes"]} == {
         each["node_id"] for each in look(settings)["nodes"]
     }
+
+
+def test_watch__address_without_a_contract__is_told(settings: Settings) -> None:
+    with pytest.raises(CommandFailed, match="expected a contract, got no code"):
+        run(settings, "node", "watch", "--once", "--registry", f"0x{'12' * 20}")
 
 
 def test_watch__endpoint_that_is_dead__ends_with_2(settings: Settings) -> None:

@@ -132,6 +132,9 @@ def troubled() -> NodeStatus:
         reports=(
             ReportSummary(NS, 300, *kinds[1:], evidence, None, 900),
             ReportSummary(NS - 9, 300, "SLOW_NODE", "claimed", "client", (), 4.25, 300),
+            ReportSummary(
+                NS - 10, 300, "UNRESPONSIVE_NODE", "claimed", "client", (), 4.294967295, 300
+            ),
         ),
         own_proofs=1,
         own_claims=3,

@@ -120,8 +120,11 @@ def _opened(rpc_url: str, deployment_path: Path | None, registry_address: str | 
     if registry_address is not None:
         if _ADDRESS.fullmatch(registry_address) is None:
             raise ConfigurationError("--registry", "0x and 40 hex digits", "another form")
-        address = bytes.fromhex(registry_address[2:])
-        return _Chain(Registry(Endpoint.connect(rpc_url), address), None)
+        address, endpoint = bytes.fromhex(registry_address[2:]), Endpoint.connect(rpc_url)
+        if not endpoint.code(address, endpoint.head().reference):
+            subject = f"--registry {registry_address} at {endpoint.name}"
+            raise ConfigurationError(subject, "a contract", "no code")
+        return _Chain(Registry(endpoint, address), None)
     if deployment_path is None:
         raise click.UsageError("missing --deployment FILE, or --registry ADDRESS")
     deployment = read_followed_deployment(deployment_path)

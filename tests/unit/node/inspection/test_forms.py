@@ -139,6 +139,7 @@ def test_text__troubled_node__has_each_trouble_and_nothing_unprintable() -> None
         "12345 about node 300: UNRESPONSIVE_NODE claimed, from client",
         "2023-11-14T22:13:20Z node 300: DUPLICATE_SEQUENCE_ID proved; "
         "7 of originator 300 0x3a3a3a3a…, 7 of originator 300 0x4b4b4b4b…",
+        "node 300: UNRESPONSIVE_NODE claimed; no answer for 4.295 s or longer",
         "left out     3 more",
     ):
         assert " ".join(words.split()) in whole, words

@@ -1,0 +1,57 @@
+"""The envelopes of a topic that a client has, as far as others are compared with them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from chainkit.misbehavior.judging import HeldEnvelope
+
+
+class TopicLog:
+    """Those of one originator, in memory."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._ids: list[int] = []
+        self._held: dict[int, HeldEnvelope] = {}
+
+    def hold(self, held: HeldEnvelope) -> None:
+        """Keep an envelope; the first one under an id stays."""
+        if held.sequence_id not in self._held:
+            insort(self._ids, held.sequence_id)
+            self._held[held.sequence_id] = held
+
+    def last(self) -> HeldEnvelope | None:
+        """Return the one of the highest id."""
+        return self._held[self._ids[-1]] if self._ids else None
+
+    def at(self, sequence_id: int) -> HeldEnvelope | None:
+        """Return the envelope of an id."""
+        return self._held.get(sequence_id)
+
+    def before(self, sequence_id: int) -> HeldEnvelope | None:
+        """Return the one of the highest id below an id."""
+        place = bisect_left(self._ids, sequence_id)
+        return self._held[self._ids[place - 1]] if place else None
+
+    def after(self, sequence_id: int) -> HeldEnvelope | None:
+        """Return the one of the lowest id above an id."""
+        place = bisect_left(self._ids, sequence_id + 1)
+        return self._held[self._ids[place]] if place < len(self._ids) else None
+
+
+class TopicLogs:
+    """Those of all originators."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._logs: dict[int, TopicLog] = {}
+
+    def log(self, originator_id: int) -> TopicLog:
+        """Return those of one originator."""
+        return self._logs.setdefault(originator_id, TopicLog())
+
+    def highest(self) -> dict[int, int]:
+        """Return the highest id of each originator of which there is an envelope."""
+        last = {each: log.last() for each, log in self._logs.items()}
+        return {each: held.sequence_id for each, held in last.items() if held is not None}

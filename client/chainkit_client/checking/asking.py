@@ -141,17 +141,11 @@ class NodeAsker:
         reading = read_answer(served, None, self.node_id, self._keys, NOTHING, now_ns)
         answers.findings += [found_breach(each, self._keys, now_ns) for each in reading.breaches]
         answers.findings += [Finding(self.node_id, str(each)) for each in reading.refused]
-        return NodeLog(
-            self.node_id,
-            originator_id,
-            after_id,
-            {
-                each.sequence_id: each
-                for each in reading.accepted
-                if each.originator_id == originator_id
-            },
-            frozenset(sequence_id for _, sequence_id in reading.void),
-        )
+        own = [each for each in reading.accepted if each.originator_id == originator_id]
+        void = [each.held for (one, _), each in reading.void.items() if one == originator_id]
+        held = {each.sequence_id: each for each in (*void, *(each.held for each in own))}
+        verified = {each.sequence_id: each for each in own}
+        return NodeLog(self.node_id, originator_id, after_id, verified, held)
 
     async def _page(
         self, originator_id: int, after_id: int, limit: int, answers: NodeAnswers

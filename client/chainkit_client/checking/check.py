@@ -10,8 +10,8 @@ from typing import Final
 
 from chainkit.evidence.verdict import Verdict
 from chainkit.misbehavior.evidence import Weight
+from chainkit.misbehavior.judging import HeldEnvelope
 from chainkit.misbehavior.types import Misbehavior
-from chainkit.types import Place
 from chainkit_client.breach import Breach
 from chainkit_client.checking.asking import NodeAnswers, NodeAsker
 from chainkit_client.checking.comparison import (
@@ -24,7 +24,7 @@ from chainkit_client.checking.comparison import (
     ids_in_words,
 )
 from chainkit_client.checking.findings import Finding, found_breach
-from chainkit_client.reading.verified import Keys, VerifiedEnvelope
+from chainkit_client.reading.verified import Keys
 
 SETTLE_SECONDS: Final = 5.0
 """A node that repairs its log has so long for it, before an omission counts."""
@@ -56,7 +56,7 @@ class NodeCheck:
     seconds: tuple[float, ...]
     """The time of each answer."""
     envelopes: int
-    """Envelopes of its answers that verify."""
+    """Envelopes of its answers that somebody signed who may."""
     highest: Mapping[int, int]
     """The highest id that it holds of each originator."""
     findings: tuple[Finding, ...]
@@ -174,19 +174,19 @@ class Checker:
 
     async def _chain_findings(self, logs: Sequence[NodeLog]) -> list[Finding]:
         """Return the payloads that are not the chain's, by the node that vouched for them."""
-        vouched: dict[Place, dict[bytes, list[tuple[int, VerifiedEnvelope]]]] = {}
+        vouched: dict[int, dict[bytes, list[tuple[int, HeldEnvelope]]]] = {}
         for log in logs:
-            for each in log.envelopes.values():
-                by_digest = vouched.setdefault(each.place, {})
+            for sequence_id, each in log.held.items():
+                by_digest = vouched.setdefault(sequence_id, {})
                 by_digest.setdefault(each.digest, []).append((log.node_id, each))
         found = []
-        for place in sorted(vouched)[-MOST_CHAIN_PAYLOADS:]:
-            for voices in vouched[place].values():
-                found += await self._judged(voices, len(vouched[place]) > 1)
+        for sequence_id in sorted(vouched)[-MOST_CHAIN_PAYLOADS:]:
+            for voices in vouched[sequence_id].values():
+                found += await self._judged(voices, len(vouched[sequence_id]) > 1)
         return found
 
     async def _judged(
-        self, voices: Sequence[tuple[int, VerifiedEnvelope]], is_disputed: bool
+        self, voices: Sequence[tuple[int, HeldEnvelope]], is_disputed: bool
     ) -> list[Finding]:
         """Look one payload up for all nodes that vouched for the same."""
         node_id, envelope = voices[0]
@@ -227,7 +227,7 @@ def _omitted(omission: Omission, missing: Sequence[int]) -> Finding:
     return Finding(omission.node_id, f"{text}, held by node {witnesses}")
 
 
-def _not_of_chain(node_id: int, envelope: VerifiedEnvelope) -> Breach:
+def _not_of_chain(node_id: int, envelope: HeldEnvelope) -> Breach:
     reason = f"payload {envelope.sequence_id} is not the chain's"
     kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY
     return Breach(node_id, kind, reason, (envelope.envelope,))
@@ -261,7 +261,7 @@ def _node_check(answers: NodeAnswers, findings: Iterable[Finding]) -> NodeCheck:
         node_id=answers.node_id,
         error=answers.error,
         seconds=tuple(answers.seconds),
-        envelopes=sum(len(each.envelopes) for each in answers.logs.values()),
+        envelopes=sum(len(each.held) for each in answers.logs.values()),
         highest=dict(answers.highest),
         findings=tuple(own.values()),
     )

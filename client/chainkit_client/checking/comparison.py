@@ -8,11 +8,11 @@ twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from chainkit.misbehavior.judging import may_have_expired
+from chainkit.misbehavior.judging import HeldEnvelope, may_have_expired
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
 from chainkit.types import NANOSECONDS_PER_SECOND, Place
@@ -30,18 +30,14 @@ class NodeLog:
     originator_id: int
     after_id: int
     envelopes: Mapping[int, VerifiedEnvelope]
-    """By sequence id."""
-    void: frozenset[int] = field(default=frozenset())
-    """Ids of envelopes that break a rule: the node has them."""
+    """By sequence id, those that keep all rules."""
+    held: Mapping[int, HeldEnvelope]
+    """All, by sequence id."""
 
     @property
     def last_id(self) -> int:
         """The highest id that it answered, ``after_id`` where it answered none."""
-        return max((*self.envelopes, *self.void), default=self.after_id)
-
-    def has(self, sequence_id: int) -> bool:
-        """Tell whether the node answered an envelope of this id."""
-        return sequence_id in self.envelopes or sequence_id in self.void
+        return max(self.held, default=self.after_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,7 @@ def find_omissions(logs: Sequence[NodeLog], now_ns: int) -> list[Omission]:
     for log in logs:
         last_id = log.last_id
         missing = sorted(
-            each for each in expected if log.after_id < each < last_id and not log.has(each)
+            each for each in expected if log.after_id < each < last_id and each not in log.held
         )
         if missing:
             holders = {holder.node_id for each in missing for holder in answered[each]}
@@ -95,10 +91,9 @@ def find_own_gaps(log: NodeLog, now_ns: int) -> list[Breach]:
     A node signs its ids one after the other, so it needs no witness.
     """
     found = []
-    for earlier, later in pairwise(sorted((*log.envelopes, *log.void))):
-        before, behind = log.envelopes.get(earlier), log.envelopes.get(later)
-        is_young = before is not None and not may_have_expired(before, now_ns)
-        if later > earlier + 1 and is_young and before is not None and behind is not None:
+    for earlier, later in pairwise(sorted(log.held)):
+        before, behind = log.held[earlier], log.held[later]
+        if later > earlier + 1 and not may_have_expired(before, now_ns):
             missing = range(earlier + 1, later)
             reason = f"its own log lacks {ids_in_words(missing)}"
             evidence = (behind.envelope, before.envelope)
@@ -127,10 +122,10 @@ def find_dangling(logs: Iterable[NodeLog], highest: Mapping[int, int]) -> list[B
 
 def find_equivocations(logs: Sequence[NodeLog]) -> list[Breach]:
     """Return the pairs of different envelopes that an originator signed under one id."""
-    first: dict[int, VerifiedEnvelope] = {}
+    first: dict[int, HeldEnvelope] = {}
     found = {}
     for log in logs:
-        for sequence_id, envelope in log.envelopes.items():
+        for sequence_id, envelope in log.held.items():
             other = first.setdefault(sequence_id, envelope)
             if other.digest != envelope.digest and sequence_id not in found:
                 found[sequence_id] = Breach(

@@ -18,7 +18,13 @@ from chainkit.protocol.authenticated_data import AadBinding
 from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit.types import Place
 from chainkit_client.breach import Breach
-from chainkit_client.reading.verified import Keys, Read, VerifiedEnvelope, read_envelope
+from chainkit_client.reading.verified import (
+    Keys,
+    Read,
+    VerifiedEnvelope,
+    Void,
+    read_envelope,
+)
 
 
 class Held(Protocol):
@@ -69,9 +75,8 @@ class Reading:
     """New ones that keep all rules, in the order in which they came."""
     breaches: list[Breach] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
-    void: dict[Place, str] = field(default_factory=dict)
-    """Envelopes that were signed and must not be applied, with the reason: what depends on one of
-    them has seen it, and need not wait for it."""
+    void: dict[Place, Void] = field(default_factory=dict)
+    """New ones that must not be applied."""
     refused: list[MalformedData] = field(default_factory=list)
     """Faults of the answer that its node can deny: nobody signed them."""
     repeated: int = 0
@@ -116,7 +121,8 @@ def read_answer(
 def _accept(envelope: VerifiedEnvelope, reading: Reading) -> None:
     if envelope.binding is AadBinding.BROKEN:
         # The node cannot know: whoever paid for it signed these bytes.
-        reading.void[envelope.place] = "its author authenticated another target, topic or cursor"
+        reason = "its author authenticated another target, topic or cursor"
+        reading.void[envelope.place] = Void(envelope.held, reason)
     else:
         reading.accepted.append(envelope)
 
@@ -175,7 +181,10 @@ def _judged_originated(
         for each in (*judged.new, *judged.late):
             place = originator_id, each.sequence_id
             if each.fault is not None:
-                reading.void[place] = each.fault
+                held_envelope = HeldEnvelope(
+                    each.sequence_id, each.originator_ns, each.digest, each.envelope
+                )
+                reading.void[place] = Void(held_envelope, each.fault)
             else:
                 new[place] = verified[each.digest]
     return new

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from chainkit.errors import InvalidSignature, MalformedEnvelope
+from chainkit.misbehavior.judging import HeldEnvelope
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.authenticated_data import AadBinding, aad_binding
 from chainkit.protocol.envelope import (
@@ -76,6 +77,11 @@ class VerifiedEnvelope:
         return self.originator_id, self.sequence_id
 
     @property
+    def held(self) -> HeldEnvelope:
+        """The envelope as far as others are compared with it."""
+        return HeldEnvelope(self.sequence_id, self.originator_ns, self.digest, self.envelope)
+
+    @property
     def topic(self) -> bytes:
         """Kind byte and identifier."""
         return self.client.topic
@@ -103,6 +109,17 @@ class VerifiedEnvelope:
 
 
 @dataclass(frozen=True, slots=True)
+class Void:
+    """An envelope that was signed and must not be applied.
+
+    A message that depends on it has seen it, and need not wait for it.
+    """
+
+    held: HeldEnvelope
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
     """One envelope of an answer, as far as its own bytes tell."""
 
@@ -111,8 +128,8 @@ class Read:
     received: ReceivedEnvelope | None = None
     """An originator's envelope, to be compared with what is held of it; None for the chain's."""
     breach: Breach | None = None
-    void: tuple[Place, str] | None = None
-    """A payload of the chain that may be served and that nobody can read, with the reason."""
+    void: tuple[Place, Void] | None = None
+    """A payload of the chain that may be served and that nobody can read."""
 
 
 def read_envelope(data: bytes, server_id: int, keys: Keys) -> Read:
@@ -158,7 +175,9 @@ def _read_chain(data: bytes, server_id: int, keys: Keys) -> Read:
         client = parse_client_envelope(served.client_envelope)
     except PublishRefused as error:
         # Anyone may post any bytes, and nodes serve what names its topic (XIP-49 §2.2).
-        return Read(None, void=(place, str(error)))
+        digest = keccak256(served.unsigned_originator_envelope)
+        held = HeldEnvelope(served.sequence_id, served.originator_ns, digest, data)
+        return Read(None, void=(place, Void(held, str(error))))
     return Read(
         VerifiedEnvelope(
             served.originator_id,

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from chainkit.misbehavior.evidence import MOST_ENVELOPES
-from chainkit.misbehavior.judging import HeldEnvelope
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.types import NANOSECONDS_PER_SECOND, Cursor, Place
 from chainkit_client.breach import Breach
@@ -114,9 +113,10 @@ class Topic:
             refused=len(reading.refused),
         )
         for envelope in reading.accepted:
-            self._hold(envelope)
+            self._logs.log(envelope.originator_id).hold(envelope.held)
             self._waiting[envelope.place] = envelope
-        for place in reading.void:
+        for place, void in reading.void.items():
+            self._logs.log(place[0]).hold(void.held)
             self._forget_missing(place)
         self._go_on(followed, now_ns)
         return followed
@@ -145,12 +145,6 @@ class Topic:
             self._accuse(set(late), followed)
         self._go_on(followed, now_ns)
         return followed
-
-    def _hold(self, envelope: VerifiedEnvelope) -> None:
-        held = HeldEnvelope(
-            envelope.sequence_id, envelope.originator_ns, envelope.digest, envelope.envelope
-        )
-        self._logs.log(envelope.originator_id).hold(held)
 
     def _forget_missing(self, place: Place) -> None:
         self._missing.pop(place, None)

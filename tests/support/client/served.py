@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chainkit.misbehavior.judging import HeldEnvelope
 from chainkit.protocol import wire
 from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import TopicKind
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
+from chainkit_client.topics.log import TopicLogs
 from support import mls, publishes
-from support.network.originator import BEGIN_NS, SECOND_NS, MemoryLog, Originator
+from support.network.originator import BEGIN_NS, SECOND_NS, Originator
 
 NODE, PEER = Originator(100), Originator(200, SigningKey(b"\4" * 32))
 KEYS = Keys({each.node_id: each.key.public_key for each in (NODE, PEER)})
@@ -47,19 +47,9 @@ def bound_message(seen: Mapping[int, int], stated: Mapping[int, int] | None = No
     return publishes.group_message(message, seen=seen if stated is None else stated)
 
 
-class HeldTopic:
-    """The envelopes that a client holds of a topic, in memory."""
-
-    def __init__(self) -> None:
-        self._logs: dict[int, MemoryLog] = {}
-
-    def log(self, originator_id: int) -> MemoryLog:
-        return self._logs.setdefault(originator_id, MemoryLog())
+class HeldTopic(TopicLogs):
+    """The envelopes that a client holds of a topic."""
 
     def keep(self, envelope: VerifiedEnvelope) -> None:
         """Hold an envelope that was accepted."""
-        self.log(envelope.originator_id).hold(
-            HeldEnvelope(
-                envelope.sequence_id, envelope.originator_ns, envelope.digest, envelope.envelope
-            )
-        )
+        self.log(envelope.originator_id).hold(envelope.held)

@@ -66,17 +66,11 @@ class MemoryLog:
 
     def store(self, received: ReceivedEnvelope) -> None:
         """Store an envelope; its id must be free."""
-        self.hold(
-            HeldEnvelope(
-                received.sequence_id, received.originator_ns, received.digest, received.envelope
-            )
+        assert received.sequence_id not in self._held
+        self._ids.insert(bisect_left(self._ids, received.sequence_id), received.sequence_id)
+        self._held[received.sequence_id] = HeldEnvelope(
+            received.sequence_id, received.originator_ns, received.digest, received.envelope
         )
-
-    def hold(self, held: HeldEnvelope) -> None:
-        """Store an envelope as far as it is compared; its id must be free."""
-        assert held.sequence_id not in self._held
-        self._ids.insert(bisect_left(self._ids, held.sequence_id), held.sequence_id)
-        self._held[held.sequence_id] = held
 
     def envelopes(self) -> list[bytes]:
         """The envelopes in the order of their ids."""

@@ -21,6 +21,7 @@ from chainkit_client.checking.comparison import (
     ids_in_words,
 )
 from chainkit_client.reading.answer import NOTHING, read_answer
+from support import publishes
 from support.client.served import KEYS, NODE, NOW_NS, PEER
 from support.network.originator import SECOND_NS
 
@@ -33,8 +34,9 @@ def answered(envelopes: Iterable[bytes], node_id: int = PEER.node_id, after_id: 
     reading = read_answer(envelopes, None, node_id, KEYS, NOTHING, NOW_NS)
     assert not reading.refused
     verified = {each.sequence_id: each for each in reading.accepted}
-    void = frozenset(sequence_id for _, sequence_id in reading.void)
-    return NodeLog(node_id, NODE.node_id, after_id, verified, void)
+    held = {each.sequence_id: each.held for each in reading.accepted}
+    held |= {place[1]: each.held for place, each in reading.void.items()}
+    return NodeLog(node_id, NODE.node_id, after_id, verified, held)
 
 
 def without(*missing: int) -> list[bytes]:
@@ -109,6 +111,21 @@ def test_equivocations__another_envelope_elsewhere__is_proved_once() -> None:
     assert (breach.node_id, breach.misbehavior) == (100, Misbehavior.DUPLICATE_SEQUENCE_ID)
     assert weight(breach) is Weight.PROVED
     assert find_equivocations([answered(LOG, 100), answered(LOG, 200)]) == []
+
+
+def test_equivocations__one_of_the_two_breaks_a_rule__is_proved_too() -> None:
+    void = NODE.signed(3, 3, publishes.paid(publishes.group_message(b"no MLS")))
+    logs = [answered(LOG, 100), answered([*LOG[:2], void, *LOG[3:]], 200)]
+
+    [breach] = find_equivocations(logs)
+
+    assert weight(breach) is Weight.PROVED
+
+
+def test_omissions__an_envelope_that_breaks_a_rule__is_none() -> None:
+    void = NODE.signed(3, 3, publishes.paid(publishes.group_message(b"no MLS")))
+
+    assert omitted([answered(LOG, 100), answered([*LOG[:2], void, *LOG[3:]], 200)]) == {}
 
 
 def test_dangling__dependency_that_no_node_has__is_claimed() -> None:

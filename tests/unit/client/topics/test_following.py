@@ -138,6 +138,13 @@ def test_take__dependency_is_void__is_not_waited_for() -> None:
 
     assert places(followed) == [(200, 1)]
     assert [each.misbehavior for each in followed.breaches] == [Misbehavior.INVALID_PAYLOAD]
+    # Told once, however often it comes; and another one under its id is equivocation.
+    assert take(topic, void).breaches == []
+    [breach] = take(topic, sent(NODE, 1)).breaches
+    assert (breach.misbehavior, weight(breach)) == (
+        Misbehavior.DUPLICATE_SEQUENCE_ID,
+        Weight.PROVED,
+    )
 
 
 @pytest.mark.conforms("C12")

@@ -45,7 +45,7 @@ class Attention:
 def find_attention(status: NodeStatus) -> tuple[Attention, ...]:
     """Return all reasons, the gravest first; none for a node that is well."""
     found = (*_of_registry(status), *_of_originators(status))
-    live = () if status.live is None else tuple(_of_live(status.live))
+    live = () if status.live is None else tuple(_of_live(status.live, status.node_id is not None))
     peers = (attention for peer in status.peers for attention in _of_peer(peer))
     order = list(Reason)
     return tuple(sorted((*found, *live, *peers), key=lambda each: order.index(each.reason)))
@@ -74,8 +74,9 @@ def _of_originators(status: NodeStatus) -> Iterator[Attention]:
             yield Attention(Reason.ENVELOPES_OMITTED, text)
 
 
-def _of_live(live: LiveStatus) -> Iterator[Attention]:
-    if live.own_log_waits is not None:
+def _of_live(live: LiveStatus, is_registered: bool) -> Iterator[Attention]:
+    # A node that is not registered has no log of its own yet.
+    if live.own_log_waits is not None and is_registered:
         yield Attention(Reason.OWN_LOG_WAITS, f"nothing is originated yet: {live.own_log_waits}")
     if not live.is_ready:
         text = f"not ready: {', '.join(live.failing_checks)}"

@@ -111,6 +111,13 @@ def test_attention__every_trouble__is_named_with_the_gravest_first() -> None:
     assert [each.reason for each in unknown] == [Reason.NOT_REGISTERED]
 
 
+def test_attention__not_registered_yet__says_nothing_of_a_log_that_it_cannot_have() -> None:
+    found = find_attention(replace(troubled(), node_id=None))
+
+    reasons = {each.reason for each in found}
+    assert Reason.NOT_REGISTERED in reasons and Reason.OWN_LOG_WAITS not in reasons
+
+
 def test_text__healthy_node__says_so_in_few_lines() -> None:
     lines = as_text(healthy()).splitlines()
 

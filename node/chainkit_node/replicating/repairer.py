@@ -160,8 +160,10 @@ class Repairer:
         for peer_id in sorted(self._wanted.keys() - self._running.keys()):
             logs, node = self._wanted.pop(peer_id), listing.nodes.get(peer_id)
             if node is not None and node.is_enabled:
+                # A reorg may have taken a node out of the registry since its log was wanted.
+                listed = [each for each in logs if each in listing.nodes]
                 self._running[peer_id] = asyncio.create_task(
-                    self._compare_with(node, list(logs), listing.nodes),
+                    self._compare_with(node, listed, listing.nodes),
                     name=f"comparison with node {peer_id}",
                 )
 

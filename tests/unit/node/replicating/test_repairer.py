@@ -32,10 +32,14 @@ class World:
     """Peers with empty logs, and which log each was asked about when."""
 
     asked: list[tuple[float, int, int]] = field(default_factory=list)
+    retracted: set[int] = field(default_factory=set)
+    """Nodes that a reorg has taken out of the registry."""
 
     def listing(self) -> Listing:
         nodes = {
-            each: Node(each, KEY, f"http://{each}:1", True) for each in (OWN, SLOW, FAULTY, HONEST)
+            each: Node(each, KEY, f"http://{each}:1", True)
+            for each in (OWN, SLOW, FAULTY, HONEST)
+            if each not in self.retracted
         }
         return Listing(nodes, OWN, BlockReference(1, bytes(32)))
 
@@ -86,22 +90,26 @@ class FakePeer:
         """Nothing to close."""
 
 
+def repairer_of(world: World) -> Repairer:
+    return Repairer(
+        world.listing,
+        lambda node: FakePeer(world, node.node_id),
+        world,
+        world,
+        world,
+        asyncio.get_running_loop().time,
+        lambda repair: None,
+        lambda compared: None,
+        random.Random(1),
+    )
+
+
 def compared(seconds: float) -> list[tuple[float, int, int]]:
     """Compare for some time, with all peers from the beginning; return who was asked when."""
     world = World()
 
     async def work() -> None:
-        repairer = Repairer(
-            world.listing,
-            lambda node: FakePeer(world, node.node_id),
-            world,
-            world,
-            world,
-            asyncio.get_running_loop().time,
-            lambda repair: None,
-            lambda compared: None,
-            random.Random(1),
-        )
+        repairer = repairer_of(world)
         for each in (SLOW, FAULTY, HONEST):
             repairer.hurry(each)
         asyncio.get_running_loop().call_later(AGAIN_SECONDS, repairer.hurry, HONEST)
@@ -133,3 +141,23 @@ def test_compare__a_comparison_ends_with_a_fault_of_ours__rounds_go_on() -> None
 
     for peer in (FAULTY, HONEST):
         assert any(each == peer and now >= 2 * ROUND_SECONDS for now, each, _ in asked)
+
+
+def test_compare__a_log_is_wanted_and_its_node_is_taken_back__all_others_are_compared() -> None:
+    world = World()
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        repairer = repairer_of(world)
+        loop.call_later(1.5, repairer.hurry, SLOW)
+        loop.call_later(AGAIN_SECONDS, world.retracted.add, FAULTY)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.5 * ROUND_SECONDS):
+                await repairer.run()
+        assert repairer.comparisons()[SLOW].error is None
+
+    run(work())
+
+    # The first comparison with the slow one takes 30 s.
+    second = [log for now, peer, log in world.asked if peer == SLOW and 30.0 <= now < ROUND_SECONDS]
+    assert second == [OWN, SLOW, HONEST]

@@ -1,5 +1,7 @@
 """Honest nodes in a simulated network: whatever fails, they hold the same, and accuse nobody.
 
+The chain reorganises: nodes that it took back are there again, and payloads stand elsewhere.
+
 A seed that fails is played again by its number.
 """
 
@@ -14,6 +16,7 @@ from support.network.simulation.checks import (
     check_nothing_lost,
     check_same,
     check_signed,
+    check_streams,
 )
 from support.network.simulation.story import played
 
@@ -30,6 +33,7 @@ def test_honest_nodes__any_faults__hold_the_same_and_accuse_nobody(first: int) -
 
         check_same(story)
         check_signed(story)
+        check_streams(story)
         check_nothing_lost(story)
         check_no_honest_node_accused(story)
 

@@ -9,18 +9,35 @@ from tools.planted_bugs.trial import SEEDS, Verdict
 _HEAD = f"""# The simulated network
 
 `tests/support/network/simulation` runs a network of four nodes in one thread, under one seed: the
-node's own replication, comparison and own-log check, over logs in memory. Time jumps from one event
-to the next. A story of a seed has publishes, crashes, partitions, restored backups, registry
-changes and clocks that are up to two minutes off; in the second half of the tests, one node lies.
-Then everything is mended, and must hold:
+node's own replication, comparison, own-log check and watchdog, over logs in memory. Time jumps from
+one event to the next. A story of a seed has publishes, crashes, partitions, restored backups and
+clocks that are up to two minutes off; in the second half of the tests, one node lies.
+
+A simulated chain has a block every two seconds, with payloads of originator 0 and with changes of
+the registry: a node may be added late, is disabled, and is enabled again. Each node sees the head
+with a lag of its own, up to 12 s. Reorgs replace up to 20 blocks; a block is final 30 blocks behind
+the head. A transaction that a reorg took back comes again, in another order or some blocks later.
+Each node signs the payloads of the blocks that it has seen, and serves them to strangers. Watchdogs
+run in half of the stories, and in all in which a node lies about the chain.
+
+In the end everything is mended, and must hold:
 
 - all honest nodes hold the same bytes, but for ids that their originator signed twice;
 - nothing that was acknowledged is lost;
-- no honest node is accused of a safety failure;
+- each honest node has the stream of each other one open, also of one that a reorg took out of the
+  registry;
+- no honest node is accused of anything but of being slow or silent;
 - each lie that misled an honest node is reported as what it is, by a report that verifies offline.
+  A report of BLOCKCHAIN_INCONSISTENCY is a claim as long as nobody asks the chain.
 
-`tests/network/test_simulated_faults.py` and `test_simulated_lies.py` play 1,000 stories in
-`make test`, and 37,000 in `make soak`. A story that fails is played again by its seed.
+`tests/network/test_simulated_faults.py` and `test_simulated_lies.py` play 1,070 stories in
+`make test`, and 39,000 in `make soak`. A story that fails is played again by its seed.
+
+Stories leave out what no node can help. A node that lags by more than the blocks between the
+deepest reorg and the final block serves what others know to be of no final chain. A transaction
+that never comes again leaves envelopes that name its payload without what they name:
+[node.md](node.md) says why such a report is a claim. A restored node believes the first others that
+answer: so a backup is only restored while one of them holds all of its log.
 
 ## Planted bugs
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from chainkit.misbehavior.evidence import Weight
+from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.originated_envelope import parse_originated, recover_originator
-from support.network.simulation.lies import EXPECTED, Lie
+from support.network.simulation.lies import EXPECTED, EXPECTED_OF_CHAIN, ChainLie, Lie
 from support.network.simulation.story import NODE_IDS, Story
 
+EXPECTED_REPORTS: Mapping[Lie | ChainLie, tuple[Misbehavior, Weight]] = {
+    **EXPECTED,
+    **EXPECTED_OF_CHAIN,
+}
 
-def is_told(story: Story, lie: Lie) -> bool:
+EXCUSED = (Misbehavior.UNRESPONSIVE_NODE, Misbehavior.SLOW_NODE)
+
+
+def is_told(story: Story, lie: Lie | ChainLie) -> bool:
     """Tell whether the lie has misled an honest node; not every story gives it the chance."""
     liar = story.world.nodes[NODE_IDS[-1]].liar
     assert liar is not None
@@ -35,9 +45,10 @@ def check_same(story: Story) -> None:
 
 def check_signed(story: Story) -> None:
     """Each envelope that an honest node holds has its originator's signature."""
+    keys = story.world.keys()
     for node in story.honest:
         for node_id, log in node.logs.items():
-            key = story.world.entries[node_id].signing_key
+            key = keys[node_id]
             for envelope in log.envelopes():
                 assert recover_originator(parse_originated(envelope)) == key
 
@@ -50,13 +61,18 @@ def check_nothing_lost(story: Story) -> None:
         assert story.acknowledged <= held, "an acknowledged message is lost"
 
 
+def check_streams(story: Story) -> None:
+    """Each honest node has the streams of all others open, also of those that were away."""
+    assert story.silent == set(), f"streams are not open: {sorted(story.silent)[0]}"
+
+
 def check_no_honest_node_accused(story: Story) -> None:
-    """No honest node is reported for a safety failure; anybody may be slow."""
+    """No honest node is reported but for being slow or silent, which anybody may be."""
     honest = {node.node_id for node in story.honest}
     accused = [
         each.misbehavior.name
         for each in story.accusations
-        if each.node_id in honest and not each.misbehavior.is_liveness
+        if each.node_id in honest and each.misbehavior not in EXCUSED
     ]
     assert accused == [], f"an honest node is reported: {accused[0]}"
     refuted = [each.misbehavior.name for each in story.accusations if each.weight is Weight.REFUTED]
@@ -65,11 +81,11 @@ def check_no_honest_node_accused(story: Story) -> None:
     assert faults == [], faults[0]
 
 
-def check_reported(story: Story, lie: Lie) -> None:
+def check_reported(story: Story, lie: Lie | ChainLie) -> None:
     """An honest node has reported the lie as what it is."""
     found = {
         (each.misbehavior, each.weight)
         for each in story.accusations
         if each.node_id == NODE_IDS[-1]
     }
-    assert EXPECTED[lie] in found, "the lie is not reported as what it is"
+    assert EXPECTED_REPORTS[lie] in found, "the lie is not reported as what it is"

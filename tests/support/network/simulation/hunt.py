@@ -9,36 +9,43 @@ import argparse
 import logging
 
 from support.network.simulation.checks import (
+    EXPECTED_REPORTS,
     check_no_honest_node_accused,
     check_nothing_lost,
     check_reported,
     check_same,
     check_signed,
+    check_streams,
     is_told,
 )
-from support.network.simulation.lies import EXPECTED, Lie
+from support.network.simulation.lies import ChainLie, Lie
 from support.network.simulation.story import played
 
 
-def fault(seed: int, lie: Lie | None) -> str | None:
+def fault(seed: int, lie: Lie | ChainLie | None) -> str | None:
     """Return why a seed's story fails, None where it does not."""
     try:
         story = played(seed, lie)
         check_same(story)
         check_signed(story)
+        check_streams(story)
         check_nothing_lost(story)
         check_no_honest_node_accused(story)
-        if lie in EXPECTED and is_told(story, lie):
+        if lie in EXPECTED_REPORTS and is_told(story, lie):
             check_reported(story, lie)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return None
 
 
+def _lie(text: str) -> Lie | ChainLie:
+    return ChainLie(text) if text in set(ChainLie) else Lie(text)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, required=True)
-    parser.add_argument("--lie", action="append", type=Lie, default=[])
+    parser.add_argument("--lie", action="append", type=_lie, default=[])
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     for seed in range(options.seeds):

@@ -1,4 +1,4 @@
-"""The lies of a node about its own log, and the reports that they must lead to."""
+"""The lies of a node about its own log or the chain, and the reports that they must lead to."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ from enum import StrEnum
 
 from chainkit.misbehavior.evidence import Weight
 from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.envelope import unsigned_originator_envelope
 from chainkit.protocol.originated_envelope import parse_originated, sign_originated
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey
+from chainkit.types import message_sent
 from support import publishes
 from support.network.originator import MemoryLog, Originator
+from support.network.simulation.chain import Block, ChainPayload
 
 _NOBODY = SigningKey(b"\x7f" * 32)
 """A key that no node has."""
 
 FIRST_NODE_ID = 100
 """Every registry has it; no liar of the tests is it."""
+
+STRANGER = 0
+"""The reader of whom nobody knows which node it is."""
 
 PAGE = 4
 """Envelopes of a frame: small, so that much happens between frames."""
@@ -59,6 +65,15 @@ class Lie(StrEnum):
     """Sends what it signed as the chain's, in place of its own."""
 
 
+class ChainLie(StrEnum):
+    """One kind of lie each about the chain; only strangers are served the chain's payloads."""
+
+    DOCTORS = "doctors the chain"
+    """Signs another payload under one of the chain's places."""
+    STAYS = "stays on a fork"
+    """Serves on what a reorg took back."""
+
+
 EXPECTED: Mapping[Lie, tuple[Misbehavior, Weight]] = {
     Lie.OMITS: (Misbehavior.OUT_OF_ORDER, Weight.CLAIMED),
     Lie.OMITS_TO_ONE: (Misbehavior.OUT_OF_ORDER, Weight.CLAIMED),
@@ -79,12 +94,17 @@ EXPECTED: Mapping[Lie, tuple[Misbehavior, Weight]] = {
 }
 """The report that a lie must lead to, and what it is worth. A lie that is not here harms nobody."""
 
+EXPECTED_OF_CHAIN: Mapping[ChainLie, tuple[Misbehavior, Weight]] = {
+    each: (Misbehavior.BLOCKCHAIN_INCONSISTENCY, Weight.CLAIMED) for each in ChainLie
+}
+"""As EXPECTED. The bytes alone prove nothing: that takes the chain."""
+
 
 @dataclass
 class Liar:
-    """How one node lies about its own log."""
+    """How one node lies about its own log, or about the chain."""
 
-    lie: Lie
+    lie: Lie | ChainLie
     from_id: int = 3
     """The first sequence id that it lies about."""
     victims: Collection[int] = ()
@@ -95,6 +115,8 @@ class Liar:
     """The first envelope under it."""
     arrived: set[bytes] = field(default_factory=set)
     """Envelopes of its own log that honest nodes got from it."""
+    fork: Block | None = None
+    """The head of a branch of the chain that a reorg took back, with payloads."""
     is_told: bool = False
     """It has misled somebody: not every lie gets the chance to."""
 
@@ -138,6 +160,15 @@ class Liar:
         elif self.lie is Lie.MAKES_UP:
             rows = [(each, _signed_by_another(envelope)) for each, envelope in rows]
         return [envelope for _, envelope in rows]
+
+    def of_chain(self, block: Block) -> Sequence[ChainPayload]:
+        """Return the payloads that it serves as the chain's, when it sees a block as the head."""
+        if self.lie is ChainLie.STAYS and self.fork is not None:
+            return self.fork.payloads
+        payloads = list(block.payloads)
+        if self.lie is ChainLie.DOCTORS and len(payloads) >= self.from_id:
+            payloads[self.from_id - 1] = _doctored(payloads[self.from_id - 1], self.from_id)
+        return payloads
 
     def _other(self, sequence_id: int) -> list[tuple[int, bytes]]:
         return [(sequence_id, self.others[sequence_id])] if sequence_id in self.others else []
@@ -198,6 +229,12 @@ def signed(
         paid = publishes.paid(publishes.group_message(), signs.node_id)
         liar.others[sequence_id] = Originator(1, signs.key).signed(sequence_id, seconds, paid)
     return signs.signed(sequence_id, seconds, payload, seen)
+
+
+def _doctored(payload: ChainPayload, sequence_id: int) -> ChainPayload:
+    """Return a payload that nobody sent in the transaction that it names."""
+    event = message_sent(publishes.GROUP_ID, publishes.group_message(b"doctored"), sequence_id)
+    return ChainPayload(unsigned_originator_envelope(event, 0), payload.transaction_hash)
 
 
 def _with_bad_v(payer_envelope: bytes) -> bytes:

@@ -1,11 +1,10 @@
-"""A simulated node: the product's replication over logs in memory, and streams for the others."""
+"""A simulated node: the product's work among others, over logs in memory and a simulated chain."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,14 +13,18 @@ from chainkit.misbehavior.evidence import Weight, judge_safety
 from chainkit.misbehavior.judging import judge_batch
 from chainkit.misbehavior.report import LivenessRequest, parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.protocol.log_ranges import LogRange
-from chainkit.protocol.originated_envelope import parse_originated
-from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.received_envelope import read_received
-from chainkit.protocol.stored_envelopes import written_envelopes
+from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
-from chainkit.types import Node
-from chainkit_node.peers.client import COMPARE_RANGES, QUERY_ENVELOPES, PeerRefused, PeerSilent
+from chainkit.types import (
+    BLOCKCHAIN_ORIGINATOR_ID,
+    NANOSECONDS_PER_SECOND,
+    BlockReference,
+    Node,
+)
+from chainkit_node.peers.directory import Listing
 from chainkit_node.replicating.dependencies import KnownLogs
 from chainkit_node.replicating.dependency_keeper import DependencyKeeper
 from chainkit_node.replicating.intake import Source, Taken
@@ -30,13 +33,24 @@ from chainkit_node.replicating.plan import SubscriptionPlan
 from chainkit_node.replicating.repairer import Repairer
 from chainkit_node.replicating.replicator import Replicator
 from chainkit_node.types import HeldRanges
+from chainkit_node.watching.comparing import PAGE as WATCHED_PAGE
+from chainkit_node.watching.rounds import Rounds
+from chainkit_node.watching.watchdog import Watchdog
 from support.network.memory_ranges import memory_ranges
 from support.network.originator import BEGIN_NS, SECOND_NS, MemoryLog, Originator
-from support.network.simulation.lies import Liar, Lie, page, signed
+from support.network.simulation.chain import Block, ChainPayload
+from support.network.simulation.lies import Liar, page, signed
+from support.network.simulation.peer import SimulatedPeer
+from support.network.simulation.rows import CHAIN_IDS, SimulatedRows
 from support.network.simulation.world import World
 
 LOOK_SECONDS = 2.5
 """Seldom: most of a story's cost are looks that find nothing new."""
+
+WATCH_SECONDS = 120.0
+"""Between two rounds of the watchdog with a node."""
+
+WATCH_LOOK_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +63,15 @@ class Accusation:
     weight: Weight
 
 
+def _key(node_id: int) -> SigningKey:
+    return SigningKey(node_id.to_bytes(32, "big"))
+
+
+def registry_entry(node_id: int, is_enabled: bool = True) -> Node:
+    """Return what the registry says of a simulated node."""
+    return Node(node_id, _key(node_id).public_key, f"http://{node_id}:1", is_enabled)
+
+
 @dataclass
 class SimulatedNode:
     """One node, with everything that outlives a crash."""
@@ -57,6 +80,10 @@ class SimulatedNode:
     node_id: int
     clock_ahead: float = 0.0
     """Seconds by which its clock is ahead of the true time."""
+    lag: float = 0.0
+    """Seconds by which it sees the chain later than others."""
+    watches: bool = True
+    """It runs a watchdog."""
     liar: Liar | None = None
     logs: dict[int, MemoryLog] = field(default_factory=dict)
     disputed: set[tuple[int, int]] = field(default_factory=set)
@@ -66,9 +93,13 @@ class SimulatedNode:
     faults: list[str] = field(default_factory=list)
     """Errors that no peer can cause."""
     tasks: list[asyncio.Task[Any]] = field(default_factory=list)
+    highest_of_chain: int = 0
+    """The most payloads of the chain that it has seen at a time."""
+    vouched: dict[ChainPayload, bytes] = field(default_factory=dict)
+    """Payloads of the chain that it has signed."""
 
     def __post_init__(self) -> None:
-        self.key = SigningKey(self.node_id.to_bytes(32, "big"))
+        self.key = _key(self.node_id)
         self.signs = Originator(self.node_id, self.key)
         self.changed = asyncio.Event()
         self.own_log: OwnLog | None = None
@@ -85,9 +116,9 @@ class SimulatedNode:
         self.dependencies = DependencyKeeper(
             self._known, self, self.world.seconds, self._dropped, LOOK_SECONDS
         )
-        self.own_log = OwnLog(self._listing, self._connect, self, None)
+        self.own_log = OwnLog(self.listing, self._connect, self, None)
         repairer = Repairer(
-            self._listing,
+            self.listing,
             self._connect,
             self,
             self,
@@ -99,7 +130,7 @@ class SimulatedNode:
             LOOK_SECONDS,
         )
         self.replicator = Replicator(
-            self._listing,
+            self.listing,
             self._connect,
             self,
             self,
@@ -110,11 +141,25 @@ class SimulatedNode:
             chance.random,
             LOOK_SECONDS,
         )
-        works = (
-            *(self.own_log.run(), self.replicator.run(), repairer.run()),
-            self.dependencies.run(repairer.hurry),
-        )
+        works = [self.own_log.run(), self.replicator.run(), repairer.run()]
+        works.append(self.dependencies.run(repairer.hurry))
+        if self.watches:
+            works.append(self._watchdog(chance).run())
         self.tasks = [asyncio.ensure_future(each) for each in works]
+
+    def _watchdog(self, chance: random.Random) -> Watchdog:
+        return Watchdog(
+            self.listing,
+            self._connect_as_stranger,
+            SimulatedRows(self),
+            self,
+            self,
+            Rounds(chance, WATCH_SECONDS),
+            self.world.seconds,
+            lambda watched: None,
+            chance,
+            WATCH_LOOK_SECONDS,
+        )
 
     async def crash(self) -> None:
         """End at once; streams of others break."""
@@ -133,8 +178,9 @@ class SimulatedNode:
     def copied_logs(self) -> dict[int, MemoryLog]:
         """A backup."""
         copies: dict[int, MemoryLog] = {}
+        keys = self.world.keys()
         for originator_id, log in self.logs.items():
-            key = self.world.nodes[originator_id].key.public_key
+            key = keys[originator_id]
             copies[originator_id] = MemoryLog()
             for envelope in log.envelopes():
                 copies[originator_id].store(read_received(envelope, originator_id, key))
@@ -143,12 +189,11 @@ class SimulatedNode:
     def now_ns(self) -> int:
         return self.world.true_ns() + int(self.clock_ahead * SECOND_NS)
 
-    def _listing(self) -> Any:
-        return self.world.listing(self.node_id)
-
     def _known(self) -> KnownLogs:
-        held = {each: self.last_id(each) for each in self.world.entries}
-        return KnownLogs(held, (), self.world.entries.keys(), self.node_id, self.now_ns())
+        listing, final_ns = self.listing(), self.block().final.seconds * NANOSECONDS_PER_SECOND
+        held = {each: self.last_id(each) for each in self.world.nodes}
+        held[BLOCKCHAIN_ORIGINATOR_ID] = self.highest_of_chain
+        return KnownLogs(held, CHAIN_IDS, listing.nodes.keys(), listing.own_id, final_ns)
 
     def _dropped(self) -> None:
         raise AssertionError("a story has few envelopes")
@@ -156,9 +201,40 @@ class SimulatedNode:
     def _connect(self, node: Node) -> SimulatedPeer:
         return SimulatedPeer(self.world, self, self.world.nodes[node.node_id])
 
+    def _connect_as_stranger(self, node: Node) -> SimulatedPeer:
+        peer = self.world.nodes[node.node_id]
+        return SimulatedPeer(self.world, self, peer, is_stranger=True)
+
     def _tell(self) -> None:
         self.changed.set()
         self.changed = asyncio.Event()
+
+    # ---------------------------------------------------------------- the chain
+
+    def block(self) -> Block:
+        """The head of the chain, as far as this node has seen it."""
+        block = self.world.chain.seen(self.world.seconds() - self.lag)
+        self.highest_of_chain = max(self.highest_of_chain, len(block.payloads))
+        return block
+
+    def listing(self) -> Listing:
+        """The registry as this node has followed it."""
+        block = self.block()
+        own_id = self.node_id if self.node_id in block.nodes else None
+        return Listing(block.nodes, own_id, BlockReference(block.number, block.hash))
+
+    def knows_enabled(self, node_id: int) -> bool:
+        """Whether the registry lists a node as enabled, as far as this one has followed it."""
+        entry = self.block().nodes.get(node_id)
+        return entry is not None and entry.is_enabled
+
+    def vouches(self, payload: ChainPayload) -> bytes:
+        """Sign a payload of the chain."""
+        if payload not in self.vouched:
+            self.vouched[payload] = sign_originator_envelope(
+                payload.unsigned, payload.transaction_hash, self.key
+            )
+        return self.vouched[payload]
 
     # ---------------------------------------------------------------- its own log
 
@@ -168,6 +244,8 @@ class SimulatedNode:
     def publish(self) -> bytes:
         """Originate a message, as the sequencer does. Raises NotReady."""
         assert self.own_log is not None
+        if not self.knows_enabled(self.node_id):
+            raise NotReady(f"node {self.node_id}", "an enabled node", "none")
         self.own_log.check()
         last = self.log(self.node_id).last()
         sequence_id = last.sequence_id + 1 if last else 1
@@ -179,11 +257,13 @@ class SimulatedNode:
         return envelope
 
     def _seen(self) -> dict[int, int]:
-        """Some ids of other nodes that a client has seen here."""
+        """Some ids of others that a client has seen here, those of the chain at the head too."""
         chance = self.world.chance
-        others = [each for each in self.logs if each != self.node_id and self.last_id(each)]
+        last = {each: self.last_id(each) for each in self.logs if each != self.node_id}
+        last[BLOCKCHAIN_ORIGINATOR_ID] = len(self.block().payloads)
+        others = [each for each in last if last[each]]
         some = chance.sample(others, chance.randint(0, len(others)))
-        return {each: chance.randint(1, self.last_id(each)) for each in some}
+        return {each: chance.randint(1, last[each]) for each in some}
 
     # ---------------------------------------------------------------- what others sent
 
@@ -251,8 +331,7 @@ class SimulatedNode:
     ) -> None:
         """Store a report, with what it is worth."""
         data = safety_report(node_id, misbehavior, envelopes, self.now_ns(), True)
-        keys = {each: entry.signing_key for each, entry in self.world.entries.items()}
-        judgement = judge_safety(parse_unsigned(data), keys, self.now_ns())
+        judgement = judge_safety(parse_unsigned(data), self.world.keys(), self.now_ns())
         self._accuse(node_id, misbehavior, judgement.weight)
 
     def submit_own_liveness(
@@ -271,118 +350,10 @@ class SimulatedNode:
 
     def page(self, reader_id: int, originator_id: int, after_id: int) -> tuple[list[bytes], int]:
         """Return a page behind an id as a reader gets it, and the id behind which the next is."""
+        if originator_id == BLOCKCHAIN_ORIGINATOR_ID:
+            block = self.block()
+            payloads = self.liar.of_chain(block) if self.liar else block.payloads
+            served = payloads[after_id : after_id + WATCHED_PAGE]
+            return [self.vouches(each) for each in served], after_id + len(served)
         liar = self.liar if originator_id == self.node_id else None
         return page(self.log(originator_id), liar, reader_id, after_id)
-
-
-@dataclass
-class SimulatedPeer:
-    """A node as another one asks it, over a link."""
-
-    world: World
-    reader: SimulatedNode
-    node: SimulatedNode
-
-    async def subscribe(
-        self, originator_id: int, after_id: int, first_seconds: float, idle_seconds: float
-    ) -> AsyncGenerator[Sequence[bytes], None]:
-        await self._arrive(first_seconds)
-        yield []
-        begun = len(self.node.filled)
-        life = self.node.tasks
-        while True:
-            self._check(life)
-            self._check_filled(self.node.filled[begun:], originator_id, after_id)
-            page, after_id = self.node.page(self.reader.node_id, originator_id, after_id)
-            if page:
-                await self.world.travel()
-                await self._until_linked(idle_seconds)
-                self._check(life)
-                self._note(originator_id, page)
-                yield page
-                continue
-            with suppress(TimeoutError):
-                async with asyncio.timeout(15):
-                    await self.node.changed.wait()
-            await self._until_linked(idle_seconds)
-            yield []
-
-    async def call(self, method: str, request: bytes, seconds: float) -> bytes:
-        await self._arrive(seconds)
-        answer = self._answer(method, request)
-        await self.world.travel()
-        if self._is_lost():
-            raise self._silent()
-        return answer
-
-    def _answer(self, method: str, request: bytes) -> bytes:
-        if method == COMPARE_RANGES:
-            asked = node_api_pb2.CompareRangesRequest.FromString(request)
-            ranges = [LogRange(each.level, each.number) for each in asked.ranges]
-            held = self.node.held_ranges(
-                asked.originator_node_id, asked.through_sequence_id, ranges
-            )
-            answer = node_api_pb2.CompareRangesResponse(highest_sequence_id=held.highest)
-            for content in held.contents:
-                answer.contents.add(digests=content.digests, expired=content.expired)
-            return answer.SerializeToString()
-        assert method == QUERY_ENVELOPES
-        query = message_api_pb2.QueryEnvelopesRequest.FromString(request)
-        [originator_id] = query.query.originator_node_ids
-        after_id = query.query.last_seen.node_id_to_sequence_id[originator_id]
-        page, _ = self.node.page(self.reader.node_id, originator_id, after_id)
-        return written_envelopes(page[: query.limit])
-
-    def _note(self, originator_id: int, page: Sequence[bytes]) -> None:
-        """Let a liar know what of its own log arrived at an honest node."""
-        liar = self.node.liar
-        if liar is None or originator_id != self.node.node_id or self.reader.liar is not None:
-            return
-        # A repair may have brought later ones before: a stream that repeats them shows no gap.
-        lacked = self.reader.last_id(originator_id) < liar.from_id
-        ids = [parse_originated(each).envelope.sequence_id for each in page]
-        liar.reached(lacked, list(zip(ids, page, strict=True)))
-
-    async def close(self) -> None:
-        """There is nothing to close."""
-
-    async def _arrive(self, seconds: float) -> None:
-        """Send a request and wait for the first bytes of the answer."""
-        await self.world.travel()
-        lie = self.node.liar.lie if self.node.liar else None
-        if not self.node.is_up:
-            raise self._silent()
-        if self._is_lost() or lie is Lie.STALLS:
-            await asyncio.sleep(seconds)
-            raise self._silent()
-        if lie is Lie.FAILS:
-            raise PeerRefused(f"node {self.node.node_id}", "envelopes", "INTERNAL")
-        await asyncio.sleep(2.0 if lie is Lie.DRIPS else 0.0)
-        await self.world.travel()
-
-    async def _until_linked(self, seconds: float) -> None:
-        """Wait for a link that is cut; nothing is lost if it is mended in time."""
-        deadline = self.world.seconds() + seconds
-        while self._is_lost():
-            if self.world.seconds() > deadline:
-                raise self._silent()
-            await asyncio.sleep(1.0)
-
-    def _check(self, life: Iterable[Any]) -> None:
-        if self.node.tasks is not life:
-            raise self._silent()
-
-    def _check_filled(
-        self, filled: Sequence[tuple[int, int]], originator_id: int, after_id: int
-    ) -> None:
-        below = [each for of, each in filled if of == originator_id and each <= after_id]
-        if below:
-            refusal = PeerRefused(f"node {self.node.node_id}", "the same log", "a gap was filled")
-            refusal.cursor = {originator_id: min(below) - 1}
-            raise refusal
-
-    def _is_lost(self) -> bool:
-        return self.world.is_cut(self.reader.node_id, self.node.node_id)
-
-    def _silent(self) -> PeerSilent:
-        return PeerSilent(f"node {self.node.node_id}", "an answer", "none")

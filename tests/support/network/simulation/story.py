@@ -1,18 +1,20 @@
-"""One story of a seed: messages, crashes, partitions, backups, registry changes, and a lie."""
+"""One story of a seed: messages, crashes, partitions, backups, reorgs of the chain, and a lie."""
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from chainkit.service.refusals import NotReady
 from chainkit_node.replicating.repairer import ROUND_SECONDS
 from support.network.originator import MemoryLog
-from support.network.simulation.lies import Liar, Lie
+from support.network.simulation.chain import BLOCK_SECONDS, MOST_LAG_SECONDS, SimulatedChain
+from support.network.simulation.lies import ChainLie, Liar, Lie
 from support.network.simulation.loop import run
-from support.network.simulation.node import Accusation, SimulatedNode
+from support.network.simulation.node import Accusation, SimulatedNode, registry_entry
 from support.network.simulation.world import World
 
 NODE_IDS = (100, 200, 300, 400)
@@ -22,6 +24,18 @@ MOST_DRIFT_SECONDS = 120.0
 MOST_ROUNDS = 15
 """Comparisons with nodes at random, until each has met one that holds what it lacks."""
 
+WATCHED = 0.5
+"""The share of stories whose nodes run watchdogs: without them, comparisons find what differs."""
+
+POSTED = 0.1
+"""The share of blocks before which a client posts a payload to the chain."""
+
+LATEST_BLOCK = 30
+"""A node that is not in the registry from the first block on is added in this one at the latest."""
+
+REORGANISED = 0.04
+"""The share of blocks that a reorg brings."""
+
 
 @dataclass
 class Story:
@@ -30,9 +44,15 @@ class Story:
     world: World
     acknowledged: set[bytes] = field(default_factory=set)
     restored: int = 0
+    is_mending: bool = False
     is_live: bool = False
     """Once all was mended, each message reached all honest nodes within LIVE_SECONDS."""
+    silent: set[tuple[int, int]] = field(default_factory=set)
+    """Honest nodes with others whose own streams they have not open in the end."""
     crashes: int = 0
+    reorgs: int = 0
+    retracted: int = 0
+    """Reorgs that changed what the registry says."""
 
     @property
     def honest(self) -> list[SimulatedNode]:
@@ -44,32 +64,72 @@ class Story:
         return [each for node in self.honest for each in node.accusations]
 
 
-def played(seed: int, lie: Lie | None = None, steps: int = 30) -> Story:
+def played(seed: int, lie: Lie | ChainLie | None = None, steps: int = 30) -> Story:
     """Play a seed's story to its end, with everything mended in the end."""
     story: Story = run(_play(seed, lie, steps))
     return story
 
 
-async def _play(seed: int, lie: Lie | None, steps: int) -> Story:
-    chance = random.Random(seed)
-    world = World(chance)
-    story = Story(world)
-    for node_id in NODE_IDS:
-        ahead = chance.uniform(-MOST_DRIFT_SECONDS, MOST_DRIFT_SECONDS)
-        world.register(SimulatedNode(world, node_id, ahead))
+async def _play(seed: int, lie: Lie | ChainLie | None, steps: int) -> Story:
+    story = Story(_world(random.Random(seed)))
+    world, chance = story.world, story.world.chance
     if lie is not None:
         victims = chance.sample(NODE_IDS[:-1], chance.randint(1, len(NODE_IDS) - 2))
         world.nodes[NODE_IDS[-1]].liar = Liar(lie, chance.randint(2, 5), victims)
+    is_watched = isinstance(lie, ChainLie) or chance.random() < WATCHED
     for node in world.nodes.values():
+        node.watches = is_watched
         node.start()
+    mining = asyncio.ensure_future(_mine(story))
     backups: dict[int, dict[int, MemoryLog]] = {}
     for _ in range(steps):
         await asyncio.sleep(chance.expovariate(1 / 5))
         await _step(story, backups)
     await _mend(story)
+    story.silent = _silent(story.honest)
     for node in world.nodes.values():
         await node.crash()
+    mining.cancel()
     return story
+
+
+def _world(chance: random.Random) -> World:
+    """Return nodes that do not run yet; one of them may be registered later than the others."""
+    late_id = chance.choice((*NODE_IDS[1:3], None, None))
+    registered = [registry_entry(each) for each in NODE_IDS if each != late_id]
+    world = World(chance, SimulatedChain(random.Random(chance.random()), registered))
+    for node_id in NODE_IDS:
+        ahead = chance.uniform(-MOST_DRIFT_SECONDS, MOST_DRIFT_SECONDS)
+        lag = chance.uniform(0.0, MOST_LAG_SECONDS)
+        world.nodes[node_id] = SimulatedNode(world, node_id, ahead, lag)
+    if late_id is not None:
+        world.chain.add(registry_entry(late_id), chance.randint(1, LATEST_BLOCK))
+    return world
+
+
+async def _mine(story: Story) -> None:
+    """Have the chain grow, and reorganise until all is to be mended."""
+    world, chance = story.world, story.world.chance
+    while True:
+        await asyncio.sleep(BLOCK_SECONDS)
+        is_posted, is_reorganised = chance.random() < POSTED, chance.random() < REORGANISED
+        if is_posted and not story.is_mending:
+            world.chain.post()
+        if is_reorganised and not story.is_mending:
+            _reorganise(story)
+        else:
+            world.chain.mine(world.seconds())
+
+
+def _reorganise(story: Story) -> None:
+    chain = story.world.chain
+    old, new = chain.head, chain.reorganise(story.world.seconds())
+    story.reorgs += 1
+    story.retracted += old.nodes != new.nodes
+    is_other = old.payloads != new.payloads[: len(old.payloads)]
+    for node in story.world.nodes.values():
+        if node.liar is not None and node.liar.fork is None and is_other:
+            node.liar.fork = old
 
 
 async def _step(story: Story, backups: dict[int, dict[int, MemoryLog]]) -> None:
@@ -90,7 +150,7 @@ async def _step(story: Story, backups: dict[int, dict[int, MemoryLog]]) -> None:
         world.heal()
     elif action < 0.88:
         is_enabled = chance.random() < 0.5
-        world.set_enabled(node.node_id, is_enabled)
+        world.chain.change(registry_entry(node.node_id, is_enabled))
     elif action < 0.94:
         backups[node.node_id] = node.copied_logs()
     elif node.node_id in backups and node.liar is None:
@@ -98,9 +158,11 @@ async def _step(story: Story, backups: dict[int, dict[int, MemoryLog]]) -> None:
 
 
 async def _restore(story: Story, node: SimulatedNode, backup: dict[int, MemoryLog]) -> None:
-    """Restore an older copy, unless nobody else has what is newer: then it is lost for good."""
+    """Restore an older copy, unless what is newer may be lost or signed a second time."""
     newer = _held(node.logs) - _held(backup)
     if newer - set[bytes]().union(*(_held(each.logs) for each in story.honest if each != node)):
+        return
+    if not _learns_its_own(story, node):
         return
     story.restored += 1
     await node.crash()
@@ -112,12 +174,23 @@ async def _restore(story: Story, node: SimulatedNode, backup: dict[int, MemoryLo
         await asyncio.sleep(story.world.chance.uniform(0.0, 1.0))
 
 
+def _learns_its_own(story: Story, node: SimulatedNode) -> bool:
+    """Tell whether the first nodes that answer one without its own log hold all of it."""
+    world, last_id = story.world, node.last_id(node.node_id)
+    others = [each for each in world.nodes.values() if each != node]
+    holders = [each for each in others if each.last_id(node.node_id) >= last_id]
+    return len(holders) == len(others) or any(
+        each in story.honest and each.is_up and not world.is_cut(node.node_id, each.node_id)
+        for each in holders
+    )
+
+
 def _held(logs: dict[int, MemoryLog]) -> set[bytes]:
     return {envelope for log in logs.values() for envelope in log.envelopes()}
 
 
 def _publish(story: Story, node: SimulatedNode) -> None:
-    if not node.is_up or not story.world.entries[node.node_id].is_enabled:
+    if not node.is_up:
         return
     with suppress(NotReady):
         envelope = node.publish()
@@ -141,11 +214,25 @@ def _hold_the_same_ids(story: Story) -> bool:
     return held == [held[0]] * len(held)
 
 
+def _silent(nodes: Sequence[SimulatedNode]) -> set[tuple[int, int]]:
+    """Return nodes with those of the others whose own streams they have not open."""
+    wanted = {(one.node_id, other.node_id) for one in nodes for other in nodes if one != other}
+    return wanted - {
+        (node.node_id, each.peer_id)
+        for node in nodes
+        for each, state in node.replicator.streams().items()
+        if each.is_direct and state.is_open
+    }
+
+
 async def _mend(story: Story) -> None:
     world = story.world
     world.heal()
+    story.is_mending = True
+    while not world.chain.is_settled:
+        await asyncio.sleep(BLOCK_SECONDS)
     for node in world.nodes.values():
-        world.set_enabled(node.node_id, True)
+        world.chain.change(registry_entry(node.node_id))
         if not node.is_up:
             node.start()
     await asyncio.sleep(HEALING_SECONDS / 2)

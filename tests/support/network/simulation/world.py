@@ -1,4 +1,4 @@
-"""The network between simulated nodes: the registry's listing, links, and a clock for each node."""
+"""The network between simulated nodes: the chain, links, and a clock for each node."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from chainkit.types import BlockReference, Node
-from chainkit_node.peers.directory import Listing
 from support.network.originator import BEGIN_NS, SECOND_NS
+from support.network.simulation.chain import SimulatedChain
 
 if TYPE_CHECKING:
     from support.network.simulation.node import SimulatedNode
@@ -20,9 +19,8 @@ class World:
     """All nodes, and what is between them."""
 
     chance: random.Random
+    chain: SimulatedChain
     nodes: dict[int, SimulatedNode] = field(default_factory=dict)
-    entries: dict[int, Node] = field(default_factory=dict)
-    block: int = 1
     cut: set[frozenset[int]] = field(default_factory=set)
     """Pairs of nodes without a link."""
 
@@ -34,25 +32,9 @@ class World:
         """The true time, in nanoseconds since 1970."""
         return BEGIN_NS + int(self.seconds() * SECOND_NS)
 
-    def register(self, node: SimulatedNode) -> None:
-        """Add a node to the registry."""
-        self.nodes[node.node_id] = node
-        entry = Node(node.node_id, node.key.public_key, f"http://{node.node_id}:1", True)
-        self._set(entry)
-
-    def set_enabled(self, node_id: int, is_enabled: bool) -> None:
-        """Enable or disable a node."""
-        entry = self.entries[node_id]
-        self._set(Node(node_id, entry.signing_key, entry.http_address, is_enabled))
-
-    def _set(self, entry: Node) -> None:
-        self.entries[entry.node_id] = entry
-        self.block += 1
-
-    def listing(self, own_id: int) -> Listing:
-        """The registry as a node has followed it."""
-        block = BlockReference(self.block, self.block.to_bytes(32, "big"))
-        return Listing(dict(self.entries), own_id, block)
+    def keys(self) -> dict[int, bytes]:
+        """The keys of all nodes by their ids, whether the registry lists them now or not."""
+        return {each: node.key.public_key for each, node in self.nodes.items()}
 
     def is_cut(self, one: int, other: int) -> bool:
         """Whether nothing gets through between two nodes."""

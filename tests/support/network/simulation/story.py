@@ -175,13 +175,19 @@ async def _restore(story: Story, node: SimulatedNode, backup: dict[int, MemoryLo
 
 
 def _learns_its_own(story: Story, node: SimulatedNode) -> bool:
-    """Tell whether the first nodes that answer one without its own log hold all of it."""
-    world, last_id = story.world, node.last_id(node.node_id)
-    others = [each for each in world.nodes.values() if each != node]
-    holders = [each for each in others if each.last_id(node.node_id) >= last_id]
-    return len(holders) == len(others) or any(
-        each in story.honest and each.is_up and not world.is_cut(node.node_id, each.node_id)
-        for each in holders
+    """Tell whether one of the first nodes that answer a restored one holds all of its log.
+
+    A node believes the first ones that answer, and asks nobody that is disabled.
+    """
+    world, own_id = story.world, node.node_id
+    return node.knows_enabled(own_id) and any(
+        each.is_up
+        and not world.is_cut(own_id, each.node_id)
+        and node.knows_enabled(each.node_id)
+        and each.knows_enabled(own_id)
+        and each.last_id(own_id) >= node.last_id(own_id)
+        for each in story.honest
+        if each != node
     )
 
 

@@ -12,7 +12,7 @@ from chainkit.contracts.registry.reading import Registry
 from chainkit.errors import ChainError, ChainkitError, ConfigurationError
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit_client.nodes.connection import NodeEntry
-from chainkit_gateway.nodes import Nodes
+from chainkit_client.nodes.pool import Nodes
 
 ReadEntries = Callable[[], Mapping[int, NodeEntry]]
 """Returns the enabled nodes by id; blocks."""

@@ -14,10 +14,10 @@ from chainkit.service.grpc_server import GrpcServer, Methods
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.monitor_server import MonitorServer, parse_listen
 from chainkit.text.counting import counted
+from chainkit_client.nodes.pool import Nodes
 from chainkit_gateway.clients import Clients
 from chainkit_gateway.desk import ClientDesk
 from chainkit_gateway.monitoring import CountedPublisher, GatewayMonitor
-from chainkit_gateway.nodes import Nodes
 from chainkit_gateway.payer_account import PayerAccount
 from chainkit_gateway.publishing import Payer, Publisher
 from chainkit_gateway.registry import RegistryWatch

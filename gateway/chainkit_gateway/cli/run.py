@@ -30,12 +30,12 @@ from chainkit.terminal.options import (
 )
 from chainkit.text.ether import parse_ether
 from chainkit.text.hosts import is_loopback
+from chainkit_client.nodes.pool import Nodes
 from chainkit_gateway.chain_publisher import ChainPublisher
 from chainkit_gateway.cli.options import journal_option_for
 from chainkit_gateway.clients import Clients, RateLimits, Tokens
 from chainkit_gateway.journal import Journal
 from chainkit_gateway.monitoring import GatewayMonitor
-from chainkit_gateway.nodes import Nodes
 from chainkit_gateway.payer_account import PayerAccount, Permit, all_permitted
 from chainkit_gateway.publishing import Payer
 from chainkit_gateway.registry import RegistryWatch, readdressed, registry_reader

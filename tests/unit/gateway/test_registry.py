@@ -10,7 +10,7 @@ import pytest
 
 from chainkit.errors import ConfigurationError, EndpointUnavailable
 from chainkit_client.nodes.connection import NodeEntry
-from chainkit_gateway.nodes import Nodes
+from chainkit_client.nodes.pool import Nodes
 from chainkit_gateway.registry import RegistryWatch, readdressed
 
 KEY = b"\4" + bytes(64)

@@ -1,4 +1,4 @@
-"""The nodes that a gateway publishes through: who they are, and one connection to each."""
+"""Several nodes, and one connection to each for as long as its entry stays the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainkit_client.nodes.preference import in_order_of_preference
 
 
 class Nodes:
-    """All nodes that the gateway names to its clients; used on the event loop's thread."""
+    """The nodes that are asked; used on the event loop's thread."""
 
     def __init__(self, entries: Mapping[int, NodeEntry]) -> None:
         """Take the nodes by id. Raises ConfigurationError for a URL that cannot be used."""

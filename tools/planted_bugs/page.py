@@ -37,8 +37,7 @@ Stories leave out what no node can help. A node that lags by more than the block
 deepest reorg and the final block serves what others know to be of no final chain. A transaction
 that never comes again leaves envelopes that name its payload without what they name:
 [node.md](node.md) says why such a report is a claim. A restored node believes the first others that
-answer, and asks no disabled one: so a backup is only restored while one that is asked and answers
-holds all of its log.
+answer: so a backup is only restored while one that answers holds all of its log.
 
 ## Planted bugs
 

@@ -2,7 +2,8 @@
 
 A database that was restored from an older copy lacks envelopes that this node has signed and given
 away. Others have replicated them: they are taken back, verified like any other's. Nothing is
-originated before one of the other nodes has answered. Where none does, the sequence record decides:
+originated before one of the other enabled nodes has answered; the disabled ones are asked as well,
+and not waited for. Where none does, the sequence record decides:
 without one, the node waits. So it does while its database lacks what the record says that it has
 signed. Nodes that did not answer are asked again until they have.
 """
@@ -73,14 +74,16 @@ class OwnLog:
         if listing.own_id is None:
             return
         own = listing.nodes[listing.own_id]
-        others = [
+        others = [node for node in listing.nodes.values() if node.node_id != own.node_id]
+        enabled = [node for node in others if node.is_enabled]
+        # A disabled node may be the only one that has the latest ids, and may be gone for good.
+        asked = [
             node
-            for node in listing.nodes.values()
-            if node.is_enabled and node.node_id != own.node_id
+            for node in (enabled if self._is_known else others)
+            if node.node_id not in self._answered
         ]
-        asked = [node for node in others if node.node_id not in self._answered]
         await asyncio.gather(*(self._ask(node, own) for node in asked))
-        if not self._is_known and self._may_go_on(own.node_id, others):
+        if not self._is_known and self._may_go_on(own.node_id, enabled):
             await self._go_on(own.node_id)
 
     async def _go_on(self, own_id: int) -> None:
@@ -100,9 +103,10 @@ class OwnLog:
         text = f"node {own_id} originates after sequence id {last}"
         log_event(LogEvent("own_log_known", text, {"last_id": last}))
 
-    def _may_go_on(self, own_id: int, others: Collection[Node]) -> bool:
+    def _may_go_on(self, own_id: int, enabled: Collection[Node]) -> bool:
         has_record = self._record is not None and self._record.knows(own_id)
-        return not others or bool(self._answered) or has_record
+        has_answer = any(node.node_id in self._answered for node in enabled)
+        return not enabled or has_answer or has_record
 
     async def _ask(self, node: Node, own: Node) -> None:
         """Take back what a node holds of this one's log, behind what is held here."""

@@ -177,13 +177,13 @@ async def _restore(story: Story, node: SimulatedNode, backup: dict[int, MemoryLo
 def _learns_its_own(story: Story, node: SimulatedNode) -> bool:
     """Tell whether one of the first nodes that answer a restored one holds all of its log.
 
-    A node believes the first ones that answer, and asks nobody that is disabled.
+    A node believes the first ones that answer.
     """
-    world, own_id = story.world, node.node_id
+    world, own_id, listed = story.world, node.node_id, node.listing().nodes
     return node.knows_enabled(own_id) and any(
         each.is_up
         and not world.is_cut(own_id, each.node_id)
-        and node.knows_enabled(each.node_id)
+        and each.node_id in listed
         and each.knows_enabled(own_id)
         and each.last_id(own_id) >= node.last_id(own_id)
         for each in story.honest

@@ -33,10 +33,12 @@ class World:
     others: dict[int, Sequence[bytes] | None] = field(default_factory=dict)
     held: MemoryLog = field(default_factory=MemoryLog)
     asked: list[int] = field(default_factory=list)
-    is_enabled: bool = True
+    disabled: set[int] = field(default_factory=set)
 
     def listing(self) -> Listing:
-        nodes = {each: Node(each, b"", "http://x", self.is_enabled) for each in self.others}
+        nodes = {
+            each: Node(each, b"", "http://x", each not in self.disabled) for each in self.others
+        }
         nodes[OWN.node_id] = Node(OWN.node_id, OWN.key.public_key, "http://own", True)
         return Listing(nodes, OWN.node_id, BlockReference(1, bytes(32)))
 
@@ -102,12 +104,29 @@ def test_own_log__no_other_node__may_originate_at_once() -> None:
     played(World()).check()
 
 
-def test_own_log__only_disabled_others__are_not_asked() -> None:
-    world = World({200: LOG}, is_enabled=False)
+@pytest.mark.conforms("N7")
+def test_own_log__only_a_disabled_node_holds_it__is_taken_back_from_there() -> None:
+    world = World({200: LOG}, disabled={200})
 
     played(world).check()
 
-    assert world.asked == []
+    assert world.held.envelopes() == LOG
+
+
+def test_own_log__only_disabled_others_that_are_silent__are_not_waited_for() -> None:
+    world = World({200: None}, disabled={200})
+
+    played(world, seconds=30.0).check()
+
+    # Once it is known, only enabled nodes are asked again.
+    assert world.asked == [200]
+
+
+def test_own_log__a_disabled_node_answers_and_the_enabled_is_silent__waits() -> None:
+    world = World({200: [], 300: None}, disabled={200})
+
+    with pytest.raises(NotReady):
+        played(world).check()
 
 
 @pytest.mark.conforms("N7")

@@ -19,7 +19,8 @@ from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
 from chainkit_client.ordering.causal import causally_ordered
-from chainkit_client.reading.answer import NOTHING, read_answer
+from chainkit_client.reading.answer import read_answer
+from chainkit_client.reading.held import MemoryLogs
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
 
 PAGE: Final = 500
@@ -64,7 +65,7 @@ def _read(topic: _Topic) -> list[VerifiedEnvelope]:
     now_ns = _BEGIN_NS + len(topic.envelopes) * NANOSECONDS_PER_SECOND
     for start in range(0, len(topic.envelopes), PAGE):
         page = topic.envelopes[start : start + PAGE]
-        verified += read_answer(page, wanted, NODES[0], topic.keys, NOTHING, now_ns).accepted
+        verified += read_answer(page, wanted, NODES[0], topic.keys, MemoryLogs(), now_ns).accepted
     return verified
 
 

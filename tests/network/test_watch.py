@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,3 +151,35 @@ def test_status__peer_that_has_died__is_unreachable_and_says_who_is_asked_instea
     text = run(settings, "node", "status", "--url", watched.monitor, expected=(1,))
     assert f"node {watched.dead.node_id} does not answer" in text
     assert f"node {watched.dead.node_id}: asked in its place: " in text
+
+
+def test_check__one_node_is_dead__says_so_and_what_the_living_one_holds(
+    settings: Settings, watched: Watched
+) -> None:
+    found = run_json(settings, "client", "check", expected=(1,))
+
+    nodes = {each["node_id"]: each for each in found["nodes"]}
+    living, dead = nodes[watched.living.node_id], nodes[watched.dead.node_id]
+    assert (living["error"], living["findings"]) == (None, [])
+    assert living["highest"][str(watched.living.node_id)] == PUBLISHED
+    assert [each["type"] for each in dead["findings"]] == ["UNRESPONSIVE_NODE"]
+
+
+def test_check__a_node_that_nobody_registered__is_told(settings: Settings) -> None:
+    with pytest.raises(CommandFailed, match=r"NODE: expected one of the registry: .*, got 7777"):
+        run(settings, "client", "check", "7777")
+
+
+# The last one of the module: it disables a node.
+def test_check__a_disabled_node__is_shown_and_not_asked(
+    settings: Settings, network: Network, watched: Watched, tmp_path: Path
+) -> None:
+    owner = tmp_path / "owner.keystore"
+    write_keystore(owner, PASSWORD, COUNCIL)
+    node_id = str(watched.dead.node_id)
+    run(settings, "registry", "disable", node_id, "--broadcast", "--keystore", owner)
+
+    found = run_json(settings, "client", "check", node_id)
+
+    [node] = found["nodes"]
+    assert (node["error"], node["findings"]) == ("it is disabled", [])

@@ -13,30 +13,28 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-import grpc
-
 from chainkit.errors import ChainkitError, MalformedAnswer, MalformedData
 from chainkit.misbehavior.types import SLOW_SECONDS, UNRESPONSIVE_SECONDS, Misbehavior
 from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.proto import message_api_pb2
-from chainkit.service.refusals import PassedOn
+from chainkit.service.refusals import LIMIT_CODES, PassedOn
+from chainkit_client.breach import Breach
 from chainkit_client.checking.comparison import NodeLog
-from chainkit_client.checking.findings import Finding, found_breach, found_delay
+from chainkit_client.checking.findings import Finding, found_delay
 from chainkit_client.nodes.connection import NodeConnection, NodeLost, NodeUnreached
 from chainkit_client.nodes.highest import find_highest
-from chainkit_client.reading.answer import NOTHING, read_answer
+from chainkit_client.reading.answer import read_answer
+from chainkit_client.reading.held import MemoryLogs
 from chainkit_client.reading.verified import Keys
 
 PAGE: Final = 200
 """Envelopes of one request."""
 
-MOST_PATIENCES: Final = 10
-"""All answers to one question may take so many times as long as one."""
+MOST_PATIENCES: Final = 5
+"""All ends, and all logs, may take so many times as long as one answer."""
 
 _AGAIN_SECONDS: Final = 0.2
-_LIMITS: Final = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAUTHENTICATED)
-"""Codes of a node that does as its limits say."""
 
 
 class NodeGone(ChainkitError):
@@ -54,7 +52,10 @@ class NodeAnswers:
     """The highest id by originator."""
     seconds: list[float] = field(default_factory=list)
     """The time of each answer."""
+    breaches: list[Breach] = field(default_factory=list)
+    """The rules that its answers show as broken, by whoever signed them."""
     findings: list[Finding] = field(default_factory=list)
+    """All else that is wrong with them."""
     error: str | None = None
     """Why it was asked no more."""
 
@@ -69,7 +70,10 @@ class NodeAsker:
         now_ns: Callable[[], int],
         patience_seconds: float,
     ) -> None:
-        """Take the node, the registry's keys, a clock, and how long one answer may take."""
+        """Take the node, the registry's keys, a clock, and how long one answer may take.
+
+        ``patience_seconds`` are more than UNRESPONSIVE_SECONDS: a node has these at least.
+        """
         self.node_id = connection.node_id
         self._connection = connection
         self._keys = keys
@@ -137,9 +141,8 @@ class NodeAsker:
                 subject = f"answer of node {self.node_id}"
                 raise MalformedAnswer(subject, f"ids above {last_id}", highest)
             last_id = highest
-        now_ns = self._now_ns()
-        reading = read_answer(served, None, self.node_id, self._keys, NOTHING, now_ns)
-        answers.findings += [found_breach(each, self._keys, now_ns) for each in reading.breaches]
+        reading = read_answer(served, None, self.node_id, self._keys, MemoryLogs(), self._now_ns())
+        answers.breaches += reading.breaches
         answers.findings += [Finding(self.node_id, str(each)) for each in reading.refused]
         own = [each for each in reading.accepted if each.originator_id == originator_id]
         void = [each.held for (one, _), each in reading.void.items() if one == originator_id]
@@ -168,29 +171,22 @@ class NodeAsker:
                 self._note(answers, Misbehavior.UNRESPONSIVE_NODE, request, silent, str(error))
                 raise NodeGone(error.subject, error.expected, error.got) from error
             except NodeLost as error:
-                self._note_lost(answers, request, time.monotonic() - asked, error)
+                taken = time.monotonic() - asked
+                kind = Misbehavior.FAILED_REQUEST
+                if taken >= UNRESPONSIVE_SECONDS:
+                    kind = Misbehavior.UNRESPONSIVE_NODE
+                self._note(answers, kind, request, taken, str(error))
                 raise NodeGone(error.subject, error.expected, error.got) from error
             except PassedOn as error:
-                if error.code not in _LIMITS:
-                    taken, kind = time.monotonic() - asked, Misbehavior.FAILED_REQUEST
-                    self._note(answers, kind, request, taken, f"it refused a query: {error}")
+                if error.code not in LIMIT_CODES:
+                    taken, text = time.monotonic() - asked, f"it refused a query: {error}"
+                    self._note(answers, Misbehavior.FAILED_REQUEST, request, taken, text)
                 raise NodeGone(f"node {self.node_id}", "an answer", error) from error
         answers.seconds.append(seconds)
         if seconds > SLOW_SECONDS:
             text = f"an answer took more than {SLOW_SECONDS:g} s"
             self._note(answers, Misbehavior.SLOW_NODE, request, seconds, text)
         return page
-
-    def _note_lost(
-        self,
-        answers: NodeAnswers,
-        request: message_api_pb2.QueryEnvelopesRequest,
-        seconds: float,
-        error: NodeLost,
-    ) -> None:
-        is_silent = seconds >= min(self._patience_seconds, UNRESPONSIVE_SECONDS)
-        kind = Misbehavior.UNRESPONSIVE_NODE if is_silent else Misbehavior.FAILED_REQUEST
-        self._note(answers, kind, request, seconds, str(error))
 
     def _note(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import statistics
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,18 +32,11 @@ SETTLE_SECONDS: Final = 5.0
 MOST_CHAIN_PAYLOADS: Final = 100
 """Payloads of one check that are looked up on the chain, the newest ones."""
 
-JudgeByChain = Callable[[Breach], Awaitable[Verdict]]
-"""Compares a payload that a node vouched for with the chain; raises ChainError."""
+JudgeByChain = Callable[[int, bytes], Awaitable[Verdict]]
+"""Tells whether a node vouched for what the chain does not hold; raises ChainError."""
 
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The logs that are looked at."""
-
-    originator_ids: Sequence[int]
-    """The chain's and the nodes'."""
-    latest: int
-    """Ids of each log, up to its end."""
+Told = Callable[[str], None]
+"""Gets a line for each stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +45,7 @@ class NodeCheck:
 
     node_id: int
     error: str | None
-    """Why it was asked no more; None where it answered everything."""
+    """Why it was asked no more, or not at all; None where it answered everything."""
     seconds: tuple[float, ...]
     """The time of each answer."""
     envelopes: int
@@ -80,105 +73,121 @@ class Checker:
         self._judge_by_chain = judge_by_chain
         self._settle_seconds = settle_seconds
 
-    async def check(
-        self, scope: Scope, told: Callable[[str], None] = lambda stage: None
-    ) -> list[NodeCheck]:
-        """Check all nodes once; ``told`` gets a line for each stage.
+    async def check(self, latest: int, told: Told = lambda stage: None) -> list[NodeCheck]:
+        """Compare so many ids of each log, up to its end, at all nodes.
 
+        Nodes that are not asked are in the outcome where others' answers show what they signed.
         Raises ChainError where the chain does not answer.
         """
         told(f"asking {len(self._askers)} nodes for the ends of their logs")
-        answers = await self._find_ends(scope, self._askers)
-        after = _beginnings(answers, scope)
+        answers = await self._find_ends(self._askers, {})
+        after = self._beginnings(answers, latest)
         told("reading the logs")
-        await self._read(after, scope, answers)
+        await self._read(after, latest, answers)
+        # Several nodes answer the same: each breach is judged once.
+        breaches = [breach for each in answers for breach in each.breaches]
         findings = [finding for each in answers for finding in each.findings]
         for originator_id, logs in _by_originator(answers).items():
             if originator_id in self._keys.chain_ids:
                 told(f"comparing payloads of originator {originator_id} with the chain")
                 findings += await self._chain_findings(logs)
             else:
-                own = [each for each in logs if each.node_id == originator_id]
-                gaps = [gap for log in own for gap in find_own_gaps(log, self._now_ns())]
-                findings += map(self._found, (*find_equivocations(logs), *gaps))
-        findings += await self._lasting(answers, after, scope, told)
-        asked_ids = {each.node_id for each in answers}
-        others = sorted({each.node_id for each in findings} - asked_ids)
-        not_asked = [NodeAnswers(each, error="it was not asked") for each in others]
-        return [_node_check(each, findings) for each in (*answers, *not_asked)]
+                breaches += find_equivocations(logs)
+                breaches += self._own_gaps(logs)
+        lasting = await self._find_lasting(answers, after, latest, told)
+        breaches += lasting.breaches
+        findings += lasting.findings
+        now_ns = self._now_ns()
+        findings += [found_breach(each, self._keys, now_ns) for each in dict.fromkeys(breaches)]
+        return list(_node_checks(answers, findings))
 
-    async def _find_ends(self, scope: Scope, node_ids: Iterable[int]) -> list[NodeAnswers]:
+    async def _find_ends(
+        self, node_ids: Iterable[int], guesses: Mapping[int, int]
+    ) -> list[NodeAnswers]:
         """Ask nodes for the ends of all logs: first for the chain's and their own.
 
         An originator's own end is a good guess for where the others' copies end.
         """
         answers = [NodeAnswers(each) for each in node_ids]
-        chain_ids = [each for each in scope.originator_ids if each in self._keys.chain_ids]
-        asked = (
-            self._askers[each.node_id].find_ends((*chain_ids, each.node_id), {}, each)
-            for each in answers
-        )
-        await asyncio.gather(*asked)
+
+        def asked(
+            ids_of: Callable[[int], Iterable[int]], guesses: Mapping[int, int]
+        ) -> Iterator[Awaitable[None]]:
+            for each in answers:
+                asker, ids = self._askers[each.node_id], ids_of(each.node_id)
+                yield asker.find_ends(ids, guesses, each)
+
+        chain_ids, node_logs = sorted(self._keys.chain_ids), sorted(self._keys.by_node)
+        await asyncio.gather(*asked(lambda own_id: (*chain_ids, own_id), guesses))
         own = {each.node_id: each.highest.get(each.node_id, 0) for each in answers}
-        others = []
-        for each in answers:
-            rest = [one for one in scope.originator_ids if one not in (*chain_ids, each.node_id)]
-            others.append(self._askers[each.node_id].find_ends(rest, own, each))
+        others = asked(lambda own_id: (each for each in node_logs if each != own_id), own)
         await asyncio.gather(*others)
         return answers
 
+    def _beginnings(self, answers: Iterable[NodeAnswers], latest: int) -> dict[int, int]:
+        """Return behind which id each log is read.
+
+        The middle of all ends decides: a node that makes up a high id turns nobody's eyes away.
+        """
+        found = {}
+        for originator_id in (*sorted(self._keys.chain_ids), *sorted(self._keys.by_node)):
+            ends = [
+                each.highest[originator_id] for each in answers if originator_id in each.highest
+            ]
+            middle = statistics.median_low(ends) if ends else 0
+            found[originator_id] = max(0, middle - latest)
+        return found
+
     async def _read(
-        self, after: Mapping[int, int], scope: Scope, answers: Iterable[NodeAnswers]
+        self, after: Mapping[int, int], latest: int, answers: Iterable[NodeAnswers]
     ) -> None:
         # A node whose log goes on for longer than twice what was asked for is cut off there.
-        most = 2 * scope.latest
-        reads = (self._askers[each.node_id].read_logs(after, most, each) for each in answers)
+        reads = (self._askers[each.node_id].read_logs(after, 2 * latest, each) for each in answers)
         await asyncio.gather(*reads)
 
-    def _found(self, breach: Breach) -> Finding:
-        return found_breach(breach, self._keys, self._now_ns())
+    def _own_gaps(self, logs: Iterable[NodeLog]) -> list[Breach]:
+        own = (each for each in logs if each.node_id == each.originator_id)
+        return [breach for log in own for breach in find_own_gaps(log, self._now_ns())]
 
-    async def _lasting(
-        self,
-        answers: Sequence[NodeAnswers],
-        after: Mapping[int, int],
-        scope: Scope,
-        told: Callable[[str], None],
-    ) -> list[Finding]:
+    async def _find_lasting(
+        self, answers: Sequence[NodeAnswers], after: Mapping[int, int], latest: int, told: Told
+    ) -> _Lasting:
         """Return what is missing, and is still missing after a while."""
         first = self._left_out(answers)
         if not first and not _dangling(answers, answers):
-            return []
+            return _Lasting([], [])
         told(f"waiting {self._settle_seconds:g} s: nodes may be repairing what they lack")
         await asyncio.sleep(self._settle_seconds)
         # A node that gave up is not asked again.
-        again = await self._find_ends(scope, [each.node_id for each in answers if not each.error])
-        found = list(map(self._found, _dangling(answers, again)))
+        willing = [each.node_id for each in answers if each.error is None]
+        again = await self._find_ends(willing, _highest(answers))
         if first:
-            await self._read(after, scope, again)
-        before = {(each.node_id, each.originator_id): set(each.missing) for each in first}
+            await self._read(after, latest, again)
+        before = {(each.node_id, each.originator_id): each.missing for each in first}
+        findings = []
         for omission in self._left_out(again):
-            known = before.get((omission.node_id, omission.originator_id), set())
-            missing = [each for each in omission.missing if each in known]
-            if missing:
-                found.append(_omitted(omission, missing))
-        return found
+            known = before.get((omission.node_id, omission.originator_id), ())
+            if missing := sorted({*omission.missing} & {*known}):
+                findings.append(_omitted(omission, missing))
+        return _Lasting(_dangling(answers, again), findings)
 
     def _left_out(self, answers: Iterable[NodeAnswers]) -> list[Omission]:
-        by_originator = _by_originator(answers)
         return [
             omission
-            for logs in by_originator.values()
+            for logs in _by_originator(answers).values()
             for omission in find_omissions(logs, self._now_ns())
         ]
 
     async def _chain_findings(self, logs: Sequence[NodeLog]) -> list[Finding]:
         """Return the payloads that are not the chain's, by the node that vouched for them."""
+        # Ids that a single node makes up push no others out.
+        end = statistics.median_low(each.last_id for each in logs)
         vouched: dict[int, dict[bytes, list[tuple[int, HeldEnvelope]]]] = {}
         for log in logs:
             for sequence_id, each in log.held.items():
-                by_digest = vouched.setdefault(sequence_id, {})
-                by_digest.setdefault(each.digest, []).append((log.node_id, each))
+                if sequence_id <= end:
+                    by_digest = vouched.setdefault(sequence_id, {})
+                    by_digest.setdefault(each.digest, []).append((log.node_id, each))
         found = []
         for sequence_id in sorted(vouched)[-MOST_CHAIN_PAYLOADS:]:
             for voices in vouched[sequence_id].values():
@@ -190,60 +199,49 @@ class Checker:
     ) -> list[Finding]:
         """Look one payload up for all nodes that vouched for the same."""
         node_id, envelope = voices[0]
-        verdict = await self._judge_by_chain(_not_of_chain(node_id, envelope))
+        verdict = await self._judge_by_chain(node_id, envelope.envelope)
         if verdict is Verdict.PROVED:
-            return [
-                Finding(
-                    breach.node_id,
-                    breach.reason,
-                    breach.misbehavior,
-                    Weight.PROVED,
-                    breach.report(self._now_ns()),
-                )
-                for breach in (_not_of_chain(*each) for each in voices)
-            ]
+            return [self._not_of_chain(*each) for each in voices]
         if verdict is Verdict.NOT_PROVED and is_disputed:
             text = (
-                f"payload {envelope.sequence_id} of the chain is another one at other nodes, and "
-                "the chain has it neither here nor elsewhere"
+                f"payload {envelope.sequence_id} of the chain differs from other nodes', and the "
+                "chain does not show who is right"
             )
             return [Finding(each, text) for each, _ in voices]
         return []
 
+    def _not_of_chain(self, node_id: int, envelope: HeldEnvelope) -> Finding:
+        kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY
+        text = f"payload {envelope.sequence_id} is not the chain's"
+        report = Breach(node_id, kind, text, (envelope.envelope,)).report(self._now_ns())
+        return Finding(node_id, text, kind, Weight.PROVED, report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lasting:
+    breaches: Sequence[Breach]
+    findings: Sequence[Finding]
+
+
+def _highest(answers: Iterable[NodeAnswers]) -> dict[int, int]:
+    """Return the highest id of each originator at any node."""
+    highest: dict[int, int] = {}
+    for each in answers:
+        for originator_id, end in each.highest.items():
+            highest[originator_id] = max(highest.get(originator_id, 0), end)
+    return highest
+
 
 def _dangling(answers: Iterable[NodeAnswers], asked_later: Iterable[NodeAnswers]) -> list[Breach]:
     """Return envelopes with dependencies that no node has, by ends that were asked for later."""
-    highest: dict[int, int] = {}
-    for each in asked_later:
-        for originator_id, end in each.highest.items():
-            highest[originator_id] = max(highest.get(originator_id, 0), end)
     logs = [log for each in answers for log in each.logs.values()]
-    return find_dangling(logs, highest)
+    return find_dangling(logs, _highest(asked_later))
 
 
 def _omitted(omission: Omission, missing: Sequence[int]) -> Finding:
     witnesses = ", ".join(map(str, omission.witnesses))
     text = f"it leaves out {ids_in_words(missing)} of originator {omission.originator_id}"
     return Finding(omission.node_id, f"{text}, held by node {witnesses}")
-
-
-def _not_of_chain(node_id: int, envelope: HeldEnvelope) -> Breach:
-    reason = f"payload {envelope.sequence_id} is not the chain's"
-    kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY
-    return Breach(node_id, kind, reason, (envelope.envelope,))
-
-
-def _beginnings(answers: Iterable[NodeAnswers], scope: Scope) -> dict[int, int]:
-    """Return behind which id each log is read.
-
-    The middle of all ends decides: a node that makes up a high id turns nobody's eyes away.
-    """
-    found = {}
-    for originator_id in scope.originator_ids:
-        ends = [each.highest[originator_id] for each in answers if originator_id in each.highest]
-        middle = statistics.median_low(ends) if ends else 0
-        found[originator_id] = max(0, middle - scope.latest)
-    return found
 
 
 def _by_originator(answers: Iterable[NodeAnswers]) -> dict[int, list[NodeLog]]:
@@ -254,14 +252,21 @@ def _by_originator(answers: Iterable[NodeAnswers]) -> dict[int, list[NodeLog]]:
     return found
 
 
-def _node_check(answers: NodeAnswers, findings: Iterable[Finding]) -> NodeCheck:
+def _node_checks(
+    answers: Sequence[NodeAnswers], findings: Iterable[Finding]
+) -> Iterator[NodeCheck]:
     # The same fault may show in several answers.
-    own = {each.key: each for each in findings if each.node_id == answers.node_id}
-    return NodeCheck(
-        node_id=answers.node_id,
-        error=answers.error,
-        seconds=tuple(answers.seconds),
-        envelopes=sum(len(each.held) for each in answers.logs.values()),
-        highest=dict(answers.highest),
-        findings=tuple(own.values()),
-    )
+    by_node: dict[int, dict[object, Finding]] = {each.node_id: {} for each in answers}
+    for finding in findings:
+        by_node.setdefault(finding.node_id, {})[finding.key] = finding
+    own = {each.node_id: each for each in answers}
+    for node_id, found in by_node.items():
+        of_node = own.get(node_id) or NodeAnswers(node_id, error="it was not asked")
+        yield NodeCheck(
+            node_id=node_id,
+            error=of_node.error,
+            seconds=tuple(of_node.seconds),
+            envelopes=sum(len(each.held) for each in of_node.logs.values()),
+            highest=dict(of_node.highest),
+            findings=tuple(found.values()),
+        )

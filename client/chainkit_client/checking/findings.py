@@ -27,9 +27,9 @@ class Finding:
     """An UnsignedMisbehaviorReport; None where no node would take one."""
 
     @property
-    def key(self) -> tuple[int, str]:
+    def key(self) -> tuple[int, Misbehavior | None, str]:
         """The same for the same fault found again."""
-        return self.node_id, self.text
+        return self.node_id, self.misbehavior, self.text
 
 
 def found_breach(breach: Breach, keys: Keys, now_ns: int) -> Finding:

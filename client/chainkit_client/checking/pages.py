@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from chainkit.terminal.tables import columns, section
 from chainkit.text.counting import counted
+from chainkit.text.json_values import reference_as_json
 from chainkit.text.printable import printable
 from chainkit.types import NANOSECONDS_PER_SECOND, BlockReference
 from chainkit_client.checking.check import NodeCheck
@@ -33,7 +34,7 @@ def check_as_text(checks: Sequence[NodeCheck], block: BlockReference, taken_ns: 
         *section("registry", [f"block {block}"]),
         "",
         *columns(
-            ("node", "answers", "median", "slowest", "envelopes", "findings", "ended by"),
+            ("node", "asked", "median", "slowest", "envelopes", "findings", "answered"),
             map(_row, checks),
         ),
         "",
@@ -47,7 +48,7 @@ def check_as_json(
 ) -> dict[str, Any]:
     """Return a check for scripts."""
     return {
-        "block": {"number": block.number, "hash": f"0x{block.hash.hex()}"},
+        "block": reference_as_json(block),
         "nodes": [_node_as_json(each) for each in checks],
         "taken_ns": taken_ns,
     }
@@ -83,7 +84,7 @@ def _row(check: NodeCheck) -> tuple[str, ...]:
         f"{max(check.seconds) * 1000:.0f} ms" if check.seconds else "-",
         str(check.envelopes),
         str(len(check.findings)),
-        printable(check.error or "the end")[:_MOST_TEXT],
+        printable(check.error or "everything")[:_MOST_TEXT],
     )
 
 

@@ -8,7 +8,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,10 +20,13 @@ from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.followed import read_followed_deployment
 from chainkit.contracts.registry import Registry
-from chainkit.council.evidence import verify_report
+from chainkit.council.evidence.report import check_unchanged, fetch_mined
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ChainkitError, ConfigurationError, RetryableChainError
+from chainkit.evidence.emission import PayloadAddresses
+from chainkit.evidence.judgement import EnvelopeJudge
 from chainkit.evidence.verdict import Verdict
+from chainkit.misbehavior.types import UNRESPONSIVE_SECONDS
 from chainkit.protocol.reports import misbehavior_digest, sign_report
 from chainkit.service.log_lines import one_line
 from chainkit.service.refusals import PassedOn
@@ -32,22 +35,26 @@ from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
 from chainkit.terminal.options import deployment_option, json_option, rpc_option
 from chainkit.types import BlockReference, Node
-from chainkit_client.breach import Breach
 from chainkit_client.checking.asking import NodeAsker
-from chainkit_client.checking.check import Checker, NodeCheck, Scope
+from chainkit_client.checking.check import Checker, NodeCheck
 from chainkit_client.checking.findings import Finding
 from chainkit_client.checking.pages import check_as_json, check_as_metrics, check_as_text
 from chainkit_client.nodes.connection import NodeConnection, NodeEntry
+from chainkit_client.nodes.pool import Nodes
 from chainkit_client.reading.verified import Keys
 
-_PATIENCE_SECONDS: Final = 4.0
+_PATIENCE_SECONDS: Final = 5.0
+_LEAST_PATIENCE_SECONDS: Final = UNRESPONSIVE_SECONDS + 0.5
+"""A node that is given up earlier cannot be said to have been silent for so long."""
 _SUBMIT_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """Where the outcome goes."""
+    """Where the outcome goes, and of which nodes."""
 
+    node_ids: Sequence[int]
+    """All where there is none."""
     as_json: bool
     metrics_path: Path | None
     evidence_path: Path | None
@@ -69,7 +76,7 @@ class _Output:
 @click.option(
     "--patience",
     "patience_seconds",
-    type=click.FloatRange(min=0.1, max=600.0),
+    type=click.FloatRange(_LEAST_PATIENCE_SECONDS, 600.0),
     default=_PATIENCE_SECONDS,
     show_default=True,
     metavar="SECONDS",
@@ -133,9 +140,8 @@ def check_command(
         _make_folder(evidence_path)
     endpoint, record, _ = open_chain(rpc_url, deployment_path)
     chain_ids = frozenset(read_followed_deployment(deployment_path).originator_ids)
-    output = _Output(as_json, metrics_path, evidence_path, is_reported)
-    chain = _Chain(endpoint, record, chain_ids)
-    looks = _Looks(chain, node_ids, latest, patience_seconds, output)
+    output = _Output(node_ids, as_json, metrics_path, evidence_path, is_reported)
+    looks = _Looks(_Chain(endpoint, record, chain_ids), latest, patience_seconds, output)
     return asyncio.run(looks.run(every_seconds))
 
 
@@ -165,71 +171,88 @@ class _Chain:
             if each not in known:
                 listed = ", ".join(map(str, sorted(known))) or "none"
                 raise ConfigurationError("NODE", f"one of the registry: {listed}", each)
+        if not any(each.is_enabled for each in nodes):
+            raise ConfigurationError("registry", "an enabled node", f"none at block {block}")
         return block, nodes
+
+    def judge(self, node: Node, block: BlockReference, envelope: bytes) -> Verdict:
+        """Compare a payload that a node vouched for with the chain up to a block."""
+        judge = EnvelopeJudge(
+            node,
+            PayloadAddresses(*self.record.payload_addresses),
+            block,
+            partial(fetch_mined, self.endpoint),
+            "this endpoint does not know",
+        )
+        return judge.judge(envelope).verdict
 
 
 class _Looks:
     def __init__(
-        self,
-        chain: _Chain,
-        shown_ids: Sequence[int],
-        latest: int,
-        patience_seconds: float,
-        output: _Output,
+        self, chain: _Chain, latest: int, patience_seconds: float, output: _Output
     ) -> None:
         self._chain = chain
-        self._shown_ids = shown_ids
         self._latest = latest
         self._patience_seconds = patience_seconds
         self._output = output
+        self._nodes = Nodes({})
         self._key = SigningKey(secrets.token_bytes(32))
         """Signs reports for the folder: a report counts by what it proves, whoever signed it."""
-        self._told: set[tuple[int, str]] = set()
+        self._told: set[object] = set()
 
     async def run(self, every_seconds: float | None) -> int:
-        while True:
-            try:
-                has_findings = await self._look()
-            except RetryableChainError as error:
-                if every_seconds is None:
-                    raise
-                click.echo(f"retrying: {one_line(str(error))}", err=True)
-            else:
-                if every_seconds is None:
-                    return 1 if has_findings else 0
-            await asyncio.sleep(every_seconds)
+        try:
+            while True:
+                try:
+                    has_findings = await self._look()
+                except RetryableChainError as error:
+                    if every_seconds is None:
+                        raise
+                    click.echo(f"retrying: {one_line(str(error))}", err=True)
+                else:
+                    if every_seconds is None:
+                        return 1 if has_findings else 0
+                await asyncio.sleep(every_seconds)
+        finally:
+            await self._nodes.close()
 
     async def _look(self) -> bool:
-        block, nodes = await asyncio.to_thread(self._chain.read_nodes, self._shown_ids)
-        keys = Keys({each.node_id: each.signing_key for each in nodes}, self._chain.originator_ids)
-        enabled = [each for each in nodes if each.is_enabled]
-        connections = [_connection(each) for each in enabled]
-        askers = [
-            NodeAsker(each, keys, time.time_ns, self._patience_seconds) for each in connections
-        ]
-        originator_ids = (*sorted(keys.chain_ids), *sorted(keys.by_node))
-        judge = partial(self._judge, block)
-        try:
-            checker = Checker(askers, keys, time.time_ns, judge)
-            scope = Scope(originator_ids, self._latest)
-            checks = await checker.check(scope, self._tell_stage)
-            shown = [
-                each for each in checks if not self._shown_ids or each.node_id in self._shown_ids
-            ]
-            self._tell(shown, block)
-            await self._report(shown, connections)
-        finally:
-            await asyncio.gather(*(each.close() for each in connections))
+        wanted = self._output.node_ids
+        block, nodes = await asyncio.to_thread(self._chain.read_nodes, wanted)
+        checks = [*await self._check(block, nodes)]
+        shown = [each for each in checks if not wanted or each.node_id in wanted]
+        self._tell(shown, block)
+        await self._report(shown)
         return any(each.findings for each in shown)
 
-    async def _judge(self, block: BlockReference, breach: Breach) -> Verdict:
-        unsigned = breach.report(time.time_ns())
-        assert unsigned is not None
-        signed = sign_report(unsigned, self._key)
-        found = await asyncio.to_thread(
-            verify_report, signed, self._chain.endpoint, self._chain.record, block
+    async def _check(self, block: BlockReference, nodes: Sequence[Node]) -> Iterable[NodeCheck]:
+        """Return the outcome for each node of the registry."""
+        by_id = {each.node_id: each for each in nodes}
+        unusable = await self._nodes.update(
+            {
+                each.node_id: NodeEntry(each.http_address, each.signing_key)
+                for each in nodes
+                if each.is_enabled
+            }
         )
-        return found.verdict
+        keys = Keys({each.node_id: each.signing_key for each in nodes}, self._chain.originator_ids)
+
+        async def judge(node_id: int, envelope: bytes) -> Verdict:
+            return await asyncio.to_thread(self._chain.judge, by_id[node_id], block, envelope)
+
+        askers = [
+            NodeAsker(each, keys, time.time_ns, self._patience_seconds) for each in self._nodes
+        ]
+        checker = Checker(askers, keys, time.time_ns, judge)
+        checked = await checker.check(self._latest, self._tell_stage)
+        checks = {each.node_id: each for each in checked}
+        await asyncio.to_thread(check_unchanged, self._chain.endpoint, block)
+        for node_id in sorted(by_id.keys() - checks.keys()):
+            error = unusable.get(node_id)
+            why = "it is disabled" if error is None else str(error)
+            found = () if error is None else (Finding(node_id, why),)
+            checks[node_id] = NodeCheck(node_id, why, (), 0, {}, found)
+        return (checks[each] for each in sorted(checks))
 
     def _tell_stage(self, stage: str) -> None:
         if not self._output.as_json and sys.stderr.isatty():
@@ -245,38 +268,29 @@ class _Looks:
         if self._output.metrics_path is not None:
             _write(self._output.metrics_path, check_as_metrics(checks, taken_ns))
 
-    async def _report(
-        self, checks: Sequence[NodeCheck], connections: Sequence[NodeConnection]
-    ) -> None:
+    async def _report(self, checks: Sequence[NodeCheck]) -> None:
         """Keep each new finding's report first, and hand it in then."""
-        new = [
-            finding
+        new = {
+            finding.key: (finding.node_id, finding.unsigned_report)
             for check in checks
             for finding in check.findings
             if finding.unsigned_report is not None and finding.key not in self._told
-        ]
-        for finding in new:
-            self._keep(finding)
-        if self._output.is_reported and new:
-            await asyncio.gather(*(_hand_in(new, each) for each in connections))
-        self._told.update(each.key for each in new)
-
-    def _keep(self, finding: Finding) -> None:
-        if self._output.evidence_path is None or finding.unsigned_report is None:
-            return
-        name = f"node-{finding.node_id}-{misbehavior_digest(finding.unsigned_report).hex()}.pb"
-        _write(self._output.evidence_path / name, sign_report(finding.unsigned_report, self._key))
+        }
+        if self._output.evidence_path is not None:
+            for node_id, report in new.values():
+                name = f"about-{node_id}-{misbehavior_digest(report).hex()}.pb"
+                _write(self._output.evidence_path / name, sign_report(report, self._key))
+        if self._output.is_reported:
+            handed_in = (_hand_in(list(new.values()), each) for each in self._nodes)
+            await asyncio.gather(*handed_in)
+        self._told.update(new)
 
 
-async def _hand_in(findings: Sequence[Finding], host: NodeConnection) -> None:
+async def _hand_in(reports: Sequence[tuple[int, bytes]], host: NodeConnection) -> None:
     """Hand in the reports about all other nodes, and say how many a node did not take."""
-    reports = [
-        each.unsigned_report
-        for each in findings
-        if each.unsigned_report is not None and each.node_id != host.node_id
-    ]
+    others = [report for node_id, report in reports if node_id != host.node_id]
     taken, fault = 0, ""
-    for report in reports:
+    for report in others:
         try:
             await host.submit_report(report, _SUBMIT_SECONDS)
             taken += 1
@@ -287,12 +301,8 @@ async def _hand_in(findings: Sequence[Finding], host: NodeConnection) -> None:
             fault = str(error)
             break
     if fault:
-        told = f"node {host.node_id} took {taken} of {len(reports)} reports: {one_line(fault)}"
+        told = f"node {host.node_id} took {taken} of {len(others)} reports: {one_line(fault)}"
         click.echo(told, err=True)
-
-
-def _connection(node: Node) -> NodeConnection:
-    return NodeConnection(node.node_id, NodeEntry(node.http_address, node.signing_key))
 
 
 def _write(path: Path, content: bytes) -> None:

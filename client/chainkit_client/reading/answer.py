@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, Protocol
+from typing import Protocol
 
 from chainkit.errors import MalformedAnswer, MalformedData
-from chainkit.misbehavior.judging import HeldEnvelope, HeldLog, Offence, judge_batch
+from chainkit.misbehavior.judging import HeldEnvelope, HeldLog, Offence, as_held, judge_batch
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.authenticated_data import AadBinding
+from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit.types import Place
 from chainkit_client.breach import Breach
@@ -32,31 +33,6 @@ class Held(Protocol):
 
     def log(self, originator_id: int) -> HeldLog:
         """Return those of one originator."""
-
-
-class _NoLog:
-    """The log of an originator of which nothing is held."""
-
-    def last(self) -> HeldEnvelope | None:
-        return None
-
-    def at(self, sequence_id: int) -> HeldEnvelope | None:
-        return None
-
-    def before(self, sequence_id: int) -> HeldEnvelope | None:
-        return None
-
-    def after(self, sequence_id: int) -> HeldEnvelope | None:
-        return None
-
-
-class _Nothing:
-    def log(self, originator_id: int) -> HeldLog:
-        return _NoLog()
-
-
-NOTHING: Final[Held] = _Nothing()
-"""Held by a client that keeps nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +114,15 @@ def _place(read: Read) -> Place | None:
 
 
 def _check_order(reads: Iterable[Read], server_id: int, reading: Reading) -> None:
-    """Check that the ids of each originator rise in the answer."""
-    last: dict[int, Read] = {}
+    """Check that the ids of each originator rise in the answer; what comes again is no news."""
+    last: dict[int, ReceivedEnvelope | VerifiedEnvelope] = {}
+    seen: set[bytes] = set()
     for read in reads:
         stated = read.received or read.envelope
-        if stated is None:
+        if stated is None or stated.digest in seen:
             continue
-        before = last.setdefault(stated.originator_id, read)
-        earlier = before.received or before.envelope
-        assert earlier is not None
+        seen.add(stated.digest)
+        earlier = last.setdefault(stated.originator_id, stated)
         if stated.sequence_id < earlier.sequence_id:
             reason = f"{stated.sequence_id} came after {earlier.sequence_id}"
             if stated.originator_id == server_id:
@@ -159,7 +135,7 @@ def _check_order(reads: Iterable[Read], server_id: int, reading: Reading) -> Non
                 expected = f"rising ids of originator {stated.originator_id}"
                 reading.refused.append(MalformedAnswer(subject, expected, reason))
         else:
-            last[stated.originator_id] = read
+            last[stated.originator_id] = stated
 
 
 def _judged_originated(
@@ -181,10 +157,7 @@ def _judged_originated(
         for each in (*judged.new, *judged.late):
             place = originator_id, each.sequence_id
             if each.fault is not None:
-                held_envelope = HeldEnvelope(
-                    each.sequence_id, each.originator_ns, each.digest, each.envelope
-                )
-                reading.void[place] = Void(held_envelope, each.fault)
+                reading.void[place] = Void(as_held(each), each.fault)
             else:
                 new[place] = verified[each.digest]
     return new
@@ -223,8 +196,10 @@ def _judged_chain(
 
 
 def _breach(offence: Offence) -> Breach:
-    name = offence.misbehavior.name.lower().replace("_", " ")
-    return Breach(offence.node_id, offence.misbehavior, name, offence.envelopes)
+    ids = [str(stated_place(each)[1]) for each in offence.envelopes]
+    return Breach(
+        offence.node_id, offence.misbehavior, f"envelope {' beside '.join(ids)}", offence.envelopes
+    )
 
 
 def _inconsistent(

@@ -12,12 +12,14 @@ from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.authenticated_data import AadBinding, aad_binding
 from chainkit.protocol.envelope import (
     ServedEnvelope,
+    blockchain_proof_digest,
     parse_originator_envelope,
     quarantine_reason,
     recover_node_key,
     stated_place,
 )
 from chainkit.protocol.mls.message import ContentType
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.protocol.publish_rules.client_envelope import (
     ParsedClientEnvelope,
     parse_client_envelope,
@@ -105,7 +107,9 @@ class VerifiedEnvelope:
     @property
     def payload_hash(self) -> bytes:
         """32 bytes, the same for copies that were published to several originators (§3.3.6)."""
-        return keccak256(self.client.payload)
+        envelope = envelopes_pb2.ClientEnvelope.FromString(self.client.client_envelope)
+        envelope.ClearField("aad")
+        return keccak256(envelope.SerializeToString(deterministic=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +175,12 @@ def _read_chain(data: bytes, server_id: int, keys: Keys) -> Read:
         kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY
         return Read(None, breach=Breach(server_id, kind, f"{subject}: {reason}", (data,)))
     place = served.originator_id, served.sequence_id
+    # Over the transaction's hash, too: two nodes that name different ones do not say the same.
+    digest = blockchain_proof_digest(served.unsigned_originator_envelope, served.transaction_hash)
     try:
         client = parse_client_envelope(served.client_envelope)
     except PublishRefused as error:
         # Anyone may post any bytes, and nodes serve what names its topic (XIP-49 §2.2).
-        digest = keccak256(served.unsigned_originator_envelope)
         held = HeldEnvelope(served.sequence_id, served.originator_ns, digest, data)
         return Read(None, void=(place, Void(held, str(error))))
     return Read(
@@ -185,7 +190,7 @@ def _read_chain(data: bytes, server_id: int, keys: Keys) -> Read:
             served.originator_ns,
             client,
             data,
-            keccak256(served.unsigned_originator_envelope),
+            digest,
             transaction_hash=served.transaction_hash,
         )
     )

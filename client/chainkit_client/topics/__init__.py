@@ -1,5 +1,4 @@
 """One topic as a client follows it: answers of nodes go in, an order that may be applied comes out.
 
-Pure: the caller asks nodes, has the clock, and stores. ``log`` is what is held of an originator,
-``following`` decides what is applied, what waits and what is asked for.
+Pure: the caller asks nodes, has the clock, and stores.
 """

@@ -25,8 +25,8 @@ from chainkit_client.breach import Breach
 from chainkit_client.ordering.causal import Policy, causally_ordered
 from chainkit_client.ordering.ranges import RangeRequest, range_requests
 from chainkit_client.reading.answer import Conflict, read_answer
+from chainkit_client.reading.held import MemoryLogs
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
-from chainkit_client.topics.log import TopicLogs
 
 PATIENCE_SECONDS: Final = 10.0
 """For how long a missing place is waited for."""
@@ -74,7 +74,7 @@ class Topic:
         self.topic = topic
         self._patience_ns = int(patience_seconds * NANOSECONDS_PER_SECOND)
         self._most_waiting = most_waiting
-        self._logs = TopicLogs()
+        self._logs = MemoryLogs()
         self._waiting: dict[Place, VerifiedEnvelope] = {}
         self._missing: dict[Place, int] = {}
         """Since when each place is missed, by the caller's clock in nanoseconds."""
@@ -83,7 +83,6 @@ class Topic:
         self._given_up: set[Place] = set()
         self._applied: dict[int, int] = {}
         self._payloads: set[bytes] = set()
-        self._cycles: set[frozenset[Place]] = set()
 
     @property
     def last_seen(self) -> Cursor:
@@ -117,15 +116,14 @@ class Topic:
             self._waiting[envelope.place] = envelope
         for place, void in reading.void.items():
             self._logs.log(place[0]).hold(void.held)
-            self._forget_missing(place)
+            self._known.add(place)
         self._go_on(followed, now_ns)
         return followed
 
     def found_elsewhere(self, places: Iterable[Place], now_ns: int) -> Followed:
         """Take note of envelopes that exist and belong to other topics."""
         followed = Followed()
-        for place in places:
-            self._forget_missing(place)
+        self._known.update(places)
         self._go_on(followed, now_ns)
         return followed
 
@@ -133,31 +131,24 @@ class Topic:
         """Give up what was waited for too long."""
         followed = Followed()
         is_full = len(self._waiting) > self._most_waiting
-        late = [
+        late = {
             place
             for place, since_ns in self._missing.items()
             if is_full or now_ns - since_ns >= self._patience_ns
-        ]
-        for place in late:
-            del self._missing[place]
-            self._given_up.add(place)
-        if late:
-            self._accuse(set(late), followed)
+        }
+        self._given_up |= late
+        self._accuse(late, followed)
         self._go_on(followed, now_ns)
         return followed
-
-    def _forget_missing(self, place: Place) -> None:
-        self._missing.pop(place, None)
-        self._known.add(place)
 
     def _go_on(self, followed: Followed, now_ns: int) -> None:
         """Apply what may be applied, and see what is missing then."""
         order = causally_ordered(self._waiting.values(), self._is_known)
         self._apply(order.ordered, {}, followed)
-        for cycle in order.cycles:
-            self._find_cycle(cycle, followed)
         if order.cycles and not order.missing:
             # Each of the cycle depends on another one of it: somebody lied, and no order is right.
+            for cycle in order.cycles:
+                self._accuse_cycle(cycle, followed)
             forced = causally_ordered(self._waiting.values(), self._is_known, Policy.APPLY)
             self._apply(forced.ordered, forced.unmet, followed)
         self._missing = {place: self._missing.get(place, now_ns) for place in order.missing}
@@ -195,16 +186,14 @@ class Topic:
                 kind = Misbehavior.CAUSAL_ORDERING
                 followed.breaches.append(Breach(each.originator_id, kind, reason, (each.envelope,)))
 
-    def _find_cycle(self, cycle: Sequence[VerifiedEnvelope], followed: Followed) -> None:
-        """Make a breach of a cycle, once, for each originator that signed a part of it.
+    def _accuse_cycle(self, cycle: Sequence[VerifiedEnvelope], followed: Followed) -> None:
+        """Accuse each originator that signed a part of a cycle.
 
         One of them lied, and the evidence does not show which. Those of one envelope are found when
         it is read.
         """
-        places = frozenset(each.place for each in cycle)
-        if places in self._cycles or not 1 < len(cycle) <= _MOST_SEARCHED:
+        if not 1 < len(cycle) <= _MOST_SEARCHED:
             return
-        self._cycles.add(places)
         path = shortest_cycle(cycle)
         if not 1 < len(path) <= MOST_ENVELOPES:
             return

@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-import grpc
-
 from chainkit.errors import ChainkitError, MalformedData
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.service.refusals import LIMIT_CODES
 from chainkit.types import Node, Place
 from chainkit_node.peers.client import QUERY_ENVELOPES, Peer, PeerRefused, PeerSilent
 from chainkit_node.peers.directory import Listing
@@ -42,9 +41,6 @@ from chainkit_node.watching.rounds import Rounds
 
 LOOK_SECONDS: Final = 1.0
 """How often it is asked which nodes are due."""
-
-_LIMITS: Final = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAUTHENTICATED)
-"""Codes of a node that does as its limits say."""
 
 
 class OwnRows(Protocol):
@@ -177,7 +173,7 @@ class Watchdog:
             self._liveness.silent(node_id, request, asked_at)
             raise
         except (PeerRefused, MalformedData) as error:
-            is_rightful = isinstance(error, PeerRefused) and error.code in _LIMITS
+            is_rightful = isinstance(error, PeerRefused) and error.code in LIMIT_CODES
             self._liveness.refused(node_id, request, asked_at, is_rightful)
             raise
         self._liveness.answered(node_id, request, seconds)

@@ -151,7 +151,7 @@ class _Judge:
         else:
             self._take_new(received)
         self._check_alone(received)
-        self._taken[received.sequence_id] = _as_held(received)
+        self._taken[received.sequence_id] = as_held(received)
         insort(self._ids, received.sequence_id)
 
     def _at(self, sequence_id: int) -> HeldEnvelope | None:
@@ -200,7 +200,7 @@ class _Judge:
             self.judged.gaps.append(Gap(received.originator_id, *missing, is_omitted))
         if is_omitted or (last is not None and last.originator_ns > received.originator_ns):
             self._accuse(received, Misbehavior.OUT_OF_ORDER, *_evidence(last))
-        self._last = _as_held(received)
+        self._last = as_held(received)
 
     def _check_alone(self, received: ReceivedEnvelope) -> None:
         if received.originator_ns > self._now_ns + _AHEAD_NS:
@@ -222,7 +222,8 @@ def _evidence(held: HeldEnvelope | None) -> Iterable[bytes]:
     return () if held is None else (held.envelope,)
 
 
-def _as_held(received: ReceivedEnvelope) -> HeldEnvelope:
+def as_held(received: ReceivedEnvelope) -> HeldEnvelope:
+    """Return an envelope as far as others are compared with it."""
     return HeldEnvelope(
         received.sequence_id, received.originator_ns, received.digest, received.envelope
     )

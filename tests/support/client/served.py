@@ -8,8 +8,8 @@ from chainkit.protocol import wire
 from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import TopicKind
+from chainkit_client.reading.held import MemoryLogs
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
-from chainkit_client.topics.log import TopicLogs
 from support import mls, publishes
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
 
@@ -25,6 +25,7 @@ def of_chain(
     client: bytes | None = None,
     server: Originator = NODE,
     originator_id: int = 0,
+    transaction_hash: bytes | None = None,
 ) -> bytes:
     """A payload of the chain as a node serves it: by default a commit of the group."""
     payload = publishes.commit({0: sequence_id - 1}) if client is None else client
@@ -36,7 +37,7 @@ def of_chain(
             wire.bytes_field(wire.PAYER_TAG, wire.bytes_field(wire.CLIENT_TAG, payload)),
         )
     )
-    return sign_originator_envelope(unsigned, keccak256(unsigned), server.key)
+    return sign_originator_envelope(unsigned, transaction_hash or keccak256(unsigned), server.key)
 
 
 def bound_message(seen: Mapping[int, int], stated: Mapping[int, int] | None = None) -> bytes:
@@ -47,7 +48,7 @@ def bound_message(seen: Mapping[int, int], stated: Mapping[int, int] | None = No
     return publishes.group_message(message, seen=seen if stated is None else stated)
 
 
-class HeldTopic(TopicLogs):
+class HeldTopic(MemoryLogs):
     """The envelopes that a client holds of a topic."""
 
     def keep(self, envelope: VerifiedEnvelope) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from chainkit.misbehavior.judging import HeldEnvelope
+from chainkit.misbehavior.judging import as_held
 from chainkit.protocol.originated_envelope import (
     OriginatedEnvelope,
     sign_originated,
@@ -14,6 +13,7 @@ from chainkit.protocol.originated_envelope import (
 )
 from chainkit.protocol.received_envelope import ReceivedEnvelope, read_received
 from chainkit.signatures import SigningKey
+from chainkit_client.reading.held import MemoryLog as ClientLog
 from support import publishes
 
 SECOND_NS = 10**9
@@ -54,23 +54,16 @@ class Originator:
         return read_received(envelope, self.node_id, self.key.public_key)
 
 
-class MemoryLog:
+class MemoryLog(ClientLog):
     """The envelopes that are held of one originator, in memory."""
-
-    def __init__(self) -> None:
-        self._ids: list[int] = []
-        self._held: dict[int, HeldEnvelope] = {}
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def store(self, received: ReceivedEnvelope) -> None:
         """Store an envelope; its id must be free."""
-        assert received.sequence_id not in self._held
-        self._ids.insert(bisect_left(self._ids, received.sequence_id), received.sequence_id)
-        self._held[received.sequence_id] = HeldEnvelope(
-            received.sequence_id, received.originator_ns, received.digest, received.envelope
-        )
+        assert self.at(received.sequence_id) is None
+        self.hold(as_held(received))
 
     def envelopes(self) -> list[bytes]:
         """The envelopes in the order of their ids."""
@@ -79,17 +72,3 @@ class MemoryLog:
     def ids(self) -> list[int]:
         """The ids, in order."""
         return list(self._ids)
-
-    def last(self) -> HeldEnvelope | None:
-        return self._held[self._ids[-1]] if self._ids else None
-
-    def at(self, sequence_id: int) -> HeldEnvelope | None:
-        return self._held.get(sequence_id)
-
-    def before(self, sequence_id: int) -> HeldEnvelope | None:
-        place = bisect_left(self._ids, sequence_id)
-        return self._held[self._ids[place - 1]] if place else None
-
-    def after(self, sequence_id: int) -> HeldEnvelope | None:
-        place = bisect_left(self._ids, sequence_id + 1)
-        return self._held[self._ids[place]] if place < len(self._ids) else None

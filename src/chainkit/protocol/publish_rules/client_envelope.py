@@ -43,9 +43,6 @@ class ParsedClientEnvelope:
     last_seen: Cursor
     """The topic's payloads that the client had seen."""
     destination: Destination
-    payload: bytes
-    """The MLS message of a group, and the payload's own message of other kinds. Copies that were
-    published to several originators have it in common."""
     header: MessageHeader | None = None
     """The MLS header on a topic of group messages."""
     key_package: KeyPackage | None = None
@@ -79,15 +76,12 @@ def parse_client_envelope(data: bytes) -> ParsedClientEnvelope:
     identifier = envelope.aad.target_topic[1:]
     header, key_package = None, None
     if kind is TopicKind.GROUP_MESSAGE:
-        payload = envelope.group_message.v1.data
-        header = _message_header(payload, identifier)
-    else:
-        payload = getattr(envelope, _PAYLOAD_FIELDS[kind]).SerializeToString()
-    if kind is TopicKind.KEY_PACKAGE:
+        header = _message_header(envelope, identifier)
+    elif kind is TopicKind.KEY_PACKAGE:
         key_package = _key_package(envelope, identifier)
     elif kind is TopicKind.WELCOME:
         _check_welcome(envelope, identifier)
-    elif kind is TopicKind.IDENTITY_UPDATE:
+    else:
         _check_identity_update(envelope, identifier)
     return ParsedClientEnvelope(
         client_envelope=data,
@@ -96,7 +90,6 @@ def parse_client_envelope(data: bytes) -> ParsedClientEnvelope:
         target_originator=envelope.aad.target_originator or None,
         last_seen=Cursor(dict(envelope.aad.last_seen.node_id_to_sequence_id)),
         destination=_destination(kind, header),
-        payload=payload,
         header=header,
         key_package=key_package,
     )
@@ -141,10 +134,10 @@ def _destination(kind: TopicKind, header: MessageHeader | None) -> Destination:
     return Destination.ORIGINATOR
 
 
-def _message_header(message: bytes, identifier: bytes) -> MessageHeader:
+def _message_header(envelope: envelopes_pb2.ClientEnvelope, identifier: bytes) -> MessageHeader:
     reason = RefusalReason.INVALID_PAYLOAD
     try:
-        header = parse_message_header(message)
+        header = parse_message_header(envelope.group_message.v1.data)
     except MalformedMls as error:
         raise refused_because(reason, error) from error
     _check_identifier("group id of the MLS message", identifier, header.group_id)

@@ -20,7 +20,8 @@ from chainkit_client.checking.comparison import (
     find_own_gaps,
     ids_in_words,
 )
-from chainkit_client.reading.answer import NOTHING, read_answer
+from chainkit_client.reading.answer import read_answer
+from chainkit_client.reading.held import MemoryLogs
 from support import publishes
 from support.client.served import KEYS, NODE, NOW_NS, PEER
 from support.network.originator import SECOND_NS
@@ -31,7 +32,7 @@ DAY_NS = 24 * 3600 * SECOND_NS
 
 def answered(envelopes: Iterable[bytes], node_id: int = PEER.node_id, after_id: int = 0) -> NodeLog:
     """A node's answer about the log of node 100."""
-    reading = read_answer(envelopes, None, node_id, KEYS, NOTHING, NOW_NS)
+    reading = read_answer(envelopes, None, node_id, KEYS, MemoryLogs(), NOW_NS)
     assert not reading.refused
     verified = {each.sequence_id: each for each in reading.accepted}
     held = {each.sequence_id: each.held for each in reading.accepted}

@@ -75,6 +75,13 @@ def test_read__what_is_held_and_what_comes_twice__is_counted_only() -> None:
     assert reading.repeated == 5
 
 
+def test_read__the_same_again_behind_later_ones__is_no_disorder() -> None:
+    reading = read([*LOG, *LOG])
+
+    assert [each.place for each in reading.accepted] == [(100, 3), (100, 5)]
+    assert (reading.breaches, reading.refused, reading.repeated) == ([], [], 2)
+
+
 @pytest.mark.conforms("C6")
 def test_read__own_ids_fall__is_claimed_and_all_is_accepted() -> None:
     reading = read(LOG[::-1])
@@ -253,6 +260,17 @@ def test_read__payload_of_the_chain_is_not_the_held_one__is_a_conflict() -> None
     assert (reading.accepted, reading.breaches) == ([], [])
     [conflict] = reading.conflicts
     assert (conflict.held.digest, conflict.served.place) == (accepted.digest, (0, 1))
+
+
+def test_read__the_same_payload_of_another_transaction__is_a_conflict() -> None:
+    held = HeldTopic()
+    [accepted] = read([of_chain(1)]).accepted
+    held.keep(accepted)
+
+    reading = read([of_chain(1, server=PEER, transaction_hash=b"h" * 32)], held, PEER)
+
+    assert reading.accepted == []
+    assert [each.served.place for each in reading.conflicts] == [(0, 1)]
 
 
 def test_read__chain_of_two_counters__both_are_the_chains() -> None:

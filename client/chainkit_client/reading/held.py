@@ -1,4 +1,4 @@
-"""The envelopes of a topic that a client has, as far as others are compared with them."""
+"""The envelopes that a client has, in memory, as far as others are compared with them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from bisect import bisect_left, insort
 from chainkit.misbehavior.judging import HeldEnvelope
 
 
-class TopicLog:
-    """Those of one originator, in memory."""
+class MemoryLog:
+    """Those of one originator."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -40,16 +40,16 @@ class TopicLog:
         return self._held[self._ids[place]] if place < len(self._ids) else None
 
 
-class TopicLogs:
+class MemoryLogs:
     """Those of all originators."""
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._logs: dict[int, TopicLog] = {}
+        self._logs: dict[int, MemoryLog] = {}
 
-    def log(self, originator_id: int) -> TopicLog:
+    def log(self, originator_id: int) -> MemoryLog:
         """Return those of one originator."""
-        return self._logs.setdefault(originator_id, TopicLog())
+        return self._logs.setdefault(originator_id, MemoryLog())
 
     def highest(self) -> dict[int, int]:
         """Return the highest id of each originator of which there is an envelope."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from benchmarks.client import ordering, verifying
-from benchmarks.command import measuring, tell_targets, write_figures, write_section
+from benchmarks.command import Run, run_options
 from benchmarks.figures import Figures, rounded
 from benchmarks.machine import hardware, versions
 from benchmarks.markdown import table
@@ -32,16 +31,8 @@ ROWS: Final = {
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="A thousand envelopes: does it work at all?")
-@click.option("--write-docs", is_flag=True, help="Write the client's part of docs/benchmarks.md.")
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=RESULT,
-    show_default="build/bench/client.json",
-    help="Where the figures go, as JSON.",
-)
-def main(quick: bool, write_docs: bool, output: Path) -> None:
+@run_options(RESULT, "A thousand envelopes", "client")
+def main(run: Run) -> None:
     """Measure how fast a client verifies and orders what nodes answer.
 
     Exits 0 when done, 2 if it could not measure.
@@ -50,14 +41,7 @@ def main(quick: bool, write_docs: bool, output: Path) -> None:
     Example:
       python -m benchmarks.client --quick
     """
-    if quick and write_docs:
-        raise click.UsageError("--quick measures too little for --write-docs")
-    with measuring():
-        figures = measured_figures(quick)
-    write_figures(output, figures)
-    if write_docs:
-        write_section(page(figures))
-    tell_targets(targets(figures))
+    run.measure(lambda: measured_figures(run.quick), page, targets)
 
 
 def measured_figures(quick: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from benchmarks.command import measuring, tell_targets, write_figures, write_section
+from benchmarks.command import Run, run_options
 from benchmarks.figures import rounded
 from benchmarks.machine import hardware, versions
 from benchmarks.network.catching_up import catch_up, publish_to_stream, two_nodes
@@ -46,16 +46,8 @@ _QUICK: Final = Sizes(
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Some thousand envelopes: does it work at all?")
-@click.option("--write-docs", is_flag=True, help="Write the network's part of docs/benchmarks.md.")
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=RESULT,
-    show_default="build/bench/network.json",
-    help="Where the figures go, as JSON.",
-)
-def main(quick: bool, write_docs: bool, output: Path) -> None:
+@run_options(RESULT, "Some thousand envelopes", "network")
+def main(run: Run) -> None:
     """Measure real nodes of one registry, which all run on this machine, on SQLite.
 
     Exits 0 when done, 2 if it could not measure.
@@ -64,14 +56,8 @@ def main(quick: bool, write_docs: bool, output: Path) -> None:
     Example:
       python -m benchmarks.network --quick
     """
-    if quick and write_docs:
-        raise click.UsageError("--quick measures too little for --write-docs")
-    with measuring():
-        figures = measured_figures(_QUICK if quick else Sizes())
-    write_figures(output, figures)
-    if write_docs:
-        write_section(page(figures))
-    tell_targets(targets(figures))
+    sizes = _QUICK if run.quick else Sizes()
+    run.measure(lambda: measured_figures(sizes), page, targets)
 
 
 def measured_figures(sizes: Sizes) -> dict[str, Any]:

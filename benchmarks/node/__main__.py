@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from benchmarks.command import measuring, tell_targets, write_figures, write_section
+from benchmarks.command import Run, run_options
 from benchmarks.figures import rounded
 from benchmarks.machine import hardware, versions
 from benchmarks.node import floors, load
@@ -36,16 +36,8 @@ _PACKAGES: Final = ("grpcio", "protobuf", "SQLAlchemy", "psycopg", "coincurve")
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="2 seconds for each figure: does it work at all?")
-@click.option("--write-docs", is_flag=True, help="Write the node's part of docs/benchmarks.md.")
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=RESULT,
-    show_default="build/bench/node.json",
-    help="Where the figures go, as JSON.",
-)
-def main(quick: bool, write_docs: bool, output: Path) -> None:
+@run_options(RESULT, "2 seconds for each figure", "node")
+def main(run: Run) -> None:
     """Measure a node on PostgreSQL beside its floors, with the load on the same machine.
 
     Exits 0 when done, 2 if it could not measure.
@@ -54,16 +46,10 @@ def main(quick: bool, write_docs: bool, output: Path) -> None:
     Example:
       python -m benchmarks.node --quick
     """
-    if quick and write_docs:
-        raise click.UsageError("--quick measures too little for --write-docs")
     # This process starts programs and calls by gRPC: its preparation for a fork is of no use.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
-    with measuring():
-        figures = measured_figures(2.0 if quick else 10.0)
-    write_figures(output, figures)
-    if write_docs:
-        write_section(page(figures))
-    tell_targets(targets(figures))
+    seconds = 2.0 if run.quick else 10.0
+    run.measure(lambda: measured_figures(seconds), page, targets)
 
 
 def measured_figures(seconds: float) -> dict[str, Any]:

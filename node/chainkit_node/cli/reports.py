@@ -8,7 +8,6 @@ import click
 
 from chainkit.errors import MalformedData
 from chainkit.misbehavior.report import Report, parse_unsigned
-from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.terminal.command import CompleteCommand
@@ -17,6 +16,7 @@ from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.service.opening import existing
 from chainkit_indexer.service.options import database_option
 from chainkit_indexer.storage.reports import StoredReport, read_reports_after
+from chainkit_node.inspection.words import response
 
 _MOST_BYTES: Final = 64 << 20
 """Bytes of reports that are in memory at a time."""
@@ -93,11 +93,8 @@ def _described(row: StoredReport) -> dict[str, Any]:
 
 def _evidence(report: Report) -> str:
     if report.response_time_ns is not None:
-        seconds = f"{report.response_time_ns / NANOSECONDS_PER_SECOND:.3f} s"
-        if report.misbehavior is Misbehavior.UNRESPONSIVE_NODE:
-            # The field has 32 bits of nanoseconds: longer ones are shown as 4.295 s.
-            return f"no answer for {seconds} or longer"
-        return f"a response of {seconds}"
+        seconds = report.response_time_ns / NANOSECONDS_PER_SECOND
+        return response(report.misbehavior.name, seconds)
     return "; ".join(map(_envelope, report.envelopes))
 
 

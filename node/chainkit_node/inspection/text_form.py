@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from chainkit.misbehavior.types import Misbehavior
 from chainkit.terminal.tables import columns, section
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_node.inspection.attention import find_attention
@@ -20,7 +19,7 @@ from chainkit_node.inspection.snapshot import (
     ReorgStatus,
     ReportSummary,
 )
-from chainkit_node.inspection.words import duration, number
+from chainkit_node.inspection.words import duration, number, response
 
 
 def as_text(status: NodeStatus) -> str:
@@ -184,10 +183,7 @@ def _reports(status: NodeStatus) -> Iterator[str]:
 def _report(report: ReportSummary) -> str:
     shown = ", ".join(map(_evidence, report.evidence))
     if report.response_seconds is not None:
-        seconds = f"{report.response_seconds:.3f} s"
-        is_silence = report.misbehavior == Misbehavior.UNRESPONSIVE_NODE.name
-        # A report cannot say more than 4.295 s.
-        shown = f"no answer for {seconds} or longer" if is_silence else f"a response of {seconds}"
+        shown = response(report.misbehavior, report.response_seconds)
     return f"{report.misbehavior} {report.weight}; {shown or f'{report.bytes} bytes'}"
 
 

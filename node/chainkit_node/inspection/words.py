@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from chainkit.misbehavior.types import Misbehavior
 from chainkit_node.inspection.snapshot import MOST_TEXT
 
 _SECONDS: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
@@ -30,3 +31,11 @@ def duration(seconds: float | None) -> str:
 def number(value: int | None) -> str:
     """Return a number, ``?`` where it is not known."""
     return "?" if value is None else str(value)
+
+
+def response(misbehavior: str, seconds: float) -> str:
+    """Return how long an answer took, or that there was none, as a report of a type has it."""
+    if misbehavior == Misbehavior.UNRESPONSIVE_NODE.name:
+        # The field of a report has 32 bits of nanoseconds: it cannot say more than 4.295 s.
+        return f"no answer for {seconds:.3f} s or longer"
+    return f"a response of {seconds:.3f} s"

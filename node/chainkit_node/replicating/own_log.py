@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Final
 
-from chainkit.errors import StoreError
+from chainkit.errors import ChainkitError, StoreError
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady
 from chainkit.types import Node
@@ -50,14 +50,15 @@ class OwnLog:
         self._intake = intake
         self._record = record
         self._is_known = False
-        self._older: DatabaseOlder | None = None
+        self._refusal: ChainkitError | None = None
+        """Why the record lets this node give no sequence id."""
         self._answered: set[int] = set()
         self._faults = PeerFaults("own_log_unanswered", "no look at this node's own log")
 
     def check(self) -> None:
         """Raise NotReady before it is known which envelopes this node has signed."""
-        if (older := self._older) is not None:
-            raise DatabaseOlder(older.subject, older.expected, older.got, older.place)
+        if (refusal := self._refusal) is not None:
+            raise NotReady(refusal.subject, refusal.expected, refusal.got, refusal.place)
         if not self._is_known:
             expected = "an answer of another node, which may hold envelopes that this one lacks"
             raise NotReady("own log", expected, "none yet; a --sequence-record does without")
@@ -91,15 +92,15 @@ class OwnLog:
         try:
             if self._record is not None:
                 self._record.check(own_id, last)
-        except DatabaseOlder as error:
-            if self._older is None:
-                event = LogEvent("own_log_older", str(error), {"last_id": last}, logging.ERROR)
+        except (DatabaseOlder, StoreError) as error:
+            if self._refusal is None:
+                event = LogEvent("own_log_refused", str(error), {"last_id": last}, logging.ERROR)
                 log_event(event)
-            self._older = error
+            self._refusal = error
             # They may get what is lacking here from nodes that are away now.
             self._answered.clear()
             return
-        self._is_known, self._older = True, None
+        self._is_known, self._refusal = True, None
         text = f"node {own_id} originates after sequence id {last}"
         log_event(LogEvent("own_log_known", text, {"last_id": last}))
 

@@ -14,7 +14,7 @@ from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.service.refusals import NotReady
 from chainkit.types import BlockReference, Node
-from chainkit_node.originating.sequence_record import DatabaseOlder, SequenceRecord
+from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.peers.client import QUERY_ENVELOPES, PeerSilent
 from chainkit_node.peers.directory import Listing
 from chainkit_node.replicating.intake import Source, Taken
@@ -164,12 +164,25 @@ def test_own_log__database_is_older_than_the_record__waits_and_says_so_once(
     world = World(others)
     world.take(LOG[:2], Source(OWN.node_id, OWN.key.public_key, False))
 
-    with pytest.raises(DatabaseOlder, match="expected envelopes up to sequence id 5"):
+    with pytest.raises(NotReady, match="expected envelopes up to sequence id 5"):
         played(world, record).check()
 
     record.close()
     errors = [each for each in caplog.records if each.levelname == "ERROR"]
     assert len(errors) == 1
+    assert "originates" not in caplog.text
+
+
+def test_own_log__the_record_is_another_nodes__waits_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = SequenceRecord(tmp_path / "record")
+    record.advance(300, 5)
+
+    with pytest.raises(NotReady, match="expected node 100, got node 300"):
+        played(World({200: []}), record).check()
+
+    record.close()
     assert "originates" not in caplog.text
 
 
@@ -184,7 +197,7 @@ def test_own_log__another_node_gets_what_is_lacking__originates_then(tmp_path: P
     async def play() -> None:
         task = asyncio.ensure_future(own_log.run())
         await asyncio.sleep(3.0)
-        with pytest.raises(DatabaseOlder):
+        with pytest.raises(NotReady, match="expected envelopes up to sequence id 5"):
             own_log.check()
         world.others[200] = LOG
         await asyncio.sleep(3.0)

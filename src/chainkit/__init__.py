@@ -5,6 +5,7 @@ Imports run one way, and import-linter holds them to it (``make check``)::
     chainkit_node                        serves and originates; it runs the indexer, too
     chainkit_gateway, chainkit_indexer,
     chainkit_jobs                        the services; they never import each other
+    chainkit_client                      asks nodes and believes none; node and gateway use it
 
         cli                              the ``chainkit`` command, a folder per group
         council                          checks evidence; drafts, signs and executes calls

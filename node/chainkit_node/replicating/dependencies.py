@@ -10,8 +10,9 @@ missing where the chain is final beyond the envelope's time, and still does not 
 have taken back what an honest originator named, unseen by this node: so it remains a claim.
 
 Two envelopes that name each other show that one of their originators lied. The one that does not
-hold what it named is the liar; where what is named came before that was asked, both are reported
-with both envelopes, and readers must tell. Cycles of more than two originators are not looked for.
+hold what it named is the liar, so nothing is said before all that both name is held or is shown to
+be missing. Where what is named came before that was asked, both are reported with both envelopes,
+and readers must tell. Cycles of more than two originators are not looked for.
 """
 
 from __future__ import annotations
@@ -140,7 +141,9 @@ class Dependencies:
         for each in self._all():
             named = _not_held(each.named, each.received.originator_id, known.held)
             if not named:
-                offences += _cycle(each)
+                if self._is_open(each.answer, known):
+                    continue
+                offences += _cycle(each, known)
             elif any(_is_missing(each, other, known, now) for other in named):
                 offences.append(_offence(each.received))
             elif now - each.since < LONGEST_SECONDS:
@@ -150,6 +153,12 @@ class Dependencies:
                 continue
             self._forget(each)
         return Checked(tuple(offences), frozenset(to_compare))
+
+    def _is_open(self, received: ReceivedEnvelope | None, known: KnownLogs) -> bool:
+        """Tell whether it may turn out yet that something which an envelope names is missing."""
+        if received is None or not _lacks(received, known):
+            return False
+        return received.sequence_id in self._waiting.get(received.originator_id, {})
 
     def _all(self) -> list[_Waiting]:
         return [each for waiting in self._waiting.values() for each in waiting.values()]
@@ -169,6 +178,10 @@ def _not_held(
     }
 
 
+def _lacks(received: ReceivedEnvelope, known: KnownLogs) -> bool:
+    return bool(_not_held(received.depends_on, received.originator_id, known.held))
+
+
 def _is_missing(waiting: _Waiting, named_id: int, known: KnownLogs, now: float) -> bool:
     if named_id in known.chain_ids or named_id not in known.node_ids:
         is_patient = now - waiting.since >= PATIENCE_SECONDS
@@ -182,10 +195,10 @@ def _to_ask(waiting: _Waiting, named: Collection[int], known: KnownLogs) -> set[
     return (nodes | {waiting.received.originator_id}) - {known.own_id} if nodes else set()
 
 
-def _cycle(waiting: _Waiting) -> list[Offence]:
-    """Return the offences of a cycle of two, if there is one; what is named is held now."""
+def _cycle(waiting: _Waiting, known: KnownLogs) -> list[Offence]:
+    """Return the offences of a cycle of two, if there is one; what the first names is held now."""
     one, other = waiting.received, waiting.answer
-    if other is None:
+    if other is None or _lacks(other, known):
         return []
     if (one.originator_id, other.originator_id) in waiting.lacking:
         return [_offence(one, other)]

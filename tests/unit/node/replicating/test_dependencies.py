@@ -186,7 +186,7 @@ def test_cycle__the_one_that_lacked_what_it_named__is_reported_alone_with_both()
     dependencies.compared(lacks(200, 300))
 
     dependencies.arrived(other)
-    found = dependencies.check(holding(_300=7), LATER).offences
+    found = dependencies.check(holding(_200=10, _300=7), LATER).offences
 
     assert found == (offence(one, other),)
     assert weight(found[0]) is Weight.CLAIMED
@@ -198,12 +198,28 @@ def test_cycle__nobody_can_tell_who_lied__both_are_reported_with_both() -> None:
     dependencies = waiting(one)
 
     dependencies.arrived(other)
-    assert dependencies.check(holding(_300=6), 1.0) == NOTHING
-    found = dependencies.check(holding(_300=7), 2.0).offences
+    assert dependencies.check(holding(_200=10, _300=6), 1.0) == NOTHING
+    found = dependencies.check(holding(_200=10, _300=7), 2.0).offences
 
     assert found == (offence(one, other), offence(other, one))
     assert {weight(each) for each in found} == {Weight.CLAIMED}
-    assert dependencies.check(holding(_300=7), 3.0) == NOTHING
+    assert dependencies.check(holding(_200=10, _300=7), 3.0) == NOTHING
+
+
+@pytest.mark.conforms("N48")
+def test_cycle__the_other_names_what_never_existed__only_that_one_is_reported() -> None:
+    one, other = CYCLE[0], naming({200: 1_000_000}, OTHER, 6)
+    dependencies, held = waiting(one), holding(_200=10, _300=7)
+    dependencies.arrived(other)
+    dependencies.add(other, held, 1.0)
+
+    assert dependencies.check(held, 2.0) == NOTHING
+    for peer_id in (200, 300):
+        dependencies.compared(lacks(peer_id, 200))
+    found = [*dependencies.check(held, LATER).offences, *dependencies.check(held, LATER).offences]
+
+    assert found == [offence(other)]
+    assert len(dependencies) == 0
 
 
 @pytest.mark.parametrize(
@@ -220,4 +236,4 @@ def test_cycle__none__accuses_nobody(other: ReceivedEnvelope) -> None:
 
     dependencies.arrived(other)
 
-    assert dependencies.check(holding(_300=9), LATER) == NOTHING
+    assert dependencies.check(holding(_200=10, _300=9), LATER) == NOTHING

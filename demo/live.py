@@ -45,7 +45,7 @@ class LiveNetwork:
         """Start a node for each operator, before the registry lists it."""
         for operator in self._operators:
             node = operator.make_node()
-            operator.port = start_service(self._stack, node, "node_listening")
+            start_service(self._stack, node, "node_listening")
 
     def start_gateway(self, password: str) -> None:
         """Start a gateway, once each node has found its entry and may originate."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from chainkit.types import BlockReference
 from localnet.commands import Background, CommandFailed, Settings, run, run_json
+from localnet.ports import free_port
 
 CATCH_UP_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.2
@@ -25,8 +26,8 @@ class Operator:
     settings: Settings
     node_id: int = 0
     indexer: Background | None = None
-    port: int = 0
-    """Where its node listens; 0 takes a free one."""
+    port: int = field(default_factory=free_port)
+    """Where its node listens, also after a restart."""
 
     @property
     def keystore(self) -> Path:

@@ -9,7 +9,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ import psycopg
 from sqlalchemy import make_url
 
 from chainkit.errors import ConfigurationError
+from localnet.ports import free_port
 from localnet.private_file import write_private
 from localnet.process import end_with_parent, interruptions_deferred
 
@@ -54,7 +54,7 @@ class Postgres:
         self.folder = Path(tempfile.mkdtemp(prefix="chainkit-postgres-"))
         try:
             self._make_data_folder()
-            self.port = _free_port()
+            self.port = free_port()
             self.start()
         except BaseException:
             self.__exit__(None, None, None)
@@ -230,10 +230,3 @@ def _end_with_parent() -> None:
     end_with_parent()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

@@ -15,6 +15,7 @@ from localnet.anvil import Anvil
 from localnet.commands import Background, Settings, run_json
 from localnet.deployment import deploy
 from localnet.network import start_service, wait_for_entry
+from localnet.ports import free_port
 from localnet.private_file import write_private
 
 _PASSWORD: Final = "bench"
@@ -64,7 +65,7 @@ class BenchmarkNode:
         self._public_key: str = keys["public_key"]
         self._process: Background | None = None
         self.database = self._folder / "node.db"
-        self.port = 0
+        self.port = free_port()
         self.node_id = 0
 
     @property
@@ -86,7 +87,7 @@ class BenchmarkNode:
             *("node", "run", "--keystore", self._keystore, "--database", self.database),
             *("--grpc", f"127.0.0.1:{self.port}", "--stale-seconds", "0", "--log-format", "json"),
         )
-        self.port = start_service(self._stack, self._process, "node_listening")
+        start_service(self._stack, self._process, "node_listening")
 
     def stop(self) -> None:
         """End it, if it was started, so that its database may be opened to write."""

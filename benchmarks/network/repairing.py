@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
 import sqlite3
 import time
 from collections.abc import Collection
@@ -18,6 +17,7 @@ from benchmarks.network.nodes import BenchmarkNode, Registry
 from benchmarks.network.rows import copy_log, fill, signed_rows
 from benchmarks.node.payloads import payer_envelopes, topics
 from chainkit.errors import MalformedAnswer
+from localnet.ports import free_port
 
 _POLL_SECONDS: Final = 0.005
 _MOST_SECONDS: Final = 60.0
@@ -42,7 +42,7 @@ class Repaired:
 def repair(stack: ExitStack, registry: Registry, envelopes: int, differences: int) -> Repaired:
     """Let one node begin to compare its log with the other's, through what counts the bytes."""
     there, here = BenchmarkNode(stack, registry, "c"), BenchmarkNode(stack, registry, "d")
-    port = _free_port()
+    port = free_port()
     for node, known_port in ((there, port), (here, None)):
         node.start()
         node.join(known_port)
@@ -94,11 +94,3 @@ async def _all_held(database: Path, originator_id: int, lost: Collection[int]) -
                 return time.perf_counter()
             await asyncio.sleep(_POLL_SECONDS)
     raise MalformedAnswer("repair", f"{len(lost)} envelopes in {_MOST_SECONDS:g} s", held)
-
-
-def _free_port() -> int:
-    """Return a port that nobody has yet: the registry is told of it before anybody listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port

@@ -1,0 +1,1 @@
+"""Messaging Layer Security (RFC 9420) behind a narrow interface: pure functions over bytes."""

@@ -1,0 +1,159 @@
+"""The form of an MLS engine: state bytes and arguments in, new state bytes and outputs out.
+
+Nothing is kept between two calls, so a caller may repeat one, drop what it returned, or go back to
+an earlier state. Secrets are in the states: their repr is empty, and they go into no log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeAlias
+
+from chainkit.errors import ChainkitError, MalformedData
+
+PAST_EPOCHS: Final = 3
+"""Epochs before the current one whose messages can be read yet (R2)."""
+
+
+class MlsRefused(MalformedData):
+    """The bytes cannot be used with this state, now or later."""
+
+
+class EngineFailed(ChainkitError):
+    """The engine ended, or took too long: the same call may succeed later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One device of somebody, as all its groups know it."""
+
+    credential: bytes
+    """The identity of its basic credential."""
+    public_key: bytes
+    """32 bytes: the Ed25519 key that signs in all its groups; the installation's id."""
+    secret: bytes = field(repr=False)
+    """The engine's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPackage:
+    """One offer to be added to a group, for one use."""
+
+    public: bytes
+    """An MLSMessage, for others."""
+    secret: bytes = field(repr=False)
+    """The engine's own; needed to join."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a group, by its leaf."""
+
+    leaf: int
+    credential: bytes
+    public_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """The public part of a state."""
+
+    group_id: bytes
+    epoch: int
+    own_leaf: int
+    members: tuple[Member, ...]
+    """In the order of their leaves."""
+    epoch_authenticator: bytes
+    """32 bytes that two members share only if all their commits so far are the same."""
+    is_member: bool = True
+    """False once a commit removed this installation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A commit that is built and not accepted yet: until then the state before it stays."""
+
+    message: bytes
+    """An MLSMessage: a PrivateMessage with the commit."""
+    welcome: bytes | None
+    """An MLSMessage for all that it adds, None where it adds nobody."""
+    state: bytes = field(repr=False)
+    """The state once the commit is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encrypted:
+    """An application message, and the state that has used up its key."""
+
+    message: bytes
+    """An MLSMessage: a PrivateMessage."""
+    state: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationReceived:
+    """A message of another member."""
+
+    sender: Member
+    epoch: int
+    authenticated_data: bytes
+    plaintext: bytes = field(repr=False)
+    state: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReceived:
+    """A commit of another member, applied."""
+
+    sender: Member
+    authenticated_data: bytes
+    added: tuple[Member, ...]
+    removed: tuple[Member, ...]
+    view: GroupView
+    """Of the epoch that the commit makes."""
+    state: bytes = field(repr=False)
+
+
+Received: TypeAlias = ApplicationReceived | CommitReceived
+
+
+class MlsEngine(Protocol):
+    """Each function raises EngineFailed, and MlsRefused for bytes that do not fit."""
+
+    def new_installation(self, credential: bytes) -> Installation:
+        """Make a signature key."""
+
+    def new_key_package(self, installation: Installation) -> KeyPackage:
+        """Make an offer with keys of its own."""
+
+    def describe_key_package(self, public: bytes) -> Member:
+        """Check an offer, and return who made it; the leaf is -1."""
+
+    def create(self, installation: Installation, group_id: bytes) -> bytes:
+        """Return the state of a new group with one member, in epoch 0."""
+
+    def join(self, installation: Installation, key_package: KeyPackage, welcome: bytes) -> bytes:
+        """Return the state of a group that a welcome opens to a key package."""
+
+    def view(self, state: bytes) -> GroupView:
+        """Return the public part of a state."""
+
+    def add(self, state: bytes, key_packages: Sequence[bytes], authenticated_data: bytes) -> Staged:
+        """Commit the addition of members, by their public key packages."""
+
+    def remove(self, state: bytes, leaves: Sequence[int], authenticated_data: bytes) -> Staged:
+        """Commit the removal of members."""
+
+    def update(self, state: bytes, authenticated_data: bytes) -> Staged:
+        """Commit new keys of this installation."""
+
+    def encrypt(self, state: bytes, plaintext: bytes, authenticated_data: bytes) -> Encrypted:
+        """Encrypt an application message in the state's epoch."""
+
+    def receive(self, state: bytes, message: bytes) -> Received:
+        """Decrypt a message, or apply a commit, of another member.
+
+        A commit of another epoch, one that names proposals by reference (R19) and a proposal on its
+        own are refused; a message may be of one of the last ``PAST_EPOCHS`` epochs.
+        """

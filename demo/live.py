@@ -15,6 +15,7 @@ from chainkit.terminal.keystore import load_signing_key
 from demo.cheat import LiveLie, lie
 from demo.operators import Operator
 from demo.summary import count_codes
+from demo.talk import READ
 from localnet.accounts import write_keystore
 from localnet.commands import Background, CommandFailed, Settings, run_json
 from localnet.deployment import PROJECT
@@ -71,7 +72,7 @@ class LiveNetwork:
         done = run_to_end(command, os.environ, PROJECT)
         if done.returncode != 0:
             raise CommandFailed("real clients", "exit 0", done.returncode, done.stderr[-2000:])
-        read: list[str] = json.loads(done.stdout.splitlines()[-1])
+        read: list[str] = json.loads((clients / READ).read_text())
         return read
 
     def lie(self, liar: Operator) -> None:

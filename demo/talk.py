@@ -1,7 +1,7 @@
-"""Two real clients talk: `python -m demo.talk GATEWAY FOLDER TEXT` prints all that ben reads.
+"""Two real clients talk: `python -m demo.talk GATEWAY FOLDER TEXT` writes all that ben reads.
 
 They keep their state in the folder, and go on from there. A process of its own, because the native
-library writes its log to the standard error of its process.
+library writes its log to the standard streams of its process, while it ends too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Final
 
 from localnet.accounts import development_account
 from localnet.native_client import NativeClient
+
+READ: Final = "read.json"
 
 _ANN, _BEN = 8, 9
 """Numbers of the development accounts whose wallets sign."""
@@ -33,10 +35,10 @@ async def talk(gateway_url: str, folder: Path, text: str) -> list[str]:
 
 
 def main() -> None:
-    """Print the texts as JSON."""
-    gateway_url, folder, text = sys.argv[1:]
-    read = asyncio.run(asyncio.wait_for(talk(gateway_url, Path(folder), text), _SECONDS))
-    print(json.dumps(read))
+    """Write the texts as JSON to READ in the folder."""
+    gateway_url, folder, text = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+    read = asyncio.run(asyncio.wait_for(talk(gateway_url, folder, text), _SECONDS))
+    (folder / READ).write_text(json.dumps(read))
 
 
 if __name__ == "__main__":

@@ -128,3 +128,17 @@ def test_propose_accept__safe_is_the_pending_owner__takes_the_registry_over(
     execute_proposal(desk)
     owner = registry_command(desk.chain, "list", "--json").content["owner"]
     assert owner == desk.council.address
+
+
+def test_propose_set_url__safe_holds_the_node__changes_its_url(desk: Desk) -> None:
+    for arguments in (["transfer", 100, "--holder", desk.council.address], ["open-updates"]):
+        assert propose(desk, *arguments).code == 0
+        execute_proposal(desk)
+
+    proposed = propose(desk, "set-url", 100, "--http-address", f"{URL}:5051", "--no-check-url")
+
+    assert proposed.code == 0, proposed.err
+    assert "node 100 http address: as below -> the httpAddress of the call" in proposed.out
+    execute_proposal(desk)
+    shown = registry_command(desk.chain, "show", 100, "--json").content
+    assert shown["http_address"] == f"{URL}:5051"

@@ -57,6 +57,10 @@ def to_the_council(council: SimulatedCouncil) -> Call:
     return council.call(REGISTRY, "transferOwnership", "0x" + council.address.hex())
 
 
+def held_by_the_council(council: SimulatedCouncil) -> Call:
+    return council.call(REGISTRY, "transferFrom", FIRST_HOLDER, council.checksummed, 100)
+
+
 def upgraded(council: SimulatedCouncil) -> Call:
     return council.call(LOG, "upgradeToAndCall", council.deploy_implementation(LOG), b"")
 
@@ -78,6 +82,9 @@ CASES = (
         f"balances[{FIRST_HOLDER}]: 1 -> 0",
     )),
     registry("setHttpAddressUpdatesOpen", True, lines=("httpAddressUpdatesOpen: false -> true",)),
+    Case("updateHttpAddress", made(REGISTRY, "updateHttpAddress", 100, LONG_URL), (
+        f'nodes[100].httpAddress: "https://node.example" -> "{LONG_URL}"',
+    ), (made(REGISTRY, "setHttpAddressUpdatesOpen", True), held_by_the_council)),
     registry("transferOwnership", SIXTH, lines=(f"pendingOwner: (none) -> {SIXTH}",)),
     Case("acceptOwnership", made(REGISTRY, "acceptOwnership"), (
         "pendingOwner: {council} -> (none)",

@@ -21,6 +21,7 @@ const FUNCTIONS = {
     "updateHealth(uint256,bool)",
     "transferFrom(address,address,uint256)",
     "setHttpAddressUpdatesOpen(bool)",
+    "updateHttpAddress(uint256,string)",
     "transferOwnership(address)",
     "acceptOwnership()",
   ],

@@ -92,6 +92,16 @@ def _open_updates(draw: st.DrawFn, name: str) -> Step:
     )
 
 
+@st.composite
+def _set_url(draw: st.DrawFn, name: str) -> Step:
+    node_id, old, new = draw(words), draw(paths), draw(paths)
+    url = f"https://node.example/new{new}"
+    return Step(
+        Call.make(RECORD, name, "updateHttpAddress", node_id, url),
+        {f"node {node_id} http address": f"https://node.example/old{old}"},
+    )
+
+
 def _ownership(owner: str, pending: str) -> dict[str, str]:
     return {"NodeRegistry owner": owner, "NodeRegistry pending owner": pending}
 
@@ -161,6 +171,7 @@ _STEPS: Mapping[str, Callable[[str], st.SearchStrategy[Step]]] = {
     "updateHealth": _update_health,
     "transferFrom": _transfer,
     "setHttpAddressUpdatesOpen": _open_updates,
+    "updateHttpAddress": _set_url,
     "transferOwnership": _offer_ownership,
     "acceptOwnership": _accept_ownership,
     "pause": _pause,

@@ -98,6 +98,7 @@ def _calls() -> dict[str, tuple[Call, ...]]:
         "enable": (_registry("updateHealth", 300, True),),
         "add": (_registry("addNode", HOLDER, node_key(1).public_key, url),),
         "transfer": (_registry("transferFrom", OWNERS[0], OWNERS[1], 300),),
+        "url": (_registry("updateHttpAddress", 300, f"{url}/new"),),
         "open updates": (_registry("setHttpAddressUpdatesOpen", True),),
         "offer": (_registry("transferOwnership", OWNERS[1]),),
         "accept": (_registry("acceptOwnership"),),
@@ -159,6 +160,7 @@ def _before(call: Call) -> dict[str, str]:
         "setHttpAddressUpdatesOpen": lambda: {
             "NodeRegistry operators' address updates": "closed" if arguments["open"] else "open"
         },
+        "updateHttpAddress": lambda: {f"{node} http address": "https://node.example/old"},
         "transferOwnership": lambda: {
             "NodeRegistry owner": SAFE.address,
             "NodeRegistry pending owner": NONE,

@@ -130,6 +130,7 @@ class FakeRegistry:
             "updateHealth(uint256,bool)": lambda _: "0x",
             "transferFrom(address,address,uint256)": lambda _: "0x",
             "setHttpAddressUpdatesOpen(bool)": lambda _: "0x",
+            "updateHttpAddress(uint256,string)": lambda _: "0x",
             "transferOwnership(address)": lambda _: "0x",
             "acceptOwnership()": lambda _: "0x",
         }

@@ -27,6 +27,7 @@ _FUNCTIONS: Final = {
     "updateHealth": ("uint256 tokenId", "bool isHealthy"),
     "transferFrom": ("address from", "address to", "uint256 tokenId"),
     "setHttpAddressUpdatesOpen": ("bool open",),
+    "updateHttpAddress": ("uint256 tokenId", "string httpAddress"),
     "transferOwnership": ("address newOwner",),
     "acceptOwnership": (),
     "pause": (),
@@ -125,7 +126,12 @@ def texts_of(content: Content) -> list[str]:
         value for call in content["calls"] for kind, _, value in _decoded(call) if kind == "string"
     ]
     grounds = content["grounds"]
-    return [*urls, grounds["reason"], *(each["name"] for each in grounds["evidence"])]
+    old_urls = [
+        text
+        for name, text in sorted(grounds["before"].items())
+        if name.endswith("http address") and text != "(none)"
+    ]
+    return [*urls, *old_urls, grounds["reason"], *(each["name"] for each in grounds["evidence"])]
 
 
 def _words(content: Content) -> Iterator[str]:
@@ -233,6 +239,7 @@ def _after(call: Content, before: Mapping[str, str]) -> dict[str, str]:
         "setHttpAddressUpdatesOpen": lambda: {
             "NodeRegistry operators' address updates": "open" if arguments["open"] else "closed"
         },
+        "updateHttpAddress": lambda: {f"{node} http address": arguments["httpAddress"]},
         "transferOwnership": lambda: {
             "NodeRegistry owner": before["NodeRegistry owner"],
             "NodeRegistry pending owner": _account(arguments["newOwner"]),
@@ -291,7 +298,8 @@ def _owners(
 
 def _change(name: str, before: str, after: str, is_plain: bool) -> str:
     if name.endswith("http address"):
-        return f"{before} -> the httpAddress of the call"
+        old = before if before == "(none)" else "as below"
+        return f"{old} -> the httpAddress of the call"
     old, new = (
         ", ".join(_named(part, is_plain) for part in text.split(", ")) for text in (before, after)
     )

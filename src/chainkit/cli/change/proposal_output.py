@@ -11,6 +11,7 @@ from eth_utils.address import to_checksum_address
 
 from chainkit.contracts.artifacts import releases
 from chainkit.contracts.interface import render
+from chainkit.council.calls.effect import NONE
 from chainkit.council.calls.log_effects import ADMINISTRATOR_ROLE, ADMINISTRATOR_ROLE_NAME
 from chainkit.council.calls.registry_effects import HTTP_ADDRESS
 from chainkit.council.proposal import AddressBook, Grounds, Proposal, hashes, proposal_content
@@ -174,7 +175,10 @@ def _echo_argument(name: str, value: Any, book: AddressBook) -> None:
 def _echo_change(name: str, before: str, after: str, book: AddressBook) -> None:
     if name.endswith(HTTP_ADDRESS):
         # Up to 512 bytes of a drafter's, which the arguments of the call show.
-        echo_fact("changes", f"{name}: {before} -> the httpAddress of the call")
+        new = "the httpAddress of the call"
+        echo_fact("changes", f"{name}: {NONE if before == NONE else 'as below'} -> {new}")
+        if before != NONE:
+            echo_quoted("", before)
         return
     # A fact that a call sets is shown though it stays: that it was so before is not known yet.
     words = f"{before} -> {after}" if before != after else f"{after}, as before"

@@ -1,4 +1,4 @@
-"""Warns of nodes that do not answer, before they are added."""
+"""Warns of URLs that do not answer, before they stand in the registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainkit.text.printable import printable
 
 @dataclass(frozen=True, slots=True)
 class UrlCheck:
-    """Whether new nodes' URLs are asked for an answer, and which."""
+    """Whether new URLs are asked for an answer, and which."""
 
     check_url: bool
     check_private_url: bool
@@ -39,12 +39,12 @@ url_check_options = several(
         is_flag=True,
         flag_value=False,
         default=True,
-        help="Do not ask a new node's URL for an answer; one that is silent is only warned of.",
+        help="Do not ask a new URL for an answer; one that is silent is only warned of.",
     ),
     click.option(
         "--check-private-url",
         is_flag=True,
-        help="Ask a new node's URL also where it leads to a loopback, link-local or private one.",
+        help="Ask a new URL also where it leads to a loopback, link-local or private one.",
     ),
     gathered(UrlCheck, "url_check"),
 )

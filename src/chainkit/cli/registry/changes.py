@@ -31,6 +31,7 @@ from chainkit.types import Receipt
 MakeArguments = Callable[[ContractState, DeploymentRecord], tuple[object, ...]]
 
 OWNER: Final = "the registry's owner"
+HOLDER: Final = "the node's holder"
 PENDING_OWNER: Final = "the account that ownership was offered to"
 
 
@@ -128,6 +129,34 @@ def transfer(node_id: int, holder: str, options: ChangeOptions) -> None:
     _change("transferFrom", arguments, options)
 
 
+@click.command("set-url", cls=CompleteCommand)
+@click.argument("node_id", type=NODE_ID)
+@click.option(
+    "--http-address", required=True, metavar="URL", help="Where clients and nodes reach the node."
+)
+@url_check_options
+@change_options(HOLDER)
+def set_url(node_id: int, http_address: str, url_check: UrlCheck, options: ChangeOptions) -> None:
+    """Change the URL of your node; a dry run without --broadcast or --propose.
+
+    Only the node's holder can, and only while the registry's owner lets operators change URLs
+    (`chainkit registry open-updates`). The node keeps its id and its key.
+
+    \b
+    Example:
+      chainkit registry set-url 100 --http-address https://node.example.org:5051 \\
+        --rpc http://127.0.0.1:8545 --deployment deployment.json \\
+        --broadcast --keystore holder.json
+    """
+    check_http_address(http_address)
+
+    def arguments(*_: object) -> tuple[object, ...]:
+        url_check.warn_of_silence([http_address])
+        return node_id, http_address
+
+    _change("updateHttpAddress", arguments, options, HOLDER)
+
+
 @click.command("open-updates", cls=CompleteCommand)
 @change_options(OWNER)
 def open_updates(options: ChangeOptions) -> None:
@@ -196,6 +225,7 @@ CHANGES: Final[tuple[click.Command, ...]] = (
     enable,
     disable,
     transfer,
+    set_url,
     open_updates,
     close_updates,
     hand_over,

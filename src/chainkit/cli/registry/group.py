@@ -36,6 +36,7 @@ _COMMANDS: Final = {
     "enable": LazyCommand(_CHANGES, "enable", f"Enable a disabled node; {_DRY_RUN}"),
     "disable": LazyCommand(_CHANGES, "disable", f"Disable an enabled node; {_DRY_RUN}"),
     "transfer": LazyCommand(_CHANGES, "transfer", f"Give a node to another holder; {_DRY_RUN}"),
+    "set-url": LazyCommand(_CHANGES, "set_url", f"Change the URL of your node; {_DRY_RUN}"),
     "open-updates": LazyCommand(
         _CHANGES, "open_updates", f"Let operators change their nodes' URLs; {_DRY_RUN}"
     ),

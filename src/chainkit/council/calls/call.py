@@ -22,6 +22,7 @@ REGISTRY_FUNCTIONS: Final = (
     "updateHealth",
     "transferFrom",
     "setHttpAddressUpdatesOpen",
+    "updateHttpAddress",
     "transferOwnership",
     "acceptOwnership",
 )

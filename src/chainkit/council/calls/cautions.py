@@ -128,11 +128,19 @@ def _offer(call: Call, scene: _Scene) -> Iterator[str]:
 
 def _add_node(call: Call, _scene: _Scene) -> Iterator[str]:
     yield from _dead_end("holder of the new node", call.arguments["to"])
+    yield from _url("the new node's URL", call)
+
+
+def _set_url(call: Call, _scene: _Scene) -> Iterator[str]:
+    return _url(f"the new URL of node {call.arguments['tokenId']}", call)
+
+
+def _url(name: str, call: Call) -> Iterator[str]:
     url = call.arguments["httpAddress"]
     if not url.lower().startswith("https://"):
-        yield "the new node's URL is no https: anybody on the way can read and change answers"
+        yield f"{name} is no https: anybody on the way can read and change answers"
     if has_private_host(url):
-        yield "the new node's URL is loopback, link-local or private: others cannot reach it"
+        yield f"{name} is loopback, link-local or private: others cannot reach it"
 
 
 def _transfer(call: Call, _scene: _Scene) -> Iterator[str]:
@@ -168,6 +176,7 @@ _OF_FUNCTION: Final[Mapping[str, Callable[[Call, _Scene], Iterator[str]]]] = {
     "updateHealth": _none,
     "transferFrom": _transfer,
     "setHttpAddressUpdatesOpen": _none,
+    "updateHttpAddress": _set_url,
     "transferOwnership": _offer,
     "acceptOwnership": _none,
     "pause": _none,

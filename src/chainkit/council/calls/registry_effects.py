@@ -31,7 +31,7 @@ ADDRESS_UPDATES: Final = "NodeRegistry operators' address updates"
 OWNER: Final = "NodeRegistry owner"
 PENDING_OWNER: Final = "NodeRegistry pending owner"
 HTTP_ADDRESS: Final = "http address"
-"""Ends the name of the fact about a new node's address."""
+"""Ends the name of the fact about a node's address."""
 
 _REGISTRY: Final = "NodeRegistry"
 
@@ -123,6 +123,33 @@ class _Transfer(_ByOwner):
         return {name: holder}
 
 
+class _SetUrl:
+    """A node gets another HTTP address: by its holder alone, and while the owner lets holders."""
+
+    def role(self, call: Call) -> str:
+        return f"the holder of node {call.arguments['tokenId']}"
+
+    def senders(self, state: ContractState, call: Call) -> tuple[str, ...]:
+        holder = to_checksum_address(_node(state, call, "ownerOf", call.arguments["tokenId"]))
+        if not _ask(state, call, "httpAddressUpdatesOpen"):
+            expected = "open, by the registry's owner (`chainkit registry open-updates`)"
+            raise ConfigurationError(ADDRESS_UPDATES, expected, _open_or_closed(False))
+        return (holder,)
+
+    def facts(self, state: ContractState, call: Call) -> Facts:
+        node_id = call.arguments["tokenId"]
+        _, http_address, _ = _node(state, call, "getNode", node_id)
+        # The contract takes any text: blanks of a stranger's must move nothing on a screen.
+        return {_url_fact(node_id): printable(http_address).replace(" ", "\\x20")}
+
+    def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
+        http_address = call.arguments["httpAddress"]
+        check_http_address(http_address)
+        name = _url_fact(call.arguments["tokenId"])
+        forms.matching(before, name, "[!-~]+", "a URL without blanks")
+        return {name: printable(http_address)}
+
+
 class _OpenUpdates(_ByOwner):
     """Holders may change their nodes' HTTP addresses, or may not any more."""
 
@@ -175,6 +202,7 @@ REGISTRY_EFFECTS: Final[Mapping[str, Effect]] = {
     "updateHealth": _SetStatus(),
     "transferFrom": _Transfer(),
     "setHttpAddressUpdatesOpen": _OpenUpdates(),
+    "updateHttpAddress": _SetUrl(),
     "transferOwnership": _OfferOwnership(),
     "acceptOwnership": _AcceptOwnership(),
 }
@@ -184,6 +212,10 @@ REGISTRY_EFFECTS: Final[Mapping[str, Effect]] = {
 def _new_node_names(key_address: str) -> tuple[str, str, str]:
     subject = f"node of key {key_address}"
     return f"{subject} status", f"{subject} holder", f"{subject} {HTTP_ADDRESS}"
+
+
+def _url_fact(node_id: int) -> str:
+    return f"node {node_id} {HTTP_ADDRESS}"
 
 
 def _open_or_closed(is_open: bool) -> str:

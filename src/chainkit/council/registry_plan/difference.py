@@ -118,8 +118,8 @@ def _check_reachable(difference: RegistryDifference) -> None:
         elif each.found.node.http_address != each.desired.http_address:
             expected = (
                 f'"{printable(each.found.node.http_address)}", as node {each.found.node.node_id} '
-                "keeps its URL (XIP-49 §3.1.1); for another one, disable it and add a node "
-                "with a new key"
+                "keeps its URL (XIP-49 §3.1.1); for another one, let its holder call "
+                "`chainkit registry set-url`, or disable it and add a node with a new key"
             )
             got = f'"{printable(each.desired.http_address)}"'
             faults.add(expected, got, f"{each.desired.path}.http_address")

@@ -58,6 +58,8 @@ def cautions(call: Call, after: Mapping[str, str] | None = None) -> tuple[str, .
             registry("addNode", OWNERS[0], KEY, "https://10.0.0.1"),
             "loopback, link-local or private",
         ),
+        (registry("updateHttpAddress", 100, "http://a.example"), "URL of node 100 is no https"),
+        (registry("updateHttpAddress", 100, "https://10.0.0.1"), "URL of node 100 is loopback"),
         *((log("grantRole", bytes(32), end), f"{end} is a dead end") for end in DEAD_ENDS),
         (registry("transferOwnership", DEAD), f"{DEAD} is a dead end"),
         (registry("transferFrom", OWNERS[0], DEAD, 100), f"holder {DEAD} is a dead end"),

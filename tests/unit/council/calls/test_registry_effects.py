@@ -150,7 +150,11 @@ def test_call__of_what_is_so_already__is_refused(
 
 @pytest.mark.parametrize(
     ("function", "arguments"),
-    [("updateHealth", (150, True)), ("transferFrom", (HOLDER, SUCCESSOR, 150))],
+    [
+        ("updateHealth", (150, True)),
+        ("transferFrom", (HOLDER, SUCCESSOR, 150)),
+        ("updateHttpAddress", (150, URL)),
+    ],
 )
 def test_call__of_an_unknown_node__is_refused(function: str, arguments: tuple[object, ...]) -> None:
     words = "node 150: expected a registered node, got none at block"
@@ -199,6 +203,42 @@ def test_open_updates__other_way__is_the_difference(is_open: bool, words: str) -
     assert planned.difference == (f"NodeRegistry operators' address updates: {words}",)
     fake.is_open = is_open
     assert unmet(REGISTRY_EFFECTS, fake.state(), planned) == ()
+
+
+def test_set_url__of_a_node__is_the_difference() -> None:
+    fake = FakeRegistry(is_open=True)
+    planned = change(fake, call("updateHttpAddress", 200, URL), sender=HOLDER)
+
+    assert planned.difference == (f"node 200 http address: https://2.example -> {URL}",)
+    assert unmet(REGISTRY_EFFECTS, fake.state(), planned) != ()
+    fake.nodes[1] = replace(fake.nodes[1], http_address=URL)
+    assert unmet(REGISTRY_EFFECTS, fake.state(), planned) == ()
+
+
+def test_set_url__of_a_hostile_url__shows_it_without_blanks() -> None:
+    fake = FakeRegistry(is_open=True)
+    fake.nodes[1] = replace(fake.nodes[1], http_address="https://a  \x1b[2J")
+
+    planned = change(fake, call("updateHttpAddress", 200, URL), sender=HOLDER)
+
+    line = f"node 200 http address: https://a\\x20\\x20\\x1b[2J -> {URL}"
+    assert planned.difference == (line,)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_open", "words"),
+    [
+        (URL, False, "address updates: expected open, by the registry's owner .*, got closed"),
+        ("https://2.example", True, "one that changes something, got .* already"),
+        ("https://a@evil.example", True, "a user before it"),
+        ("", True, "an empty one"),
+    ],
+)
+def test_set_url__closed_or_the_same_or_no_url__is_refused(
+    url: str, is_open: bool, words: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        change(FakeRegistry(is_open=is_open), call("updateHttpAddress", 200, url), sender=HOLDER)
 
 
 def test_offer__to_another__changes_the_pending_owner_alone() -> None:
@@ -255,6 +295,7 @@ ARGUMENTS: dict[str, Callable[[], tuple[object, ...]]] = {
     "updateHealth": lambda: (100, False),
     "transferFrom": lambda: (HOLDER, SUCCESSOR, 100),
     "setHttpAddressUpdatesOpen": lambda: (True,),
+    "updateHttpAddress": lambda: (100, URL),
     "transferOwnership": lambda: (STRANGER,),
     "acceptOwnership": lambda: (),
 }
@@ -263,16 +304,16 @@ ARGUMENTS: dict[str, Callable[[], tuple[object, ...]]] = {
 @pytest.mark.parametrize("function", ARGUMENTS)
 @pytest.mark.parametrize("sender", [HOLDER, STRANGER, SUCCESSOR, OWNER_ADDRESS])
 def test_call__by_anyone_but_who_may__is_refused(function: str, sender: str) -> None:
-    fake = FakeRegistry(pending_owner=SUCCESSOR)
+    fake = FakeRegistry(pending_owner=SUCCESSOR, is_open=function == "updateHttpAddress")
     made = call(function, *ARGUMENTS[function]())
-    allowed = SUCCESSOR if function == "acceptOwnership" else OWNER_ADDRESS
+    allowed, role = {
+        "acceptOwnership": (SUCCESSOR, "the account that NodeRegistry is offered to"),
+        "updateHttpAddress": (HOLDER, "the holder of node 100"),
+    }.get(function, (OWNER_ADDRESS, "the owner of NodeRegistry"))
 
     if sender == allowed:
         assert change(fake, made, sender=sender).difference
         return
-    role = "the account that NodeRegistry is offered to"
-    if allowed == OWNER_ADDRESS:
-        role = "the owner of NodeRegistry"
     words = f"sender of {function}: expected {role} ({allowed}), got {sender}, which has no such"
     with pytest.raises(ConfigurationError, match=re.escape(words)):
         change(fake, made, sender=sender)

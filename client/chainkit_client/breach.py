@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chainkit.misbehavior.report import safety_report
+from chainkit.misbehavior.topic_evidence import TopicEvidence
 from chainkit.misbehavior.types import Misbehavior
 
 
@@ -20,6 +21,8 @@ class Breach:
     """A few words, for people."""
     envelopes: tuple[bytes, ...]
     """OriginatorEnvelopes; the later one of two comes first."""
+    topics: TopicEvidence | None = None
+    """Topic heads, where it takes them to show it."""
 
     def report(self, reporter_time_ns: int) -> bytes | None:
         """Return an UnsignedMisbehaviorReport of a client; None where there is none to make.
@@ -29,5 +32,10 @@ class Breach:
         if self.misbehavior is None:
             return None
         return safety_report(
-            self.node_id, self.misbehavior, self.envelopes, reporter_time_ns, is_from_node=False
+            self.node_id,
+            self.misbehavior,
+            self.envelopes,
+            reporter_time_ns,
+            is_from_node=False,
+            topics=self.topics,
         )

@@ -29,6 +29,9 @@ ORIGINATOR_LABEL: Final = b"originator|"
 MISBEHAVIOR_LABEL: Final = b"misbehavior|"
 """Label of MisbehaviorReport.signature."""
 
+TOPIC_HEAD_LABEL: Final = b"topic-head|"
+"""Label of SignedTopicHead.originator_signature."""
+
 JWT_LABEL: Final = b"jwt|"
 """Label of the signature of a token by which a node tells another who it is."""
 

@@ -12,6 +12,7 @@ from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
+from chainkit.text.counting import counted
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.service.opening import existing
 from chainkit_indexer.service.options import database_option
@@ -95,7 +96,9 @@ def _evidence(report: Report) -> str:
     if report.response_time_ns is not None:
         seconds = report.response_time_ns / NANOSECONDS_PER_SECOND
         return response(report.misbehavior.name, seconds)
-    return "; ".join(map(_envelope, report.envelopes))
+    heads = 0 if report.topics is None else len(report.topics.heads)
+    shown = [counted(heads, "topic head")] if heads else []
+    return "; ".join([*shown, *map(_envelope, report.envelopes)])
 
 
 def _envelope(data: bytes) -> str:

@@ -4,8 +4,9 @@ A proof holds for everybody: the accused signed what no honest node signs. A cla
 contradict the evidence, but rests on the reporter: he can leave out what would excuse the accused.
 Everything else is refuted, such as evidence that the accused did not sign.
 
-A gap is only ever claimed: any two envelopes that are not neighbours look like one. A cycle of
-dependencies over several originators shows that one of them lied, and not which one.
+A gap is only ever claimed: any two envelopes that are not neighbours look like one. A topic head
+that leaves an envelope out proves it. A cycle of dependencies over several originators shows that
+one of them lied, and not which one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Final
 
 from chainkit.errors import MalformedData
 from chainkit.misbehavior.report import Report
+from chainkit.misbehavior.topic_evidence import TopicEvidence, judged_heads
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
 from chainkit.protocol.originated_envelope import parse_originated
@@ -69,10 +71,12 @@ def judge_safety(report: Report, keys: Mapping[int, bytes], now_ns: int) -> Judg
     """
     if report.misbehavior.is_liveness:
         return _refuted(report, f"{report.misbehavior.name} is no safety failure")
-    if not 0 < len(report.envelopes) <= MOST_ENVELOPES:
-        return _refuted(report, f"expected 1 to {MOST_ENVELOPES} envelopes")
     if report.node_id not in keys:
         return _refuted(report, f"node {report.node_id} is not registered")
+    if report.topics is not None:
+        return _judge_heads(report, report.topics, keys)
+    if not 0 < len(report.envelopes) <= MOST_ENVELOPES:
+        return _refuted(report, f"expected 1 to {MOST_ENVELOPES} envelopes")
     if _is_about_chain(report):
         return _judge_of_chain(report, keys[report.node_id])
     try:
@@ -160,6 +164,21 @@ _JUDGES: Final[
     Misbehavior.CAUSAL_ORDERING: _judge_causal,
     Misbehavior.INVALID_PAYLOAD: _judge_payload,
 }
+
+
+def _judge_heads(report: Report, topics: TopicEvidence, keys: Mapping[int, bytes]) -> Judgement:
+    if report.misbehavior is not Misbehavior.OUT_OF_ORDER:
+        return _refuted(report, f"topic heads show no {report.misbehavior.name}")
+    if len(report.envelopes) > MOST_ENVELOPES:
+        return _refuted(report, f"expected up to {MOST_ENVELOPES} envelopes")
+    try:
+        received = [_received(each, keys) for each in report.envelopes]
+        proved = judged_heads(topics, report.node_id, keys[report.node_id], received)
+    except MalformedData as error:
+        return _refuted(report, str(error))
+    if proved is None:
+        return _refuted(report, "the heads agree, and leave none of the envelopes out")
+    return _proved(report, *proved)
 
 
 def _is_about_chain(report: Report) -> bool:

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from google.protobuf.message import DecodeError
 
 from chainkit.errors import MalformedData
+from chainkit.misbehavior.topic_evidence import TopicEvidence, parse_topic_evidence
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.proto import message_api_pb2
 
@@ -46,6 +47,8 @@ class Report:
     """Serialized OriginatorEnvelopes of a safety failure; of two, the later one comes first."""
     response_time_ns: int | None = None
     """Nanoseconds of a liveness failure, LONGEST_RESPONSE_NS at most; None for one of safety."""
+    topics: TopicEvidence | None = None
+    """Topic heads of a safety failure; None where its envelopes are all its evidence."""
 
 
 def safety_report(
@@ -54,12 +57,16 @@ def safety_report(
     envelopes: Sequence[bytes],
     reporter_time_ns: int,
     is_from_node: bool,
+    topics: TopicEvidence | None = None,
 ) -> bytes:
     """Serialize an UnsignedMisbehaviorReport whose evidence are serialized OriginatorEnvelopes.
 
-    Raises MalformedData for evidence that does not parse.
+    With ``topics``, these are beside topic heads. Raises MalformedData for evidence that does not
+    parse.
     """
     report = _report(node_id, misbehavior, reporter_time_ns, is_from_node)
+    if topics is not None:
+        report.safety.topic_evidence = topics.written()
     try:
         for envelope in envelopes:
             report.safety.envelopes.add().ParseFromString(envelope)
@@ -94,6 +101,7 @@ def parse_unsigned(data: bytes) -> Report:
         raise MalformedData(_SUBJECT, "an UnsignedMisbehaviorReport", "other bytes") from error
     misbehavior = _misbehavior(report)
     is_liveness = misbehavior.is_liveness
+    topics = report.safety.topic_evidence
     return Report(
         node_id=report.misbehaving_node_id,
         misbehavior=misbehavior,
@@ -101,6 +109,7 @@ def parse_unsigned(data: bytes) -> Report:
         is_from_node=report.submitted_by_node,
         envelopes=tuple(each.SerializeToString() for each in report.safety.envelopes),
         response_time_ns=report.liveness.response_time_ns if is_liveness else None,
+        topics=parse_topic_evidence(topics) if topics else None,
     )
 
 
@@ -124,6 +133,7 @@ def _misbehavior(report: message_api_pb2.UnsignedMisbehaviorReport) -> Misbehavi
     if (got := report.WhichOneof("failure")) != expected:
         subject = f"{_SUBJECT} {misbehavior.name}"
         raise MalformedData(subject, f"what the {expected} failure was", got or "nothing")
-    if expected == "safety" and not report.safety.envelopes:
+    safety = report.safety
+    if expected == "safety" and not safety.envelopes and not safety.topic_evidence:
         raise MalformedData(_SUBJECT, "the served envelopes", "none")
     return misbehavior

@@ -178,10 +178,12 @@ class LivenessFailure(_message.Message):
     def __init__(self, response_time_ns: _Optional[int] = ..., subscribe: _Optional[_Union[SubscribeEnvelopesRequest, _Mapping[str, object]]] = ..., query: _Optional[_Union[QueryEnvelopesRequest, _Mapping[str, object]]] = ..., publish: _Optional[_Union[PublishPayerEnvelopesRequest, _Mapping[str, object]]] = ...) -> None: ...
 
 class SafetyFailure(_message.Message):
-    __slots__ = ("envelopes",)
+    __slots__ = ("envelopes", "topic_evidence")
     ENVELOPES_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     envelopes: _containers.RepeatedCompositeFieldContainer[_envelopes_pb2.OriginatorEnvelope]
-    def __init__(self, envelopes: _Optional[_Iterable[_Union[_envelopes_pb2.OriginatorEnvelope, _Mapping[str, object]]]] = ...) -> None: ...
+    topic_evidence: _builtins.bytes
+    def __init__(self, envelopes: _Optional[_Iterable[_Union[_envelopes_pb2.OriginatorEnvelope, _Mapping[str, object]]]] = ..., topic_evidence: _Optional[_builtins.bytes] = ...) -> None: ...
 
 class UnsignedMisbehaviorReport(_message.Message):
     __slots__ = ("reporter_time_ns", "misbehaving_node_id", "type", "liveness", "safety", "submitted_by_node")

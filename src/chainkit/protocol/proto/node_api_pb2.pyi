@@ -40,3 +40,63 @@ class CompareRangesResponse(_message.Message):
     highest_sequence_id: int
     contents: _containers.RepeatedCompositeFieldContainer[RangeContent]
     def __init__(self, highest_sequence_id: _Optional[int] = ..., contents: _Optional[_Iterable[_Union[RangeContent, _Mapping[str, object]]]] = ...) -> None: ...
+
+class TopicHead(_message.Message):
+    __slots__ = ("originator_node_id", "topic", "through_sequence_id", "count", "last_sequence_id", "chained_hash")
+    ORIGINATOR_NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    THROUGH_SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
+    CHAINED_HASH_FIELD_NUMBER: _ClassVar[int]
+    originator_node_id: int
+    topic: _builtins.bytes
+    through_sequence_id: int
+    count: int
+    last_sequence_id: int
+    chained_hash: _builtins.bytes
+    def __init__(self, originator_node_id: _Optional[int] = ..., topic: _Optional[_builtins.bytes] = ..., through_sequence_id: _Optional[int] = ..., count: _Optional[int] = ..., last_sequence_id: _Optional[int] = ..., chained_hash: _Optional[_builtins.bytes] = ...) -> None: ...
+
+class SignedTopicHead(_message.Message):
+    __slots__ = ("unsigned_topic_head", "originator_signature")
+    UNSIGNED_TOPIC_HEAD_FIELD_NUMBER: _ClassVar[int]
+    ORIGINATOR_SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    unsigned_topic_head: _builtins.bytes
+    originator_signature: _builtins.bytes
+    def __init__(self, unsigned_topic_head: _Optional[_builtins.bytes] = ..., originator_signature: _Optional[_builtins.bytes] = ...) -> None: ...
+
+class TopicEvidence(_message.Message):
+    __slots__ = ("heads", "entries")
+    HEADS_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    heads: _containers.RepeatedCompositeFieldContainer[SignedTopicHead]
+    entries: _containers.RepeatedCompositeFieldContainer[TopicEntry]
+    def __init__(self, heads: _Optional[_Iterable[_Union[SignedTopicHead, _Mapping[str, object]]]] = ..., entries: _Optional[_Iterable[_Union[TopicEntry, _Mapping[str, object]]]] = ...) -> None: ...
+
+class TopicEntry(_message.Message):
+    __slots__ = ("sequence_id", "digest")
+    SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    sequence_id: int
+    digest: _builtins.bytes
+    def __init__(self, sequence_id: _Optional[int] = ..., digest: _Optional[_builtins.bytes] = ...) -> None: ...
+
+class QueryTopicHeadsRequest(_message.Message):
+    __slots__ = ("topics",)
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    topics: _containers.RepeatedScalarFieldContainer[_builtins.bytes]
+    def __init__(self, topics: _Optional[_Iterable[_builtins.bytes]] = ...) -> None: ...
+
+class TopicHeadAnswer(_message.Message):
+    __slots__ = ("head", "expired")
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    head: SignedTopicHead
+    expired: _containers.RepeatedCompositeFieldContainer[TopicEntry]
+    def __init__(self, head: _Optional[_Union[SignedTopicHead, _Mapping[str, object]]] = ..., expired: _Optional[_Iterable[_Union[TopicEntry, _Mapping[str, object]]]] = ...) -> None: ...
+
+class QueryTopicHeadsResponse(_message.Message):
+    __slots__ = ("answers",)
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    answers: _containers.RepeatedCompositeFieldContainer[TopicHeadAnswer]
+    def __init__(self, answers: _Optional[_Iterable[_Union[TopicHeadAnswer, _Mapping[str, object]]]] = ...) -> None: ...

@@ -153,7 +153,7 @@ def test_judge_safety__the_same_omission_twice__is_about_the_same() -> None:
 
 @given(st.data())
 def test_judge_safety__honest_heads_and_any_entries__never_accuse(data: st.DataObject) -> None:
-    """Whatever a reporter puts together from what an honest node signed."""
+    """A reporter may put together all that an honest node signed."""
     throughs = sorted(data.draw(st.lists(st.integers(0, 10), min_size=1, max_size=2)))
     heads = [head(each, *(one for one in LOG if one <= each)) for each in throughs]
     between = entries(*sorted(data.draw(st.sets(st.sampled_from(list(LOG))))))

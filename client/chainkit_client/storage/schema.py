@@ -1,0 +1,308 @@
+"""The tables of the client's database, and the numbers that stand for kinds and states in them.
+
+The first four are those of XMTP's published client state, with what correctness adds. Columns that
+are sealed (``sealing``) say so; the others are what any node knows of this installation's topics.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    text,
+)
+
+VERSION: Final = 1
+"""``PRAGMA user_version`` of a database with these tables."""
+
+metadata: Final = MetaData()
+
+
+class MembershipState(IntEnum):
+    """Whether the user agreed to be in a group."""
+
+    ALLOWED = 1
+    REJECTED = 2
+    PENDING = 3
+
+
+class MessageKind(IntEnum):
+    """The kind of a row of a transcript."""
+
+    APPLICATION = 1
+    MEMBER_ADDED = 2
+    MEMBER_REMOVED = 3
+
+
+class DeliveryStatus(IntEnum):
+    """Whether a message was read back from the network."""
+
+    PUBLISHED = 1
+    UNPUBLISHED = 2
+    FAILED = 3
+
+
+class IntentKind(IntEnum):
+    """What an intent is to do."""
+
+    SEND_MESSAGE = 1
+    ADD_MEMBERS = 2
+    REMOVE_MEMBERS = 3
+    KEY_UPDATE = 4
+
+
+class IntentState(IntEnum):
+    """How far an intent is (``intents.machine``)."""
+
+    TO_SEND = 1
+    PUBLISHED = 2
+    COMMITTED = 3
+    PROCESSED = 4
+    ERROR = 5
+
+
+class WelcomeState(IntEnum):
+    """How far the welcomes of a commit are."""
+
+    PENDING = 1
+    """They wait for their commit to be accepted."""
+    READY_TO_SEND = 2
+    SENT = 3
+
+
+class PayloadStatus(IntEnum):
+    """What became of a payload of a topic."""
+
+    SUCCEEDED = 1
+    FAILED = 2
+    WAITING = 3
+    """It is of an epoch that this installation has not reached."""
+
+
+groups: Final = Table(
+    "groups",
+    metadata,
+    Column("id", LargeBinary, primary_key=True),
+    # Nanoseconds since 1970: of the welcome, or of the creation.
+    Column("created_at_ns", BigInteger, nullable=False, index=True),
+    Column("membership_state", Integer, nullable=False, index=True),
+    # Whether anything of it is on the network: not before the first commit that adds others.
+    Column("is_published", Boolean, nullable=False),
+    Column("is_member", Boolean, nullable=False),
+    # Chain payloads of its topic up to this one are final.
+    Column("final_sequence_id", BigInteger, nullable=False, server_default=text("0")),
+    # The first epoch in which another member's history differs from this one; null for no fork.
+    Column("forked_at_epoch", BigInteger),
+)
+
+group_messages: Final = Table(
+    "group_messages",
+    metadata,
+    Column("id", LargeBinary, primary_key=True),
+    Column("group_id", LargeBinary, ForeignKey("groups.id"), nullable=False),
+    # Sealed.
+    Column("decrypted_message_bytes", LargeBinary, nullable=False),
+    Column("sent_at_ns", BigInteger, nullable=False),
+    Column("kind", Integer, nullable=False),
+    Column("sender_installation_id", LargeBinary, nullable=False),
+    Column("sender_account_address", String, nullable=False),
+    Column("delivery_status", Integer, nullable=False),
+    # The epoch it was sent in, or that its commit made; null while it is not published.
+    Column("epoch", BigInteger),
+    # Where its payload stands; null while it is not published.
+    Column("originator_id", BigInteger),
+    Column("sequence_id", BigInteger),
+    # Words for people, such as a dependency that nobody has.
+    Column("warning", String, nullable=False, server_default=""),
+    Index("group_messages_group_id_sort_idx", "group_id", "sent_at_ns"),
+)
+
+topic_refresh_state: Final = Table(
+    "topic_refresh_state",
+    metadata,
+    Column("topic", LargeBinary, primary_key=True),
+    Column("last_message_timestamp_ns", BigInteger, nullable=False),
+)
+
+group_intents: Final = Table(
+    "group_intents",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("kind", Integer, nullable=False),
+    Column("group_id", LargeBinary, ForeignKey("groups.id"), nullable=False),
+    # Sealed: its arguments, which stay.
+    Column("data", LargeBinary, nullable=False),
+    # The concrete ClientEnvelope; empty while there is none.
+    Column("publish_data", LargeBinary, nullable=False),
+    # Sealed: the welcomes of its commit; empty where there are none.
+    Column("post_commit_data", LargeBinary, nullable=False),
+    Column("state", Integer, nullable=False),
+    # Hash of the concrete MLS message: the published text's message_hash.
+    Column("payload_hash", LargeBinary),
+    # Sealed: the state once its commit is accepted.
+    Column("staged_commit", LargeBinary),
+    # The epoch it was built in, or in which there was nothing to do.
+    Column("published_in_epoch", BigInteger),
+    Column("publish_attempts", Integer, nullable=False, server_default=text("0")),
+    # How often it was refused; at the third time it is given up.
+    Column("refusals", Integer, nullable=False, server_default=text("0")),
+    # Whether the network may hold the newest payload.
+    Column("is_sent", Boolean, nullable=False, server_default=text("0")),
+    # Where its payload was read.
+    Column("originator_id", BigInteger),
+    Column("sequence_id", BigInteger),
+    # The row of group_messages of a SEND_MESSAGE.
+    Column("message_id", LargeBinary),
+    # Words for people, of an ERROR.
+    Column("reason", String, nullable=False, server_default=""),
+    Index("group_intents_group_id_id", "group_id", "id"),
+    sqlite_autoincrement=True,
+)
+# Two commits of one epoch exclude each other.
+Index(
+    "group_intents_one_commit_out",
+    group_intents.c.group_id,
+    unique=True,
+    sqlite_where=text(
+        f"state = {IntentState.PUBLISHED.value} AND kind <> {IntentKind.SEND_MESSAGE.value}"
+    ),
+)
+
+attempts: Final = Table(
+    # Each payload that was ever built: the network may show any of them, late, and a second time.
+    "attempts",
+    metadata,
+    Column("payload_hash", LargeBinary, primary_key=True),
+    Column("intent_id", Integer, ForeignKey("group_intents.id"), nullable=False, index=True),
+    Column("group_id", LargeBinary, ForeignKey("groups.id"), nullable=False),
+    # The epoch it was built in, and its authenticator: it is of no use on another branch.
+    Column("epoch", BigInteger, nullable=False),
+    Column("authenticator", LargeBinary, nullable=False),
+    # Sealed: of a commit, until its epoch is final.
+    Column("staged_commit", LargeBinary),
+    # Sealed: of a commit that adds members, until its epoch is final and they are sent.
+    Column("post_commit_data", LargeBinary),
+    # A WelcomeState; null for no welcomes.
+    Column("welcome_state", Integer),
+)
+
+group_epochs: Final = Table(
+    # The history of a group: each accepted commit adds one, and a reorg takes the last ones away.
+    "group_epochs",
+    metadata,
+    Column("group_id", LargeBinary, ForeignKey("groups.id"), primary_key=True),
+    Column("epoch", BigInteger, primary_key=True),
+    # Null of the epoch in which this installation came in.
+    Column("previous_epoch", BigInteger),
+    # 32 bytes, the same for all members with the same history.
+    Column("authenticator", LargeBinary, nullable=False),
+    # The commit that made it; null where it was not published.
+    Column("payload_hash", LargeBinary),
+    Column("originator_id", BigInteger),
+    Column("sequence_id", BigInteger),
+    CheckConstraint("previous_epoch = epoch - 1", "epochs_increase_by_one"),
+    ForeignKeyConstraint(
+        ["group_id", "previous_epoch"], ["group_epochs.group_id", "group_epochs.epoch"]
+    ),
+)
+
+group_states: Final = Table(
+    # MLS states from the final epoch on, also of branches that a reorg took back: a state that was
+    # used must not be begun anew, or two messages would have one key.
+    "group_states",
+    metadata,
+    Column("group_id", LargeBinary, ForeignKey("groups.id"), primary_key=True),
+    Column("authenticator", LargeBinary, primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+    # Sealed.
+    Column("state", LargeBinary, nullable=False),
+)
+
+topic_cursors: Final = Table(
+    # Equal times lose messages, and ids do not.
+    "topic_cursors",
+    metadata,
+    Column("topic", LargeBinary, primary_key=True),
+    Column("originator_id", BigInteger, primary_key=True),
+    Column("sequence_id", BigInteger, nullable=False),
+)
+
+payload_results: Final = Table(
+    "payload_results",
+    metadata,
+    Column("topic", LargeBinary, primary_key=True),
+    Column("originator_id", BigInteger, primary_key=True),
+    Column("sequence_id", BigInteger, primary_key=True),
+    Column("payload_hash", LargeBinary, nullable=False),
+    # A PayloadStatus.
+    Column("status", Integer, nullable=False),
+    # Words for people.
+    Column("reason", String, nullable=False, server_default=""),
+    # The epoch that its header claims; null where it has none.
+    Column("epoch", BigInteger),
+    # The authenticator of the epoch in which it failed: with the same one it fails again.
+    Column("tried_with", LargeBinary),
+    # The payload, for as long as it may succeed yet.
+    Column("originator_ns", BigInteger, nullable=False),
+    Column("message", LargeBinary),
+    Column("aad_hash", LargeBinary),
+    Column("warning", String, nullable=False, server_default=""),
+    Index("payload_results_kept", "topic", "epoch", sqlite_where=text("message IS NOT NULL")),
+)
+
+installation: Final = Table(
+    "installation",
+    metadata,
+    Column("id", Integer, CheckConstraint("id = 1"), primary_key=True),
+    Column("public_key", LargeBinary, nullable=False),
+    Column("credential", LargeBinary, nullable=False),
+    # Sealed.
+    Column("secret", LargeBinary, nullable=False),
+)
+
+key_packages: Final = Table(
+    "key_packages",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True),
+    Column("public", LargeBinary, nullable=False),
+    # Sealed.
+    Column("secret", LargeBinary, nullable=False),
+    Column("created_ns", BigInteger, nullable=False),
+)
+
+welcomes: Final = Table(
+    # Invitations that were opened: each joins its group where its commit stands on the chain.
+    "welcomes",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True),
+    Column("group_id", LargeBinary, ForeignKey("groups.id"), nullable=False, index=True),
+    # Null where the commit was not published.
+    Column("commit_hash", LargeBinary),
+    Column("epoch", BigInteger, nullable=False),
+    Column("authenticator", LargeBinary, nullable=False),
+    # Sealed; null once it is not needed any more.
+    Column("state", LargeBinary),
+    Column("originator_ns", BigInteger, nullable=False),
+)
+
+keyring: Final = Table(
+    "keyring",
+    metadata,
+    Column("id", Integer, CheckConstraint("id = 1"), primary_key=True),
+    Column("salt", LargeBinary, nullable=False),
+    Column("cost", Integer, nullable=False),
+    Column("sealed_key", LargeBinary, nullable=False),
+)

@@ -1,0 +1,126 @@
+"""Seals the secret columns of the database with a key that a password opens.
+
+The password makes a key by scrypt, which opens the database's own key; that one seals the values.
+So a password is changed without touching a row. Each value is sealed by XChaCha20-Poly1305, whose
+nonces of 24 bytes may be drawn at random, and is bound to its table, column and row: a value that
+somebody moves to another row does not open there. A whole older copy of a row does: whoever can
+write to the file may set it back, and is not kept from it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from Crypto.Cipher import ChaCha20_Poly1305
+from Crypto.Protocol.KDF import scrypt
+
+from chainkit.errors import ConfigurationError, StoreError
+
+KEY_LENGTH: Final = 32
+SALT_LENGTH: Final = 16
+_NONCE_LENGTH: Final = 24
+_TAG_LENGTH: Final = 16
+_KEY_COLUMN: Final = "keyring.sealed_key"
+_BLOCK_SIZE: Final = 8
+_PARALLEL: Final = 1
+
+SCRYPT_COST: Final = 2**15
+"""scrypt's N: 32 MB of memory and about 0.1 s for each guess."""
+_MOST_COST: Final = 2**20
+"""A stored cost above it is no cost of ours: it would take the memory of the machine."""
+
+
+class WrongPassword(ConfigurationError):
+    """The password does not open the database's key."""
+
+
+class DamagedValue(StoreError):
+    """A sealed value was changed, or stands in another row than the one it was sealed for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """The database's key, as it is stored."""
+
+    salt: bytes
+    """16 bytes."""
+    cost: int
+    """scrypt's N, a power of 2."""
+    sealed_key: bytes
+
+
+class Seal:
+    """Seals and opens values; its repr shows no key."""
+
+    def __init__(self, key: bytes) -> None:
+        """Take the database's key of 32 bytes."""
+        self._key = key
+
+    def sealed(self, value: bytes, column: str, row: bytes) -> bytes:
+        """Return a value sealed for a column (``table.column``) and the identity of its row."""
+        nonce = os.urandom(_NONCE_LENGTH)
+        cipher = ChaCha20_Poly1305.new(key=self._key, nonce=nonce)
+        cipher.update(_place(column, row))
+        content, tag = cipher.encrypt_and_digest(value)
+        return nonce + tag + content
+
+    def opened(self, sealed: bytes, column: str, row: bytes) -> bytes:
+        """Return the value that was sealed for this column and row.
+
+        Raises DamagedValue where it was changed, or sealed for another place.
+        """
+        nonce, rest = sealed[:_NONCE_LENGTH], sealed[_NONCE_LENGTH:]
+        try:
+            cipher = ChaCha20_Poly1305.new(key=self._key, nonce=nonce)
+            cipher.update(_place(column, row))
+            return cipher.decrypt_and_verify(rest[_TAG_LENGTH:], rest[:_TAG_LENGTH])
+        except ValueError as error:
+            subject = f"{column} of row 0x{row.hex()[:16]}"
+            raise DamagedValue(subject, "the value as sealed", "another") from error
+
+
+def new_keyring(password: str, cost: int = SCRYPT_COST) -> tuple[Keyring, Seal]:
+    """Draw a key for a new database, and seal it with a password."""
+    key, salt = os.urandom(KEY_LENGTH), os.urandom(SALT_LENGTH)
+    sealed = _password_seal(password, salt, cost).sealed(key, _KEY_COLUMN, _row(salt, cost))
+    return Keyring(salt, cost, sealed), Seal(key)
+
+
+def open_keyring(keyring: Keyring, password: str) -> Seal:
+    """Return the seal of a database's key. Raises WrongPassword where that does not open.
+
+    A keyring that was changed cannot be told from a wrong password.
+    """
+    if not 1 < keyring.cost <= _MOST_COST or keyring.cost & (keyring.cost - 1):
+        expected = f"a power of 2 of up to {_MOST_COST}"
+        raise StoreError("cost of the password", expected, keyring.cost)
+    seal = _password_seal(password, keyring.salt, keyring.cost)
+    try:
+        key = seal.opened(keyring.sealed_key, _KEY_COLUMN, _row(keyring.salt, keyring.cost))
+    except DamagedValue as error:
+        raise WrongPassword("password", "the one of this database", "another") from error
+    return Seal(key)
+
+
+def changed_password(seal: Seal, password: str, cost: int = SCRYPT_COST) -> Keyring:
+    """Seal a database's key with another password."""
+    salt = os.urandom(SALT_LENGTH)
+    sealed = _password_seal(password, salt, cost).sealed(seal._key, _KEY_COLUMN, _row(salt, cost))
+    return Keyring(salt, cost, sealed)
+
+
+def _password_seal(password: str, salt: bytes, cost: int) -> Seal:
+    # The library takes bytes as well as text, and its stubs know text alone.
+    key: Any = scrypt(password, cast(str, salt), KEY_LENGTH, cost, _BLOCK_SIZE, _PARALLEL)
+    return Seal(key)
+
+
+def _row(salt: bytes, cost: int) -> bytes:
+    return salt + cost.to_bytes(4, "big")
+
+
+def _place(column: str, row: bytes) -> bytes:
+    # A zero byte ends the column, so that no two places have one form.
+    return column.encode() + b"\0" + row

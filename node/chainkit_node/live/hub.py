@@ -9,11 +9,11 @@ that the stream has passed already, and the stream drops it.
 A queue is bounded in bytes. One that is full is emptied and its stream is told: it reads the
 database again, from where it stands. Nothing is skipped.
 
-A reorg takes envelopes back. A stream that has sent one of them is told up to where it may keep
-what it got; from every other queue they vanish. An envelope that fills a gap lies below others,
-which came before it: a stream that has sent one of those is told in the same way, and every other
-one reads the database again. ``generation`` counts both: a page that was read from the database
-while one came is read again.
+A reorg takes envelopes back. A stream that has sent one of them, or that began behind one, is told
+up to where its reader may keep what it got; from every other queue they vanish. An envelope that
+fills a gap lies below others, which came before it: a stream that has sent one of those is told in
+the same way, and every other one reads the database again. ``generation`` counts both: a page that
+was read from the database while one came is read again.
 """
 
 from __future__ import annotations
@@ -101,7 +101,11 @@ class Subscription:
 
     def retract(self, ancestor: Mapping[int, int]) -> None:
         """Take back what lies above a common ancestor; see ``Hub.retract``."""
-        if any(self._sent.get(each, 0) > last for each, last in ancestor.items()):
+        # Its reader may have got them in an earlier stream, before this process was started, too.
+        if any(
+            max(self._sent.get(each, 0), *(cursor.get(each, 0) for cursor in self._cursors)) > last
+            for each, last in ancestor.items()
+        ):
             self._take_back(ancestor)
         self._queue = [
             row

@@ -38,8 +38,10 @@ class AtOnce:
 
 
 class Node:
-    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.chain = FakeChain()
+    def __init__(
+        self, path: Path | str, monkeypatch: pytest.MonkeyPatch, chain: FakeChain | None = None
+    ) -> None:
+        self.chain = chain or FakeChain()
         self.indexer = FakeNode(self.chain, path)
         self.log = EnvelopeLog(self.indexer.store)
         self.hub = Hub()
@@ -194,6 +196,34 @@ def test_succeeded__refused_update__reaches_readers_of_the_order_alone(node: Nod
         node.step()
         assert [row.topic for row in order.take(1000)] == [topic]
         assert inbox.take(1000) == []
+
+    asyncio.run(play())
+
+
+def test_restart__reorg_meanwhile__first_step_tells_the_streams_that_began_before_it(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        for number in range(4):
+            node.chain.mine([Post(f"{number}")])
+        node.indexer.catch_up()
+        node.log.close()
+        node.indexer.store.close()
+        node.chain.fork(2, [Post("another")], [], [], [])
+
+        again = Node(node.indexer.path, monkeypatch, node.chain)
+        # Before its first step it serves what it served before it ended.
+        reading = again.hub.subscribe([ALL])
+        reading.sends(again.log.page(ALL, 1000, 1 << 30).rows)
+        going_on = again.hub.subscribe([Selection(originator_ids=frozenset([0]), cursor={0: 4})])
+        began_below = again.hub.subscribe([Selection(originator_ids=frozenset([0]), cursor={0: 2})])
+        again.step()
+
+        assert [each.taken_back for each in (reading, going_on, began_below)] == [
+            *({0: 2}, {0: 2}, None)
+        ]
+        again.log.close()
+        again.indexer.store.close()
 
     asyncio.run(play())
 

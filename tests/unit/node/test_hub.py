@@ -115,6 +115,16 @@ def test_retract__what_was_sent_lies_above__tells_the_ancestor() -> None:
     assert hub.generation == 1
 
 
+@pytest.mark.parametrize(("begun", "told"), [(6, {0: 5}), (5, None)])
+def test_retract__the_reader_began_above__is_told(begun: int, told: dict[int, int] | None) -> None:
+    hub = Hub()
+    stream = hub.subscribe([Selection(frozenset([TOPIC]), cursor={0: begun})])
+
+    hub.retract({0: 5})
+
+    assert stream.taken_back == told
+
+
 def test_retract__twice_before_the_reader_looks__the_lowest_ancestor_counts() -> None:
     hub = Hub()
     stream = of_topic(hub)

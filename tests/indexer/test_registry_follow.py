@@ -105,6 +105,32 @@ def test_follow__reorg_takes_an_added_node_back__forgets_it_and_reads_the_other_
     follower.store.close()
 
 
+def test_follow__additions_come_again_the_other_way_round__each_key_keeps_its_id(
+    follower: RegistryNode,
+) -> None:
+    chain, added = follower.chain, []
+    for number in (1, 2):
+        add_node(chain, number)
+        block = chain.anvil.request("eth_getBlockByNumber", "latest", False)
+        added.append(chain.raw_transaction(bytes.fromhex(block["transactions"][0][2:])))
+    follower.catch_up()
+    before = {node.node_id: node.signing_key for node in follower.nodes()}
+    chain.rewind(2)
+    chain.mine()
+
+    # The second one waits for the first: the registry's owner numbers its transactions.
+    chain.anvil.request("eth_sendRawTransaction", "0x" + added[1].hex())
+    chain.mine()
+    follower.catch_up()
+    without = {node.node_id: node.signing_key for node in follower.nodes()}
+    chain.send_raw(added[0])
+    chain.mine()
+    follower.catch_up()
+
+    assert (before, without) == ({100: key(1), 200: key(2)}, {})
+    assert {node.node_id: node.signing_key for node in follower.nodes()} == before
+
+
 def test_follow__chain_shorter_than_the_cursor__waits_until_it_contradicts(
     follower: RegistryNode,
 ) -> None:

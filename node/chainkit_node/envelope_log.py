@@ -157,7 +157,7 @@ class EnvelopeLog:
 
     async def read_page(self, selection: Selection, limit: int, most_bytes: int) -> Page:
         """Return ``page``, read in a thread."""
-        return await self._in_thread(lambda: self.page(selection, limit, most_bytes))
+        return await self.in_thread(lambda: self.page(selection, limit, most_bytes))
 
     async def newest(
         self, topics: Sequence[bytes], most_bytes: int
@@ -177,7 +177,7 @@ class EnvelopeLog:
                         raise InvalidRequest("topics", expected, "more; ask for fewer at a time")
             return found
 
-        return await self._in_thread(read)
+        return await self.in_thread(read)
 
     async def inbox_ids(self, asked: Sequence[tuple[str, MemberKind]]) -> Sequence[str | None]:
         """Return the inbox id of each identifier, in hex, or None where it has none."""
@@ -188,7 +188,7 @@ class EnvelopeLog:
                 found = find_inboxes(connection, frozenset(key for key in keys if key))
             return [found[key].hex() if key and key in found else None for key in keys]
 
-        return await self._in_thread(read)
+        return await self.in_thread(read)
 
     async def read_ranges(
         self, originator_id: int, through: int, ranges: Sequence[LogRange]
@@ -208,7 +208,11 @@ class EnvelopeLog:
                 contents = read_contents(connection, originator_id, end, ranges, _now())
                 return HeldRanges(highest, contents)
 
-        return await self._in_thread(read)
+        return await self.in_thread(read)
+
+    async def in_thread(self, read: Callable[[], _Answer]) -> _Answer:
+        """Call what reads the database, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
     def _chain_cursor(self, connection: Connection) -> Mapping[int, int]:
         position = read_position(connection)
@@ -218,9 +222,6 @@ class EnvelopeLog:
 
     def _before_first(self) -> Mapping[int, int]:
         return {contract.originator_id: 0 for contract in self._store.identity.contracts}
-
-    async def _in_thread(self, read: Callable[[], _Answer]) -> _Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
 
 def _is_of_inbox(topic: bytes) -> bool:

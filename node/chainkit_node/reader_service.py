@@ -62,7 +62,7 @@ class ReaderService:
     shares_port: bool
     """Other processes of the same node listen at the address, too."""
     writer_url: str
-    """Where payers' requests, and clients' reports, are passed on to."""
+    """Where requests are passed on to that make the node sign."""
 
 
 async def run_reader(service: ReaderService) -> None:
@@ -78,7 +78,8 @@ async def run_reader(service: ReaderService) -> None:
     submit = forwarder.submit_misbehavior_report
     reports = MisbehaviorApi(shelf, submit, service.report_rate, metrics.reports)
     publish = forwarder.publish_payer_envelopes
-    methods = api_methods(log, hub, publish, reports, service.limits, metrics)
+    heads = forwarder.query_topic_heads
+    methods = api_methods(log, hub, publish, heads, reports, service.limits, metrics)
     newest = NewestListing(NodeDirectory(service.store, time.monotonic).listing, ended.set)
     peers = Peers(newest.listing, time.time, metrics.refused_token)
     bounds = server_bounds(

@@ -31,6 +31,7 @@ from chainkit_node.originating.publisher import Originator, Publisher
 from chainkit_node.originating.registration import Registration
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.originating.topic_heads import TopicHeads
 from chainkit_node.peers.directory import NodeDirectory
 from chainkit_node.peers.newest import NewestListing
 from chainkit_node.repairing.range_keeper import RangeKeeper
@@ -40,6 +41,7 @@ from chainkit_node.reporting.shelf import ReportShelf
 from chainkit_node.serving.api import api_methods
 from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.gate import server_bounds
+from chainkit_node.serving.heads import HeadDesk
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.publishing import PayerDesk
 from chainkit_node.serving.readiness import Readiness
@@ -124,7 +126,11 @@ async def run_node(service: NodeService) -> None:
     shelf = ReportShelf(store, bounds)
     submit = ReportDesk(book, handover, bounds, metrics.reports).submit_misbehavior_report
     reports = MisbehaviorApi(shelf, submit, service.report_rate, metrics.reports)
-    methods = api_methods(log, hub, desk.publish_payer_envelopes, reports, service.limits, metrics)
+    publish_paid = desk.publish_payer_envelopes
+    heads = HeadDesk(log, TopicHeads(registration.node_id, service.key), service.limits)
+    methods = api_methods(
+        log, hub, publish_paid, heads.query_topic_heads, reports, service.limits, metrics
+    )
     peers = Peers(newest.listing, time.time, metrics.refused_token)
     bounds_of_callers = server_bounds(service.strangers, service.nodes, peers, metrics.refused)
     server = NodeServer(methods, bounds_of_callers, metrics)

@@ -31,6 +31,8 @@ class ServingLimits:
     """Identifiers of one GetInboxIds request."""
     ranges: int = MOST_ASKED
     """Ranges of one CompareRanges request."""
+    topic_heads: int = 100
+    """Topics of one QueryTopicHeads request: the node signs one head for each."""
     heartbeat_seconds: float = 15.0
     """After how long a stream without news gets a frame."""
 

@@ -17,11 +17,13 @@ from chainkit_indexer.storage.envelopes import (
     read_last,
     read_last_on_topics,
     read_newest,
+    read_topic_log,
 )
 
 NOW = 1_000
 A, B, C = (bytes([0]) + bytes([number]) * 16 for number in (1, 2, 3))
 LARGEST = 2**63 - 1
+MEGABYTE = 1 << 20
 BEYOND = 2**64 - 1
 
 
@@ -209,6 +211,22 @@ def test_read_last__newest_has_expired__is_still_the_last(indexed: Database) -> 
         assert read_last_on_topics(connection, [A], [100]) == {A: 2}
 
 
+def test_read_topic_log__of_an_originator__has_expired_ones_too_or_alone(
+    filled: Database,
+) -> None:
+    with filled.reading() as connection:
+        found = read_topic_log(connection, A, 100, 0, 9, MEGABYTE)
+        first = read_topic_log(connection, A, 100, 0, 1, MEGABYTE)
+        later = read_topic_log(connection, A, 100, 2, 9, MEGABYTE)
+        cut = read_topic_log(connection, A, 100, 0, 9, 1)
+        expired = read_topic_log(connection, A, 100, 0, 9, MEGABYTE, NOW)
+        none = read_topic_log(connection, C, 100, 0, 9, MEGABYTE)
+
+    assert found == ROWS[4:6]
+    assert first == cut == expired == ROWS[4:5]
+    assert (later, none) == (ROWS[5:6], [])
+
+
 def test_read__no_rows__finds_none(indexed: Database) -> None:
     with indexed.reading() as connection:
         assert read_highest(connection) == {}
@@ -247,16 +265,17 @@ def test_read__many_rows__looks_at_no_more_than_it_needs(
         read_by_originators(connection, [100, 200], {100: 9_995}, 10, NOW, 1 << 20)
         read_newest(connection, [A, *others], NOW)
         read_last_on_topics(connection, [A, *others], [100, 200])
+        read_topic_log(connection, others[0], 200, 9_000, 10, MEGABYTE)
         read_last(connection, 200)
         read_highest(connection)
 
-    assert len(plans) == 14
+    assert len(plans) == 15
     for plan in plans:
         assert "SEARCH" in plan or "Index" in plan
         for scan in ("Seq Scan on envelopes", "Bitmap", "SCAN found", "SCAN envelopes"):
             assert scan not in plan
     by_topic = [plan for plan in plans if "asked" in plan or "topic" in plan]
-    assert len(by_topic) == 5
+    assert len(by_topic) == 6
     for plan in by_topic:
         assert "envelopes_by_topic" in plan
         assert "Rows Removed" not in plan

@@ -15,8 +15,13 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.log_ranges import LogRange, RangeContent, envelope_digest
-from chainkit.protocol.originated_envelope import OriginatedEnvelope, parse_originated
+from chainkit.protocol.originated_envelope import (
+    OriginatedEnvelope,
+    parse_originated,
+    recover_originator,
+)
 from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.topic_heads import Chain, entry_of, read_topic_head
 from chainkit.types import TopicKind
 from localnet.anvil import Anvil
 from localnet.network import Network
@@ -63,6 +68,10 @@ def commit(group_id: bytes, epoch: int = 1) -> bytes:
 
 def parsed(envelope: bytes) -> OriginatedEnvelope:
     return parse_originated(envelope).envelope
+
+
+def signer_of(envelope: bytes) -> bytes:
+    return recover_originator(parse_originated(envelope))
 
 
 def payload_of(envelope: bytes) -> bytes:
@@ -254,6 +263,42 @@ def test_compare_ranges__the_nodes_own_envelopes__have_digests_of_what_it_serves
     error = refusal(lambda: node.ranges(0, LogRange(0, 0)))
     assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert LOG in ProtoReflectionDescriptorDatabase(node.channel).get_services()
+
+
+def test_topic_heads__some_topics__are_signed_and_say_what_the_node_originated(
+    node: Api, network: Network
+) -> None:
+    key, group = installation(), installation()[:16]
+    topics = [TopicKind.WELCOME.topic(key), TopicKind.GROUP_MESSAGE.topic(group)]
+    first, second = node.publish(welcome(key), message(group)), node.publish(welcome(key))
+
+    read = [read_topic_head(each, signer_of(first[0])) for each in node.heads(*topics)]
+
+    assert [(each.originator_id, each.topic) for each in read] == [
+        (network.node_id, topic) for topic in topics
+    ]
+    assert [each.chain for each in read] == [
+        Chain().extended(map(entry_of, [first[0], *second])),
+        Chain().extended(map(entry_of, first[1:])),
+    ]
+    assert {each.through_id for each in read} == {parsed(second[0]).sequence_id}
+
+
+@pytest.mark.parametrize(
+    ("topics", "words"),
+    [
+        ([b""], "topic: expected 1 to 64 bytes"),
+        ([b"\1"] * 101, "queries: expected at most 100"),
+    ],
+    ids=["no topic", "many topics"],
+)
+def test_topic_heads__request_that_no_client_sends__is_refused(
+    node: Api, topics: list[bytes], words: str
+) -> None:
+    error = refusal(lambda: node.heads(*topics))
+
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert words in error.details()
 
 
 def test_server__random_bytes_to_each_method__gets_a_typed_refusal_or_an_honest_answer(

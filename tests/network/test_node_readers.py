@@ -17,8 +17,9 @@ from grpc_health.v1 import health_pb2
 
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.log_ranges import LogRange, envelope_digest
-from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.protocol.originated_envelope import parse_originated, recover_originator
 from chainkit.protocol.proto.message_api_pb2 import QueryEnvelopesRequest
+from chainkit.protocol.topic_heads import Chain, entry_of, read_topic_head
 from chainkit.terminal.keystore import load_signing_key
 from chainkit.types import TopicKind
 from chainkit_node.peers.tokens import PeerTokens
@@ -158,6 +159,21 @@ def test_readers__ranges_of_a_log__are_those_of_the_writer(readers: Readers) -> 
     highest, [content] = answers[0]
     assert highest == sequence_id
     assert content.digests.endswith(envelope_digest(published))
+    assert answers == [answers[0]] * len(apis)
+    for each in apis:
+        each.close()
+
+
+def test_readers__heads_of_a_topic__are_signed_by_the_writer(readers: Readers) -> None:
+    apis = [Api(readers.writer.url), *readers.connections(6)]
+    key = CHANCE.randbytes(32)
+    published = apis[1].publish(readers.welcome(key))[0]
+
+    answers = [each.heads(b"\1" + key) for each in apis]
+
+    [head] = answers[0]
+    signer = recover_originator(parse_originated(published))
+    assert read_topic_head(head, signer).chain == Chain().extended([entry_of(published)])
     assert answers == [answers[0]] * len(apis)
     for each in apis:
         each.close()

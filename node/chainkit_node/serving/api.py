@@ -25,6 +25,7 @@ SERVICES: Final = {
     f"{PACKAGE}.PublishApi": _PUBLISH,
     f"{PACKAGE}.MisbehaviorApi": ("SubmitMisbehaviorReport", "QueryMisbehaviorReports"),
     node_api_pb2.DESCRIPTOR.services_by_name["LogApi"].full_name: ("CompareRanges",),
+    node_api_pb2.DESCRIPTOR.services_by_name["TopicApi"].full_name: ("QueryTopicHeads",),
 }
 
 
@@ -32,11 +33,15 @@ def api_methods(
     log: EnvelopeLog,
     hub: Hub,
     publish: Unary,
+    heads: Unary,
     reports: MisbehaviorApi,
     limits: ServingLimits,
     metrics: NodeMetrics,
 ) -> Methods:
-    """Return all methods: those that read use log and hub, ``publish`` takes payers' envelopes."""
+    """Return all methods: those that read use log and hub, ``publish`` takes payers' envelopes.
+
+    ``heads`` answers QueryTopicHeads: it signs, which a process that only reads cannot.
+    """
     reader = Reader(log, limits, metrics)
     comparer = LogComparer(log, limits)
     subscriber = Subscriber(log, hub, limits, metrics)
@@ -48,6 +53,7 @@ def api_methods(
             "PublishPayerEnvelopes": publish,
             "QueryMisbehaviorReports": reports.query_misbehavior_reports,
             "CompareRanges": comparer.compare_ranges,
+            "QueryTopicHeads": heads,
         },
         streams={
             "SubscribeEnvelopes": subscriber.subscribe_envelopes,

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import grpc
 
+from chainkit.protocol.topic_heads import QUERY_TOPIC_HEADS
 from chainkit.service.grpc_client import connect, status_details
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady, PassedOn
@@ -26,6 +27,7 @@ class Forwarder:
         report = f"/{PACKAGE}.MisbehaviorApi/SubmitMisbehaviorReport"
         self._publish: Any = self._channel.unary_unary(publish)
         self._report: Any = self._channel.unary_unary(report)
+        self._heads: Any = self._channel.unary_unary(QUERY_TOPIC_HEADS)
         self._is_lost = False
 
     async def publish_payer_envelopes(self, data: bytes) -> bytes:
@@ -35,6 +37,10 @@ class Forwarder:
     async def submit_misbehavior_report(self, data: bytes) -> bytes:
         """Return the writer's answer. Raises as ``publish_payer_envelopes``."""
         return await self._passed_on(self._report, data, "misbehavior report")
+
+    async def query_topic_heads(self, data: bytes) -> bytes:
+        """Return the writer's answer. Raises as ``publish_payer_envelopes``."""
+        return await self._passed_on(self._heads, data, "topic heads")
 
     async def close(self) -> None:
         """End the connection."""

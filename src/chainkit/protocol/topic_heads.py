@@ -20,6 +20,12 @@ from chainkit.protocol.originated_envelope import originator_digest, parse_origi
 from chainkit.protocol.proto import node_api_pb2
 from chainkit.signatures import TOPIC_HEAD_LABEL, SigningKey, keccak256, recover_public_key
 
+QUERY_TOPIC_HEADS: Final = "/chainkit.node_api.v1.TopicApi/QueryTopicHeads"
+"""The method by which a node is asked for its heads."""
+
+MOST_EXPIRED: Final = 1000
+"""Expired entries of one answer."""
+
 MOST_HEAD_BYTES: Final = 1024
 """Bytes of a SignedTopicHead: its numbers, hash and signature have less than 200."""
 

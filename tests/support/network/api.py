@@ -20,6 +20,7 @@ from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 REPLICATION = "xmtp.xmtpv4.message_api.ReplicationApi"
 MISBEHAVIOR = "xmtp.xmtpv4.message_api.MisbehaviorApi"
 LOG = "chainkit.node_api.v1.LogApi"
+TOPIC_API = "chainkit.node_api.v1.TopicApi"
 PAYER = "xmtp.xmtpv4.payer_api.PayerApi"
 SECONDS = 30.0
 
@@ -71,6 +72,15 @@ class Api:
         )
         contents = [RangeContent(each.digests, each.expired) for each in answer.contents]
         return answer.highest_sequence_id, contents
+
+    def heads(self, *topics: bytes) -> list[bytes]:
+        """Return the SignedTopicHeads of some topics."""
+        queries = [node_api_pb2.TopicHeadQuery(topic=each) for each in topics]
+        request = node_api_pb2.QueryTopicHeadsRequest(queries=queries).SerializeToString()
+        answer = node_api_pb2.QueryTopicHeadsResponse.FromString(
+            self.call("QueryTopicHeads", request, TOPIC_API)
+        )
+        return [each.head.SerializeToString() for each in answer.answers]
 
     def inbox_ids(self, *addresses: str) -> list[str | None]:
         request = message_api_pb2.GetInboxIdsRequest()

@@ -81,11 +81,19 @@ class TopicEntry(_message.Message):
     digest: _builtins.bytes
     def __init__(self, sequence_id: _Optional[int] = ..., digest: _Optional[_builtins.bytes] = ...) -> None: ...
 
+class TopicHeadQuery(_message.Message):
+    __slots__ = ("topic", "expired_after_sequence_id")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_AFTER_SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
+    topic: _builtins.bytes
+    expired_after_sequence_id: int
+    def __init__(self, topic: _Optional[_builtins.bytes] = ..., expired_after_sequence_id: _Optional[int] = ...) -> None: ...
+
 class QueryTopicHeadsRequest(_message.Message):
-    __slots__ = ("topics",)
-    TOPICS_FIELD_NUMBER: _ClassVar[int]
-    topics: _containers.RepeatedScalarFieldContainer[_builtins.bytes]
-    def __init__(self, topics: _Optional[_Iterable[_builtins.bytes]] = ...) -> None: ...
+    __slots__ = ("queries",)
+    QUERIES_FIELD_NUMBER: _ClassVar[int]
+    queries: _containers.RepeatedCompositeFieldContainer[TopicHeadQuery]
+    def __init__(self, queries: _Optional[_Iterable[_Union[TopicHeadQuery, _Mapping[str, object]]]] = ...) -> None: ...
 
 class TopicHeadAnswer(_message.Message):
     __slots__ = ("head", "expired")

@@ -1,0 +1,120 @@
+"""Heads of the topics on which this node originates: what it signs, and what it has signed off.
+
+Its own envelopes on a topic are only ever added to. So the hash of those that were read once is
+kept, and the next head takes those that came since.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from sqlalchemy import Connection
+
+from chainkit.errors import StoreUnavailable
+from chainkit.protocol.topic_heads import (
+    MOST_EXPIRED,
+    Chain,
+    Entry,
+    TopicHead,
+    entry_of,
+    sign_topic_head,
+)
+from chainkit.signatures import SigningKey
+from chainkit_indexer.storage.envelopes import StoredEnvelope, read_topic_log
+from chainkit_indexer.storage.range_digests import read_highest_id
+
+MOST_READ_BYTES: Final = 16 << 20
+"""Envelopes that one request reads and hashes: some 0.4 s."""
+
+_MOST_KEPT: Final = 10_000
+"""Topics whose hashes are kept: some 4 MB."""
+_PAGE: Final = 500
+_PAGE_BYTES: Final = 1 << 20
+
+
+class TopicHeads:
+    """For several threads."""
+
+    def __init__(self, node_id: Callable[[], int], key: SigningKey) -> None:
+        """Take what tells this node's id, and raises NotReady while it originates nothing."""
+        self._node_id = node_id
+        self._key = key
+        self._chains: OrderedDict[bytes, Chain] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def begin(self, connection: Connection, most_bytes: int = MOST_READ_BYTES) -> HeadsRequest:
+        """Begin to answer a request, within one transaction. Raises NotReady."""
+        return HeadsRequest(self, connection, self._node_id(), most_bytes)
+
+    def kept(self, topic: bytes) -> Chain:
+        """Return what is known of a topic."""
+        with self._lock:
+            return self._chains.get(topic, Chain())
+
+    def keep(self, topic: bytes, chain: Chain) -> None:
+        """Take note of what a topic has."""
+        with self._lock:
+            # Another thread may have seen more.
+            self._chains[topic] = max(chain, self._chains.get(topic, chain), key=_count)
+            self._chains.move_to_end(topic)
+            if len(self._chains) > _MOST_KEPT:
+                self._chains.popitem(last=False)
+
+    def signed(self, head: TopicHead) -> bytes:
+        """Return the SignedTopicHead."""
+        return sign_topic_head(head, self._key)
+
+
+class HeadsRequest:
+    """One request: all heads see the same state of the log."""
+
+    def __init__(
+        self, heads: TopicHeads, connection: Connection, node_id: int, most_bytes: int
+    ) -> None:
+        self._heads = heads
+        self._connection = connection
+        self._node_id = node_id
+        self._through = read_highest_id(connection, node_id)
+        self._most_bytes = most_bytes
+        self._most_expired = MOST_EXPIRED
+
+    def head(self, topic: bytes) -> bytes:
+        """Return the SignedTopicHead of a topic.
+
+        Raises StoreUnavailable where so much is new that it takes another request: what was read
+        is kept.
+        """
+        chain = self._heads.kept(topic)
+        while rows := self._rows(topic, chain.last_id, _PAGE):
+            chain = chain.extended(entry_of(row.envelope) for row in rows)
+            self._heads.keep(topic, chain)
+        return self._heads.signed(TopicHead(self._node_id, topic, self._through, chain))
+
+    def expired(self, topic: bytes, after: int, now: int) -> list[Entry]:
+        """Return the first expired entries of a topic after an id, or fewer.
+
+        ``now`` is in seconds since 1970. All heads together have MOST_EXPIRED at most.
+        """
+        if not self._most_expired:
+            return []
+        rows = self._rows(topic, after, self._most_expired, now)
+        self._most_expired -= len(rows)
+        return [entry_of(row.envelope) for row in rows]
+
+    def _rows(
+        self, topic: bytes, after: int, limit: int, expired_at: int | None = None
+    ) -> list[StoredEnvelope]:
+        if self._most_bytes <= 0:
+            raise StoreUnavailable("topic heads", "known envelopes", "many new ones; ask again")
+        rows = read_topic_log(
+            self._connection, topic, self._node_id, after, limit, _PAGE_BYTES, expired_at
+        )
+        self._most_bytes -= sum(len(row.envelope) for row in rows)
+        return rows
+
+
+def _count(chain: Chain) -> int:
+    return chain.count

@@ -59,6 +59,8 @@ class StreamState:
 class _Running:
     task: asyncio.Task[None]
     node: Node
+    signing_key: bytes
+    """The originator's, by which what the stream brings is verified."""
     state: StreamState = field(default_factory=StreamState)
 
 
@@ -134,7 +136,7 @@ class Replicator:
         ended = [
             each
             for each, running in self._running.items()
-            if each not in wanted or running.node != listing.nodes[each.peer_id]
+            if each not in wanted or _is_outdated(running, each, listing.nodes)
         ]
         await self._end(ended)
         await self._close_clients({each.peer_id: listing.nodes[each.peer_id] for each in wanted})
@@ -147,7 +149,7 @@ class Replicator:
         task = asyncio.create_task(
             self._keep_open(each, node, originator, state), name=f"replication {each}"
         )
-        self._running[each] = _Running(task, node, state)
+        self._running[each] = _Running(task, node, originator.signing_key, state)
 
     async def _end(self, ended: Sequence[Subscription]) -> None:
         await end_all([self._running.pop(each).task for each in ended])
@@ -252,6 +254,13 @@ class Replicator:
             fields = _fields(each) | {"error": str(error)}
             log_event(LogEvent("peer_stream_failed", text, fields, logging.WARNING))
         state.error = str(error)
+
+
+def _is_outdated(running: _Running, each: Subscription, nodes: Mapping[int, Node]) -> bool:
+    """Tell whether the registry says otherwise of the peer, or of the originator's key, by now."""
+    # A key changes under an id where a reorg gives the id to another node.
+    key = nodes[each.originator_id].signing_key
+    return running.node != nodes[each.peer_id] or running.signing_key != key
 
 
 def _is_about_registry(error: PeerRefused | MalformedData) -> bool:

@@ -14,7 +14,7 @@ from chainkit.errors import InvalidSignature
 from chainkit.misbehavior.report import LivenessRequest
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.types import BlockReference, Node
-from chainkit_node.peers.client import PeerRefused, PeerSilent, subscription
+from chainkit_node.peers.client import Peer, PeerRefused, PeerSilent, subscription
 from chainkit_node.peers.directory import Listing
 from chainkit_node.replicating.intake import Source, Taken
 from chainkit_node.replicating.plan import SubscriptionPlan
@@ -49,8 +49,8 @@ class Setting:
             chance = random.Random(1)
             loop = asyncio.get_running_loop()
             replicator = Replicator(
-                lambda: LISTING,
-                lambda node: self,
+                self.listing,
+                self.connect,
                 self,
                 self,
                 SubscriptionPlan(chance),
@@ -66,6 +66,12 @@ class Setting:
             await asyncio.gather(task, return_exceptions=True)
 
         run(story())
+
+    def listing(self) -> Listing:
+        return LISTING
+
+    def connect(self, node: Node) -> Peer:
+        return self
 
     async def subscribe(
         self, originator_id: int, after_id: int, first_seconds: float, idle_seconds: float
@@ -194,3 +200,82 @@ def test_envelopes__that_their_originator_did_not_sign__are_a_failed_request() -
 
     assert setting.reports
     assert {each[:2] for each in setting.reports} == {(200, Misbehavior.FAILED_REQUEST)}
+
+
+ENTRIES = (Node(200, KEY, "http://200:1", True), Node(300, KEY, "http://300:1", False))
+OTHER_KEY = b"\5" * 65
+CHANGED_AT = 20.0
+
+
+@dataclass
+class Link(Setting):
+    """A connection to a node at an URL, which brings that URL as the envelope of each frame."""
+
+    url: str = ""
+
+    async def subscribe(
+        self, originator_id: int, after_id: int, first_seconds: float, idle_seconds: float
+    ) -> AsyncGenerator[Sequence[bytes], None]:
+        while True:
+            yield [self.url.encode()]
+            await asyncio.sleep(5)
+
+
+@dataclass
+class ChangingRegistry(Setting):
+    """Asks node 200 for its own envelopes, and for those of 300; one entry changes meanwhile."""
+
+    changed: Node = ENTRIES[0]
+    brought: list[tuple[int, str, bytes]] = field(default_factory=list)
+    """Originator, URL of the node that was asked, and the key by which it is verified; in order."""
+
+    def listing(self) -> Listing:
+        nodes = {each.node_id: each for each in (LISTING.nodes[100], *ENTRIES)}
+        if asyncio.get_running_loop().time() >= CHANGED_AT:
+            nodes[self.changed.node_id] = self.changed
+        return Listing(nodes, 100, BlockReference(1, bytes(32)))
+
+    def connect(self, node: Node) -> Peer:
+        return Link(url=node.http_address)
+
+    def take(self, data: Sequence[bytes], source: Source) -> Taken:
+        [url] = data
+        found = (source.originator_id, url.decode(), source.signing_key)
+        if found not in self.brought:
+            self.brought.append(found)
+        return Taken(len(data), 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (
+            Node(200, KEY, "http://200:2", True),
+            [(200, "http://200:2", KEY), (300, "http://200:2", KEY)],
+        ),
+        (
+            Node(200, OTHER_KEY, "http://200:1", True),
+            [(200, "http://200:1", OTHER_KEY)],
+        ),
+        (
+            Node(300, OTHER_KEY, "http://300:1", False),
+            [(300, "http://200:1", OTHER_KEY)],
+        ),
+    ],
+    ids=[
+        "URL of the node",
+        "key of the node",
+        "key of an originator that another node is asked for",
+    ],
+)
+def test_open_stream__its_entry_in_the_registry_changes__is_opened_again_by_the_new_one(
+    changed: Node, expected: list[tuple[int, str, bytes]]
+) -> None:
+    setting = ChangingRegistry(changed=changed)
+
+    setting.play(CHANGED_AT + 10)
+
+    before = [(200, "http://200:1", KEY), (300, "http://200:1", KEY)]
+    assert setting.brought[:2] == before
+    assert setting.brought[2:] == expected
+    assert setting.reports == []

@@ -211,7 +211,7 @@ def test_read_last__newest_has_expired__is_still_the_last(indexed: Database) -> 
         assert read_last_on_topics(connection, [A], [100]) == {A: 2}
 
 
-def test_read_topic_log__of_an_originator__has_expired_ones_too_or_alone(
+def test_read_topic_log__of_an_originator__has_expired_ones_too(
     filled: Database,
 ) -> None:
     with filled.reading() as connection:
@@ -219,11 +219,10 @@ def test_read_topic_log__of_an_originator__has_expired_ones_too_or_alone(
         first = read_topic_log(connection, A, 100, 0, 1, MEGABYTE)
         later = read_topic_log(connection, A, 100, 2, 9, MEGABYTE)
         cut = read_topic_log(connection, A, 100, 0, 9, 1)
-        expired = read_topic_log(connection, A, 100, 0, 9, MEGABYTE, NOW)
         none = read_topic_log(connection, C, 100, 0, 9, MEGABYTE)
 
     assert found == ROWS[4:6]
-    assert first == cut == expired == ROWS[4:5]
+    assert first == cut == ROWS[4:5]
     assert (later, none) == (ROWS[5:6], [])
 
 

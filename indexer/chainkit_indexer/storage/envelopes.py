@@ -69,7 +69,6 @@ ORDER BY found.topic DESC, found.sequence_id DESC LIMIT 1
 _ON_TOPIC: Final = f"""
 SELECT {_COLUMNS} FROM envelopes AS found
 WHERE {{is_on_topic}} AND found.originator_id = ? AND found.sequence_id > ?
-    AND (found.expires_at <= ? OR ?)
 ORDER BY found.topic, found.sequence_id LIMIT ?
 """
 
@@ -194,18 +193,16 @@ def read_topic_log(
     after: int,
     limit: int,
     most_bytes: int,
-    expired_at: int | None = None,
 ) -> list[StoredEnvelope]:
     """Return up to ``limit`` envelopes (at least 1) of an originator on a topic after an id.
 
-    Also those that have expired: with ``expired_at``, in seconds since 1970, them alone.
+    Also those that have expired.
     """
     is_sqlite = connection.dialect.name == "sqlite"
     # As in ``_pairs``.
     is_on_topic = "found.topic = ?" if is_sqlite else "found.topic = ANY(ARRAY[?::bytea])"
     statement = _ON_TOPIC.format(is_on_topic=is_on_topic)
-    is_any = expired_at is None
-    values = [topic, originator_id, after, expired_at or 0, is_any, limit]
+    values = [topic, originator_id, after, limit]
     return _made(_rows_within(connection, statement, values, most_bytes))
 
 

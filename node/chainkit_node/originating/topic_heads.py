@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from chainkit.errors import StoreUnavailable
 from chainkit.protocol.topic_heads import (
-    MOST_EXPIRED,
+    MOST_ENTRIES,
     Chain,
     Entry,
     TopicHead,
@@ -79,7 +79,7 @@ class HeadsRequest:
         self._node_id = node_id
         self._through = read_highest_id(connection, node_id)
         self._most_bytes = most_bytes
-        self._most_expired = MOST_EXPIRED
+        self._most_entries = MOST_ENTRIES
 
     def head(self, topic: bytes) -> bytes:
         """Return the SignedTopicHead of a topic.
@@ -93,25 +93,18 @@ class HeadsRequest:
             self._heads.keep(topic, chain)
         return self._heads.signed(TopicHead(self._node_id, topic, self._through, chain))
 
-    def expired(self, topic: bytes, after: int, now: int) -> list[Entry]:
-        """Return the first expired entries of a topic after an id, or fewer.
-
-        ``now`` is in seconds since 1970. All heads together have MOST_EXPIRED at most.
-        """
-        if not self._most_expired:
+    def entries(self, topic: bytes, after: int) -> list[Entry]:
+        """Return the next entries of a topic behind an id; MOST_ENTRIES in one request."""
+        if not self._most_entries:
             return []
-        rows = self._rows(topic, after, self._most_expired, now)
-        self._most_expired -= len(rows)
+        rows = self._rows(topic, after, self._most_entries)
+        self._most_entries -= len(rows)
         return [entry_of(row.envelope) for row in rows]
 
-    def _rows(
-        self, topic: bytes, after: int, limit: int, expired_at: int | None = None
-    ) -> list[StoredEnvelope]:
+    def _rows(self, topic: bytes, after: int, limit: int) -> list[StoredEnvelope]:
         if self._most_bytes <= 0:
             raise StoreUnavailable("topic heads", "known envelopes", "many new ones; ask again")
-        rows = read_topic_log(
-            self._connection, topic, self._node_id, after, limit, _PAGE_BYTES, expired_at
-        )
+        rows = read_topic_log(self._connection, topic, self._node_id, after, limit, _PAGE_BYTES)
         self._most_bytes -= sum(len(row.envelope) for row in rows)
         return rows
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 from chainkit.protocol.proto import node_api_pb2
+from chainkit.protocol.topic_heads import written_entry
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.originating.topic_heads import TopicHeads
 from chainkit_node.serving import requests
@@ -32,13 +31,13 @@ class HeadDesk:
         return await self._log.in_thread(lambda: self._answer(request))
 
     def _answer(self, request: node_api_pb2.QueryTopicHeadsRequest) -> bytes:
-        answer, now = node_api_pb2.QueryTopicHeadsResponse(), int(time.time())
+        answer = node_api_pb2.QueryTopicHeadsResponse()
         with self._log.reading() as connection:
             heads = self._heads.begin(connection)
             for query in request.queries:
                 one = answer.answers.add()
                 one.head.ParseFromString(heads.head(query.topic))
-                after = min(query.expired_after_sequence_id, requests.LARGEST_ID)
-                for entry in heads.expired(query.topic, after, now):
-                    one.expired.add(sequence_id=entry.sequence_id, digest=entry.digest)
+                if query.HasField("entries_after_sequence_id"):
+                    after = min(query.entries_after_sequence_id, requests.LARGEST_ID)
+                    one.entries.extend(map(written_entry, heads.entries(query.topic, after)))
         return answer.SerializeToString()

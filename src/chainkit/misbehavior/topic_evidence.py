@@ -11,10 +11,15 @@ from google.protobuf.message import DecodeError
 from chainkit.errors import MalformedData
 from chainkit.protocol.proto import node_api_pb2
 from chainkit.protocol.received_envelope import ReceivedEnvelope
-from chainkit.protocol.topic_heads import Chain, Entry, TopicHead, read_topic_head
-
-MOST_ENTRIES: Final = 1000
-"""Entries of one evidence: 45 kB."""
+from chainkit.protocol.topic_heads import (
+    MOST_ENTRIES,
+    Chain,
+    Entry,
+    TopicHead,
+    read_entry,
+    read_topic_head,
+    written_entry,
+)
 
 _SUBJECT: Final = "topic evidence"
 
@@ -33,8 +38,7 @@ class TopicEvidence:
         written = node_api_pb2.TopicEvidence()
         for head in self.heads:
             written.heads.add().ParseFromString(head)
-        for entry in self.entries:
-            written.entries.add(sequence_id=entry.sequence_id, digest=entry.digest)
+        written.entries.extend(map(written_entry, self.entries))
         return written.SerializeToString()
 
 
@@ -51,8 +55,7 @@ def parse_topic_evidence(data: bytes) -> TopicEvidence:
         got = f"{len(parsed.heads)} and {len(parsed.entries)}"
         raise MalformedData(_SUBJECT, f"1 or 2 heads, and up to {MOST_ENTRIES} entries", got)
     heads = tuple(each.SerializeToString() for each in parsed.heads)
-    entries = tuple(Entry(each.sequence_id, each.digest) for each in parsed.entries)
-    return TopicEvidence(heads, entries)
+    return TopicEvidence(heads, tuple(map(read_entry, parsed.entries)))
 
 
 def contradiction(earlier: TopicHead, later: TopicHead) -> str | None:

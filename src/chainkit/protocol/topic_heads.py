@@ -23,8 +23,8 @@ from chainkit.signatures import TOPIC_HEAD_LABEL, SigningKey, keccak256, recover
 QUERY_TOPIC_HEADS: Final = "/chainkit.node_api.v1.TopicApi/QueryTopicHeads"
 """The method by which a node is asked for its heads."""
 
-MOST_EXPIRED: Final = 1000
-"""Expired entries of one answer."""
+MOST_ENTRIES: Final = 1000
+"""Entries of one answer, and of one evidence: some 45 kB."""
 
 MOST_HEAD_BYTES: Final = 1024
 """Bytes of a SignedTopicHead: its numbers, hash and signature have less than 200."""
@@ -39,6 +39,8 @@ class Entry(NamedTuple):
     sequence_id: int
     digest: bytes
     """The 32 bytes that its originator signed."""
+    expires_at: int | None = None
+    """Seconds since 1970, by the word of who lists it: no part of the hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Chain:
         Raises MalformedData where they do not.
         """
         count, last_id, hash_ = self.count, self.last_id, self.hash
-        for sequence_id, digest in entries:
+        for sequence_id, digest, _ in entries:
             if not last_id < sequence_id < 2**64:
                 raise MalformedData("topic entry", f"a sequence id above {last_id}", sequence_id)
             number = sequence_id.to_bytes(8, "big")
@@ -118,7 +120,19 @@ def entry_of(envelope: bytes) -> Entry:
     """Return the entry of an envelope that a node originated. Raises MalformedEnvelope."""
     parsed = parse_originated(envelope)
     digest = originator_digest(parsed.unsigned_originator_envelope)
-    return Entry(parsed.envelope.sequence_id, digest)
+    return Entry(parsed.envelope.sequence_id, digest, parsed.envelope.expiry_unixtime)
+
+
+def written_entry(entry: Entry) -> node_api_pb2.TopicEntry:
+    """Return an entry as a message."""
+    return node_api_pb2.TopicEntry(
+        sequence_id=entry.sequence_id, digest=entry.digest, expiry_unixtime=entry.expires_at or 0
+    )
+
+
+def read_entry(message: node_api_pb2.TopicEntry) -> Entry:
+    """Return a message's entry."""
+    return Entry(message.sequence_id, message.digest, message.expiry_unixtime or None)
 
 
 def _check(chain: Chain, through_id: int) -> None:

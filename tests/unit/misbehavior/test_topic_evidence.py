@@ -12,9 +12,16 @@ from hypothesis import strategies as st
 from chainkit.errors import MalformedData
 from chainkit.misbehavior.evidence import MOST_ENVELOPES, Judgement, Weight, judge_safety
 from chainkit.misbehavior.report import Report, parse_unsigned, safety_report
-from chainkit.misbehavior.topic_evidence import MOST_ENTRIES, TopicEvidence, parse_topic_evidence
+from chainkit.misbehavior.topic_evidence import TopicEvidence, parse_topic_evidence
 from chainkit.misbehavior.types import Misbehavior
-from chainkit.protocol.topic_heads import Chain, Entry, TopicHead, entry_of, sign_topic_head
+from chainkit.protocol.topic_heads import (
+    MOST_ENTRIES,
+    Chain,
+    Entry,
+    TopicHead,
+    entry_of,
+    sign_topic_head,
+)
 from support import publishes
 from support.audit.identities import key_of
 from support.damage import damaged

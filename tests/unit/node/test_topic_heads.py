@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import delete
 
 from chainkit.errors import StoreUnavailable
-from chainkit.protocol.topic_heads import MOST_EXPIRED, Chain, Entry, entry_of, read_topic_head
+from chainkit.protocol.topic_heads import MOST_ENTRIES, Chain, Entry, entry_of, read_topic_head
 from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage import schema
@@ -127,32 +127,32 @@ def test_head__more_topics_than_are_kept__are_read_again(
     ]
 
 
-def test_expired__some__are_named_behind_an_id_and_are_in_the_head(
+def test_entries__behind_an_id__are_those_of_the_head_also_expired_ones(
     store: Store, heads: TopicHeads
 ) -> None:
-    gone = [*put(store, ONE, 1, expires=50), *put(store, ONE, 3, 4, expires=100)]
-    lives = [*put(store, ONE, 5, expires=101), *put(store, ONE, 6)]
+    all_of_it = [*put(store, ONE, 1, expires=50), *put(store, ONE, 4, 6)]
+    put(store, TWO, 3)
 
-    assert asked(heads, store, ONE) == [(6, Chain().extended([*gone, *lives]))]
+    assert asked(heads, store, ONE) == [(6, Chain().extended(all_of_it))]
     with store.reading() as connection:
         request = heads.begin(connection)
-        assert request.expired(ONE, 0, now=100) == gone
-        assert request.expired(ONE, 3, now=100) == gone[2:]
-        assert request.expired(TWO, 0, now=100) == []
+        assert request.entries(ONE, 0) == all_of_it
+        assert request.entries(ONE, 1) == all_of_it[1:]
+        assert request.entries(THREE, 0) == []
 
 
-def test_expired__many__are_a_bounded_number_for_all_topics(
+def test_entries__many__are_a_bounded_number_for_all_topics(
     store: Store, heads: TopicHeads
 ) -> None:
-    half = MOST_EXPIRED // 2 + 1
-    put(store, ONE, *range(1, half), expires=1)
-    put(store, TWO, *range(half, 2 * half), expires=1)
+    half = MOST_ENTRIES // 2 + 1
+    put(store, ONE, *range(1, half))
+    put(store, TWO, *range(half, 2 * half))
 
     with store.reading() as connection:
         request = heads.begin(connection)
-        found = [request.expired(each, 0, now=1) for each in (ONE, TWO, ONE)]
+        found = [request.entries(each, 0) for each in (ONE, TWO, ONE)]
 
-    assert [len(each) for each in found] == [half - 1, MOST_EXPIRED - half + 1, 0]
+    assert [len(each) for each in found] == [half - 1, MOST_ENTRIES - half + 1, 0]
 
 
 def test_begin__while_nothing_may_be_originated__is_refused(store: Store) -> None:

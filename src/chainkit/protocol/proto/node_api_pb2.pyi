@@ -74,20 +74,22 @@ class TopicEvidence(_message.Message):
     def __init__(self, heads: _Optional[_Iterable[_Union[SignedTopicHead, _Mapping[str, object]]]] = ..., entries: _Optional[_Iterable[_Union[TopicEntry, _Mapping[str, object]]]] = ...) -> None: ...
 
 class TopicEntry(_message.Message):
-    __slots__ = ("sequence_id", "digest")
+    __slots__ = ("sequence_id", "digest", "expiry_unixtime")
     SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    EXPIRY_UNIXTIME_FIELD_NUMBER: _ClassVar[int]
     sequence_id: int
     digest: _builtins.bytes
-    def __init__(self, sequence_id: _Optional[int] = ..., digest: _Optional[_builtins.bytes] = ...) -> None: ...
+    expiry_unixtime: int
+    def __init__(self, sequence_id: _Optional[int] = ..., digest: _Optional[_builtins.bytes] = ..., expiry_unixtime: _Optional[int] = ...) -> None: ...
 
 class TopicHeadQuery(_message.Message):
-    __slots__ = ("topic", "expired_after_sequence_id")
+    __slots__ = ("topic", "entries_after_sequence_id")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
-    EXPIRED_AFTER_SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_AFTER_SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
     topic: _builtins.bytes
-    expired_after_sequence_id: int
-    def __init__(self, topic: _Optional[_builtins.bytes] = ..., expired_after_sequence_id: _Optional[int] = ...) -> None: ...
+    entries_after_sequence_id: int
+    def __init__(self, topic: _Optional[_builtins.bytes] = ..., entries_after_sequence_id: _Optional[int] = ...) -> None: ...
 
 class QueryTopicHeadsRequest(_message.Message):
     __slots__ = ("queries",)
@@ -96,12 +98,12 @@ class QueryTopicHeadsRequest(_message.Message):
     def __init__(self, queries: _Optional[_Iterable[_Union[TopicHeadQuery, _Mapping[str, object]]]] = ...) -> None: ...
 
 class TopicHeadAnswer(_message.Message):
-    __slots__ = ("head", "expired")
+    __slots__ = ("head", "entries")
     HEAD_FIELD_NUMBER: _ClassVar[int]
-    EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
     head: SignedTopicHead
-    expired: _containers.RepeatedCompositeFieldContainer[TopicEntry]
-    def __init__(self, head: _Optional[_Union[SignedTopicHead, _Mapping[str, object]]] = ..., expired: _Optional[_Iterable[_Union[TopicEntry, _Mapping[str, object]]]] = ...) -> None: ...
+    entries: _containers.RepeatedCompositeFieldContainer[TopicEntry]
+    def __init__(self, head: _Optional[_Union[SignedTopicHead, _Mapping[str, object]]] = ..., entries: _Optional[_Iterable[_Union[TopicEntry, _Mapping[str, object]]]] = ...) -> None: ...
 
 class QueryTopicHeadsResponse(_message.Message):
     __slots__ = ("answers",)

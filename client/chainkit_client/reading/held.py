@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 
 from chainkit.misbehavior.judging import HeldEnvelope
+from chainkit.protocol.topic_heads import Entry
 
 
 class MemoryLog:
@@ -28,6 +29,15 @@ class MemoryLog:
     def at(self, sequence_id: int) -> HeldEnvelope | None:
         """Return the envelope of an id."""
         return self._held.get(sequence_id)
+
+    def entries(self, after: int, through: int) -> list[Entry]:
+        """Return the entries of those with ids above one and up to another."""
+        first, end = bisect_left(self._ids, after + 1), bisect_left(self._ids, through + 1)
+        return [Entry(each, self._held[each].digest) for each in self._ids[first:end]]
+
+    def count(self, through: int) -> int:
+        """Count those with ids up to one."""
+        return bisect_left(self._ids, through + 1)
 
     def before(self, sequence_id: int) -> HeldEnvelope | None:
         """Return the one of the highest id below an id."""

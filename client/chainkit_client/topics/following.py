@@ -10,6 +10,9 @@ asked for by its exact range: first at its originator, then at others. It may tu
 
 An originator's envelopes are applied in the order of their ids, so one that waits holds up its
 later ones, for as long as the patience at most.
+
+A place that a topic head names (``heads``) is asked for, too. Nothing waits for it: if nobody has
+it within the patience, its originator withholds what it has signed for.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from chainkit.misbehavior.evidence import MOST_ENVELOPES
+from chainkit.misbehavior.topic_evidence import TopicEvidence
 from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.topic_heads import Entry
 from chainkit.types import NANOSECONDS_PER_SECOND, Cursor, Place
 from chainkit_client.breach import Breach
 from chainkit_client.ordering.causal import Policy, causally_ordered
@@ -27,6 +32,7 @@ from chainkit_client.ordering.ranges import RangeRequest, range_requests
 from chainkit_client.reading.answer import Conflict, read_answer
 from chainkit_client.reading.held import MemoryLogs
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
+from chainkit_client.topics.heads import HeadTaken, HeldHeads, SignedHead
 
 PATIENCE_SECONDS: Final = 10.0
 """For how long a missing place is waited for."""
@@ -59,6 +65,8 @@ class Followed:
     """Payloads of the chain that are not as before: a reorg, or a lie."""
     refused: int = 0
     """Faults of the answer that its node can deny."""
+    must_list: HeadTaken | None = None
+    """A head that has something else than is here: its node is to list its entries."""
 
 
 class Topic:
@@ -75,6 +83,9 @@ class Topic:
         self._patience_ns = int(patience_seconds * NANOSECONDS_PER_SECOND)
         self._most_waiting = most_waiting
         self._logs = MemoryLogs()
+        self._heads = HeldHeads(topic, self._logs)
+        self._named: dict[Place, tuple[int, SignedHead]] = {}
+        """Places that are in a head and not here, since when they are missed, and the head."""
         self._waiting: dict[Place, VerifiedEnvelope] = {}
         self._missing: dict[Place, int] = {}
         """Since when each place is missed, by the caller's clock in nanoseconds."""
@@ -101,7 +112,7 @@ class Topic:
 
     def requests(self) -> list[RangeRequest]:
         """Return the ranges to ask for, each first at its originator."""
-        return range_requests(self._missing, self.last_seen)
+        return range_requests({*self._missing, *self._named}, self.last_seen)
 
     def take(self, envelopes: Iterable[bytes], server_id: int, keys: Keys, now_ns: int) -> Followed:
         """Take a node's answer about the topic; ``now_ns`` is the caller's clock since 1970."""
@@ -114,11 +125,30 @@ class Topic:
         for envelope in reading.accepted:
             self._logs.log(envelope.originator_id).hold(envelope.held)
             self._waiting[envelope.place] = envelope
+            self._named.pop(envelope.place, None)
         for place, void in reading.void.items():
             self._logs.log(place[0]).hold(void.held)
             self._known.add(place)
+            self._named.pop(place, None)
         self._go_on(followed, now_ns)
         return followed
+
+    def take_head(self, data: bytes, node_id: int, keys: Keys) -> Followed:
+        """Take a node's SignedTopicHead. Raises MalformedData where nobody can be held to it."""
+        taken = self._heads.take(data, node_id, keys)
+        return Followed(breaches=[*taken.breaches], must_list=None if taken.is_same else taken)
+
+    def take_entries(
+        self, head: SignedHead, entries: Sequence[Entry], after: int, now_ns: int
+    ) -> Followed:
+        """Take the entries of a head behind an id, as its node lists them.
+
+        Raises MalformedData where they are not those of the head.
+        """
+        listed = self._heads.listed(head, entries, after, now_ns)
+        for place in listed.missing:
+            self._named.setdefault(place, (now_ns, head))
+        return Followed(breaches=[*listed.breaches])
 
     def found_elsewhere(self, places: Iterable[Place], now_ns: int) -> Followed:
         """Take note of envelopes that exist and belong to other topics."""
@@ -138,6 +168,7 @@ class Topic:
         }
         self._given_up |= late
         self._accuse(late, followed)
+        self._accuse_of_withholding(now_ns, followed)
         self._go_on(followed, now_ns)
         return followed
 
@@ -174,6 +205,15 @@ class Topic:
             payload = each.payload_hash
             followed.applied.append(Applied(each, without, payload in self._payloads))
             self._payloads.add(payload)
+
+    def _accuse_of_withholding(self, now_ns: int, followed: Followed) -> None:
+        """Keep the heads that name what nobody serves: no report's type fits them."""
+        for place, (since_ns, head) in list(self._named.items()):
+            if now_ns - since_ns >= self._patience_ns:
+                del self._named[place]
+                reason = f"its topic head names {place[1]}, which nobody serves"
+                evidence = TopicEvidence((head.data,))
+                followed.breaches.append(Breach(place[0], None, reason, (), evidence))
 
     def _accuse(self, given_up: Collection[Place], followed: Followed) -> None:
         """Accuse the originators of what depends on places that nobody has."""

@@ -83,9 +83,10 @@ def omitted(
     entries: Sequence[Entry],
     envelope: ReceivedEnvelope,
 ) -> str | None:
-    """Return in a few words that a head leaves an envelope of its signer and topic out.
+    """Return in a few words that a head lacks an envelope of its signer and topic.
 
-    None where this is not shown. ``entries`` are those after ``earlier``.
+    It leaves it out, or has another one under its id. None where this is not shown. ``entries`` are
+    those after ``earlier``.
     """
     chain = Chain() if earlier is None else earlier.chain
     through = 0 if earlier is None else earlier.through_id
@@ -94,9 +95,11 @@ def omitted(
         return None
     if chain.extended(entries) != later.chain:
         return None
-    if any(each.sequence_id == number for each in entries):
+    digest = next((each.digest for each in entries if each.sequence_id == number), None)
+    if digest == envelope.digest:
         return None
-    return f"the head up to {later.through_id} leaves {number} out"
+    what = f"leaves {number} out" if digest is None else f"has another envelope {number}"
+    return f"the head up to {later.through_id} {what}"
 
 
 def judged_heads(

@@ -84,6 +84,10 @@ PROVED = {
         "the head up to 9 leaves 8 out",
     ),
     "all are left out": (accusation([head(9)], (), LOG[2]), "the head up to 9 leaves 2 out"),
+    "another one has its place": (
+        accusation([head(9, 2, 5, 8)], entries(2, 5, 8), signed(ACCUSED, 5, NOW_NS - 1)),
+        "the head up to 9 has another envelope 5",
+    ),
     "one is left out of the news": (
         accusation([head(3, 2, 3), head(9, 2, 3, 8)], entries(8), LOG[5]),
         "the head up to 9 leaves 5 out",
@@ -116,9 +120,6 @@ REFUTED = {
         [head(6, 2, 3, 5), head(9, 2, 3, 5, 8)], entries(8), LOG[5]
     ),
     "entries that are not those of the head": accusation([head(9, 2, 5, 8)], entries(2, 8), LOG[5]),
-    "its place is in the head, with another digest": accusation(
-        [head(9, 2, 5, 8)], entries(2, 5, 8), signed(ACCUSED, 5, NOW_NS - 1)
-    ),
     "another originator's": OF_OTHER,
     "one of another topic": accusation([head(9, 2, 8)], entries(2, 8), ELSEWHERE),
     "two topics": accusation([head(9, 2), head(9, 3, topic=b"\0other")]),

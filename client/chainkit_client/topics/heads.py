@@ -1,0 +1,162 @@
+"""Topic heads beside the envelopes that are here: what a node has and this client lacks, and lies.
+
+A node's answer may leave an envelope out, and nothing in it shows that. Its head has the hash of
+all. Where the hash is another one than that of the envelopes here, the node lists what is in its
+head, and the list must give the hash. So each difference is named: an envelope that is missing here
+is asked for, and one that the head lacks is a proof against the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chainkit.errors import MalformedAnswer
+from chainkit.misbehavior.topic_evidence import TopicEvidence, contradiction
+from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.topic_heads import MOST_ENTRIES, Chain, Entry, TopicHead, read_topic_head
+from chainkit.types import NANOSECONDS_PER_SECOND, Place
+from chainkit_client.breach import Breach
+from chainkit_client.reading.held import MemoryLogs
+from chainkit_client.reading.verified import Keys
+
+
+@dataclass(frozen=True, slots=True)
+class SignedHead:
+    """A head that its originator signed."""
+
+    head: TopicHead
+    data: bytes
+    """The SignedTopicHead."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadTaken:
+    """The outcome of a head."""
+
+    signed: SignedHead
+    is_same: bool
+    """It has exactly what is here. Where False, its entries are to be asked for."""
+    entries_after: int
+    """Behind which id they are to be listed: both have the same up to there."""
+    breaches: tuple[Breach, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The outcome of a head's entries."""
+
+    missing: tuple[Place, ...] = ()
+    """Envelopes that the node has originated, that have not expired, and that are not here."""
+    breaches: tuple[Breach, ...] = ()
+
+
+class HeldHeads:
+    """The heads of one topic; not for several threads."""
+
+    def __init__(self, topic: bytes, logs: MemoryLogs) -> None:
+        """Take the topic, and what is here of it, which others add to."""
+        self._topic = topic
+        self._logs = logs
+        self._last: dict[int, SignedHead] = {}
+        """The head of the highest id, by originator."""
+        self._same: dict[int, SignedHead] = {}
+        """The last head that had exactly what was here, by originator."""
+
+    def take(self, data: bytes, node_id: int, keys: Keys) -> HeadTaken:
+        """Compare a node's SignedTopicHead with an earlier one, and with what is here.
+
+        Raises MalformedData where nobody can be held to it.
+        """
+        signed = self._read(data, node_id, keys)
+        breaches = self._contradictions(signed)
+        base = self._base(signed)
+        is_same = self._chain(base, self._ours(base, signed)) == signed.head.chain
+        if is_same:
+            self._same[node_id] = signed
+        return HeadTaken(signed, is_same, _through(base), breaches)
+
+    def listed(
+        self, signed: SignedHead, entries: Sequence[Entry], after: int, now_ns: int
+    ) -> Listed:
+        """Compare a head's entries behind an id, which its node listed, with what is here.
+
+        ``after`` is 0, or the ``entries_after`` of the head; ``now_ns`` is the client's clock since
+        1970. Raises MalformedData for entries that do not give the head's hash.
+        """
+        base = self._base(signed) if after else None
+        theirs = [each for each in entries if each.sequence_id <= signed.head.through_id]
+        if after != _through(base) or self._chain(base, theirs) != signed.head.chain:
+            subject = f"entries of a head of node {signed.head.originator_id}"
+            raise MalformedAnswer(subject, "those that give its hash", "others")
+        ours = {each.sequence_id: each.digest for each in self._ours(base, signed)}
+        now = now_ns // NANOSECONDS_PER_SECOND
+        missing = tuple(
+            (signed.head.originator_id, each.sequence_id)
+            for each in theirs
+            if each.sequence_id not in ours and not _is_expired(each, now)
+        )
+        digests = {each.sequence_id: each.digest for each in theirs}
+        lacking = [number for number, digest in ours.items() if digests.get(number) != digest]
+        if not lacking:
+            return Listed(missing)
+        return Listed(missing, (self._omission(signed, base, theirs, lacking[0]),))
+
+    def _read(self, data: bytes, node_id: int, keys: Keys) -> SignedHead:
+        subject = f"topic head of node {node_id}"
+        if node_id not in keys.by_node:
+            raise MalformedAnswer(subject, "a node of the registry", "another")
+        head = read_topic_head(data, keys.by_node[node_id])
+        if head.originator_id != node_id or head.topic != self._topic:
+            got = f"originator {head.originator_id}, topic 0x{head.topic.hex()}"
+            raise MalformedAnswer(subject, f"its own on topic 0x{self._topic.hex()}", got)
+        return SignedHead(head, data)
+
+    def _contradictions(self, signed: SignedHead) -> tuple[Breach, ...]:
+        """Compare a head with the last one, and keep that of the higher id."""
+        node_id = signed.head.originator_id
+        last = self._last.setdefault(node_id, signed)
+        earlier, later = sorted((last, signed), key=lambda each: each.head.through_id)
+        self._last[node_id] = later
+        reason = contradiction(earlier.head, later.head)
+        if reason is None:
+            return ()
+        evidence = TopicEvidence((earlier.data, later.data))
+        return (Breach(node_id, Misbehavior.OUT_OF_ORDER, reason, (), evidence),)
+
+    def _base(self, signed: SignedHead) -> SignedHead | None:
+        """Return an earlier head that still has exactly what is here up to its end."""
+        base = self._same.get(signed.head.originator_id)
+        if base is None or base.head.through_id > signed.head.through_id:
+            return None
+        log = self._logs.log(signed.head.originator_id)
+        return base if log.count(base.head.through_id) == base.head.chain.count else None
+
+    def _ours(self, base: SignedHead | None, signed: SignedHead) -> list[Entry]:
+        log = self._logs.log(signed.head.originator_id)
+        return log.entries(_through(base), signed.head.through_id)
+
+    @staticmethod
+    def _chain(base: SignedHead | None, entries: Sequence[Entry]) -> Chain:
+        return (Chain() if base is None else base.head.chain).extended(entries)
+
+    def _omission(
+        self, signed: SignedHead, base: SignedHead | None, entries: Sequence[Entry], number: int
+    ) -> Breach:
+        node_id = signed.head.originator_id
+        held = self._logs.log(node_id).at(number)
+        assert held is not None
+        reason = f"its topic head up to {signed.head.through_id} lacks {number}"
+        heads = (signed.data,) if base is None else (base.data, signed.data)
+        # More than that fits into no report.
+        kind = Misbehavior.OUT_OF_ORDER if len(entries) <= MOST_ENTRIES else None
+        evidence = TopicEvidence(heads, tuple(entries))
+        return Breach(node_id, kind, reason, (held.envelope,), evidence)
+
+
+def _through(head: SignedHead | None) -> int:
+    return 0 if head is None else head.head.through_id
+
+
+def _is_expired(entry: Entry, now: int) -> bool:
+    return entry.expires_at is not None and entry.expires_at <= now

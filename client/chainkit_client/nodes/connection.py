@@ -17,9 +17,10 @@ from chainkit.errors import (
 )
 from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
 from chainkit.protocol.originated_envelope import parse_originated, recover_originator
-from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.service.grpc_client import connect, status_details
+from chainkit.protocol.topic_heads import QUERY_TOPIC_HEADS, Entry, read_entry
+from chainkit.service.grpc_client import connect, cursor_in, status_details
 from chainkit.service.refusals import PassedOn
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 
@@ -62,6 +63,19 @@ class NodeLost(ChainkitError):
     """The node was asked, and did not answer: nobody knows whether it did what it was asked."""
 
 
+class Conflict(PassedOn):
+    """409: the payload's cursor and the node's do not fit; ``cursor`` is the node's (§3.3.4).
+
+    The client reads up to there, and publishes again.
+    """
+
+    cursor: Mapping[int, int]
+
+
+class Unavailable(PassedOn):
+    """503: the node answers nothing of this kind now, and did nothing."""
+
+
 class NodeConnection:
     """One node, as an asyncio client: requests and answers are bytes."""
 
@@ -75,6 +89,7 @@ class NodeConnection:
         self._channel = connect(f"URL of node {node_id}", entry.url, _MOST_RECONNECT_MS)
         self._publish: Any = self._channel.unary_unary(f"{_SERVICE}/PublishPayerEnvelopes")
         self._query: Any = self._channel.unary_unary(f"{_SERVICE}/QueryEnvelopes")
+        self._heads: Any = self._channel.unary_unary(QUERY_TOPIC_HEADS)
         self._submit: Any = self._channel.unary_unary(f"{_REPORTS}/SubmitMisbehaviorReport")
         self._subscribe: Any = self._channel.unary_stream(f"{_SERVICE}/SubscribeEnvelopes")
 
@@ -101,6 +116,26 @@ class NodeConnection:
         """Return the envelopes of a query's answer; errors are those of ``publish``."""
         await self.connect()
         return await self._asked(self._query(request.SerializeToString(), timeout=seconds))
+
+    async def topic_head(
+        self, topic: bytes, entries_after: int | None, seconds: float
+    ) -> tuple[bytes, Sequence[Entry]]:
+        """Return the node's SignedTopicHead of a topic, with its entries behind an id, if wanted.
+
+        A page of them at most. Errors are those of ``publish``.
+        """
+        await self.connect()
+        query = node_api_pb2.TopicHeadQuery(topic=topic, entries_after_sequence_id=entries_after)
+        request = node_api_pb2.QueryTopicHeadsRequest(queries=[query]).SerializeToString()
+        subject = f"node {self.node_id}"
+        try:
+            data = await self._heads(request, timeout=seconds)
+            [answer] = node_api_pb2.QueryTopicHeadsResponse.FromString(data).answers
+        except grpc.aio.AioRpcError as error:
+            raise sorted_out(subject, error) from error
+        except (DecodeError, ValueError) as error:
+            raise NodeLost(subject, "one topic head", error) from error
+        return answer.head.SerializeToString(), [read_entry(each) for each in answer.entries]
 
     async def submit_report(self, unsigned_report: bytes, seconds: float) -> None:
         """Hand in an UnsignedMisbehaviorReport, which the node judges, signs and hosts (§3.2.8).
@@ -179,8 +214,18 @@ def sorted_out(subject: str, error: grpc.aio.AioRpcError) -> ChainkitError:
     details = status_details(error)
     # gRPC itself makes the others too, of a connection that broke or took too long.
     if error.code() in _REFUSALS or (details is not None and error.code() in _OWN_WORDS):
-        return PassedOn(error.code(), words, details)
+        return _refusal(error.code(), words, details)
     return NodeLost(subject, "an answer", words)
+
+
+def _refusal(code: grpc.StatusCode, words: str, details: bytes | None) -> PassedOn:
+    cursor = cursor_in(details)
+    if code is grpc.StatusCode.ABORTED and cursor is not None:
+        conflict = Conflict(code, words, details)
+        conflict.cursor = cursor
+        return conflict
+    kind = Unavailable if code is grpc.StatusCode.UNAVAILABLE else PassedOn
+    return kind(code, words, details)
 
 
 def signer_of(envelope: bytes) -> bytes | None:

@@ -8,13 +8,12 @@ from typing import Any, Final, Protocol
 
 import grpc
 from google.protobuf.message import DecodeError
-from google.rpc import status_pb2
 
 from chainkit.errors import ChainkitError, MalformedData
 from chainkit.protocol.envelope_queries import envelopes_behind
-from chainkit.protocol.proto import envelopes_pb2, message_api_pb2
+from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.service.grpc_client import status_details
+from chainkit.service.grpc_client import cursor_in, status_details
 from chainkit_node.peers.connections import PeerConnection
 
 QUERY_ENVELOPES: Final = "/xmtp.xmtpv4.message_api.ReplicationApi/QueryEnvelopes"
@@ -136,15 +135,3 @@ def subscription(originator_id: int, after_id: int) -> message_api_pb2.Subscribe
     """Return the request for an originator's envelopes behind a sequence id."""
     query = envelopes_behind(originator_id, after_id)
     return message_api_pb2.SubscribeEnvelopesRequest(query=query)
-
-
-def cursor_in(details: bytes | None) -> Mapping[int, int] | None:
-    """Return the cursor in the details of a refusal, None where there is none."""
-    cursor = envelopes_pb2.Cursor()
-    try:
-        found = status_pb2.Status.FromString(details or b"").details
-        if not found or not found[0].Unpack(cursor):
-            return None
-    except DecodeError:
-        return None
-    return dict(cursor.node_id_to_sequence_id)

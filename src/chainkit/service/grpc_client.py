@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import grpc
+from collections.abc import Mapping
 
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc import status_pb2
+
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.service.grpc_server import MOST_MESSAGE_BYTES, STATUS_KEY
 from chainkit.text.node_url import grpc_target
 
@@ -30,3 +35,15 @@ def status_details(error: grpc.aio.AioRpcError) -> bytes | None:
     """Return the google.rpc.Status of a refusal; None where gRPC itself made the error."""
     found = [value for key, value in error.trailing_metadata() or () if key == STATUS_KEY]
     return found[0] if found and isinstance(found[0], bytes) else None
+
+
+def cursor_in(details: bytes | None) -> Mapping[int, int] | None:
+    """Return the cursor in the details of a refusal, None where there is none."""
+    cursor = envelopes_pb2.Cursor()
+    try:
+        found = status_pb2.Status.FromString(details or b"").details
+        if not found or not found[0].Unpack(cursor):
+            return None
+    except DecodeError:
+        return None
+    return dict(cursor.node_id_to_sequence_id)

@@ -2,11 +2,13 @@
 
 import grpc
 import pytest
+from google.rpc import status_pb2
 from grpc.aio import AioRpcError, Metadata
 
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit.service.grpc_server import STATUS_KEY, Caller
 from chainkit.service.refusals import MOST_PASSED_ON, PassedOn
-from chainkit_client.nodes.connection import NodeLost, sorted_out
+from chainkit_client.nodes.connection import Conflict, NodeLost, Unavailable, sorted_out
 
 Code = grpc.StatusCode
 STATUS = b"a google.rpc.Status"
@@ -33,6 +35,28 @@ def test_sorted_out__node_said_no__is_passed_on_as_it_said_it(
 
     assert isinstance(refusal, PassedOn)
     assert (refusal.code, str(refusal), refusal.details) == (code, "behind", status)
+
+
+def status_with(cursor: dict[int, int]) -> bytes:
+    """As a node writes it."""
+    status = status_pb2.Status()
+    status.details.add().Pack(envelopes_pb2.Cursor(node_id_to_sequence_id=cursor))
+    return status.SerializeToString()
+
+
+@pytest.mark.conforms("C17")
+def test_sorted_out__409_with_a_cursor__is_a_conflict_that_has_it() -> None:
+    conflict = sorted_out("node 100", error(Code.ABORTED, "behind", status_with({0: 7, 100: 3})))
+
+    assert isinstance(conflict, Conflict)
+    assert conflict.cursor == {0: 7, 100: 3}
+
+
+@pytest.mark.conforms("C17")
+def test_sorted_out__503__is_told_apart_from_other_refusals() -> None:
+    assert isinstance(sorted_out("node 100", error(Code.UNAVAILABLE, "lags", STATUS)), Unavailable)
+    for code in (Code.ABORTED, Code.INVALID_ARGUMENT, Code.RESOURCE_EXHAUSTED):
+        assert type(sorted_out("node 100", error(code, "no", STATUS))) is PassedOn
 
 
 @pytest.mark.parametrize(

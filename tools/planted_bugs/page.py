@@ -14,11 +14,12 @@ one event to the next. A story of a seed has publishes, crashes, partitions, res
 clocks that are up to two minutes off; in the second half of the tests, one node lies.
 
 A simulated chain has a block every two seconds, with payloads of originator 0 and with changes of
-the registry: a node may be added late, is disabled, and is enabled again. Each node sees the head
-with a lag of its own, up to 12 s. Reorgs replace up to 20 blocks; a block is final 30 blocks behind
-the head. A transaction that a reorg took back comes again, in another order or some blocks later.
-Each node signs the payloads of the blocks that it has seen, and serves them to strangers. Watchdogs
-run in half of the stories, and in all in which a node lies about the chain.
+the registry: a node may be added late, is disabled and enabled again, and moves to another URL,
+which others read in the registry some blocks later. Each node sees the head with a lag of its own,
+up to 12 s. Reorgs replace up to 20 blocks; a block is final 30 blocks behind the head. A
+transaction that a reorg took back comes again, in another order or some blocks later. Each node
+signs the payloads of the blocks that it has seen, and serves them to strangers. Watchdogs run in
+half of the stories, and in all in which a node lies about the chain.
 
 In the end everything is mended, and must hold:
 

@@ -67,9 +67,9 @@ def _key(node_id: int) -> SigningKey:
     return SigningKey(node_id.to_bytes(32, "big"))
 
 
-def registry_entry(node_id: int, is_enabled: bool = True) -> Node:
+def registry_entry(node_id: int, is_enabled: bool = True, port: int = 1) -> Node:
     """Return what the registry says of a simulated node."""
-    return Node(node_id, _key(node_id).public_key, f"http://{node_id}:1", is_enabled)
+    return Node(node_id, _key(node_id).public_key, f"http://{node_id}:{port}", is_enabled)
 
 
 @dataclass
@@ -82,6 +82,8 @@ class SimulatedNode:
     """Seconds by which its clock is ahead of the true time."""
     lag: float = 0.0
     """Seconds by which it sees the chain later than others."""
+    port: int = 1
+    """Where it can be reached, whatever the registry says."""
     watches: bool = True
     """It runs a watchdog."""
     liar: Liar | None = None
@@ -109,6 +111,10 @@ class SimulatedNode:
     @property
     def is_up(self) -> bool:
         return bool(self.tasks)
+
+    def entry(self, is_enabled: bool = True) -> Node:
+        """What the registry should say of it."""
+        return registry_entry(self.node_id, is_enabled, self.port)
 
     def start(self) -> None:
         """Begin with what is stored."""
@@ -199,11 +205,11 @@ class SimulatedNode:
         raise AssertionError("a story has few envelopes")
 
     def _connect(self, node: Node) -> SimulatedPeer:
-        return SimulatedPeer(self.world, self, self.world.nodes[node.node_id])
+        return SimulatedPeer(self.world, self, self.world.nodes[node.node_id], node.http_address)
 
     def _connect_as_stranger(self, node: Node) -> SimulatedPeer:
         peer = self.world.nodes[node.node_id]
-        return SimulatedPeer(self.world, self, peer, is_stranger=True)
+        return SimulatedPeer(self.world, self, peer, node.http_address, is_stranger=True)
 
     def _tell(self) -> None:
         self.changed.set()

@@ -32,6 +32,8 @@ class SimulatedPeer:
     world: World
     reader: SimulatedNode
     node: SimulatedNode
+    url: str
+    """Where it is looked for."""
     is_stranger: bool = False
     """The reader shows no token, as a client does."""
 
@@ -125,7 +127,7 @@ class SimulatedPeer:
         """Send a request and wait for the first bytes of the answer."""
         await self.world.travel()
         lie = self.node.liar.lie if self.node.liar else None
-        if not self.node.is_up:
+        if not self.node.is_up or self._has_moved():
             raise self._silent()
         if self._is_lost() or lie is Lie.STALLS:
             await asyncio.sleep(seconds)
@@ -157,7 +159,7 @@ class SimulatedPeer:
             raise refusal
 
     def _check(self, life: Iterable[Any]) -> None:
-        if self.node.tasks is not life:
+        if self.node.tasks is not life or self._has_moved():
             raise self._silent()
 
     def _check_filled(
@@ -168,6 +170,9 @@ class SimulatedPeer:
             refusal = PeerRefused(f"node {self.node.node_id}", "the same log", "a gap was filled")
             refusal.cursor = {originator_id: min(below) - 1}
             raise refusal
+
+    def _has_moved(self) -> bool:
+        return self.url != self.node.entry().http_address
 
     def _is_lost(self) -> bool:
         return self.world.is_cut(self.reader.node_id, self.node.node_id)

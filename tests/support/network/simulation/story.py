@@ -149,8 +149,9 @@ async def _step(story: Story, backups: dict[int, dict[int, MemoryLog]]) -> None:
     elif action < 0.84:
         world.heal()
     elif action < 0.88:
-        is_enabled = chance.random() < 0.5
-        world.chain.change(registry_entry(node.node_id, is_enabled))
+        if chance.random() < 0.5:
+            node.port += 1
+        world.chain.change(node.entry(is_enabled=chance.random() < 0.5))
     elif action < 0.94:
         backups[node.node_id] = node.copied_logs()
     elif node.node_id in backups and node.liar is None:
@@ -183,7 +184,7 @@ def _learns_its_own(story: Story, node: SimulatedNode) -> bool:
     return node.knows_enabled(own_id) and any(
         each.is_up
         and not world.is_cut(own_id, each.node_id)
-        and each.node_id in listed
+        and listed.get(each.node_id) in (each.entry(), each.entry(is_enabled=False))
         and each.knows_enabled(own_id)
         and each.last_id(own_id) >= node.last_id(own_id)
         for each in story.honest
@@ -238,7 +239,7 @@ async def _mend(story: Story) -> None:
     while not world.chain.is_settled:
         await asyncio.sleep(BLOCK_SECONDS)
     for node in world.nodes.values():
-        world.chain.change(registry_entry(node.node_id))
+        world.chain.change(node.entry())
         if not node.is_up:
             node.start()
     await asyncio.sleep(HEALING_SECONDS / 2)

@@ -147,20 +147,18 @@ group_intents: Final = Table(
     Column("data", LargeBinary, nullable=False),
     # The concrete ClientEnvelope; empty while there is none.
     Column("publish_data", LargeBinary, nullable=False),
-    # Sealed: the welcomes of its commit; empty where there are none.
-    Column("post_commit_data", LargeBinary, nullable=False),
     Column("state", Integer, nullable=False),
-    # Hash of the concrete MLS message: the published text's message_hash.
+    # Hash of the concrete MLS message: the published text's message_hash. What is kept beside it,
+    # staged_commit and post_commit_data, is in ``attempts``: each of an intent's payloads may be
+    # the one that is accepted.
     Column("payload_hash", LargeBinary),
-    # Sealed: the state once its commit is accepted.
-    Column("staged_commit", LargeBinary),
     # The epoch it was built in, or in which there was nothing to do.
     Column("published_in_epoch", BigInteger),
     Column("publish_attempts", Integer, nullable=False, server_default=text("0")),
     # How often it was refused; at the third time it is given up.
     Column("refusals", Integer, nullable=False, server_default=text("0")),
-    # Whether the network may hold the newest payload.
-    Column("is_sent", Boolean, nullable=False, server_default=text("0")),
+    # Whether the network may hold the newest payload: it is looked up before it is sent again.
+    Column("may_be_sent", Boolean, nullable=False, server_default=text("0")),
     # Where its payload was read.
     Column("originator_id", BigInteger),
     Column("sequence_id", BigInteger),

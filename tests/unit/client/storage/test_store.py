@@ -229,7 +229,6 @@ def test_group_intents__two_commits_out__are_refused(tmp_path: Path) -> None:
         "group_id": GROUP["id"],
         "data": b"",
         "publish_data": b"",
-        "post_commit_data": b"",
         "state": schema.IntentState.PUBLISHED,
     }
     with store.writing() as connection:

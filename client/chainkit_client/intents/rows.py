@@ -1,0 +1,310 @@
+"""Intents in the database: each UPDATE names the states that its event may happen in.
+
+Every function is within a transaction of the caller, who moves the group with the intent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, insert, select, update
+
+from chainkit_client.intents.arguments import Arguments, decode_arguments, encode_arguments
+from chainkit_client.intents.machine import Event, IllegalTransition, next_state, sources
+from chainkit_client.storage import schema
+from chainkit_client.storage.schema import IntentKind, IntentState, WelcomeState
+from chainkit_client.storage.sealing import Seal
+
+_INTENTS: Final = schema.group_intents
+_ATTEMPTS: Final = schema.attempts
+_DATA: Final = "group_intents.data"
+_STAGED: Final = "attempts.staged_commit"
+_WELCOMES: Final = "attempts.post_commit_data"
+_BUILT: Final[dict[str, Any]] = {
+    "publish_data": b"",
+    "payload_hash": None,
+    "published_in_epoch": None,
+    "may_be_sent": False,
+    "originator_id": None,
+    "sequence_id": None,
+}
+"""The concrete form is cleared, and the arguments stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A row of ``group_intents``."""
+
+    id: int
+    group_id: bytes
+    state: IntentState
+    arguments: Arguments = field(repr=False)
+    published_in_epoch: int | None
+    """The epoch it was built in, or in which there was nothing to do."""
+    payload_hash: bytes | None
+    client_envelope: bytes
+    """The payload as it is sent; empty while there is none."""
+    may_be_sent: bool
+    """Whether the network may hold it."""
+    refusals: int
+    publish_attempts: int
+    message_id: bytes | None
+    reason: str
+
+    @property
+    def kind(self) -> IntentKind:
+        """What it is to do."""
+        return self.arguments.kind
+
+    @property
+    def is_commit(self) -> bool:
+        """Whether its payload is a commit."""
+        return self.kind is not IntentKind.SEND_MESSAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A payload that was built; the network may show it at any time."""
+
+    payload_hash: bytes
+    intent_id: int
+    epoch: int
+    """The epoch it was built in."""
+    authenticator: bytes
+    """Of that epoch."""
+    staged_commit: bytes | None = field(repr=False)
+    """The state once it is accepted; None of a message, and once its epoch is final."""
+    welcomes: bytes | None = field(repr=False)
+    """What is to be sent after it; None where nothing is."""
+    welcome_state: WelcomeState | None
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A payload that is about to be sent."""
+
+    payload_hash: bytes
+    client_envelope: bytes
+    epoch: int
+    authenticator: bytes
+    staged_commit: bytes | None = field(default=None, repr=False)
+    welcomes: bytes | None = field(default=None, repr=False)
+
+
+def queue(
+    connection: Connection,
+    seal: Seal,
+    group_id: bytes,
+    arguments: Arguments,
+    message_id: bytes | None = None,
+) -> int:
+    """Store a new intent, TO_SEND, and return its id."""
+    row = {
+        "kind": arguments.kind.value,
+        "group_id": group_id,
+        "data": b"",
+        "publish_data": b"",
+        "state": IntentState.TO_SEND.value,
+        "message_id": message_id,
+    }
+    key = connection.execute(insert(_INTENTS).values(row)).inserted_primary_key
+    assert key is not None
+    intent_id: int = key[0]
+    # Its id is a part of what the seal binds.
+    data = seal.sealed(encode_arguments(arguments), _DATA, _row(intent_id))
+    connection.execute(update(_INTENTS).where(_INTENTS.c.id == intent_id).values(data=data))
+    return intent_id
+
+
+def read_intent(connection: Connection, seal: Seal, intent_id: int) -> Intent | None:
+    """Return an intent, None where there is none of this id."""
+    found = _read(connection, seal, _INTENTS.c.id == intent_id)
+    return found[0] if found else None
+
+
+def existing_intent(connection: Connection, seal: Seal, intent_id: int) -> Intent:
+    """Return an intent. Raises IllegalTransition where there is none of this id."""
+    found = read_intent(connection, seal, intent_id)
+    if found is None:
+        raise IllegalTransition(f"intent {intent_id}", "one that was queued", "none")
+    return found
+
+
+def read_intents(
+    connection: Connection,
+    seal: Seal,
+    group_id: bytes,
+    states: Iterable[IntentState] = tuple(IntentState),
+) -> list[Intent]:
+    """Return the intents of a group that are in one of some states, in the order of their ids."""
+    is_in = _INTENTS.c.state.in_([each.value for each in states])
+    return _read(connection, seal, _INTENTS.c.group_id == group_id, is_in)
+
+
+def move(connection: Connection, intent_id: int, event: Event, **values: Any) -> IntentState:
+    """Let an event happen to an intent, write ``values`` with it, and return the new state.
+
+    Raises IllegalTransition, and changes nothing, where the intent is in a state in which this
+    event cannot happen, or where there is no such intent.
+    """
+    targets = {next_state(state, event): state for state in sources(event)}
+    assert len(targets) == 1, "one event leads to one state"
+    [target] = targets
+    legal = [each.value for each in sources(event)]
+    statement = (
+        update(_INTENTS)
+        .where(_INTENTS.c.id == intent_id, _INTENTS.c.state.in_(legal))
+        .values(state=target.value, **values)
+    )
+    if connection.execute(statement).rowcount != 1:
+        found = connection.scalar(select(_INTENTS.c.state).where(_INTENTS.c.id == intent_id))
+        if found is None:
+            raise IllegalTransition(f"intent {intent_id}", "one that was queued", "none")
+        # It raises: the row is not in a state of the event.
+        next_state(IntentState(found), event)
+    return target
+
+
+def publish(connection: Connection, seal: Seal, intent: Intent, built: Built) -> None:
+    """TO_SEND to PUBLISHED: store a payload before it is sent."""
+
+    def sealed(value: bytes | None, column: str) -> bytes | None:
+        return None if value is None else seal.sealed(value, column, built.payload_hash)
+
+    has_welcomes = built.welcomes is not None
+    connection.execute(
+        insert(_ATTEMPTS).values(
+            payload_hash=built.payload_hash,
+            intent_id=intent.id,
+            group_id=intent.group_id,
+            epoch=built.epoch,
+            authenticator=built.authenticator,
+            staged_commit=sealed(built.staged_commit, _STAGED),
+            post_commit_data=sealed(built.welcomes, _WELCOMES),
+            welcome_state=WelcomeState.PENDING.value if has_welcomes else None,
+        )
+    )
+    move(
+        connection,
+        intent.id,
+        Event.BUILT,
+        publish_data=built.client_envelope,
+        payload_hash=built.payload_hash,
+        published_in_epoch=built.epoch,
+        publish_attempts=intent.publish_attempts + 1,
+        # A process that ends now leaves nobody who knows whether it was sent.
+        may_be_sent=True,
+    )
+
+
+def give_back(connection: Connection, intent_id: int, event: Event, **values: Any) -> None:
+    """Move an intent to TO_SEND: the concrete payload is cleared, and the arguments stay (R14)."""
+    move(connection, intent_id, event, **(_BUILT | values))
+
+
+def read_attempt(connection: Connection, seal: Seal, payload_hash: bytes) -> Attempt | None:
+    """Return an own payload by its hash, None where this installation never built it."""
+    found = _attempts(connection, seal, _ATTEMPTS.c.payload_hash == payload_hash)
+    return found[0] if found else None
+
+
+def read_ready_welcomes(connection: Connection, seal: Seal, group_id: bytes) -> list[Attempt]:
+    """Return the commits whose welcomes may be sent, and were not."""
+    is_ready = _ATTEMPTS.c.welcome_state == WelcomeState.READY_TO_SEND.value
+    return _attempts(connection, seal, _ATTEMPTS.c.group_id == group_id, is_ready)
+
+
+def change_welcomes(connection: Connection, payload_hash: bytes, state: WelcomeState) -> None:
+    """Write how far the welcomes of a commit are, if it has any."""
+    has_welcomes = _ATTEMPTS.c.welcome_state.is_not(None)
+    is_it = _ATTEMPTS.c.payload_hash == payload_hash
+    connection.execute(
+        update(_ATTEMPTS).where(is_it, has_welcomes).values(welcome_state=state.value)
+    )
+
+
+def send_welcomes(connection: Connection, payload_hash: bytes) -> None:
+    """READY_TO_SEND to SENT; others stay, as after a reorg in between."""
+    is_ready = _ATTEMPTS.c.welcome_state == WelcomeState.READY_TO_SEND.value
+    statement = update(_ATTEMPTS).where(_ATTEMPTS.c.payload_hash == payload_hash, is_ready)
+    connection.execute(statement.values(welcome_state=WelcomeState.SENT.value))
+
+
+def count_refusals(connection: Connection, intent_id: int, refusals: int) -> None:
+    """Write how often an intent was refused."""
+    statement = update(_INTENTS).where(_INTENTS.c.id == intent_id)
+    connection.execute(statement.values(refusals=refusals))
+
+
+def retract_welcomes(connection: Connection, group_id: bytes, first_epoch: int) -> None:
+    """Let the welcomes of commits that were built from an epoch on wait for their commits again."""
+    connection.execute(
+        update(_ATTEMPTS)
+        .where(_ATTEMPTS.c.group_id == group_id, _ATTEMPTS.c.epoch >= first_epoch)
+        .where(_ATTEMPTS.c.welcome_state.is_not(None))
+        .values(welcome_state=WelcomeState.PENDING.value)
+    )
+
+
+def forget_final(connection: Connection, group_id: bytes, final_epoch: int) -> None:
+    """Drop the secrets of payloads that were built before a final epoch; their hashes stay."""
+    is_final = _ATTEMPTS.c.group_id == group_id, _ATTEMPTS.c.epoch < final_epoch
+    connection.execute(update(_ATTEMPTS).where(*is_final).values(staged_commit=None))
+    is_ready = _ATTEMPTS.c.welcome_state == WelcomeState.READY_TO_SEND.value
+    connection.execute(
+        update(_ATTEMPTS)
+        .where(*is_final, _ATTEMPTS.c.welcome_state.is_not(None), ~is_ready)
+        .values(post_commit_data=None)
+    )
+
+
+def _read(connection: Connection, seal: Seal, *conditions: ColumnElement[bool]) -> list[Intent]:
+    query = select(_INTENTS).where(*conditions).order_by(_INTENTS.c.id)
+    return [_intent(row, seal) for row in connection.execute(query).mappings()]
+
+
+def _intent(row: Any, seal: Seal) -> Intent:
+    data = seal.opened(row["data"], _DATA, _row(row["id"]))
+    return Intent(
+        id=row["id"],
+        group_id=row["group_id"],
+        state=IntentState(row["state"]),
+        arguments=decode_arguments(IntentKind(row["kind"]), data),
+        published_in_epoch=row["published_in_epoch"],
+        payload_hash=row["payload_hash"],
+        client_envelope=row["publish_data"],
+        may_be_sent=row["may_be_sent"],
+        refusals=row["refusals"],
+        publish_attempts=row["publish_attempts"],
+        message_id=row["message_id"],
+        reason=row["reason"],
+    )
+
+
+def _attempts(
+    connection: Connection, seal: Seal, *conditions: ColumnElement[bool]
+) -> list[Attempt]:
+    query = select(_ATTEMPTS).where(*conditions).order_by(_ATTEMPTS.c.epoch)
+    return [_attempt(row, seal) for row in connection.execute(query).mappings()]
+
+
+def _attempt(row: Any, seal: Seal) -> Attempt:
+    def opened(value: bytes | None, column: str) -> bytes | None:
+        return None if value is None else seal.opened(value, column, row["payload_hash"])
+
+    state = row["welcome_state"]
+    return Attempt(
+        payload_hash=row["payload_hash"],
+        intent_id=row["intent_id"],
+        epoch=row["epoch"],
+        authenticator=row["authenticator"],
+        staged_commit=opened(row["staged_commit"], _STAGED),
+        welcomes=opened(row["post_commit_data"], _WELCOMES),
+        welcome_state=None if state is None else WelcomeState(state),
+    )
+
+
+def _row(intent_id: int) -> bytes:
+    return intent_id.to_bytes(8, "big")

@@ -1,0 +1,181 @@
+"""The payloads of topics: how far a topic was read, and what became of each payload (R12, R28)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, delete, func, or_, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from chainkit_client.storage import schema
+from chainkit_client.storage.schema import PayloadStatus
+
+MOST_KEPT: Final = 1_000
+"""Payloads of a topic that are kept because they may succeed yet; beyond it those of the highest
+epochs are not: a stranger may claim any epoch."""
+
+_RESULTS: Final = schema.payload_results
+_CURSORS: Final = schema.topic_cursors
+_TIMES: Final = schema.topic_refresh_state
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadResult:
+    """A row of ``payload_results``."""
+
+    topic: bytes
+    originator_id: int
+    sequence_id: int
+    originator_ns: int
+    payload_hash: bytes
+    status: PayloadStatus
+    reason: str = ""
+    epoch: int | None = None
+    tried_with: bytes | None = None
+    message: bytes | None = None
+    """The payload, where it may succeed yet."""
+    aad_hash: bytes | None = None
+    warning: str = ""
+
+
+def write_result(connection: Connection, result: PayloadResult) -> None:
+    """Write what became of a payload; a success is never overwritten by anything else (R28)."""
+    row = {name: getattr(result, name) for name in PayloadResult.__slots__}
+    row["status"] = result.status.value
+    if result.message is not None:
+        _make_room(connection, result.topic)
+    statement = insert(_RESULTS).values(row)
+    key = [_RESULTS.c.topic, _RESULTS.c.originator_id, _RESULTS.c.sequence_id]
+    is_open = _RESULTS.c.status != PayloadStatus.SUCCEEDED.value
+    connection.execute(statement.on_conflict_do_update(key, set_=row, where=is_open))
+
+
+def succeed(connection: Connection, topic: bytes, originator_id: int, sequence_id: int) -> None:
+    """Write that a payload that was read before has succeeded after all."""
+    done = {
+        "status": PayloadStatus.SUCCEEDED.value,
+        "reason": "",
+        "message": None,
+        "aad_hash": None,
+    }
+    is_of = _RESULTS.c.topic == topic, _RESULTS.c.originator_id == originator_id
+    statement = update(_RESULTS).where(*is_of, _RESULTS.c.sequence_id == sequence_id)
+    connection.execute(statement.values(done))
+
+
+def read_result(
+    connection: Connection, topic: bytes, originator_id: int, sequence_id: int
+) -> PayloadResult | None:
+    """Return what became of a payload, None where it was not read yet."""
+    is_it = (
+        _RESULTS.c.topic == topic,
+        _RESULTS.c.originator_id == originator_id,
+        _RESULTS.c.sequence_id == sequence_id,
+    )
+    found = _read(connection, *is_it)
+    return found[0] if found else None
+
+
+def read_results(connection: Connection, topic: bytes) -> list[PayloadResult]:
+    """Return all results of a topic, by originator and sequence id."""
+    return _read(connection, _RESULTS.c.topic == topic)
+
+
+def read_kept(connection: Connection, topic: bytes, most_epoch: int) -> list[PayloadResult]:
+    """Return the payloads of epochs up to one that may succeed yet."""
+    is_kept = _RESULTS.c.message.is_not(None), _RESULTS.c.epoch <= most_epoch
+    return _read(connection, _RESULTS.c.topic == topic, *is_kept)
+
+
+def find_payload(
+    connection: Connection, topic: bytes, payload_hash: bytes, originator_ids: Sequence[int]
+) -> PayloadResult | None:
+    """Return the first payload with a hash in the logs of some originators."""
+    is_it = _RESULTS.c.topic == topic, _RESULTS.c.payload_hash == payload_hash
+    found = _read(connection, *is_it, _RESULTS.c.originator_id.in_(originator_ids))
+    return found[0] if found else None
+
+
+def let_go(connection: Connection, topic: bytes, before_epoch: int) -> None:
+    """Stop keeping the payloads of epochs before one: they cannot succeed any more."""
+    is_old = or_(_RESULTS.c.epoch < before_epoch, _RESULTS.c.epoch.is_(None))
+    gone = {
+        "message": None,
+        "aad_hash": None,
+        "status": PayloadStatus.FAILED.value,
+    }
+    connection.execute(
+        update(_RESULTS)
+        .where(_RESULTS.c.topic == topic, _RESULTS.c.message.is_not(None), is_old)
+        .values(gone)
+    )
+
+
+def retract_results(connection: Connection, topic: bytes, originator_id: int, after: int) -> None:
+    """Forget the payloads of an originator behind an id, and set its cursor back to it."""
+    is_of = _RESULTS.c.topic == topic, _RESULTS.c.originator_id == originator_id
+    connection.execute(delete(_RESULTS).where(*is_of, _RESULTS.c.sequence_id > after))
+    connection.execute(
+        update(_CURSORS)
+        .where(_CURSORS.c.topic == topic, _CURSORS.c.originator_id == originator_id)
+        .where(_CURSORS.c.sequence_id > after)
+        .values(sequence_id=after)
+    )
+
+
+def move_cursor(
+    connection: Connection, topic: bytes, originator_id: int, sequence_id: int, time_ns: int
+) -> None:
+    """Move the topic's cursor and its time forward; neither goes back (R12, R25)."""
+    statement = insert(_CURSORS).values(
+        topic=topic, originator_id=originator_id, sequence_id=sequence_id
+    )
+    highest = func.max(_CURSORS.c.sequence_id, statement.excluded.sequence_id)
+    key = [_CURSORS.c.topic, _CURSORS.c.originator_id]
+    connection.execute(statement.on_conflict_do_update(key, set_={"sequence_id": highest}))
+    times = insert(_TIMES).values(topic=topic, last_message_timestamp_ns=time_ns)
+    latest = func.max(_TIMES.c.last_message_timestamp_ns, times.excluded.last_message_timestamp_ns)
+    set_ = {"last_message_timestamp_ns": latest}
+    connection.execute(times.on_conflict_do_update([_TIMES.c.topic], set_=set_))
+
+
+def read_cursor(connection: Connection, topic: bytes) -> Mapping[int, int]:
+    """Return the highest id of each originator that was read of a topic."""
+    query = select(_CURSORS.c.originator_id, _CURSORS.c.sequence_id)
+    rows = connection.execute(query.where(_CURSORS.c.topic == topic))
+    return {originator_id: sequence_id for originator_id, sequence_id in rows}
+
+
+def read_last_time(connection: Connection, topic: bytes) -> int:
+    """Return the latest time of a payload of a topic, in nanoseconds since 1970; 0 for none."""
+    query = select(_TIMES.c.last_message_timestamp_ns).where(_TIMES.c.topic == topic)
+    return connection.scalar(query) or 0
+
+
+def _make_room(connection: Connection, topic: bytes) -> None:
+    is_kept = _RESULTS.c.topic == topic, _RESULTS.c.message.is_not(None)
+    count = connection.scalar(select(func.count()).select_from(_RESULTS).where(*is_kept)) or 0
+    if count < MOST_KEPT:
+        return
+    # Those of the highest epochs go first: a stranger may claim any.
+    oldest = select(_RESULTS.c.originator_id, _RESULTS.c.sequence_id).where(*is_kept)
+    row = connection.execute(oldest.order_by(_RESULTS.c.epoch.desc()).limit(1)).one()
+    connection.execute(
+        update(_RESULTS)
+        .where(_RESULTS.c.topic == topic, _RESULTS.c.originator_id == row.originator_id)
+        .where(_RESULTS.c.sequence_id == row.sequence_id)
+        .values(message=None, status=PayloadStatus.FAILED.value, reason="too many are kept")
+    )
+
+
+def _read(connection: Connection, *conditions: ColumnElement[bool]) -> list[PayloadResult]:
+    columns = [_RESULTS.c[name] for name in PayloadResult.__slots__]
+    query = select(*columns).where(*conditions)
+    in_order = query.order_by(_RESULTS.c.originator_id, _RESULTS.c.sequence_id)
+    return [_result(row) for row in connection.execute(in_order).mappings()]
+
+
+def _result(row: Any) -> PayloadResult:
+    return PayloadResult(**{**row, "status": PayloadStatus(row["status"])})

@@ -2,5 +2,6 @@
 
 Data flows one way: ``nodes`` asks, ``reading`` verifies what came, ``ordering`` puts it into causal
 order, ``topics`` decides what is applied and what is asked for, and each broken rule becomes a
-``Breach`` (``breach``). ``checking`` compares nodes with each other.
+``Breach`` (``breach``). ``network`` reads topics from several nodes, and publishes. ``checking``
+compares nodes with each other.
 """

@@ -11,8 +11,8 @@ asked for by its exact range: first at its originator, then at others. It may tu
 An originator's envelopes are applied in the order of their ids, so one that waits holds up its
 later ones, for as long as the patience at most.
 
-A place that a topic head names (``heads``) is asked for, too. Nothing waits for it: if nobody has
-it within the patience, its originator withholds what it has signed for.
+A place that a topic head names (``heads``) is asked for, too, and holds up later ones of its
+originator. If nobody has it within the patience, its originator withholds what it has signed for.
 """
 
 from __future__ import annotations
@@ -115,7 +115,19 @@ class Topic:
         return range_requests({*self._missing, *self._named}, self.last_seen)
 
     def take(self, envelopes: Iterable[bytes], server_id: int, keys: Keys, now_ns: int) -> Followed:
-        """Take a node's answer about the topic; ``now_ns`` is the caller's clock since 1970."""
+        """Take a node's answer about the topic, and apply what is next in the order.
+
+        ``now_ns`` is the caller's clock since 1970.
+        """
+        followed = self.hold(envelopes, server_id, keys, now_ns)
+        self._go_on(followed, now_ns)
+        return followed
+
+    def hold(self, envelopes: Iterable[bytes], server_id: int, keys: Keys, now_ns: int) -> Followed:
+        """Take a node's answer, and apply nothing yet: another answer may fill what it leaves out.
+
+        ``look`` applies.
+        """
         reading = read_answer(envelopes, self.topic, server_id, keys, self._logs, now_ns)
         followed = Followed(
             breaches=list(reading.breaches),
@@ -125,12 +137,11 @@ class Topic:
         for envelope in reading.accepted:
             self._logs.log(envelope.originator_id).hold(envelope.held)
             self._waiting[envelope.place] = envelope
-            self._named.pop(envelope.place, None)
+            self._stop_asking(envelope.place)
         for place, void in reading.void.items():
             self._logs.log(place[0]).hold(void.held)
             self._known.add(place)
-            self._named.pop(place, None)
-        self._go_on(followed, now_ns)
+            self._stop_asking(place)
         return followed
 
     def take_head(self, data: bytes, node_id: int, keys: Keys) -> Followed:
@@ -153,7 +164,9 @@ class Topic:
     def found_elsewhere(self, places: Iterable[Place], now_ns: int) -> Followed:
         """Take note of envelopes that exist and belong to other topics."""
         followed = Followed()
-        self._known.update(places)
+        for place in places:
+            self._known.add(place)
+            self._stop_asking(place)
         self._go_on(followed, now_ns)
         return followed
 
@@ -174,15 +187,33 @@ class Topic:
 
     def _go_on(self, followed: Followed, now_ns: int) -> None:
         """Apply what may be applied, and see what is missing then."""
-        order = causally_ordered(self._waiting.values(), self._is_known)
+        order = causally_ordered(self._free(), self._is_known)
         self._apply(order.ordered, {}, followed)
         if order.cycles and not order.missing:
             # Each of the cycle depends on another one of it: somebody lied, and no order is right.
             for cycle in order.cycles:
                 self._accuse_cycle(cycle, followed)
-            forced = causally_ordered(self._waiting.values(), self._is_known, Policy.APPLY)
+            forced = causally_ordered(self._free(), self._is_known, Policy.APPLY)
             self._apply(forced.ordered, forced.unmet, followed)
-        self._missing = {place: self._missing.get(place, now_ns) for place in order.missing}
+        # Others may depend on what is here and held up.
+        missing = (place for place in order.missing if place not in self._waiting)
+        self._missing = {place: self._missing.get(place, now_ns) for place in missing}
+
+    def _free(self) -> list[VerifiedEnvelope]:
+        """Return those that wait, but for those behind a place of their originator in a head."""
+        lowest: dict[int, int] = {}
+        for originator_id, number in self._named:
+            lowest[originator_id] = min(number, lowest.get(originator_id, number))
+        return [
+            each
+            for each in self._waiting.values()
+            if each.sequence_id < lowest.get(each.originator_id, each.sequence_id + 1)
+        ]
+
+    def _stop_asking(self, place: Place) -> None:
+        """Ask for a place no more."""
+        self._missing.pop(place, None)
+        self._named.pop(place, None)
 
     def _is_known(self, originator_id: int, sequence_id: int) -> bool:
         place = originator_id, sequence_id

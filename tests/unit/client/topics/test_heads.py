@@ -272,3 +272,31 @@ def test_take_head__of_anything__names_each_difference(here: set[int], there: se
         }
         assert there - here <= asked
         assert weights(found.breaches) == [Weight.PROVED] * bool(here - there)
+
+
+def test_take_entries__one_is_missing__later_ones_of_its_originator_wait_for_it() -> None:
+    topic = Topic(TOPIC)
+    answer = [LOG[2], LOG[8], PEER.signed(4, seen={ID: 8})]
+    topic.hold(answer, ID, KEYS, NOW_NS)
+    listed(topic, head(9, 2, 5, 8), 2, 5, 8)
+
+    assert [each.envelope.place for each in look(topic, 1).applied] == [(ID, 2)]
+    # What is here and held up is not asked for.
+    assert topic.requests() == [RangeRequest(ID, 2, 5)]
+    followed = topic.take([LOG[5]], PEER.node_id, KEYS, NOW_NS)
+
+    assert [each.envelope.place for each in followed.applied] == [(ID, 5), (ID, 8), (200, 4)]
+
+
+def test_look__what_a_head_names_does_not_come__later_ones_are_applied_without_it() -> None:
+    topic = Topic(TOPIC)
+    topic.hold([LOG[2], LOG[8], PEER.signed(4, seen={ID: 8})], ID, KEYS, NOW_NS)
+    listed(topic, head(9, 2, 5, 8), 2, 5, 8)
+    look(topic, 1)
+
+    found = look(topic, 10)
+
+    assert [each.envelope.place for each in found.applied] == [(ID, 8), (200, 4)]
+    assert [each.reason for each in found.breaches] == [
+        "its topic head names 5, which nobody serves"
+    ]

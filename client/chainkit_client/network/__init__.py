@@ -1,0 +1,1 @@
+"""Topics and publishes over several nodes, none of which is believed."""

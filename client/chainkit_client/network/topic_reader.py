@@ -1,0 +1,220 @@
+"""Reads one topic from several nodes at once, and asks on for what they leave out (§3.3.4, §3.3.5).
+
+A round asks some nodes for all that is new, every node for the head of its own envelopes, and then
+for each missing range: first its originator, then all others. A node may answer whatever it likes:
+pages must lead on, lists end, and a node that breaks off is left out of the round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from chainkit.errors import ChainkitError, MalformedAnswer, MalformedData
+from chainkit.protocol.envelope import stated_place
+from chainkit.protocol.envelope_queries import envelopes_behind
+from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.topic_heads import Entry
+from chainkit.service.refusals import PassedOn
+from chainkit_client.network.asked import ASK_SECONDS, AskedNode
+from chainkit_client.nodes.connection import NodeLost, NodeUnreached
+from chainkit_client.ordering.ranges import RangeRequest
+from chainkit_client.reading.verified import Keys, read_envelope
+from chainkit_client.topics.following import Followed, Topic
+
+PAGE: Final = 500
+"""Envelopes of one request."""
+
+MOST_LISTED: Final = 100_000
+"""Entries of one head that a node may list."""
+
+MOST_RANGES: Final = 100
+"""Missing ranges that one round asks for; the next round goes on."""
+
+ROUND_SECONDS: Final = 60.0
+"""A node has so long for each part of a round."""
+
+_LARGEST_ID: Final = 2**63 - 1
+_GONE: Final = (MalformedData, NodeLost, NodeUnreached, PassedOn, TimeoutError)
+
+
+class NodesSilent(ChainkitError):
+    """No node answered: nothing is known about the topic."""
+
+
+class TopicReader:
+    """One topic, read on one event loop."""
+
+    def __init__(
+        self,
+        topic: Topic,
+        nodes: Callable[[], Sequence[AskedNode]],
+        keys: Callable[[], Keys],
+        now_ns: Callable[[], int],
+        at_once: int = 2,
+    ) -> None:
+        """Take the topic, its nodes in the order of preference, keys, and a clock since 1970.
+
+        ``at_once`` nodes are asked for all that is new, as far as so many answer.
+        """
+        self.topic = topic
+        self._nodes = nodes
+        self._keys = keys
+        self._now_ns = now_ns
+        self._at_once = at_once
+        self.silent: dict[int, str] = {}
+        """Why nodes did not answer in the last round, by their ids."""
+
+    async def read(self) -> Followed:
+        """Do one round, and return what came of it. Raises NodesSilent."""
+        found, nodes = Followed(), self._nodes()
+        self.silent = {}
+        await self._read_new(nodes, found)
+        if len(self.silent) == len(nodes):
+            got = "; ".join(f"{each}: {why}" for each, why in self.silent.items()) or "no node"
+            raise NodesSilent("topic", "an answer of a node", got)
+        await asyncio.gather(*(self._in_round(each, self._read_head, found) for each in nodes))
+        _add(found, self.topic.look(self._now_ns()))
+        for request in self.topic.requests()[:MOST_RANGES]:
+            await self._read_range(request, nodes, found)
+        _add(found, self.topic.look(self._now_ns()))
+        return found
+
+    async def _read_new(self, nodes: Sequence[AskedNode], found: Followed) -> None:
+        """Ask nodes for what is new, some at a time, until enough of them have answered it all."""
+        waiting, answered = list(nodes), 0
+        while waiting and answered < self._at_once:
+            count = self._at_once - answered
+            asked, waiting = waiting[:count], waiting[count:]
+            await asyncio.gather(*(self._in_round(each, self._read_pages, found) for each in asked))
+            answered += sum(each.node_id not in self.silent for each in asked)
+
+    async def _in_round(
+        self,
+        node: AskedNode,
+        read: Callable[[AskedNode, Followed], Awaitable[None]],
+        found: Followed,
+    ) -> None:
+        """Note why a node gave no answer, if it did not."""
+        try:
+            async with asyncio.timeout(ROUND_SECONDS):
+                await read(node, found)
+        except _GONE as error:
+            self.silent[node.node_id] = str(error) or f"not done after {ROUND_SECONDS:g} s"
+
+    async def _read_pages(self, node: AskedNode, found: Followed) -> None:
+        cursor = dict(self.topic.cursor.sequence_ids)
+        while page := await node.query(self._query(cursor, PAGE), ASK_SECONDS):
+            self._take(node, page, found)
+            before = dict(cursor)
+            for originator_id, sequence_id in map(stated_place, page):
+                cursor[originator_id] = max(cursor.get(originator_id, 0), sequence_id)
+            if cursor == before:
+                got = "some that lie before it"
+                raise MalformedAnswer(
+                    f"answer of node {node.node_id}", "what lies behind a cursor", got
+                )
+
+    async def _read_head(self, node: AskedNode, found: Followed) -> None:
+        topic = self.topic
+        try:
+            head, _ = await node.topic_head(topic.topic, None, ASK_SECONDS)
+        except (NodeLost, NodeUnreached, PassedOn):
+            # Other implementations have no heads, and one that restarts has none for a while.
+            return
+        taken = self._take_head(node, head, found)
+        if taken.must_list is not None:
+            after = taken.must_list.entries_after
+            head, entries = await self._listed(node, after)
+            taken = self._take_head(node, head, found)
+            if taken.must_list is not None:
+                signed = taken.must_list.signed
+                _add(found, topic.take_entries(signed, entries, after, self._now_ns()))
+
+    async def _listed(self, node: AskedNode, after: int) -> tuple[bytes, list[Entry]]:
+        """Return a head, and all its entries behind an id."""
+        entries: list[Entry] = []
+        last = after
+        while True:
+            head, page = await node.topic_head(self.topic.topic, last, ASK_SECONDS)
+            if not page:
+                return head, entries
+            entries += page
+            if len(entries) > MOST_LISTED or page[-1].sequence_id <= last:
+                subject = f"entries of node {node.node_id}"
+                raise MalformedAnswer(subject, f"up to {MOST_LISTED}, behind {last}", "others")
+            last = page[-1].sequence_id
+
+    async def _read_range(
+        self, wanted: RangeRequest, nodes: Sequence[AskedNode], found: Followed
+    ) -> None:
+        """Ask for a range until it is not missing any more: its originator first."""
+        originator_id = wanted.originator_id
+        for node in sorted(nodes, key=lambda each: each.node_id != originator_id):
+            if node.node_id not in self.silent:
+                await self._in_round(node, lambda one, into: self._fill(one, wanted, into), found)
+                if not self._is_missing(wanted):
+                    return
+
+    async def _fill(self, node: AskedNode, wanted: RangeRequest, found: Followed) -> None:
+        keys, originator_id = self._keys(), wanted.originator_id
+        others = dict.fromkeys((*keys.chain_ids, *keys.by_node), _LARGEST_ID)
+        last = wanted.after
+        while last < wanted.through:
+            query = self._query({**others, originator_id: last}, PAGE)
+            page = await node.query(query, ASK_SECONDS)
+            if not page:
+                break
+            self._take(node, page, found)
+            ids = [number for one, number in map(stated_place, page) if one == originator_id]
+            highest = max(ids, default=0)
+            if highest <= last:
+                subject = f"answer of node {node.node_id}"
+                raise MalformedAnswer(subject, f"ids above {last}", highest)
+            last = highest
+        if self._is_missing(wanted):
+            await self._look_elsewhere(node, wanted, found)
+
+    async def _look_elsewhere(self, node: AskedNode, wanted: RangeRequest, found: Followed) -> None:
+        """Ask whether the range's end is an envelope of another topic: nobody waits for it then."""
+        originator_id, number = wanted.originator_id, wanted.through
+        request = message_api_pb2.QueryEnvelopesRequest(
+            query=envelopes_behind(originator_id, number - 1), limit=1
+        )
+        for data in (await node.query(request, ASK_SECONDS))[:1]:
+            read = read_envelope(data, node.node_id, self._keys())
+            envelope = read.envelope
+            is_it = envelope is not None and envelope.place == (originator_id, number)
+            if is_it and envelope is not None and envelope.topic != self.topic.topic:
+                _add(found, self.topic.found_elsewhere([envelope.place], self._now_ns()))
+
+    def _is_missing(self, wanted: RangeRequest) -> bool:
+        return any(
+            each.originator_id == wanted.originator_id
+            and each.after < wanted.through <= each.through
+            for each in self.topic.requests()
+        )
+
+    def _query(
+        self, cursor: Mapping[int, int], limit: int
+    ) -> message_api_pb2.QueryEnvelopesRequest:
+        query = message_api_pb2.EnvelopesQuery(
+            topics=[self.topic.topic], last_seen={"node_id_to_sequence_id": cursor}
+        )
+        return message_api_pb2.QueryEnvelopesRequest(query=query, limit=limit)
+
+    def _take(self, node: AskedNode, page: Iterable[bytes], found: Followed) -> None:
+        _add(found, self.topic.hold(page, node.node_id, self._keys(), self._now_ns()))
+
+    def _take_head(self, node: AskedNode, head: bytes, found: Followed) -> Followed:
+        taken = self.topic.take_head(head, node.node_id, self._keys())
+        _add(found, taken)
+        return taken
+
+
+def _add(total: Followed, more: Followed) -> None:
+    total.applied += more.applied
+    total.breaches += more.breaches
+    total.conflicts += more.conflicts
+    total.refused += more.refused

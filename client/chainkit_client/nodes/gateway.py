@@ -1,0 +1,54 @@
+"""An application's gateway as its clients ask it: it pays, and publishes to the chain or a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from chainkit.protocol.proto import payer_api_pb2
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from chainkit.service.grpc_client import connect
+from chainkit_client.nodes.connection import NodeLost, sorted_out
+
+_PUBLISH: Final = "/xmtp.xmtpv4.payer_api.PayerApi/PublishClientEnvelopes"
+_MOST_RECONNECT_MS: Final = 5000
+_GRACE_SECONDS: Final = 10.0
+
+
+class Gateway:
+    """A gateway, as an asyncio client: requests and answers are bytes."""
+
+    def __init__(self, url: str) -> None:
+        """Take ``http://host:port`` or ``https://host:port``; nothing is connected yet.
+
+        Raises ConfigurationError for another URL.
+        """
+        self.url = url
+        self._channel = connect("gateway", url, _MOST_RECONNECT_MS)
+        self._publish: Any = self._channel.unary_unary(_PUBLISH)
+
+    async def publish(self, client_envelopes: Sequence[bytes], seconds: float) -> Sequence[bytes]:
+        """Publish ClientEnvelopes, and return the OriginatorEnvelope of each, in their order.
+
+        Raises PassedOn where the gateway refuses (Conflict, Unavailable), and NodeLost where nobody
+        knows what became of them.
+        """
+        request = payer_api_pb2.PublishClientEnvelopesRequest(envelopes=client_envelopes)
+        try:
+            answer = await self._publish(request.SerializeToString(), timeout=seconds)
+            # The field has the number of a query's answer.
+            envelopes = Envelopes.FromString(answer).envelopes
+        except grpc.aio.AioRpcError as error:
+            raise sorted_out("gateway", error) from error
+        except DecodeError as error:
+            raise NodeLost("gateway", "envelopes", error) from error
+        if len(envelopes) != len(client_envelopes):
+            raise NodeLost("gateway", f"{len(client_envelopes)} envelopes", len(envelopes))
+        return envelopes
+
+    async def close(self) -> None:
+        """End the connection."""
+        await self._channel.close(_GRACE_SECONDS)

@@ -84,10 +84,16 @@ class TopicReader:
     async def _read_new(self, nodes: Sequence[AskedNode], found: Followed) -> None:
         """Ask nodes for what is new, some at a time, until enough of them have answered it all."""
         waiting, answered = list(nodes), 0
+        # The same for all: what one answers must not keep another from being asked for it.
+        begin = self.topic.cursor.sequence_ids
+
+        async def read(node: AskedNode, into: Followed) -> None:
+            await self._read_pages(node, begin, into)
+
         while waiting and answered < self._at_once:
             count = self._at_once - answered
             asked, waiting = waiting[:count], waiting[count:]
-            await asyncio.gather(*(self._in_round(each, self._read_pages, found) for each in asked))
+            await asyncio.gather(*(self._in_round(each, read, found) for each in asked))
             answered += sum(each.node_id not in self.silent for each in asked)
 
     async def _in_round(
@@ -103,8 +109,8 @@ class TopicReader:
         except _GONE as error:
             self.silent[node.node_id] = str(error) or f"not done after {ROUND_SECONDS:g} s"
 
-    async def _read_pages(self, node: AskedNode, found: Followed) -> None:
-        cursor = dict(self.topic.cursor.sequence_ids)
+    async def _read_pages(self, node: AskedNode, begin: Mapping[int, int], found: Followed) -> None:
+        cursor = dict(begin)
         while page := await node.query(self._query(cursor, PAGE), ASK_SECONDS):
             self._take(node, page, found)
             before = dict(cursor)

@@ -8,6 +8,7 @@ Nothing else reaches a stranger: a fault of ours is logged, and told as INTERNAL
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
@@ -107,9 +108,10 @@ class GrpcServer:
         handlers = {name: _unary(method) for name, method in methods.unary.items()}
         handlers |= {name: _of_caller(method) for name, method in methods.of_callers.items()}
         handlers |= {name: _streaming(method) for name, method in methods.streams.items()}
+        self._options = dict(_OPTIONS) | dict(bounds.options)
         self._server = grpc.aio.server(
             interceptors=bounds.interceptors,
-            options=tuple((dict(_OPTIONS) | dict(bounds.options)).items()),
+            options=tuple(self._options.items()),
             maximum_concurrent_rpcs=bounds.calls,
         )
         for service, names in services.items():
@@ -132,13 +134,14 @@ class GrpcServer:
         Raises ConfigurationError where nobody can listen there.
         """
         try:
+            _try_to_bind(address, bool(self._options["grpc.so_reuseport"]))
             if certificate is None:
                 port = self._server.add_insecure_port(address)
             else:
                 port = self._server.add_secure_port(address, certificate)
-        except RuntimeError as error:
-            expected = "an address to listen on"
-            raise ConfigurationError("--grpc", expected, error, address) from error
+        except (OSError, RuntimeError) as error:
+            expected, got = "an address to listen on", getattr(error, "strerror", None) or error
+            raise ConfigurationError("--grpc", expected, got, address) from error
         await self._server.start()
         return port
 
@@ -153,6 +156,27 @@ class GrpcServer:
         """Take no more calls, and end those that are open after so many seconds."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(grace_seconds)
+
+
+def _try_to_bind(address: str, shares_port: bool) -> None:
+    """Raise OSError where nobody can listen at any of a name's addresses.
+
+    gRPC does not say why it cannot, and prints lines of its own on standard error.
+    """
+    host, _, port = address.rpartition(":")
+    found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    errors = []
+    for family, kind, protocol, _, place in found:
+        with socket.socket(family, kind, protocol) as trial:
+            # As gRPC does: connections of a process that has just ended stand in nobody's way.
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shares_port)
+            try:
+                trial.bind(place)
+            except OSError as error:
+                errors.append(error)
+    if len(errors) == len(found):
+        raise errors[0]
 
 
 def _unary(method: Unary) -> Any:

@@ -9,11 +9,13 @@ from urllib.parse import urlsplit
 import click
 import requests
 
+from chainkit.chain.failures import unanswered_reason
 from chainkit.chain.session import EndpointSession, deadline
 from chainkit.documents.fields import parse_json
 from chainkit.errors import ChainkitError, ConfigurationError, EndpointUnavailable, MalformedAnswer
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, is_on_command_line, json_option
+from chainkit.terminal.waiting import told_while_waiting
 from chainkit_indexer.service.opening import existing
 from chainkit_indexer.service.options import optional_database_option
 from chainkit_node.inspection.attention import find_attention
@@ -78,10 +80,14 @@ def ask_monitor(url: str) -> NodeStatus:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
         raise ConfigurationError("--url", "http://HOST:PORT", "another URL")
-    name = f"monitor at {parts.hostname}"
+    # Without a user and his password.
+    name = f"monitor at {shown(parts.netloc.rpartition('@')[2])}"
     try:
-        status, body = _fetch(f"{url.rstrip('/')}{STATUS_PATH}", name)
-    except (requests.RequestException, ValueError) as error:
+        with told_while_waiting(lambda: f"waiting for the {name}, up to {PATIENCE_SECONDS:g} s"):
+            status, body = _fetch(f"{url.rstrip('/')}{STATUS_PATH}", name)
+    except requests.RequestException as error:
+        raise EndpointUnavailable(name, "an answer", unanswered_reason(error)) from error
+    except ValueError as error:
         kind = type(error).__name__
         raise EndpointUnavailable(name, "an answer", f"none ({kind})") from error
     content = _parsed(body, name)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from chainkit.terminal.tables import columns, section
+from chainkit.text.counting import counted
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_node.inspection.attention import find_attention
 from chainkit_node.inspection.snapshot import (
@@ -14,6 +15,7 @@ from chainkit_node.inspection.snapshot import (
     Evidence,
     LiveStatus,
     NodeStatus,
+    OriginatorKind,
     OriginatorStatus,
     PeerStatus,
     ReorgStatus,
@@ -31,7 +33,7 @@ def as_text(status: NodeStatus) -> str:
         *section("chain", [_chain(status)]),
         *section("running", _running(status)),
         "",
-        *columns(_ORIGINATORS, map(_originator, status.originators)),
+        *columns(_ORIGINATORS, (_originator(each, status.live) for each in status.originators)),
         *_gaps(status.originators),
         "",
         *_peers(status.peers),
@@ -59,7 +61,7 @@ def _chain(status: NodeStatus) -> str:
     final = "nothing final" if status.final_block is None else f"final up to {status.final_block}"
     place = _block(status.cursor, "before the first block")
     to_go = None if status.live is None else status.live.blocks_to_go
-    behind = "" if to_go is None else f", {to_go} blocks to go"
+    behind = "" if to_go is None else f", {counted(to_go, 'block')} to go"
     return f"{place} of chain {status.chain_id}, {final}{behind}"
 
 
@@ -71,19 +73,23 @@ def _running(status: NodeStatus) -> list[str]:
     own = "known" if live.own_log_waits is None else f"waits: {live.own_log_waits}"
     return [
         f"for {duration(live.uptime_seconds)}, {ready}; own log {own}",
-        f"{live.reader_streams} streams of readers, {live.peer_streams} of other nodes' envelopes",
+        f"streams: {live.reader_streams} of readers, {live.peer_streams} of other nodes' envelopes",
     ]
 
 
 _ORIGINATORS: Final = ("originator", "kind", "held", "lag", "age", "missing", "disputed")
 
 
-def _originator(each: OriginatorStatus) -> tuple[str, ...]:
+def _originator(each: OriginatorStatus, live: LiveStatus | None) -> tuple[str, ...]:
+    lag = number(each.lag)
+    if each.kind is OriginatorKind.CHAIN and live is not None and live.blocks_to_go is not None:
+        # Nobody knows how many payloads there are in blocks that are not read yet.
+        lag = counted(live.blocks_to_go, "block")
     return (
         str(each.originator_id),
         each.kind,
         str(each.held_id),
-        number(each.lag),
+        lag,
         duration(each.age_seconds) if each.age_seconds is not None else "-",
         str(each.missing_ids),
         str(each.disputed_ids),
@@ -161,7 +167,7 @@ def _repairs(live: LiveStatus | None) -> list[str]:
 def _reorg(each: ReorgStatus) -> str:
     cause = "" if each.rewound_to is None else f"rewind to {each.rewound_to}, "
     return (
-        f"{each.reorg_id}: {cause}{each.depth} blocks above {each.ancestor.number}, "
+        f"{each.reorg_id}: {cause}{counted(each.depth, 'block')} above {each.ancestor.number}, "
         f"{each.kept} kept, {each.moved} moved, {each.dropped} dropped"
     )
 

@@ -13,17 +13,23 @@ from chainkit.service.log_lines import LogEvent, log_event
 class PeerFaults:
     """Logs that some work with a node fails once, until it succeeds."""
 
-    def __init__(self, event: str, what: str) -> None:
-        """Take the log's event, and in a few words what fails, such as ``no comparison``."""
+    def __init__(self, event: str, tried: str, then: str) -> None:
+        """Take the log's event, what was tried with a node, and what follows.
+
+        ``tried`` goes behind the node: ``could not be compared with``.
+        """
         self._event = event
-        self._what = what
+        self._tried = tried
+        self._then = then
         self._told: set[int] = set()
 
     def failed(self, node_id: int, error: Exception) -> None:
         """Take note of a failure."""
         if node_id not in self._told:
             self._told.add(node_id)
-            text = f"{self._what} with node {node_id}: {error}"
+            name = f"node {node_id}"
+            # An error about a node names it already.
+            text = f"{name} {self._tried}: {str(error).removeprefix(f'{name}: ')}; {self._then}"
             fields = {"peer_id": node_id, "error": str(error)}
             log_event(LogEvent(self._event, text, fields, logging.WARNING))
 

@@ -53,7 +53,11 @@ class OwnLog:
         self._refusal: ChainkitError | None = None
         """Why the record lets this node give no sequence id."""
         self._answered: set[int] = set()
-        self._faults = PeerFaults("own_log_unanswered", "no look at this node's own log")
+        self._faults = PeerFaults(
+            "own_log_unanswered",
+            "could not be asked for this node's own log",
+            "it is asked again until it has",
+        )
 
     def check(self) -> None:
         """Raise NotReady before it is known which envelopes this node has signed."""

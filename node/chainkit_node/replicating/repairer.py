@@ -105,7 +105,11 @@ class Repairer:
         self._wanted: dict[int, dict[int, None]] = {}
         """Logs to compare with each node, in order."""
         self._running: dict[int, asyncio.Task[None]] = {}
-        self._faults = PeerFaults("comparison_failed", "no comparison")
+        self._faults = PeerFaults(
+            "comparison_failed",
+            "could not be compared with",
+            "it is tried again in the next round",
+        )
         self._last: dict[int, LastComparison] = {}
         self._highest: dict[int, int] = {}
 

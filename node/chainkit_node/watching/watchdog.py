@@ -106,7 +106,11 @@ class Watchdog:
         self._look_seconds = look_seconds
         self._liveness = Liveness(reports, clock)
         self._running: dict[int, asyncio.Task[None]] = {}
-        self._faults = PeerFaults("watch_failed", "no watch")
+        self._faults = PeerFaults(
+            "watch_failed",
+            "could not be watched as clients see it",
+            "it is asked again in the next round",
+        )
 
     async def run(self) -> None:
         """Watch until it is cancelled."""

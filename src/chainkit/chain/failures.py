@@ -117,7 +117,7 @@ class FailureSorter:
         if isinstance(failure, requests.Timeout):
             return EndpointTimedOut(self.name, "an answer", "a time-out")
         if isinstance(failure, requests.RequestException):
-            return EndpointUnavailable(self.name, "an answer", _reason(failure))
+            return EndpointUnavailable(self.name, "an answer", unanswered_reason(failure))
         if isinstance(failure, AnswerTooLarge):
             if query is not None and query.blocks > 1:
                 return self._range_refused(query, str(failure))
@@ -223,7 +223,7 @@ def _seconds(header: str | None) -> float | None:
     return float(header) if header and header.isascii() and header.isdecimal() else None
 
 
-def _reason(error: requests.RequestException) -> str:
+def unanswered_reason(error: requests.RequestException) -> str:
     """Say in a few words why no answer came; the full text names the URL, which may hold a key."""
     if "Name or service not known" in str(error) or "resolve" in str(error):
         return "no such host"

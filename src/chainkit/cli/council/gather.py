@@ -15,11 +15,12 @@ from chainkit.council.gathering.asking import Connect, Gathered, Gatherer, Host
 from chainkit.council.gathering.folder import ReportFolder
 from chainkit.council.gathering.page import gather_page
 from chainkit.errors import ConfigurationError
-from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact, echo_wrapped
 from chainkit.terminal.options import deployment_option, echo_json, json_option, rpc_option
+from chainkit.terminal.waiting import told_while_waiting
+from chainkit.text.counting import counted
 from chainkit.text.printable import printable
 from chainkit.types import BlockReference, Node
 
@@ -92,8 +93,16 @@ def gather(
     hosts = _hosts(nodes, urls)
     folder = ReportFolder(directory)
     gatherer = Gatherer(folder, connect, folder.share(len(hosts), seconds), after_ns)
-    with progress_bar("asking", len(hosts)) as advance:
-        results = asyncio.run(gatherer.gather(hosts, lambda _: advance(1)))
+    waiting = [host.node.node_id for host in hosts]
+
+    def words() -> str:
+        done = f"{len(hosts) - len(waiting)} of {counted(len(hosts), 'node')} done"
+        return f"{done}; waiting for {', '.join(map(str, waiting))}, up to {seconds:g} s each"
+
+    with told_while_waiting(words):
+        results = asyncio.run(
+            gatherer.gather(hosts, lambda result: waiting.remove(result.host.node.node_id))
+        )
     page = gather_page(results, record.chain_id, block, after_ns)
     folder.write_page(page)
     if as_json:

@@ -153,6 +153,29 @@ def test_text__troubled_node__has_each_trouble_and_nothing_unprintable() -> None
     assert all(line.isprintable() and len(line) <= LINE_WIDTH for line in text.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("to_go", "lag"), [(0, "0 blocks"), (1, "1 block"), (12, "12 blocks"), (None, "?")]
+)
+def test_text__originator_of_the_chain__lags_by_blocks(to_go: int | None, lag: str) -> None:
+    status = healthy()
+    assert status.live is not None
+
+    text = as_text(replace(status, live=replace(status.live, blocks_to_go=to_go)))
+
+    [row] = [line.split() for line in text.splitlines() if line.split()[:2] == ["0", "chain"]]
+    assert row[3 : 3 + len(lag.split())] == lag.split()
+    assert ("to go" in text) is (to_go is not None)
+
+
+def test_text__one_stream_of_a_reader__is_no_plural() -> None:
+    status = healthy()
+    assert status.live is not None
+
+    text = as_text(replace(status, live=replace(status.live, reader_streams=1, peer_streams=2)))
+
+    assert "streams: 1 of readers, 2 of other nodes' envelopes\n" in text
+
+
 def test_text__without_a_running_node__says_what_is_not_known() -> None:
     text = as_text(healthy(live=None, no_live="read from the database alone"))
 

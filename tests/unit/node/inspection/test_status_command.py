@@ -106,15 +106,15 @@ def test_ask_monitor__another_url__is_refused(url: str) -> None:
 
 def test_ask_monitor__nobody_answers__says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(url: str, name: str) -> tuple[int, bytes]:
-        raise requests.ConnectionError("refused")
+        raise requests.ConnectionError("Connection refused")
 
     monkeypatch.setattr(status_module, "_fetch", refuse)
 
     with pytest.raises(EndpointUnavailable) as caught:
-        ask_monitor(URL)
+        ask_monitor("http://user:secret@127.0.0.1:9464/")
 
     assert (
-        str(caught.value) == "monitor at 127.0.0.1: expected an answer, got none (ConnectionError)"
+        str(caught.value) == "monitor at 127.0.0.1:9464: expected an answer, got connection refused"
     )
 
 

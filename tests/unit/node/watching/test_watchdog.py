@@ -295,4 +295,4 @@ def test_watch__a_fault_of_its_own__is_told_once_and_reported_to_nobody(
 
     assert setting.connections > 5
     assert setting.liveness == []
-    assert caplog.text.count("no watch with node 200") == 1
+    assert caplog.text.count("node 200 could not be watched as clients see it: ") == 1

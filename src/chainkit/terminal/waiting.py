@@ -1,0 +1,35 @@
+"""A person who waits is told for what: on standard error, and only where it takes long."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from chainkit.terminal.facts import echo_notice
+
+FIRST_SECONDS: Final = 2.0
+AGAIN_SECONDS: Final = 15.0
+
+
+@contextmanager
+def told_while_waiting(
+    words: Callable[[], str], first_seconds: float = FIRST_SECONDS
+) -> Iterator[None]:
+    """Say what is waited for while the block takes long: after some seconds, and again later."""
+    ended = threading.Event()
+
+    def tell() -> None:
+        pause = first_seconds
+        while not ended.wait(pause):
+            echo_notice(words())
+            pause = AGAIN_SECONDS
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

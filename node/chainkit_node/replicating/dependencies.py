@@ -12,7 +12,12 @@ have taken back what an honest originator named, unseen by this node: so it rema
 Two envelopes that name each other show that one of their originators lied. The one that does not
 hold what it named is the liar, so nothing is said before all that both name is held or is shown to
 be missing. Where what is named came before that was asked, both are reported with both envelopes,
-and readers must tell. Cycles of more than two originators are not looked for.
+and readers must tell.
+
+Cycles of more than two are not looked for. A client names the last envelope of each originator that
+it has applied, and with it all that this one names. So where clients are honest, such a cycle has
+two in it that name each other. Where they are not, readers find it (`chainkit_client.topics`), and
+a node would accuse each originator in it of what one of them did.
 """
 
 from __future__ import annotations

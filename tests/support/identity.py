@@ -6,35 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Protocol
 
-from Crypto.Hash import SHA256, SHA512
+from Crypto.Hash import SHA256
 from Crypto.PublicKey import ECC
 from Crypto.Signature import DSS, eddsa
 
 from chainkit.identity import identifiers
 from chainkit.identity.actions import (
-    Action,
     AddAssociation,
     ChangeRecovery,
     CreateInbox,
     RevokeAssociation,
 )
-from chainkit.identity.identifiers import MemberIdentifier, MemberKind, derive_inbox_id
-from chainkit.identity.text import create_identity_text, eip191_digest, signature_text
+from chainkit.identity.identifiers import MemberIdentifier, derive_inbox_id
+from chainkit.identity.text import create_identity_text, eip191_digest
+from chainkit.identity.writing import InstallationSigner, Signer, Step, written_update
 from chainkit.protocol.proto import identity_associations_pb2 as associations_pb2
 from chainkit.protocol.proto import message_contents_pb2
 from chainkit.signatures import SigningKey, keccak256
 
 AT_NS = 1_735_689_600_000_000_000
 CONTEXT = b"IDENTITY UPDATE SIGNATURE"
-
-
-class Signer(Protocol):
-    @property
-    def identifier(self) -> MemberIdentifier: ...
-
-    def sign(self, text: bytes) -> associations_pb2.Signature: ...
 
 
 def _seed(name: str) -> bytes:
@@ -74,20 +66,19 @@ class Installation:
         return eddsa.import_private_key(_seed(self.name))
 
     @cached_property
-    def public_key(self) -> bytes:
-        public_key: bytes = self.key.public_key().export_key(format="raw")
-        return public_key
+    def signer(self) -> InstallationSigner:
+        return InstallationSigner(_seed(self.name))
 
-    @cached_property
+    @property
+    def public_key(self) -> bytes:
+        return self.signer.public_key
+
+    @property
     def identifier(self) -> MemberIdentifier:
-        return identifiers.installation(self.public_key)
+        return self.signer.identifier
 
     def sign(self, text: bytes) -> associations_pb2.Signature:
-        message = associations_pb2.Signature()
-        message.installation_key.public_key = self.public_key
-        signer = eddsa.new(self.key, "rfc8032", context=CONTEXT)
-        message.installation_key.bytes = signer.sign(SHA512.new(text))
-        return message
+        return self.signer.sign(text)
 
 
 @dataclass(frozen=True)
@@ -200,9 +191,6 @@ class Changed:
         return message
 
 
-Step = tuple[Action, tuple[Signer, ...]]
-
-
 def create(owner: Signer, nonce: int = 0, by: Signer | None = None) -> Step:
     return CreateInbox(owner.identifier, nonce), (by or owner,)
 
@@ -225,11 +213,7 @@ def inbox_of(owner: Signer, nonce: int = 0) -> bytes:
 
 def update(inbox_id: bytes, *steps: Step, at_ns: int = AT_NS) -> bytes:
     """A serialized IdentityUpdate of the steps, each signed by its signers."""
-    text = signature_text(inbox_id, at_ns, (action for action, _ in steps)).encode()
-    message = associations_pb2.IdentityUpdate(client_timestamp_ns=at_ns, inbox_id=inbox_id.hex())
-    for action, signers in steps:
-        _put(message.actions.add(), action, [signer.sign(text) for signer in signers])
-    return message.SerializeToString()
+    return written_update(inbox_id, at_ns, steps)
 
 
 def edited(data: bytes, edit: Callable[[associations_pb2.IdentityUpdate], object]) -> bytes:
@@ -237,47 +221,3 @@ def edited(data: bytes, edit: Callable[[associations_pb2.IdentityUpdate], object
     message = associations_pb2.IdentityUpdate.FromString(data)
     edit(message)
     return message.SerializeToString()
-
-
-def _put(
-    message: associations_pb2.IdentityAction,
-    action: Action,
-    signatures: list[associations_pb2.Signature],
-) -> None:
-    match action:
-        case CreateInbox(owner, nonce):
-            created = message.create_inbox
-            created.initial_identifier, created.nonce = str(owner), nonce
-            created.initial_identifier_kind = _kind(owner)
-            created.initial_identifier_signature.CopyFrom(signatures[0])
-        case AddAssociation(member):
-            _put_member(message.add.new_member_identifier, member)
-            message.add.existing_member_signature.CopyFrom(signatures[0])
-            message.add.new_member_signature.CopyFrom(signatures[1])
-        case RevokeAssociation(member):
-            _put_member(message.revoke.member_to_revoke, member)
-            message.revoke.recovery_identifier_signature.CopyFrom(signatures[0])
-        case ChangeRecovery(recovery):
-            changed = message.change_recovery_address
-            changed.new_recovery_identifier = str(recovery)
-            changed.new_recovery_identifier_kind = _kind(recovery)
-            changed.existing_recovery_identifier_signature.CopyFrom(signatures[0])
-
-
-def _kind(identifier: MemberIdentifier) -> associations_pb2.IdentifierKind:
-    is_passkey = identifier.kind is MemberKind.PASSKEY
-    return (
-        associations_pb2.IDENTIFIER_KIND_PASSKEY
-        if is_passkey
-        else associations_pb2.IDENTIFIER_KIND_ETHEREUM
-    )
-
-
-def _put_member(message: associations_pb2.MemberIdentifier, member: MemberIdentifier) -> None:
-    match member.kind:
-        case MemberKind.ETHEREUM:
-            message.ethereum_address = str(member)
-        case MemberKind.INSTALLATION:
-            message.installation_public_key = member.value
-        case MemberKind.PASSKEY:
-            message.passkey.key = member.value

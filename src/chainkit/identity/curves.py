@@ -21,7 +21,8 @@ ED25519_ORDER: Final = 2**252 + 27742317777372353535851937790883648493
 """Order of the group that honest keys generate."""
 P256_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
-_CONTEXT: Final = b"IDENTITY UPDATE SIGNATURE"
+INSTALLATION_CONTEXT: Final = b"IDENTITY UPDATE SIGNATURE"
+"""The context of an installation's signature (XIP-46)."""
 
 
 def check_ed25519ph(key: bytes, signature: bytes, text: bytes) -> None:
@@ -39,7 +40,8 @@ def check_ed25519ph(key: bytes, signature: bytes, text: bytes) -> None:
     public_key = _point_of_the_group(key)
     _point_of_the_group(signature[:32])
     try:
-        eddsa.new(public_key, "rfc8032", context=_CONTEXT).verify(SHA512.new(text), signature)
+        verifier = eddsa.new(public_key, "rfc8032", context=INSTALLATION_CONTEXT)
+        verifier.verify(SHA512.new(text), signature)
     except ValueError as error:
         raise InvalidSignature("installation's signature", "one over the text", error) from error
 

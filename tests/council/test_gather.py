@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+import chainkit.cli.council.gather as gather_module
 from chainkit.contracts.interface import shipped_interface
 from chainkit.misbehavior.types import Misbehavior
 from support.audit.identities import key_of
@@ -119,6 +120,26 @@ def test_gather__again_after_a_time__adds_what_is_new_alone(council: Council) ->
     nodes = {each["node_id"]: (each["reports"], each["new"]) for each in second.content["nodes"]}
     assert nodes == {HONEST: (1, 1), OTHER: (0, 0), LIAR: (0, 0), OFF: (1, 0), AWAY: (0, 0)}
     assert len(list(council.folder.glob("*.pb"))) == 7
+
+
+def test_gather__takes_long__tells_which_nodes_are_waited_for(
+    council: Council, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    @contextmanager
+    def told_at_begin_and_end(words: Callable[[], str]) -> Iterator[None]:
+        told.append(words())
+        yield
+        told.append(words())
+
+    monkeypatch.setattr(gather_module, "told_while_waiting", told_at_begin_and_end)
+
+    council.gather("--seconds", 20)
+
+    first, last = told
+    assert first == "0 of 5 nodes done; waiting for 100, 200, 300, 400, 500, up to 20 s each"
+    assert last.startswith("5 of 5 nodes done")
 
 
 def test_gather__node_that_is_not_registered__is_refused(council: Council) -> None:

@@ -10,21 +10,15 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 import click
 
-from chainkit.chain import Endpoint
-from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.followed import read_followed_deployment
-from chainkit.contracts.registry import Registry
-from chainkit.council.evidence.report import check_unchanged, fetch_mined
+from chainkit.council.evidence.report import check_unchanged
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ChainkitError, ConfigurationError, RetryableChainError
-from chainkit.evidence.emission import PayloadAddresses
-from chainkit.evidence.judgement import EnvelopeJudge
 from chainkit.evidence.verdict import Verdict
 from chainkit.misbehavior.types import UNRESPONSIVE_SECONDS
 from chainkit.protocol.reports import misbehavior_digest, sign_report
@@ -39,6 +33,7 @@ from chainkit_client.checking.asking import NodeAsker
 from chainkit_client.checking.check import Checker, NodeCheck
 from chainkit_client.checking.findings import Finding
 from chainkit_client.checking.pages import check_as_json, check_as_metrics, check_as_text
+from chainkit_client.network.chain import Chain
 from chainkit_client.nodes.connection import NodeConnection, NodeEntry
 from chainkit_client.nodes.pool import Nodes
 from chainkit_client.reading.verified import Keys
@@ -141,7 +136,7 @@ def check_command(
     endpoint, record, _ = open_chain(rpc_url, deployment_path)
     chain_ids = frozenset(read_followed_deployment(deployment_path).originator_ids)
     output = _Output(node_ids, as_json, metrics_path, evidence_path, is_reported)
-    looks = _Looks(_Chain(endpoint, record, chain_ids), latest, patience_seconds, output)
+    looks = _Looks(Chain(endpoint, record, chain_ids), latest, patience_seconds, output)
     return asyncio.run(looks.run(every_seconds))
 
 
@@ -153,44 +148,8 @@ def _make_folder(path: Path) -> None:
         raise ConfigurationError(f"folder {path}", expected, got) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Chain:
-    """A deployment behind an endpoint."""
-
-    endpoint: Endpoint
-    record: DeploymentRecord
-    originator_ids: frozenset[int]
-    """The chain's."""
-
-    def read_nodes(self, wanted: Sequence[int]) -> tuple[BlockReference, Sequence[Node]]:
-        """Return the head, and the registry there. Raises ConfigurationError for unknown ids."""
-        block = self.endpoint.head().reference
-        nodes = Registry(self.endpoint, self.record.node_registry.address).nodes(block)
-        known = {each.node_id for each in nodes}
-        for each in wanted:
-            if each not in known:
-                listed = ", ".join(map(str, sorted(known))) or "none"
-                raise ConfigurationError("NODE", f"one of the registry: {listed}", each)
-        if not any(each.is_enabled for each in nodes):
-            raise ConfigurationError("registry", "an enabled node", f"none at block {block}")
-        return block, nodes
-
-    def judge(self, node: Node, block: BlockReference, envelope: bytes) -> Verdict:
-        """Compare a payload that a node vouched for with the chain up to a block."""
-        judge = EnvelopeJudge(
-            node,
-            PayloadAddresses(*self.record.payload_addresses),
-            block,
-            partial(fetch_mined, self.endpoint),
-            "this endpoint does not know",
-        )
-        return judge.judge(envelope).verdict
-
-
 class _Looks:
-    def __init__(
-        self, chain: _Chain, latest: int, patience_seconds: float, output: _Output
-    ) -> None:
+    def __init__(self, chain: Chain, latest: int, patience_seconds: float, output: _Output) -> None:
         self._chain = chain
         self._latest = latest
         self._patience_seconds = patience_seconds

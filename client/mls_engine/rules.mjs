@@ -1,0 +1,88 @@
+// The rules for what others send, beyond those of RFC 9420.
+import { defaultKeyPackageEqualityConfig } from "ts-mls/keyPackageEqualityConfig.js";
+import { defaultPaddingConfig } from "ts-mls/paddingConfig.js";
+import { Refused } from "./refusals.mjs";
+
+// A commit and a welcome of so large a group take a second.
+export const MOST_MEMBERS = 1024;
+export const MOST_CREDENTIAL_BYTES = 1024;
+const KEY_LENGTH = 32;
+// As OpenMLS has it: messages of one sender that may be missing before the next.
+const FORWARD_GENERATIONS = 1000;
+const KEPT_GENERATIONS = 100;
+
+export function refuseUnless(condition, expected) {
+  if (!condition) throw new Refused(`expected ${expected}`);
+}
+
+export function same(left, right) {
+  return Buffer.compare(left, right) === 0;
+}
+
+export function isAcceptable(credential, signaturePublicKey) {
+  return (
+    credential.credentialType === "basic" &&
+    credential.identity.length <= MOST_CREDENTIAL_BYTES &&
+    signaturePublicKey.length === KEY_LENGTH
+  );
+}
+
+export function clientConfig(pastEpochs) {
+  return {
+    keyRetentionConfig: {
+      retainKeysForGenerations: KEPT_GENERATIONS,
+      retainKeysForEpochs: Math.max(1, Number(pastEpochs)),
+      maximumForwardRatchetSteps: FORWARD_GENERATIONS,
+    },
+    // A clock decides whom we add. Whether a commit of others is valid must not depend on it, or two
+    // members with different clocks would part ways.
+    lifetimeConfig: { maximumTotalLifetime: 0n, validateLifetimeOnReceive: false },
+    keyPackageEqualityConfig: defaultKeyPackageEqualityConfig,
+    paddingConfig: defaultPaddingConfig,
+    authService: { validateCredential: async (credential, key) => isAcceptable(credential, key) },
+  };
+}
+
+// Members commit what they propose themselves, at once and inline: additions, removals, new keys of
+// their own. Nothing changes the group's parameters, and nobody joins from outside.
+export function checkProposals(state, proposals) {
+  refuseUnless(proposals.length <= MOST_MEMBERS, `at most ${MOST_MEMBERS} proposals`);
+  let members = state.ratchetTree.filter((node) => node?.nodeType === "leaf").length;
+  for (const { proposalOrRefType, proposal } of proposals) {
+    refuseUnless(proposalOrRefType === "proposal", "a commit without proposals by reference");
+    const kind = proposal.proposalType;
+    refuseUnless(kind === "add" || kind === "remove", "proposals that add or remove members");
+    members += kind === "add" ? 1 : -1;
+  }
+  refuseUnless(members <= MOST_MEMBERS, `at most ${MOST_MEMBERS} members`);
+}
+
+// A key that two nodes of the tree share makes the next welcome useless, so no commit may bring one.
+// ts-mls compares the keys that are there already, and not those that come.
+export function checkNewKeys(state, proposals, path) {
+  const added = proposals.flatMap(({ proposal }) => (proposal.proposalType === "add" ? [proposal.add.keyPackage.leafNode] : []));
+  const removed = new Set(proposals.map(({ proposal }) => proposal.remove?.removed));
+  const staying = state.ratchetTree.flatMap((node, index) =>
+    node?.nodeType === "leaf" && !removed.has(index / 2) ? [node.leaf.signaturePublicKey] : [],
+  );
+  refuseUnless(areDifferent([...staying, ...added.map((leaf) => leaf.signaturePublicKey)]), "members with keys of their own");
+  const present = state.ratchetTree.flatMap((node) => (node === undefined ? [] : [(node.leaf ?? node.parent).hpkePublicKey]));
+  const fromPath = path === undefined ? [] : [path.leafNode, ...path.nodes].map((node) => node.hpkePublicKey);
+  refuseUnless(areDifferent([...present, ...added.map((leaf) => leaf.hpkePublicKey), ...fromPath]), "new keys for the tree");
+}
+
+function areDifferent(keys) {
+  return new Set(keys.map((key) => Buffer.from(key).toString("hex"))).size === keys.length;
+}
+
+// A member's key is its installation's: it stays as long as the member does.
+export function checkCommitter(state, leaf, path) {
+  if (path === undefined) return;
+  const before = state.ratchetTree[2 * leaf].leaf;
+  const { credential, signaturePublicKey } = path.leafNode;
+  const isSame =
+    same(before.signaturePublicKey, signaturePublicKey) &&
+    credential.credentialType === "basic" &&
+    same(before.credential.identity, credential.identity);
+  refuseUnless(isSame, "a committer with the credential and key that it had");
+}

@@ -1,0 +1,185 @@
+// The engine's child process with the calls of a member that breaks the rules, for tests.
+import { createCommit } from "ts-mls/createCommit.js";
+import { createProposal } from "ts-mls/createMessage.js";
+import { extractWelcomeSecret } from "ts-mls/groupInfo.js";
+import { encryptGroupInfo, encryptGroupSecrets } from "ts-mls/welcome.js";
+import { makeKeyPackageRef } from "ts-mls/keyPackage.js";
+import { decodeMlsMessage, encodeMlsMessage } from "ts-mls/message.js";
+import { protectApplicationData } from "ts-mls/messageProtection.js";
+import { encodeNode } from "ts-mls/ratchetTree.js";
+import { CALLS } from "../../client/mls_engine/groups.mjs";
+import { readNumber } from "../../client/mls_engine/fields.mjs";
+import { readState } from "../../client/mls_engine/states.mjs";
+import { suiteNamed } from "../../client/mls_engine/suites.mjs";
+
+const VERSION = "mls10";
+
+function opened(call, data) {
+  const state = readState(data, call.pastEpochs);
+  return [state, suiteNamed(state.groupContext.cipherSuite)];
+}
+
+async function loneProposal(call, data) {
+  const [state, cipherSuite] = opened(call, data);
+  const proposal = { proposalType: "remove", remove: { removed: 0 } };
+  return [encodeMlsMessage((await createProposal(state, false, proposal, cipherSuite)).message)];
+}
+
+async function commitByReference(call, data, removed) {
+  const [state, cipherSuite] = opened(call, data);
+  const proposal = { proposalType: "remove", remove: { removed: Number(readNumber(removed)) } };
+  const { newState } = await createProposal(state, false, proposal, cipherSuite);
+  return [encodeMlsMessage((await createCommit({ state: newState, cipherSuite })).commit)];
+}
+
+async function publicCommit(call, data) {
+  const [state, cipherSuite] = opened(call, data);
+  return [encodeMlsMessage((await createCommit({ state, cipherSuite }, { wireAsPublicMessage: true })).commit)];
+}
+
+async function commitOfKind(call, data, kind) {
+  const [state, cipherSuite] = opened(call, data);
+  const proposals = {
+    extensions: { proposalType: "group_context_extensions", groupContextExtensions: { extensions: [] } },
+    reinit: {
+      proposalType: "reinit",
+      reinit: {
+        groupId: state.groupContext.groupId,
+        version: VERSION,
+        cipherSuite: state.groupContext.cipherSuite,
+        extensions: [],
+      },
+    },
+    custom: { proposalType: 0xf000, proposalData: new Uint8Array(3) },
+  };
+  const extraProposals = [proposals[kind.toString()]];
+  return [encodeMlsMessage((await createCommit({ state, cipherSuite }, { extraProposals })).commit)];
+}
+
+async function commitAdding(call, data, ...keyPackages) {
+  const [state, cipherSuite] = opened(call, data);
+  const extraProposals = keyPackages.map((each) => {
+    const [{ keyPackage }] = decodeMlsMessage(new Uint8Array(each), 0);
+    return { proposalType: "add", add: { keyPackage } };
+  });
+  return [encodeMlsMessage((await createCommit({ state, cipherSuite }, { extraProposals })).commit)];
+}
+
+// A commit whose path names another credential for its sender.
+async function commitAsSomebodyElse(call, data, credential) {
+  const [state, cipherSuite] = opened(call, data);
+  const index = 2 * state.privatePath.leafIndex;
+  const ratchetTree = state.ratchetTree.slice();
+  const { leaf } = ratchetTree[index];
+  const identity = new Uint8Array(credential);
+  ratchetTree[index] = { nodeType: "leaf", leaf: { ...leaf, credential: { credentialType: "basic", identity } } };
+  return [encodeMlsMessage((await createCommit({ state: { ...state, ratchetTree }, cipherSuite })).commit)];
+}
+
+// A commit whose path gives its sender another signature key, which signs the leaf.
+async function commitOfAnotherKey(call, data, seed, publicKey) {
+  const [state, cipherSuite] = opened(call, data);
+  const index = 2 * state.privatePath.leafIndex;
+  const ratchetTree = state.ratchetTree.slice();
+  const leaf = { ...ratchetTree[index].leaf, signaturePublicKey: new Uint8Array(publicKey) };
+  ratchetTree[index] = { nodeType: "leaf", leaf };
+  const sign = (key, message) =>
+    cipherSuite.signature.sign(Buffer.from(message).includes("LeafNodeTBS") ? seed : key, message);
+  const forging = { ...cipherSuite, signature: { ...cipherSuite.signature, sign } };
+  return [encodeMlsMessage((await createCommit({ state: { ...state, ratchetTree }, cipherSuite: forging })).commit)];
+}
+
+// A message with the keys of another member, which each member knows, and its own signature.
+async function forgedMessage(call, data, leaf, plaintext) {
+  const [state, cipherSuite] = opened(call, data);
+  const { privateMessage } = await protectApplicationData(
+    state.signaturePrivateKey,
+    state.keySchedule.senderDataSecret,
+    new Uint8Array(plaintext),
+    new Uint8Array(),
+    state.groupContext,
+    state.secretTree,
+    Number(readNumber(leaf)),
+    state.clientConfig.paddingConfig,
+    cipherSuite,
+  );
+  return [encodeMlsMessage({ version: VERSION, wireformat: "mls_private_message", privateMessage })];
+}
+
+// A stranger's welcome: only what comes before the tree's check is right.
+async function wideWelcome(call, data, keyPackageData, width) {
+  const [state, cs] = opened(call, data);
+  const [{ keyPackage }] = decodeMlsMessage(new Uint8Array(keyPackageData), 0);
+  const zeros = new Uint8Array(cs.kdf.size);
+  const joinerSecret = cs.rng.randomBytes(cs.kdf.size);
+  const welcomeSecret = await extractWelcomeSecret(joinerSecret, zeros, cs.kdf);
+  const extensions = [{ extensionType: "ratchet_tree", extensionData: wideTree(state, Number(readNumber(width))) }];
+  const info = { groupContext: state.groupContext, extensions, confirmationTag: zeros, signer: 0, signature: zeros };
+  const encryptedGroupInfo = await encryptGroupInfo(info, welcomeSecret, cs);
+  const initKey = await cs.hpke.importPublicKey(keyPackage.initKey);
+  const secrets = { joinerSecret, pathSecret: undefined, psks: [] };
+  const { enc, ct } = await encryptGroupSecrets(initKey, encryptedGroupInfo, secrets, cs.hpke);
+  const newMember = await makeKeyPackageRef(keyPackage, cs.hash);
+  const welcome = {
+    cipherSuite: state.groupContext.cipherSuite,
+    secrets: [{ newMember, encryptedGroupSecrets: { kemOutput: enc, ciphertext: ct } }],
+    encryptedGroupInfo,
+  };
+  return [encodeMlsMessage({ version: VERSION, wireformat: "mls_welcome", welcome })];
+}
+
+// A zero stands for each empty node, and the last one is not empty.
+function wideTree(state, width) {
+  const last = Buffer.from(encodeNode(state.ratchetTree[0]));
+  const content = Buffer.concat([Buffer.alloc(width - 1), Buffer.of(1), last]);
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE((0x80000000 | content.length) >>> 0);
+  return new Uint8Array(Buffer.concat([length, content]));
+}
+
+async function hang() {
+  for (;;);
+}
+
+async function exhaust(call, kind) {
+  const kept = [];
+  for (;;) kept.push(kind.toString() === "heap" ? new Array(1 << 16).fill(kept.length) : Buffer.alloc(1 << 24, 1));
+}
+
+async function touchOutside(call, kind) {
+  const attempts = {
+    file: async () => (await import("node:fs")).readFileSync("/etc/hostname"),
+    write: async () => (await import("node:fs")).writeFileSync("/tmp/mls-engine-was-here", ""),
+    program: async () => (await import("node:child_process")).execFileSync("/bin/true"),
+    environment: async () => {
+      if (Object.keys(process.env).length > 0) return "variables";
+      throw new Error("none");
+    },
+    network: async () => {
+      const { connect } = await import("node:net");
+      await new Promise((resolve, reject) => connect(9, "127.0.0.1").on("connect", resolve).on("error", reject));
+    },
+  };
+  try {
+    await attempts[kind.toString()]();
+  } catch (error) {
+    return [Buffer.from(error.code ?? error.message)];
+  }
+  return [Buffer.from("reached")];
+}
+
+Object.assign(CALLS, {
+  loneProposal,
+  commitByReference,
+  publicCommit,
+  commitOfKind,
+  commitAdding,
+  commitAsSomebodyElse,
+  commitOfAnotherKey,
+  forgedMessage,
+  wideWelcome,
+  hang,
+  exhaust,
+  touchOutside,
+});
+await import("../../client/mls_engine/main.mjs");

@@ -296,6 +296,33 @@ welcomes: Final = Table(
     Column("originator_ns", BigInteger, nullable=False),
 )
 
+kept_envelopes: Final = Table(
+    # What was applied, as its originator signed it: the proof of each row of a transcript.
+    "kept_envelopes",
+    metadata,
+    Column("originator_id", BigInteger, primary_key=True),
+    Column("sequence_id", BigInteger, primary_key=True),
+    Column("topic", LargeBinary, nullable=False, index=True),
+    Column("envelope", LargeBinary, nullable=False),
+)
+
+breaches: Final = Table(
+    # Rules that nodes broke, each once, before anybody is told.
+    "breaches",
+    metadata,
+    Column("id", LargeBinary, primary_key=True),
+    Column("node_id", BigInteger, nullable=False),
+    # Its number in XIP-49 §3.2.7; null where it has none.
+    Column("misbehavior", Integer),
+    # Words for people.
+    Column("reason", String, nullable=False),
+    # An UnsignedMisbehaviorReport; null where there is none to make.
+    Column("report", LargeBinary),
+    Column("seen_ns", BigInteger, nullable=False),
+    # How many nodes took the report.
+    Column("taken_by", Integer, nullable=False, server_default=text("0")),
+)
+
 keyring: Final = Table(
     "keyring",
     metadata,

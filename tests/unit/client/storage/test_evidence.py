@@ -1,0 +1,80 @@
+"""Evidence in the client's database: each broken rule once, and the envelope of each place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chainkit.misbehavior.report import parse_unsigned
+from chainkit.misbehavior.types import Misbehavior
+from chainkit_client.breach import Breach
+from chainkit_client.reading.verified import VerifiedEnvelope, read_envelope
+from chainkit_client.storage.evidence import (
+    keep_breaches,
+    keep_envelopes,
+    read_breaches,
+    read_envelope_at,
+    report_taken,
+)
+from chainkit_client.storage.store import Store
+from support.client.served import KEYS, NODE, of_chain
+
+ORDER = Breach(100, Misbehavior.OUT_OF_ORDER, "2 came after 3", (NODE.signed(2), NODE.signed(3)))
+UNNAMED = Breach(200, None, "it hides 7", ())
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(tmp_path / "client.db", "password", cost=2)
+    yield opened
+    opened.close()
+
+
+def verified(data: bytes) -> VerifiedEnvelope:
+    envelope = read_envelope(data, 100, KEYS).envelope
+    assert envelope is not None
+    return envelope
+
+
+def test_keep_breaches__the_same_again__stays_as_it_was_first(store: Store) -> None:
+    with store.writing() as connection:
+        keep_breaches(connection, [ORDER, UNNAMED], 5)
+        keep_breaches(connection, [ORDER, UNNAMED], 6)
+
+    with store.reading() as connection:
+        kept = {each.node_id: each for each in read_breaches(connection)}
+
+    assert len(kept) == 2
+    assert (kept[100].misbehavior, kept[100].reason) == (ORDER.misbehavior, ORDER.reason)
+    assert {each.seen_ns for each in kept.values()} == {5}
+    report = kept[100].report
+    assert report is not None
+    parsed = parse_unsigned(report)
+    assert (parsed.envelopes, parsed.reporter_time_ns) == (ORDER.envelopes, 5)
+    assert (kept[200].misbehavior, kept[200].report) == (None, None)
+
+
+def test_report_taken__by_some_nodes__is_counted(store: Store) -> None:
+    with store.writing() as connection:
+        keep_breaches(connection, [ORDER], 5)
+        [kept] = read_breaches(connection)
+        report_taken(connection, kept.id, 2)
+
+    with store.reading() as connection:
+        assert [each.taken_by for each in read_breaches(connection)] == [2]
+
+
+def test_keep_envelopes__a_reorg_puts_another_in_the_place__is_the_one_that_is_kept(
+    store: Store,
+) -> None:
+    first, other = verified(of_chain(3)), verified(of_chain(3, seconds=2))
+    with store.writing() as connection:
+        keep_envelopes(connection, [first, verified(NODE.signed(4))])
+        keep_envelopes(connection, [other])
+
+    with store.reading() as connection:
+        assert read_envelope_at(connection, (0, 3)) == other.envelope
+        assert read_envelope_at(connection, (100, 4)) == NODE.signed(4)
+        assert read_envelope_at(connection, (100, 5)) is None

@@ -103,6 +103,20 @@ class LiveNetwork:
         _until("the honest nodes to catch every lie", lambda: caught() == told)
         return caught()
 
+    def check_as_client(self) -> dict[int, dict[str, int]]:
+        """Let a client compare all nodes; return what it proves of each, by type."""
+        checked = run_json(
+            self._settings,
+            *("client", "check", "--evidence", self._folder / "client-evidence"),
+            expected=(0, 1),
+        )
+        return {
+            node["node_id"]: count_codes(
+                each["type"] for each in node["findings"] if each["weight"] == "proved"
+            )
+            for node in checked["nodes"]
+        }
+
     def wait_until_followed_elsewhere(self, disabled: Operator) -> None:
         """Wait until the others ask each other for the envelopes of a node that was disabled."""
         for operator in self._operators:

@@ -176,6 +176,14 @@ class Story:
         self._facts["live_lies_told"], self._facts["live_lies_reported"] = told, caught
         self._summary.expect("live lies that the honest nodes proved", told, caught)
         say(f"the other nodes prove, and report: {', '.join(caught)}")
+        proved = self._live.check_as_client()
+        self._facts["live_lies_proved_by_client"] = proved[self._faulty.node_id]
+        none: dict[str, int] = {}
+        expected = {
+            each.node_id: told if each is self._faulty else none for each in self._operators
+        }
+        self._summary.expect("live lies that a client proved, by node", expected, proved)
+        say(f"a client without a node proves: {', '.join(proved[self._faulty.node_id])}")
 
     def _stop(self, operator: Operator) -> None:
         assert operator.indexer is not None

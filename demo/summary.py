@@ -51,6 +51,7 @@ class Summary:
             "found": _counts(facts["findings"]),
             "lies told": _counts(facts["live_lies_told"]),
             "lies proved": f"{_counts(facts['live_lies_reported'])}, by the other nodes",
+            "lies found": f"{_counts(facts['live_lies_proved_by_client'])}, by a client",
             "report": "proved against the chain" if facts["report_verified"] else "NOT proved",
             "council": f"{facts['proposals']} proposals of a Safe, two of three owners each",
             "node": "disabled, and the others see it" if facts["node_disabled"] else "NOT disabled",

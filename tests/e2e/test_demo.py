@@ -22,7 +22,7 @@ EXPECTED_KEYS = {
     *("honest_nodes_identical", "findings", "expected_findings", "report_verified"),
     *("bundle_verified", "node_disabled", "audit_sees_disabled", "proposals"),
     *("html_report", "real_client_messages", "seconds"),
-    *("live_lies_told", "live_lies_reported"),
+    *("live_lies_told", "live_lies_reported", "live_lies_proved_by_client"),
 }
 MARK = "CHAINKIT_TEST_MARK"
 SOAKS = "CHAINKIT_SOAK" in os.environ
@@ -150,6 +150,7 @@ def test_demo__summary__tells_what_happened(finished: list[tuple[int, str, Path]
     assert content["findings"] == content["expected_findings"] != {}
     assert content["real_client_messages"] == 2
     assert content["live_lies_told"] == content["live_lies_reported"]
+    assert content["live_lies_told"] == content["live_lies_proved_by_client"]
     assert len(content["live_lies_told"]) == 4
     report = (folder / "audit" / "report.html").read_text()
     assert "<svg" in report

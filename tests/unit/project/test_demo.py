@@ -17,6 +17,7 @@ FACTS = {
     "findings": {},
     "live_lies_told": {"OUT_OF_ORDER": 1},
     "live_lies_reported": {},
+    "live_lies_proved_by_client": {},
     "report_verified": False,
     "node_disabled": True,
     "proposals": 3,

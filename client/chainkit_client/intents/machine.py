@@ -1,8 +1,8 @@
 """The intent machine: all transitions, as a table. Any other transition is an error.
 
 An intent waits (TO_SEND), is built for the group's epoch and sent (PUBLISHED), and is read back
-from the network (COMMITTED). What must follow is done then (PROCESSED). If the epoch is over before
-it was read back, it is built again from its arguments.
+from the network (COMMITTED). Then welcomes follow, if there are any (PROCESSED). If the epoch is
+over before it was read back, it is built again from its arguments.
 
 - A payload is stored before it is sent. Nobody knows what became of one whose answer is lost, so it
   stays PUBLISHED: it is looked up, and the same bytes are sent again only if they are absent for

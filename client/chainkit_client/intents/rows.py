@@ -55,7 +55,7 @@ class Intent:
 
     @property
     def kind(self) -> IntentKind:
-        """What it is to do."""
+        """The kind of its arguments."""
         return self.arguments.kind
 
     @property
@@ -73,11 +73,11 @@ class Attempt:
     epoch: int
     """The epoch it was built in."""
     authenticator: bytes
-    """Of that epoch."""
+    """That epoch's."""
     staged_commit: bytes | None = field(repr=False)
     """The state once it is accepted; None of a message, and once its epoch is final."""
     welcomes: bytes | None = field(repr=False)
-    """What is to be sent after it; None where nothing is."""
+    """The welcomes that follow it; None where there are none."""
     welcome_state: WelcomeState | None
 
 

@@ -56,7 +56,7 @@ class DeliveryStatus(IntEnum):
 
 
 class IntentKind(IntEnum):
-    """What an intent is to do."""
+    """The purpose of an intent."""
 
     SEND_MESSAGE = 1
     ADD_MEMBERS = 2
@@ -84,7 +84,7 @@ class WelcomeState(IntEnum):
 
 
 class PayloadStatus(IntEnum):
-    """What became of a payload of a topic."""
+    """The fate of a payload of a topic."""
 
     SUCCEEDED = 1
     FAILED = 2
@@ -148,9 +148,8 @@ group_intents: Final = Table(
     # The concrete ClientEnvelope; empty while there is none.
     Column("publish_data", LargeBinary, nullable=False),
     Column("state", Integer, nullable=False),
-    # Hash of the concrete MLS message: the published text's message_hash. What is kept beside it,
-    # staged_commit and post_commit_data, is in ``attempts``: each of an intent's payloads may be
-    # the one that is accepted.
+    # Hash of the concrete MLS message: the published text's message_hash. Its staged_commit and
+    # post_commit_data are in ``attempts``: each of an intent's payloads may be the accepted one.
     Column("payload_hash", LargeBinary),
     # The epoch it was built in, or in which there was nothing to do.
     Column("published_in_epoch", BigInteger),

@@ -1,0 +1,405 @@
+"""All groups of an installation: each method is one transaction, all or nothing.
+
+Several threads and processes may use one database. Two that hand in the same payload apply it once;
+two that build the same intent build it once. Methods raise StoreUnavailable where the database is
+busy for long, and EngineFailed where the engine did not answer: then nothing was changed, and the
+same call may succeed later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from chainkit.types import Place, TopicKind
+from chainkit_client.groups import history, joining, receiving, rewinding
+from chainkit_client.groups.building import (
+    Outgoing,
+    build,
+    decode_welcomes,
+    needed_key_packages,
+    refuse_build,
+)
+from chainkit_client.groups.history import Epoch
+from chainkit_client.groups.joining import WelcomePayload
+from chainkit_client.groups.payload import Outcome, Payload, group_topic
+from chainkit_client.groups.plaintext import message_id
+from chainkit_client.groups.session import CHAIN_IDS, NotAMember, Session, Tools
+from chainkit_client.groups.transcript import (
+    Message,
+    account_of,
+    insert_message,
+    is_taken,
+    read_messages,
+)
+from chainkit_client.intents import rows
+from chainkit_client.intents.arguments import Arguments, SendMessage
+from chainkit_client.intents.machine import Event, is_given_up
+from chainkit_client.intents.rows import Intent
+from chainkit_client.mls.engine import EngineFailed, GroupView, MlsEngine
+from chainkit_client.storage import payloads, schema
+from chainkit_client.storage.own import read_installation
+from chainkit_client.storage.payloads import PayloadResult
+from chainkit_client.storage.schema import (
+    DeliveryStatus,
+    IntentState,
+    MembershipState,
+    MessageKind,
+)
+from chainkit_client.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group, as the user sees it."""
+
+    id: bytes
+    created_at_ns: int
+    """Nanoseconds since 1970: of the welcome, or of the creation."""
+    membership: MembershipState
+    epoch: int | None
+    """None until the commit that lets this installation in was read."""
+    is_member: bool
+    forked_at_epoch: int | None
+    """The first epoch in which another member's history differs; None for no fork."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingWelcome:
+    """A welcome whose commit was accepted."""
+
+    payload_hash: bytes
+    """The commit's."""
+    installation: bytes
+    """32 bytes: its topic of welcomes is the target."""
+    data: bytes
+    """A ``groups.welcome.Welcome``, encoded; whoever can read it learns who is in the group."""
+
+
+class Groups:
+    """The groups of the installation whose database it is."""
+
+    def __init__(
+        self, store: Store, engine: MlsEngine, chain_ids: frozenset[int] = CHAIN_IDS
+    ) -> None:
+        """Use a database that has an installation; ``chain_ids`` are the chain's originators."""
+        self._store = store
+        with store.reading() as connection:
+            installation = read_installation(connection, store.seal)
+        self._tools = Tools(store.seal, engine, installation, chain_ids)
+
+    # The user's wishes.
+
+    def create(self, group_id: bytes, now_ns: int) -> None:
+        """Make a group with a random id of 16 bytes; ``now_ns`` in nanoseconds since 1970."""
+        engine, installation = self._tools.engine, self._tools.installation
+        state = engine.create(installation, group_id)
+        view = engine.view(state)
+        with self._store.writing() as connection:
+            row = {
+                "id": group_id,
+                "created_at_ns": now_ns,
+                "membership_state": MembershipState.ALLOWED.value,
+                "is_published": False,
+                "is_member": True,
+            }
+            connection.execute(insert(schema.groups).values(row))
+            session = Session.load(connection, self._tools, group_id)
+            session.accept(state, Epoch(view.epoch, None, view.epoch_authenticator))
+            session.flush()
+
+    def decide(self, group_id: bytes, membership: MembershipState) -> None:
+        """Agree to be in a group, or reject it (R10)."""
+        with self._session(group_id) as session:
+            is_it = schema.groups.c.id == group_id
+            statement = update(schema.groups).where(is_it)
+            session.connection.execute(statement.values(membership_state=membership.value))
+
+    def send(self, group_id: bytes, content: bytes, now_ns: int) -> bytes:
+        """Queue a message, and return its id; its row is unpublished until it is read back.
+
+        The same words twice within a nanosecond would be one message: the later one is set later.
+        """
+        with self._active(group_id) as session:
+            sent_at_ns = now_ns
+            while is_taken(session.connection, message_id(content, group_id, sent_at_ns)):
+                sent_at_ns += 1
+            identity = message_id(content, group_id, sent_at_ns)
+            itself = self._tools.itself
+            insert_message(
+                session.connection,
+                self._tools.seal,
+                Message(
+                    id=identity,
+                    group_id=group_id,
+                    kind=MessageKind.APPLICATION,
+                    content=content,
+                    sent_at_ns=sent_at_ns,
+                    sender=itself.public_key,
+                    sender_account=account_of(itself.credential),
+                    delivery=DeliveryStatus.UNPUBLISHED,
+                    epoch=None,
+                    place=None,
+                ),
+            )
+            arguments = SendMessage(sent_at_ns, content)
+            rows.queue(session.connection, self._tools.seal, group_id, arguments, identity)
+            return identity
+
+    def queue(self, group_id: bytes, arguments: Arguments) -> int:
+        """Queue a change of the group, and return the intent's id; messages go by ``send``."""
+        assert not isinstance(arguments, SendMessage), "send makes the message's row"
+        with self._active(group_id) as session:
+            return rows.queue(session.connection, self._tools.seal, group_id, arguments)
+
+    # News of the network.
+
+    def apply(self, group_id: bytes, received: Iterable[Payload]) -> list[Outcome]:
+        """Apply payloads of a group's topic that are next in the causal order, in one transaction.
+
+        Where the engine fails, those before are kept, and EngineFailed is raised.
+        """
+        outcomes: list[Outcome] = []
+        failure: EngineFailed | None = None
+        with self._session(group_id) as session:
+            for payload in received:
+                try:
+                    with session.connection.begin_nested():
+                        outcomes.append(receiving.apply(session, payload))
+                        session.flush()
+                except EngineFailed as error:
+                    session.forget()
+                    failure = error
+                    break
+        if failure is not None:
+            raise failure
+        return outcomes
+
+    def take_welcome(self, payload: WelcomePayload) -> bytes | None:
+        """Take a payload of this installation's topic of welcomes; return the group's id.
+
+        None where it opens with no key package, or was taken before.
+        """
+        with self._store.writing() as connection:
+            group_id = joining.take_welcome(connection, self._tools, payload)
+            if group_id is not None:
+                session = Session.load(connection, self._tools, group_id)
+                receiving.settle(session)
+                session.flush()
+            return group_id
+
+    def retract(self, group_id: bytes, after: int, originator_id: int = 0) -> bool:
+        """Take back the chain's payloads behind an id, and return whether the epoch went back.
+
+        The new branch is applied from ``cursor`` on. Raises ReorgTooDeep, and changes nothing,
+        where a final payload would be taken back.
+        """
+        with self._session(group_id) as session:
+            is_back = rewinding.retract(session, originator_id, after)
+            receiving.settle(session)
+            return is_back
+
+    def finalize(self, group_id: bytes, sequence_id: int) -> None:
+        """Take note that the chain's payloads up to an id are final: old states are deleted."""
+        with self._session(group_id) as session:
+            is_deleted = rewinding.finalize(session, sequence_id)
+        if is_deleted:
+            self._store.forget_deleted()
+
+    # On the way out.
+
+    def needed_key_packages(self, intent_id: int) -> tuple[bytes, ...]:
+        """Return the installations of which a key package is to be fetched for an intent."""
+        with self._intent(intent_id) as (session, intent):
+            return needed_key_packages(session, intent)
+
+    def build(
+        self,
+        intent_id: int,
+        authenticated_data: bytes,
+        key_packages: Mapping[bytes, bytes],
+        now_ns: int,
+    ) -> Outgoing | None:
+        """Build an intent and store its payload; see ``building.build``."""
+        with self._intent(intent_id) as (session, intent):
+            return build(session, intent, authenticated_data, key_packages, now_ns)
+
+    def outgoing(self, intent_id: int) -> tuple[Outgoing, bool] | None:
+        """Return the payload of an intent that was built and not read back yet.
+
+        And whether the network may hold it. None where there is no such payload.
+        """
+        with self._store.reading() as connection:
+            intent = rows.read_intent(connection, self._tools.seal, intent_id)
+        if intent is None or intent.state is not IntentState.PUBLISHED:
+            return None
+        assert intent.payload_hash is not None
+        outgoing = Outgoing(
+            intent.id,
+            intent.group_id,
+            intent.payload_hash,
+            intent.client_envelope,
+            intent.is_commit,
+        )
+        return outgoing, intent.may_be_sent
+
+    def not_taken(self, outgoing: Outgoing) -> None:
+        """Write that the network said that it holds no such payload (409, busy): it may be sent."""
+        self._mark(outgoing, Event.OUTCOME_UNKNOWN, may_be_sent=False)
+
+    def about_to_send(self, outgoing: Outgoing) -> bool:
+        """Write that a payload is sent again; return False where it is not wanted any more."""
+        return self._mark(outgoing, Event.TAKEN, may_be_sent=True)
+
+    def refused(self, outgoing: Outgoing, reason: str) -> None:
+        """Write that the network refuses a payload; after the third time the intent is given up."""
+        with self._intent(outgoing.intent_id) as (session, intent):
+            if not _is_out(intent, outgoing):
+                return
+            refusals = intent.refusals + 1
+            session.give_back(intent, Event.REFUSED)
+            rows.count_refusals(session.connection, intent.id, refusals)
+            if is_given_up(refusals):
+                session.give_up(intent, reason)
+
+    def unbuilt(self, intent_id: int, reason: str) -> None:
+        """Write that an intent cannot be built now; the third time it is given up."""
+        with self._intent(intent_id) as (session, intent):
+            if intent.state is IntentState.TO_SEND:
+                refuse_build(session, intent, reason)
+
+    def welcomes(self, group_id: bytes) -> list[OutgoingWelcome]:
+        """Return the welcomes that may be sent now: their commits were accepted (R17)."""
+        with self._store.reading() as connection:
+            ready = rows.read_ready_welcomes(connection, self._tools.seal, group_id)
+        found = []
+        for attempt in ready:
+            assert attempt.welcomes is not None
+            data, installations = decode_welcomes(attempt.welcomes)
+            found += [OutgoingWelcome(attempt.payload_hash, each, data) for each in installations]
+        return found
+
+    def welcomes_sent(self, payload_hash: bytes) -> None:
+        """Write that all welcomes of a commit were sent."""
+        with self._store.writing() as connection:
+            rows.send_welcomes(connection, payload_hash)
+
+    def follow_up(self, group_id: bytes) -> None:
+        """Let the intents be PROCESSED that were read back and have nothing more to send."""
+        with self._session(group_id) as session:
+            connection, seal = session.connection, self._tools.seal
+            ready = rows.read_ready_welcomes(connection, seal, group_id)
+            waiting = {each.intent_id for each in ready}
+            committed = (IntentState.COMMITTED,)
+            for intent in rows.read_intents(connection, seal, group_id, committed):
+                if intent.id not in waiting:
+                    rows.move(connection, intent.id, Event.FOLLOWED_UP)
+
+    # Reading.
+
+    def groups(self) -> list[Group]:
+        """Return all groups, the oldest first."""
+        columns = schema.groups.c
+        with self._store.reading() as connection:
+            found = connection.execute(select(schema.groups).order_by(columns.created_at_ns))
+            return [_group(connection, row) for row in found.mappings().all()]
+
+    def group(self, group_id: bytes) -> Group:
+        """Return a group. Raises NoSuchGroup."""
+        with self._store.reading() as connection:
+            Session.load(connection, self._tools, group_id)
+            is_it = schema.groups.c.id == group_id
+            found = connection.execute(select(schema.groups).where(is_it)).mappings().one()
+            return _group(connection, found)
+
+    def view(self, group_id: bytes) -> GroupView:
+        """Return epoch and members of a group. Raises NotAMember where it is not joined."""
+        with self._store.reading() as connection:
+            state = Session.load(connection, self._tools, group_id).state
+        return self._tools.engine.view(state)
+
+    def messages(self, group_id: bytes) -> list[Message]:
+        """Return the transcript of a group, as the database holds it (R27)."""
+        with self._store.reading() as connection:
+            return read_messages(connection, self._tools.seal, group_id)
+
+    def intents(self, group_id: bytes) -> list[Intent]:
+        """Return the intents of a group, in the order of their ids."""
+        with self._store.reading() as connection:
+            return rows.read_intents(connection, self._tools.seal, group_id)
+
+    def epochs(self, group_id: bytes) -> list[Epoch]:
+        """Return the epochs of a group and the commits that made them, the last one first."""
+        with self._store.reading() as connection:
+            return history.read_epochs(connection, group_id)
+
+    def results(self, group_id: bytes) -> list[PayloadResult]:
+        """Return what became of each payload of a group's topic (R28)."""
+        with self._store.reading() as connection:
+            return payloads.read_results(connection, group_topic(group_id))
+
+    def cursor(self, topic: bytes) -> Mapping[int, int]:
+        """Return how far a topic was read: the highest id of each originator."""
+        with self._store.reading() as connection:
+            return payloads.read_cursor(connection, topic)
+
+    @property
+    def welcome_topic(self) -> bytes:
+        """The topic of this installation's welcomes."""
+        return TopicKind.WELCOME.topic(self._tools.installation.public_key)
+
+    def place_of_epoch(self, group_id: bytes, epoch: int) -> Place | None:
+        """Return the commit that made an epoch; None where it was not published, or is unknown."""
+        return next((each.place for each in self.epochs(group_id) if each.number == epoch), None)
+
+    @contextmanager
+    def _session(self, group_id: bytes) -> Iterator[Session]:
+        with self._store.writing() as connection:
+            session = Session.load(connection, self._tools, group_id)
+            yield session
+            session.flush()
+
+    @contextmanager
+    def _active(self, group_id: bytes) -> Iterator[Session]:
+        with self._session(group_id) as session:
+            if not session.is_active:
+                raise NotAMember(f"group 0x{group_id.hex()}", None, "does not have this client")
+            yield session
+
+    @contextmanager
+    def _intent(self, intent_id: int) -> Iterator[tuple[Session, Intent]]:
+        with self._store.writing() as connection:
+            intent = rows.existing_intent(connection, self._tools.seal, intent_id)
+            session = Session.load(connection, self._tools, intent.group_id)
+            yield session, intent
+            session.flush()
+
+    def _mark(self, outgoing: Outgoing, event: Event, may_be_sent: bool) -> bool:
+        with self._intent(outgoing.intent_id) as (session, intent):
+            is_out = _is_out(intent, outgoing)
+            if is_out:
+                rows.move(session.connection, intent.id, event, may_be_sent=may_be_sent)
+            return is_out
+
+
+def _is_out(intent: Intent, outgoing: Outgoing) -> bool:
+    """Tell whether a payload is still the one that its intent waits for."""
+    is_same = intent.payload_hash == outgoing.payload_hash
+    return intent.state is IntentState.PUBLISHED and is_same
+
+
+def _group(connection: Connection, row: Any) -> Group:
+    group_id = row["id"]
+    current = history.read_last_epoch(connection, group_id)
+    return Group(
+        group_id,
+        row["created_at_ns"],
+        MembershipState(row["membership_state"]),
+        None if current is None else current.number,
+        bool(row["is_member"]),
+        row["forked_at_epoch"],
+    )

@@ -1,0 +1,90 @@
+"""Reorgs and finality: the history goes back to before the first commit that changed.
+
+The state before it was kept, and the newest one: keys that were used are not used again. Intents
+whose payloads were read back on the branch that is gone are built again; if the same payloads come
+back on the new branch, they count as before. States before a final block are deleted (ADR 37).
+"""
+
+from __future__ import annotations
+
+from chainkit.errors import ReorgTooDeep
+from chainkit_client.groups import history
+from chainkit_client.groups.joining import forget_welcomes
+from chainkit_client.groups.session import Session
+from chainkit_client.groups.transcript import retract_changes
+from chainkit_client.intents import rows
+from chainkit_client.intents.machine import Event, sources
+from chainkit_client.intents.rows import Intent
+from chainkit_client.storage import payloads
+from chainkit_client.storage.schema import IntentState
+
+
+def retract(session: Session, originator_id: int, after: int) -> bool:
+    """Take back the chain's payloads behind an id; return whether the group's epoch went back.
+
+    The topic's cursor goes back to ``after``: the new branch is handed in from there. Raises
+    ReorgTooDeep, and changes nothing, where a final payload would be taken back.
+    """
+    if after < session.final_sequence_id:
+        subject = f"reorg of group 0x{session.group_id.hex()}"
+        expected = f"no change up to the final payload {session.final_sequence_id}"
+        raise ReorgTooDeep(subject, expected, f"one behind {after}")
+    session.flush()
+    connection = session.connection
+    first = history.first_epoch_after(connection, session.group_id, after)
+    payloads.retract_results(connection, session.topic, originator_id, after)
+    if first is None:
+        return False
+    session.go_back(first)
+    retract_changes(connection, session.group_id, first)
+    rows.retract_welcomes(connection, session.group_id, first - 1)
+    for intent in rows.read_intents(
+        connection, session.tools.seal, session.group_id, sources(Event.RETRACTED)
+    ):
+        if _rests_on(intent, first):
+            session.give_back(intent, Event.RETRACTED)
+    return True
+
+
+def finalize(session: Session, sequence_id: int) -> bool:
+    """Take note that the chain's payloads up to an id stay; return whether states were deleted."""
+    if sequence_id <= session.final_sequence_id:
+        return False
+    session.flush()
+    session.finalize(sequence_id)
+    connection, group_id = session.connection, session.group_id
+    final = history.final_epoch(connection, group_id, sequence_id)
+    if final is None or session.current is None:
+        return False
+    standing = [each.authenticator for each in history.read_epochs(connection, group_id)]
+    is_deleted = history.forget_states(connection, group_id, final, standing)
+    rows.forget_final(connection, group_id, final)
+    if not session.is_member and session.epoch <= final:
+        _end_intents(session)
+    elif history.is_confirmed(connection, group_id):
+        forget_welcomes(session, final)
+        payloads.let_go(connection, session.topic, final + 1)
+    return is_deleted
+
+
+def _rests_on(intent: Intent, first_epoch: int) -> bool:
+    """Tell whether an intent is where it is because of an epoch from one on."""
+    epoch = intent.published_in_epoch
+    if epoch is None:
+        return False
+    # A commit that was read back made the epoch after its own.
+    makes_epoch = (
+        intent.is_commit
+        and intent.payload_hash is not None
+        and intent.state is not IntentState.PUBLISHED
+    )
+    return epoch + makes_epoch >= first_epoch
+
+
+def _end_intents(session: Session) -> None:
+    """Give up what waits: this installation was removed for good."""
+    connection, seal, group_id = session.connection, session.tools.seal, session.group_id
+    for intent in rows.read_intents(connection, seal, group_id, (IntentState.PUBLISHED,)):
+        session.give_back(intent, Event.EPOCH_OVER)
+    for intent in rows.read_intents(connection, seal, group_id, (IntentState.TO_SEND,)):
+        session.give_up(intent, "this installation was removed from the group")

@@ -1,0 +1,172 @@
+"""The rows that a user reads: messages, and who came and went (R11, R18)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, delete, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from chainkit.types import Place
+from chainkit_client.groups.plaintext import message_id
+from chainkit_client.mls.engine import Member
+from chainkit_client.storage import schema
+from chainkit_client.storage.schema import DeliveryStatus, MessageKind
+from chainkit_client.storage.sealing import Seal
+
+_MESSAGES: Final = schema.group_messages
+_CONTENT: Final = "group_messages.decrypted_message_bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A row of a transcript."""
+
+    id: bytes
+    """32 bytes: SHA-256 of content, group id and time."""
+    group_id: bytes
+    kind: MessageKind
+    content: bytes = field(repr=False)
+    """An application's bytes; of a change of members see ``changed_installation``."""
+    sent_at_ns: int
+    """Nanoseconds since 1970: the sender's clock, of a change of members the block's time."""
+    sender: bytes
+    """32 bytes: the installation's public key."""
+    sender_account: str
+    delivery: DeliveryStatus
+    epoch: int | None
+    place: Place | None
+    """Where its payload stands; None while it is not published, or was never sent."""
+    warning: str = ""
+
+    @property
+    def changed_installation(self) -> bytes:
+        """32 bytes: the installation that came or went."""
+        return self.content[_CHANGE_HEAD : _CHANGE_HEAD + 32]
+
+
+_CHANGE_HEAD: Final = 9
+"""Bytes before the installation in the content of a change: kind and epoch."""
+
+
+def account_of(credential: bytes) -> str:
+    """Return a credential as text."""
+    return credential.decode("utf-8", "backslashreplace")
+
+
+def insert_message(connection: Connection, seal: Seal, message: Message) -> bool:
+    """Store a row; return False where a message with this id is there already."""
+    originator_id, sequence_id = message.place or (None, None)
+    row = {
+        "id": message.id,
+        "group_id": message.group_id,
+        "decrypted_message_bytes": seal.sealed(message.content, _CONTENT, message.id),
+        "sent_at_ns": message.sent_at_ns,
+        "kind": message.kind.value,
+        "sender_installation_id": message.sender,
+        "sender_account_address": message.sender_account,
+        "delivery_status": message.delivery.value,
+        "epoch": message.epoch,
+        "originator_id": originator_id,
+        "sequence_id": sequence_id,
+        "warning": message.warning,
+    }
+    statement = insert(_MESSAGES).values(row).on_conflict_do_nothing()
+    return connection.execute(statement).rowcount == 1
+
+
+def insert_change(
+    connection: Connection,
+    seal: Seal,
+    group_id: bytes,
+    kind: MessageKind,
+    member: Member,
+    sender: Member,
+    epoch: int,
+    time_ns: int,
+    place: Place | None,
+) -> None:
+    """Store that a member came or went by the commit that made an epoch."""
+    # The epoch sets a second coming within one block apart from the first.
+    content = bytes([kind]) + epoch.to_bytes(8, "big") + member.public_key + member.credential
+    insert_message(
+        connection,
+        seal,
+        Message(
+            id=message_id(content, group_id, time_ns),
+            group_id=group_id,
+            kind=kind,
+            content=content,
+            sent_at_ns=time_ns,
+            sender=sender.public_key,
+            sender_account=account_of(sender.credential),
+            delivery=DeliveryStatus.PUBLISHED,
+            epoch=epoch,
+            place=place,
+        ),
+    )
+
+
+def retract_changes(connection: Connection, group_id: bytes, first_epoch: int) -> None:
+    """Delete who came and went by commits that made an epoch, or a later one."""
+    is_change = _MESSAGES.c.kind != MessageKind.APPLICATION.value
+    is_later = _MESSAGES.c.group_id == group_id, _MESSAGES.c.epoch >= first_epoch
+    connection.execute(delete(_MESSAGES).where(*is_later, is_change))
+
+
+def change_delivery(
+    connection: Connection,
+    message_id: bytes,
+    delivery: DeliveryStatus,
+    epoch: int | None = None,
+    place: Place | None = None,
+    warning: str = "",
+) -> None:
+    """Write how far an own message is, and where it was read."""
+    originator_id, sequence_id = place or (None, None)
+    values = {"delivery_status": delivery.value, "epoch": epoch, "warning": warning}
+    connection.execute(
+        update(_MESSAGES)
+        .where(_MESSAGES.c.id == message_id)
+        .values(originator_id=originator_id, sequence_id=sequence_id, **values)
+    )
+
+
+def read_messages(connection: Connection, seal: Seal, group_id: bytes) -> list[Message]:
+    """Return the transcript of a group, by the senders' times."""
+    return _read(connection, seal, _MESSAGES.c.group_id == group_id)
+
+
+def read_message(connection: Connection, seal: Seal, message_id: bytes) -> Message | None:
+    """Return a row, None where there is none with this id."""
+    found = _read(connection, seal, _MESSAGES.c.id == message_id)
+    return found[0] if found else None
+
+
+def is_taken(connection: Connection, message_id: bytes) -> bool:
+    """Tell whether there is a row with an id."""
+    found = connection.scalar(select(_MESSAGES.c.kind).where(_MESSAGES.c.id == message_id))
+    return found is not None
+
+
+def _read(connection: Connection, seal: Seal, condition: ColumnElement[bool]) -> list[Message]:
+    query = select(_MESSAGES).where(condition).order_by(_MESSAGES.c.sent_at_ns, _MESSAGES.c.id)
+    return [_message(row, seal) for row in connection.execute(query).mappings()]
+
+
+def _message(row: Any, seal: Seal) -> Message:
+    place = row["originator_id"], row["sequence_id"]
+    return Message(
+        id=row["id"],
+        group_id=row["group_id"],
+        kind=MessageKind(row["kind"]),
+        content=seal.opened(row["decrypted_message_bytes"], _CONTENT, row["id"]),
+        sent_at_ns=row["sent_at_ns"],
+        sender=row["sender_installation_id"],
+        sender_account=row["sender_account_address"],
+        delivery=DeliveryStatus(row["delivery_status"]),
+        epoch=row["epoch"],
+        place=None if place == (None, None) else place,
+        warning=row["warning"],
+    )

@@ -1,0 +1,311 @@
+"""Reorgs and finality: no reorg forks a group, and old states do not outlive it."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import func, select
+
+from chainkit.errors import ReorgTooDeep
+from chainkit_client.groups.payload import group_topic
+from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
+from chainkit_client.storage import schema
+from chainkit_client.storage.schema import DeliveryStatus, IntentState, MessageKind
+from support.client.group_network import CHAIN, GROUP_ID, Device, Party
+
+from .conftest import MakeParty
+
+S = IntentState
+
+
+def update(device: Device) -> None:
+    device.groups.queue(GROUP_ID, KeyUpdate())
+    device.advance()
+
+
+def histories(party: Party, *names: str) -> set[tuple[tuple[int, bytes], ...]]:
+    """The histories of devices from epoch 1 on."""
+    return {
+        tuple(sorted((one, each) for one, each in party[name].authenticators().items() if one))
+        for name in names
+    }
+
+
+def test_retract__a_commit_of_another_member__goes_back_and_follows_the_new_branch(
+    make_party: MakeParty,
+) -> None:
+    party = make_party("alice", "bob", "carol")
+    before = party["carol"].authenticators()
+    update(party["alice"])
+    party.read()
+    [old] = party.logs.chain()
+
+    party.reorg(0, [])
+    assert party["carol"].authenticators() == before
+    update(party["bob"])
+    party.logs.add(CHAIN, old)
+    party.settle()
+
+    assert len(histories(party, "alice", "bob", "carol")) == 1
+    assert party["alice"].states()[-1] is party["bob"].states()[-1] is S.PROCESSED
+    assert party["carol"].groups.epochs(GROUP_ID)[-2].payload_hash != party["alice"].intent()
+
+
+def test_retract__an_own_commit_that_comes_back__counts_as_before(make_party: MakeParty) -> None:
+    party = make_party("alice", "bob")
+    update(party["alice"])
+    party.settle()
+    before = histories(party, "alice", "bob")
+    old = party.logs.chain()
+
+    party.reorg(0, [])
+    waiting = party["alice"].states()[-1]
+    party.reorg(0, old)
+    party.settle()
+
+    assert waiting is S.TO_SEND
+    assert party["alice"].states()[-1] is S.PROCESSED
+    assert histories(party, "alice", "bob") == before
+    assert party.logs.chain() == old
+
+
+def test_retract__own_commits_race_after_it__the_first_one_counts_once(
+    make_party: MakeParty,
+) -> None:
+    party = make_party("alice", "bob")
+    update(party["alice"])
+    party.settle()
+    old = party.logs.chain()
+    party.reorg(0, [])
+    # It is built again, and the old one comes back before it.
+    party["alice"].advance()
+    new = party.logs.chain()
+    party.reorg(0, [*old, *new])
+
+    party.settle()
+
+    assert party["alice"].states()[-1] is S.PROCESSED
+    assert len(histories(party, "alice", "bob")) == 1
+    assert party["bob"].groups.view(GROUP_ID).epoch == 2
+
+
+def test_retract__messages_of_the_lost_branch__are_sent_again_and_shown_once(
+    make_party: MakeParty,
+) -> None:
+    party = make_party("alice", "bob", "carol")
+    update(party["bob"])
+    party.settle()
+    party["alice"].groups.send(GROUP_ID, b"on the lost branch", 1)
+    party["alice"].advance()
+    party["bob"].read()
+    party["alice"].read()
+
+    party.reorg(0, [])
+    # Carol did not read it, and cannot any more.
+    update(party["carol"])
+    party.settle()
+
+    for name in ("alice", "bob", "carol"):
+        assert party[name].words() == [b"on the lost branch"]
+    [row] = [each for each in party["alice"].groups.messages(GROUP_ID) if each.content[:2] == b"on"]
+    assert row.delivery is DeliveryStatus.PUBLISHED
+
+
+def test_retract__keys_that_were_used__are_not_used_again(make_party: MakeParty) -> None:
+    party = make_party("alice", "bob")
+    update(party["bob"])
+    party.settle()
+    commit = party.logs.chain()
+    party["alice"].groups.send(GROUP_ID, b"first", 1)
+    party.settle()
+
+    party.reorg(0, [])
+    party.reorg(0, commit)
+    party.read()
+    party["alice"].groups.send(GROUP_ID, b"second", 2)
+    # The toy engine fails where one key encrypts two messages.
+    party.settle()
+
+    assert party["bob"].words() == [b"first", b"second"]
+
+
+def test_retract__members_who_came__are_gone_with_their_rows(make_party: MakeParty) -> None:
+    party = make_party("alice", "bob", others=["carol"])
+    party["bob"].groups.queue(GROUP_ID, AddMembers((party["carol"].key,)))
+    party.settle()
+    assert party["carol"].groups.group(GROUP_ID).epoch == 2
+
+    party.reorg(0, [])
+
+    added = [
+        each
+        for each in party["alice"].groups.messages(GROUP_ID)
+        if each.kind is MessageKind.MEMBER_ADDED
+    ]
+    assert party["alice"].members() == {"alice", "bob"}
+    assert party["carol"].groups.group(GROUP_ID).epoch is None
+    assert len(added) == 1
+
+
+@pytest.mark.conforms("R17")
+def test_retract__an_addition_built_again__invites_again_and_the_newcomer_follows(
+    make_party: MakeParty,
+) -> None:
+    party = make_party("alice", "bob", others=["carol"])
+    party["bob"].groups.queue(GROUP_ID, AddMembers((party["carol"].key,)))
+    party.settle()
+    old = party.logs.chain()
+    party["carol"].offer()
+
+    party.reorg(0, [])
+    update(party["alice"])
+    # The old addition is of an epoch that is over.
+    party.logs.add(CHAIN, old[0])
+    party.settle()
+    party["carol"].groups.send(GROUP_ID, b"here I am", 1)
+    party.settle()
+
+    assert len(party.logs.welcomes) == 3
+    assert party["alice"].words() == party["bob"].words() == [b"here I am"]
+    assert party["carol"].groups.view(GROUP_ID).epoch == 3
+
+
+def test_retract__a_removal__lets_the_member_back(make_party: MakeParty) -> None:
+    party = make_party("alice", "bob", "carol")
+    party["alice"].groups.queue(GROUP_ID, RemoveMembers((party["carol"].key,)))
+    party.settle()
+    assert not party["carol"].groups.group(GROUP_ID).is_member
+    removal = party.logs.chain()
+
+    party.reorg(0, [])
+    party["carol"].groups.send(GROUP_ID, b"still here", 1)
+    party["carol"].advance()
+    party["bob"].read()
+    assert party["bob"].words() == [b"still here"]
+    party.reorg(0, removal)
+    party.settle()
+
+    assert not party["carol"].groups.group(GROUP_ID).is_member
+
+
+def test_retract__behind_what_was_read__moves_nothing(make_party: MakeParty) -> None:
+    party = make_party("alice", "bob")
+    update(party["alice"])
+    party.settle()
+    before = party["bob"].authenticators()
+
+    assert party["bob"].groups.retract(GROUP_ID, 1) is False
+
+    assert party["bob"].authenticators() == before
+    assert party["bob"].groups.cursor(group_topic(GROUP_ID)) == {CHAIN: 1}
+
+
+def test_retract__what_is_final__is_an_error_and_changes_nothing(make_party: MakeParty) -> None:
+    party = make_party("alice", "bob")
+    update(party["alice"])
+    party.settle()
+    party["bob"].groups.finalize(GROUP_ID, 1)
+    before = party["bob"].authenticators()
+
+    with pytest.raises(ReorgTooDeep):
+        party["bob"].groups.retract(GROUP_ID, 0)
+
+    assert party["bob"].authenticators() == before
+
+
+def states_kept(device: Device) -> set[int]:
+    """The epochs whose states are kept."""
+    with device.store.reading() as connection:
+        return set(connection.scalars(select(schema.group_states.c.epoch)))
+
+
+def test_finalize__commits_are_final__deletes_the_states_before_them(
+    make_party: MakeParty,
+) -> None:
+    party = make_party("alice", "bob")
+    for _ in range(4):
+        update(party["alice"])
+        party.settle()
+    bob = party["bob"]
+    assert states_kept(bob) == {1, 2, 3, 4, 5}
+
+    bob.groups.finalize(GROUP_ID, 2)
+    assert states_kept(bob) == {3, 4, 5}
+    bob.groups.retract(GROUP_ID, 2)
+    bob.read()
+    bob.groups.finalize(GROUP_ID, 4)
+
+    assert states_kept(bob) == {5}
+    update(party["bob"])
+    party.settle()
+    assert len(histories(party, "alice", "bob")) == 1
+
+
+def test_finalize__a_branch_that_lost__is_deleted_with_its_states(make_party: MakeParty) -> None:
+    party = make_party("alice", "bob", "carol")
+    update(party["alice"])
+    party.settle()
+    party.reorg(0, [])
+    update(party["bob"])
+    party.settle()
+    carol = party["carol"]
+    with carol.store.reading() as connection:
+        states = schema.group_states
+        both = connection.scalar(select(func.count()).where(states.c.epoch == 2))
+
+    carol.groups.finalize(GROUP_ID, party.logs.last[CHAIN])
+
+    assert both == 2
+    with carol.store.reading() as connection:
+        [kept] = connection.scalars(select(schema.group_states.c.authenticator))
+    assert kept == carol.groups.view(GROUP_ID).epoch_authenticator
+
+
+def test_finalize__own_commits__lose_what_was_staged_for_them(make_party: MakeParty) -> None:
+    party = make_party("alice", "bob")
+    update(party["alice"])
+    party.settle()
+    update(party["bob"])
+    party.settle()
+
+    party["alice"].groups.finalize(GROUP_ID, 1)
+
+    with party["alice"].store.reading() as connection:
+        rows = connection.execute(
+            select(schema.attempts.c.epoch, schema.attempts.c.staged_commit)
+        ).all()
+    assert {(epoch, staged) for epoch, staged in rows} == {(0, None), (1, None)}
+
+
+def test_finalize__a_removal_of_this_installation__ends_its_intents(make_party: MakeParty) -> None:
+    party = make_party("alice", "bob", "carol")
+    carol = party["carol"]
+    party["alice"].groups.queue(GROUP_ID, RemoveMembers((carol.key,)))
+    party["alice"].advance()
+    carol.groups.send(GROUP_ID, b"too late", 1)
+    carol.groups.queue(GROUP_ID, KeyUpdate())
+    carol.read()
+    carol.advance()
+    before = carol.states()
+
+    carol.groups.finalize(GROUP_ID, 1)
+
+    assert before == [S.TO_SEND, S.TO_SEND]
+    assert carol.states() == [S.ERROR, S.ERROR]
+    [row] = [each for each in carol.groups.messages(GROUP_ID) if each.content == b"too late"]
+    assert row.delivery is DeliveryStatus.FAILED
+
+
+def test_finalize__the_file_afterwards__holds_no_deleted_state(make_party: MakeParty) -> None:
+    party = make_party("alice", "bob")
+    update(party["alice"])
+    party.settle()
+    bob = party["bob"]
+    with bob.store.reading() as connection:
+        query = select(schema.group_states.c.state).where(schema.group_states.c.epoch == 1)
+        [sealed] = connection.scalars(query)
+    party["bob"].groups.queue(GROUP_ID, KeyUpdate())
+
+    bob.groups.finalize(GROUP_ID, 1)
+
+    for file in bob.path.parent.glob("bob.db*"):
+        assert sealed[:40] not in file.read_bytes()

@@ -89,6 +89,7 @@ class NodeConnection:
         self._channel = connect(f"URL of node {node_id}", entry.url, _MOST_RECONNECT_MS)
         self._publish: Any = self._channel.unary_unary(f"{_SERVICE}/PublishPayerEnvelopes")
         self._query: Any = self._channel.unary_unary(f"{_SERVICE}/QueryEnvelopes")
+        self._inboxes: Any = self._channel.unary_unary(f"{_SERVICE}/GetInboxIds")
         self._heads: Any = self._channel.unary_unary(QUERY_TOPIC_HEADS)
         self._submit: Any = self._channel.unary_unary(f"{_REPORTS}/SubmitMisbehaviorReport")
         self._subscribe: Any = self._channel.unary_stream(f"{_SERVICE}/SubscribeEnvelopes")
@@ -116,6 +117,24 @@ class NodeConnection:
         """Return the envelopes of a query's answer; errors are those of ``publish``."""
         await self.connect()
         return await self._asked(self._query(request.SerializeToString(), timeout=seconds))
+
+    async def inbox_id(self, address: str, seconds: float) -> str | None:
+        """Return the inbox id that the node has for an address, None where it has none.
+
+        Errors are those of ``publish``. Nobody signs it.
+        """
+        await self.connect()
+        request = message_api_pb2.GetInboxIdsRequest()
+        request.requests.add(identifier=address)
+        subject = f"node {self.node_id}"
+        try:
+            data = await self._inboxes(request.SerializeToString(), timeout=seconds)
+            [answer] = message_api_pb2.GetInboxIdsResponse.FromString(data).responses
+        except grpc.aio.AioRpcError as error:
+            raise sorted_out(subject, error) from error
+        except (DecodeError, ValueError) as error:
+            raise NodeLost(subject, "one inbox id", error) from error
+        return answer.inbox_id if answer.HasField("inbox_id") else None
 
     async def topic_head(
         self, topic: bytes, entries_after: int | None, seconds: float

@@ -1,0 +1,318 @@
+"""A messenger: what an application calls to be in groups, to write, and to read.
+
+It belongs to one installation, whose keys and groups are in one database. Each ``sync`` reads what
+is new, verifies it, and does what waits; nothing is lost where the program ends at any point.
+
+::
+
+    async with Messenger(store, engine, chain, gateway) as ann:
+        await ann.register(wallet)
+        group_id = await ann.create_group(["0x70997970c51812dc3a010c7d01b50e0d17dc79c8"])
+        ann.send(group_id, "hello")
+        await ann.settle()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final, Self
+
+from chainkit.errors import ChainkitError, StoreError
+from chainkit.identity.actions import AddAssociation, CreateInbox
+from chainkit.identity.identifiers import derive_inbox_id
+from chainkit.identity.writing import InstallationSigner, Step, WalletSigner, written_update
+from chainkit.signatures import SigningKey
+from chainkit.types import TopicKind
+from chainkit_client.groups.groups import Group, Groups
+from chainkit_client.groups.joining import WelcomePayload
+from chainkit_client.groups.publishing import advance
+from chainkit_client.groups.transcript import Message
+from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
+from chainkit_client.intents.rows import Intent
+from chainkit_client.mls.engine import Installation, Member, MlsEngine
+from chainkit_client.network.chain import Chain
+from chainkit_client.network.group_network import GroupNetwork
+from chainkit_client.network.group_sync import GroupSync, Round
+from chainkit_client.network.inboxes import Inbox, find_inbox, inbox_of
+from chainkit_client.network.payloads import (
+    identity_payload,
+    key_package_payload,
+    received_welcome,
+)
+from chainkit_client.network.session import NetworkSession
+from chainkit_client.nodes.gateway import Gateway
+from chainkit_client.storage.evidence import KeptBreach, read_breaches
+from chainkit_client.storage.own import (
+    insert_installation,
+    insert_key_package,
+    read_installation,
+    read_key_packages,
+)
+from chainkit_client.storage.schema import IntentState, MembershipState
+from chainkit_client.storage.store import Store
+from chainkit_client.topics.following import Topic
+
+GROUP_ID_BYTES: Final = 16
+"""As in today's clients."""
+
+_PAUSE_SECONDS: Final = 0.25
+
+
+class NotRegistered(ChainkitError):
+    """The database has no installation yet: it must be registered first."""
+
+
+class NotSettled(ChainkitError):
+    """Something still waits: it goes on with the next ``sync``."""
+
+
+class Messenger:
+    """One installation, used on one event loop."""
+
+    def __init__(self, store: Store, engine: MlsEngine, chain: Chain, gateway: Gateway) -> None:
+        """Take the client's database, an MLS engine, the chain and a gateway."""
+        self._store = store
+        self._engine = engine
+        self._session = NetworkSession(chain, gateway, store)
+        self._syncs: dict[bytes, GroupSync] = {}
+        self._welcomes: Topic | None = None
+        self._groups: Groups | None = None
+
+    async def __aenter__(self) -> Self:
+        """Return itself; the connections are closed at the end of the block."""
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Close the connections; database and engine are the caller's."""
+        await self._session.close()
+
+    # Who it is.
+
+    @property
+    def installation(self) -> Installation:
+        """Its keys. Raises NotRegistered."""
+        with self._store.reading() as connection:
+            try:
+                return read_installation(connection, self._store.seal)
+            except StoreError as error:
+                raise NotRegistered("client", "a registered installation", "none yet") from error
+
+    @property
+    def inbox_id(self) -> bytes:
+        """The 32 bytes of the inbox that it belongs to. Raises NotRegistered."""
+        return bytes.fromhex(self.installation.credential.decode())
+
+    async def register(self, wallet: SigningKey, nonce: int = 0) -> Inbox:
+        """Make an inbox for a wallet, or join it, and offer a key package; return the inbox.
+
+        It may be called again: what is done stays done. Raises the network's errors.
+        """
+        await self._session.refresh()
+        signer = WalletSigner(wallet)
+        inbox_id = derive_inbox_id(signer.identifier, nonce)
+        installation = self._own_installation(inbox_id)
+        inbox = await inbox_of(self._session, inbox_id)
+        if inbox is None or installation.public_key not in inbox.installations:
+            await self._associate(signer, installation, inbox_id, nonce, is_new=inbox is None)
+            inbox = await self._read_until_in(inbox_id, installation.public_key)
+        await self._offer_key_package(installation)
+        return inbox
+
+    async def find_inbox(self, name: str) -> Inbox:
+        """Return an inbox by its id in hex or by an address, as the chain has it."""
+        await self._session.refresh()
+        return await find_inbox(self._session, name)
+
+    # What the user does.
+
+    async def create_group(self, names: Sequence[str] = ()) -> bytes:
+        """Make a group with inboxes, by their ids or addresses; return its id."""
+        group_id = secrets.token_bytes(GROUP_ID_BYTES)
+        installations = await self._installations_of(names)
+        self._opened.create(group_id, time.time_ns())
+        if installations:
+            self._opened.queue(group_id, AddMembers(installations))
+        return group_id
+
+    async def add(self, group_id: bytes, names: Sequence[str]) -> int:
+        """Queue the addition of inboxes to a group; return the intent's id."""
+        return self._opened.queue(group_id, AddMembers(await self._installations_of(names)))
+
+    async def remove(self, group_id: bytes, names: Sequence[str]) -> int:
+        """Queue the removal of inboxes from a group; return the intent's id."""
+        accounts = {(await self.find_inbox(each)).id.hex().encode() for each in names}
+        leaving = tuple(
+            each.public_key for each in self.members(group_id) if each.credential in accounts
+        )
+        return self._opened.queue(group_id, RemoveMembers(leaving))
+
+    def update_keys(self, group_id: bytes) -> int:
+        """Queue new keys of this installation in a group; return the intent's id."""
+        return self._opened.queue(group_id, KeyUpdate())
+
+    def send(self, group_id: bytes, text: str) -> bytes:
+        """Queue a message; return its id."""
+        return self._opened.send(group_id, text.encode(), time.time_ns())
+
+    def accept(self, group_id: bytes) -> None:
+        """Agree to be in a group that somebody else put this installation into."""
+        self._opened.decide(group_id, MembershipState.ALLOWED)
+
+    def reject(self, group_id: bytes) -> None:
+        """Refuse to be in a group: it is read no more."""
+        self._opened.decide(group_id, MembershipState.REJECTED)
+
+    # What is there.
+
+    def groups(self) -> list[Group]:
+        """Return all groups, the oldest first."""
+        return self._opened.groups()
+
+    def members(self, group_id: bytes) -> Sequence[Member]:
+        """Return the members of a group, one for each installation."""
+        return self._opened.view(group_id).members
+
+    def messages(self, group_id: bytes) -> list[Message]:
+        """Return the transcript of a group."""
+        return self._opened.messages(group_id)
+
+    def intents(self, group_id: bytes) -> list[Intent]:
+        """Return what was queued in a group, and how far it is."""
+        return self._opened.intents(group_id)
+
+    def breaches(self) -> list[KeptBreach]:
+        """Return the rules that nodes broke, as far as this client saw it."""
+        with self._store.reading() as connection:
+            return read_breaches(connection)
+
+    # What the network brings.
+
+    async def sync(self) -> dict[bytes, Round]:
+        """Read what is new, and do what waits; return what came of each group, by its id.
+
+        Raises NodesSilent, ChainError, EngineFailed, StoreError and the like: the next call goes
+        on.
+        """
+        await self._session.refresh()
+        await self._take_welcomes()
+        rounds = {}
+        for group in self.groups():
+            if group.membership is not MembershipState.REJECTED:
+                rounds[group.id] = await self.sync_group(group.id)
+        return rounds
+
+    async def sync_group(self, group_id: bytes) -> Round:
+        """Read what is new in one group, and do what waits in it."""
+        sync = self._sync_of(group_id)
+        done = await sync.sync()
+        network = GroupNetwork(self._session, self._engine, lambda each: self._sync_of(each).topic)
+        await advance(self._opened, network, group_id, time.time_ns())
+        return done
+
+    async def settle(self, seconds: float = 60.0) -> None:
+        """Sync until nothing waits. Raises NotSettled."""
+        deadline = time.monotonic() + seconds
+        while True:
+            await self.sync()
+            waiting = [
+                intent
+                for group in self.groups()
+                for intent in self.intents(group.id)
+                if intent.state not in (IntentState.PROCESSED, IntentState.ERROR)
+            ]
+            if not waiting:
+                return
+            if time.monotonic() > deadline:
+                got = f"{len(waiting)} that wait"
+                raise NotSettled("intents", f"none after {seconds:g} s", got)
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    @property
+    def _opened(self) -> Groups:
+        if self._groups is None:
+            _ = self.installation
+            self._groups = Groups(self._store, self._engine, self._session.keys.chain_ids)
+        return self._groups
+
+    def _sync_of(self, group_id: bytes) -> GroupSync:
+        if group_id not in self._syncs:
+            sync = GroupSync(self._session, self._store, self._opened, group_id)
+            self._syncs[group_id] = sync
+        return self._syncs[group_id]
+
+    async def _take_welcomes(self) -> None:
+        if self._welcomes is None:
+            self._welcomes = Topic(self._opened.welcome_topic)
+        found = await self._session.reader(self._welcomes).read()
+        self._session.keep(found.breaches)
+        for each in found.applied:
+            envelope = each.envelope
+            data = received_welcome(envelope.client.client_envelope)
+            payload = WelcomePayload(*envelope.place, envelope.originator_ns, data)
+            await asyncio.to_thread(self._opened.take_welcome, payload)
+
+    async def _installations_of(self, names: Iterable[str]) -> tuple[bytes, ...]:
+        own = self.installation.public_key
+        inboxes = [await self.find_inbox(each) for each in names]
+        found = (each for inbox in inboxes for each in inbox.installations if each != own)
+        return tuple(dict.fromkeys(found))
+
+    def _own_installation(self, inbox_id: bytes) -> Installation:
+        """Return the installation that is stored, or make one first."""
+        credential = inbox_id.hex().encode()
+        try:
+            installation = self.installation
+        except NotRegistered:
+            installation = self._engine.new_installation(credential)
+            with self._store.writing() as connection:
+                insert_installation(connection, self._store.seal, installation)
+        if installation.credential != credential:
+            got = f"one of inbox {installation.credential.decode()}"
+            raise StoreError("database", f"an installation of inbox {inbox_id.hex()}", got)
+        return installation
+
+    async def _associate(
+        self,
+        wallet: WalletSigner,
+        installation: Installation,
+        inbox_id: bytes,
+        nonce: int,
+        is_new: bool,
+    ) -> None:
+        signer = InstallationSigner(installation.secret)
+        steps: list[Step] = [(CreateInbox(wallet.identifier, nonce), (wallet,))] if is_new else []
+        steps.append((AddAssociation(signer.identifier), (wallet, signer)))
+        now_ns = time.time_ns()
+        update = written_update(inbox_id, now_ns, steps)
+        topic = TopicKind.IDENTITY_UPDATE.topic(inbox_id)
+        before = [] if is_new else await self._session.read_topic(topic)
+        last = max((each.sequence_id for each in before), default=0)
+        payload = identity_payload(inbox_id, update, last)
+        await self._session.publisher.publish(payload, now_ns)
+
+    async def _read_until_in(self, inbox_id: bytes, installation: bytes) -> Inbox:
+        """Wait until nodes serve the update: they follow the chain a moment later."""
+        while True:
+            inbox = await inbox_of(self._session, inbox_id)
+            if inbox is not None and installation in inbox.installations:
+                return inbox
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _offer_key_package(self, installation: Installation) -> None:
+        """Publish a key package, unless one that is kept is offered already."""
+        topic = TopicKind.KEY_PACKAGE.topic(installation.public_key)
+        with self._store.reading() as connection:
+            kept = {each.public for each in read_key_packages(connection, self._store.seal)}
+        offered = await self._session.read_topic(topic)
+        payloads = {key_package_payload(installation.public_key, each) for each in kept}
+        if any(each.client.client_envelope in payloads for each in offered):
+            return
+        key_package = await asyncio.to_thread(self._engine.new_key_package, installation)
+        now_ns = time.time_ns()
+        with self._store.writing() as connection:
+            insert_key_package(connection, self._store.seal, key_package, now_ns)
+        payload = key_package_payload(installation.public_key, key_package.public)
+        await self._session.publisher.publish(payload, now_ns)

@@ -1,0 +1,115 @@
+"""The network as intents use it: key packages, publishes through the gateway, and look-ups."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import grpc
+
+from chainkit.protocol.proto import envelopes_pb2
+from chainkit.service.refusals import PassedOn
+from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
+from chainkit_client.groups.building import Outgoing
+from chainkit_client.groups.groups import OutgoingWelcome
+from chainkit_client.groups.publishing import Answer, Verdict
+from chainkit_client.mls.engine import MlsEngine, MlsRefused
+from chainkit_client.network.payloads import offered_key_package, welcome_payload
+from chainkit_client.network.publisher import OutcomeUnknown
+from chainkit_client.network.session import NetworkSession
+from chainkit_client.nodes.connection import Conflict, Unavailable
+from chainkit_client.topics.following import Topic
+
+LOST_SECONDS: Final = 60.0
+"""A message that is on no node so long after it was sent is not on its way any more."""
+
+_NOTHING_STORED: Final = frozenset(
+    {grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAUTHENTICATED}
+)
+
+
+class GroupNetwork:
+    """As ``groups.publishing.Network``, for the groups of one client."""
+
+    def __init__(
+        self,
+        session: NetworkSession,
+        engine: MlsEngine,
+        topic_of: Callable[[bytes], Topic],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the session, what checks key packages, and the topic of a group as it was read."""
+        self._session = session
+        self._engine = engine
+        self._topic_of = topic_of
+        self._clock = clock
+        self._sent_at: dict[bytes, tuple[float, int]] = {}
+        """Moment and nanoseconds since 1970 of the last time that each payload was sent."""
+
+    async def authenticated_data(self, group_id: bytes, is_commit: bool) -> bytes:
+        """Return an AuthenticatedData with all that was applied of the group's topic (C11)."""
+        data = envelopes_pb2.AuthenticatedData(target_topic=TopicKind.GROUP_MESSAGE.topic(group_id))
+        seen = self._topic_of(group_id).last_seen.sequence_ids
+        data.last_seen.node_id_to_sequence_id.update(seen)
+        return data.SerializeToString()
+
+    async def fetch_key_packages(self, installations: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """Return the newest valid key package of each installation that offers one."""
+        found: dict[bytes, bytes] = {}
+        for installation in installations:
+            offers = await self._session.read_topic(TopicKind.KEY_PACKAGE.topic(installation))
+            for each in sorted(offers, key=lambda one: one.originator_ns, reverse=True):
+                offer = offered_key_package(each.client.client_envelope)
+                if self._is_valid(offer, installation):
+                    found[installation] = offer
+                    break
+        return found
+
+    async def publish(self, outgoing: Outgoing) -> Answer:
+        """Send a payload through the gateway."""
+        return await self._publish(outgoing.client_envelope, outgoing.payload_hash)
+
+    async def is_absent(self, outgoing: Outgoing) -> bool:
+        """Tell whether a payload is nowhere, and for good. Its topic was just read, without it.
+
+        A commit may be in a transaction that is not mined yet: it is given up where the chain is
+        final beyond the time at which it was sent. A message that comes late is a copy, which all
+        readers know by its content.
+        """
+        now = self._clock(), self._session.now_ns()
+        moment, sent_ns = self._sent_at.setdefault(outgoing.payload_hash, now)
+        if not outgoing.is_commit:
+            return now[0] - moment >= LOST_SECONDS
+        final_ns = await self._session.final_ns()
+        return (
+            final_ns is not None and final_ns > sent_ns + int(LOST_SECONDS) * NANOSECONDS_PER_SECOND
+        )
+
+    async def send_welcome(self, welcome: OutgoingWelcome) -> bool:
+        """Send a welcome to its installation's topic."""
+        answer = await self._publish(welcome_payload(welcome.installation, welcome.data), None)
+        return answer.verdict is Verdict.TAKEN
+
+    async def _publish(self, client_envelope: bytes, payload_hash: bytes | None) -> Answer:
+        now_ns = self._session.now_ns()
+        if payload_hash is not None:
+            self._sent_at[payload_hash] = self._clock(), now_ns
+        try:
+            await self._session.publisher.publish(client_envelope, now_ns)
+        except (Conflict, Unavailable) as error:
+            # A gateway that says so may have sent it before: only 409 says that nobody has it.
+            is_conflict = isinstance(error, Conflict)
+            return Answer(Verdict.NOT_TAKEN if is_conflict else Verdict.UNKNOWN, str(error))
+        except PassedOn as error:
+            nothing = error.code in _NOTHING_STORED
+            return Answer(Verdict.NOT_TAKEN if nothing else Verdict.REFUSED, str(error))
+        except OutcomeUnknown as error:
+            return Answer(Verdict.UNKNOWN, str(error))
+        return Answer(Verdict.TAKEN)
+
+    def _is_valid(self, offer: bytes, installation: bytes) -> bool:
+        try:
+            return self._engine.describe_key_package(offer).public_key == installation
+        except MlsRefused:
+            return False

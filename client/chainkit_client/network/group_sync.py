@@ -1,0 +1,150 @@
+"""Brings one group up to date: its topic is read, and what the chain confirms is applied.
+
+A payload of the chain counts where the chain has it exactly so. What is not final is looked up
+again in each round: where a reorg took it back, the group goes back, and the topic is read from its
+beginning. Groups apply nothing twice, so that costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from chainkit.types import BlockReference
+from chainkit_client.groups.groups import Groups
+from chainkit_client.groups.payload import Outcome, Payload, group_topic
+from chainkit_client.network.chain import Standing
+from chainkit_client.network.session import NetworkSession
+from chainkit_client.reading.verified import VerifiedEnvelope
+from chainkit_client.storage.evidence import keep_envelopes
+from chainkit_client.storage.store import Store
+from chainkit_client.topics.following import Applied, Followed, Topic
+
+
+@dataclass(slots=True)
+class Round:
+    """The outcome of one round."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    """What became of each payload that was applied."""
+    reorgs: int = 0
+    """How often payloads of the chain were taken back."""
+    waits_for_chain: bool = False
+    """A payload is served that the chain does not have yet, or not any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    envelope: VerifiedEnvelope
+    block: BlockReference
+
+
+class GroupSync:
+    """One group, on one event loop."""
+
+    def __init__(
+        self, session: NetworkSession, store: Store, groups: Groups, group_id: bytes
+    ) -> None:
+        """Take the session, the client's database and groups, and the group's id."""
+        self._session = session
+        self._store = store
+        self._groups = groups
+        self._group_id = group_id
+        self._standing: dict[tuple[int, int], _Stands] = {}
+        """Payloads of the chain that were applied and are not final, by place."""
+        self._begin()
+
+    @property
+    def topic(self) -> Topic:
+        """The group's topic, as far as it was read."""
+        return self._topic
+
+    async def sync(self) -> Round:
+        """Do one round. Raises NodesSilent, ChainError, EngineFailed, StoreError, ReorgTooDeep."""
+        done = Round()
+        if await self._take_back():
+            done.reorgs += 1
+        found = await self._read()
+        if found.conflicts:
+            # A node serves another payload in a place: the chain decides, from the beginning.
+            done.reorgs += 1
+            self._begin()
+            found = await self._read()
+        self._pending += found.applied
+        await self._apply(done)
+        await self._finalize()
+        if done.waits_for_chain:
+            self._begin()
+        return done
+
+    def _begin(self) -> None:
+        self._topic = Topic(group_topic(self._group_id))
+        self._reader = self._session.reader(self._topic)
+        self._pending: list[Applied] = []
+
+    async def _read(self) -> Followed:
+        found = await self._reader.read()
+        self._session.keep(found.breaches)
+        return found
+
+    async def _take_back(self) -> bool:
+        """Look up what is not final; return whether something was taken back."""
+        lowest: dict[int, int] = {}
+        for place, stands in list(self._standing.items()):
+            found = await self._session.find(stands.envelope)
+            if found.standing is Standing.CONFIRMED and found.block is not None:
+                self._standing[place] = _Stands(stands.envelope, found.block)
+            else:
+                lowest[place[0]] = min(place[1], lowest.get(place[0], place[1]))
+        for originator_id, first in lowest.items():
+            await asyncio.to_thread(self._groups.retract, self._group_id, first - 1, originator_id)
+            for place in [each for each in self._standing if each[0] == originator_id]:
+                if place[1] >= first:
+                    del self._standing[place]
+        if lowest:
+            self._begin()
+        return bool(lowest)
+
+    async def _apply(self, done: Round) -> None:
+        """Apply what is next, up to a payload of the chain that is not confirmed."""
+        ready: list[Applied] = []
+        for each in self._pending:
+            place = each.envelope.place
+            if each.envelope.transaction_hash is not None and place not in self._standing:
+                found = await self._session.find(each.envelope)
+                if found.standing is not Standing.CONFIRMED or found.block is None:
+                    done.waits_for_chain = True
+                    break
+                self._standing[place] = _Stands(each.envelope, found.block)
+            ready.append(each)
+        self._pending = self._pending[len(ready) :]
+        payloads = [_payload(each) for each in ready if not each.is_copy]
+        if payloads:
+            done.outcomes += await asyncio.to_thread(self._applied, payloads, ready)
+
+    def _applied(self, payloads: Sequence[Payload], ready: Sequence[Applied]) -> list[Outcome]:
+        with self._store.writing() as connection:
+            keep_envelopes(connection, [each.envelope for each in ready])
+        return self._groups.apply(self._group_id, payloads)
+
+    async def _finalize(self) -> None:
+        """Let the group forget what no reorg takes back any more."""
+        if not self._standing:
+            return
+        final = await asyncio.to_thread(self._session.chain.final)
+        if final is None:
+            return
+        passed = {
+            place for place, each in self._standing.items() if each.block.number <= final.number
+        }
+        if passed:
+            highest = max(sequence_id for _, sequence_id in passed)
+            await asyncio.to_thread(self._groups.finalize, self._group_id, highest)
+            for place in passed:
+                del self._standing[place]
+
+
+def _payload(applied: Applied) -> Payload:
+    missing = ", ".join(f"{number} of originator {one}" for one, number in applied.without)
+    return Payload.of(applied.envelope, f"without {missing}" if missing else "")

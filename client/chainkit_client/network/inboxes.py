@@ -1,0 +1,95 @@
+"""Inboxes as the chain has them: their wallets and installations, by no node's word (XIP-46)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chainkit.errors import ChainkitError, MalformedData, RefusedUpdate
+from chainkit.identity.identifiers import MemberKind, parse_inbox_id, wallet
+from chainkit.identity.judge import judge
+from chainkit.identity.state import AssociationState
+from chainkit.identity.update import update_in
+from chainkit.service.refusals import PassedOn
+from chainkit.types import TopicKind
+from chainkit_client.network.asked import ASK_SECONDS
+from chainkit_client.network.session import NetworkSession
+from chainkit_client.nodes.connection import NodeLost, NodeUnreached
+from chainkit_client.reading.verified import VerifiedEnvelope
+
+
+class NoSuchInbox(ChainkitError):
+    """No inbox has this id or address, as far as the chain shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """The members of an inbox now."""
+
+    id: bytes
+    """32 bytes."""
+    wallets: tuple[str, ...]
+    """Addresses in lower case."""
+    installations: tuple[bytes, ...]
+    """32 bytes each, in the order of their keys."""
+
+
+def read_inbox(inbox_id: bytes, updates: Iterable[VerifiedEnvelope]) -> Inbox | None:
+    """Return an inbox after its updates, which are in the chain's order; None before the first.
+
+    One that breaks a rule changes nothing. Signatures of contract wallets are not followed: an
+    update that needs one counts as refused here.
+    """
+    state: AssociationState | None = None
+    for each in updates:
+        try:
+            state = judge(state, inbox_id, update_in(each.client.client_envelope)).state
+        except (RefusedUpdate, MalformedData):
+            continue
+    if state is None:
+        return None
+    of_kind: dict[MemberKind, list[bytes]] = {kind: [] for kind in MemberKind}
+    for member in state.members:
+        of_kind[member.kind].append(member.value)
+    addresses = sorted(f"0x{each.hex()}" for each in of_kind[MemberKind.ETHEREUM])
+    installations = tuple(sorted(of_kind[MemberKind.INSTALLATION]))
+    return Inbox(inbox_id, tuple(addresses), installations)
+
+
+async def find_inbox(session: NetworkSession, name: str) -> Inbox:
+    """Return an inbox by its id in hex, or by an address.
+
+    Nodes are asked which inbox an address has; it counts if that inbox's own updates say so. Raises
+    MalformedData for another form, and NoSuchInbox.
+    """
+    if name.startswith("0x"):
+        address = name.lower()
+        wallet(address)
+        for inbox_id in await _inbox_ids(session, address):
+            inbox = await inbox_of(session, inbox_id)
+            if inbox is not None and address in inbox.wallets:
+                return inbox
+        raise NoSuchInbox("address", "one that is in an inbox", name)
+    found = await inbox_of(session, parse_inbox_id(name))
+    if found is None:
+        raise NoSuchInbox("inbox", "one that was created", name)
+    return found
+
+
+async def inbox_of(session: NetworkSession, inbox_id: bytes) -> Inbox | None:
+    """Return an inbox by its id of 32 bytes, None where the chain has no such inbox."""
+    topic = TopicKind.IDENTITY_UPDATE.topic(inbox_id)
+    return read_inbox(inbox_id, await session.read_topic(topic))
+
+
+async def _inbox_ids(session: NetworkSession, address: str) -> list[bytes]:
+    """Return all inboxes that some node names for an address."""
+    found: dict[bytes, None] = {}
+    for node in session.nodes:
+        try:
+            answer = await node.inbox_id(address, ASK_SECONDS)
+            if answer is not None:
+                found[parse_inbox_id(answer)] = None
+        except (MalformedData, NodeLost, NodeUnreached, PassedOn):
+            continue
+    return list(found)

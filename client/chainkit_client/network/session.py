@@ -1,0 +1,142 @@
+"""Everything that a client talks to, and what it knows of it: nodes, registry, chain, gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from chainkit.misbehavior.types import Misbehavior
+from chainkit.types import NANOSECONDS_PER_SECOND, BlockReference, Node
+from chainkit_client.breach import Breach
+from chainkit_client.network.chain import Chain, Found, Standing
+from chainkit_client.network.publisher import GatewayPublisher
+from chainkit_client.network.topic_reader import TopicReader
+from chainkit_client.nodes.connection import NodeConnection, NodeEntry, signer_of
+from chainkit_client.nodes.gateway import Gateway
+from chainkit_client.nodes.pool import Nodes
+from chainkit_client.reading.verified import Keys, VerifiedEnvelope
+from chainkit_client.storage.evidence import keep_breaches
+from chainkit_client.storage.store import Store
+from chainkit_client.topics.following import Topic
+
+REGISTRY_SECONDS: Final = 10.0
+"""How long the registry, and the head of the chain, are believed."""
+
+
+class NetworkSession:
+    """Used on one event loop, between ``refresh`` and ``close``."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        gateway: Gateway,
+        store: Store,
+        now_ns: Callable[[], int] = time.time_ns,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the chain, the gateway, where evidence is kept, and clocks; nothing is asked yet."""
+        self.chain = chain
+        self.gateway = gateway
+        self.nodes = Nodes({})
+        self.now_ns = now_ns
+        self._store = store
+        self._clock = clock
+        self._keys = Keys({}, chain.originator_ids)
+        self._registered: dict[int, Node] = {}
+        self._block: BlockReference | None = None
+        self._read_at = float("-inf")
+        self.publisher = GatewayPublisher(gateway, lambda: self._keys, now_ns, self.keep)
+
+    async def refresh(self) -> None:
+        """Read the registry and the head again, where they are old.
+
+        Raises ChainError, and ConfigurationError where no node is enabled.
+        """
+        if self._clock() - self._read_at < REGISTRY_SECONDS:
+            return
+        block, nodes = await asyncio.to_thread(self.chain.read_nodes)
+        self._block, self._registered = block, {each.node_id: each for each in nodes}
+        self._keys = Keys(
+            {each.node_id: each.signing_key for each in nodes}, self.chain.originator_ids
+        )
+        await self.nodes.update(
+            {
+                each.node_id: NodeEntry(each.http_address, each.signing_key)
+                for each in nodes
+                if each.is_enabled
+            }
+        )
+        self._read_at = self._clock()
+
+    @property
+    def keys(self) -> Keys:
+        """The registry's keys at the last refresh."""
+        return self._keys
+
+    def nodes_for(self, topic: bytes) -> Sequence[NodeConnection]:
+        """Return the enabled nodes in the order in which a topic prefers them (C15)."""
+        return self.nodes.for_topic(topic)
+
+    def reader(self, topic: Topic) -> TopicReader:
+        """Return a reader of a topic."""
+        return TopicReader(
+            topic, lambda: self.nodes_for(topic.topic), lambda: self._keys, self.now_ns
+        )
+
+    async def read_topic(self, topic: bytes) -> list[VerifiedEnvelope]:
+        """Return a whole topic in its order, without copies and payloads that the chain lacks.
+
+        Raises NodesSilent, and ChainError.
+        """
+        found = await self.reader(Topic(topic)).read()
+        self.keep(found.breaches)
+        envelopes = [each.envelope for each in found.applied if not each.is_copy]
+        return [each for each in envelopes if await self.is_confirmed(each)]
+
+    async def is_confirmed(self, envelope: VerifiedEnvelope) -> bool:
+        """Tell whether an envelope is a node's own, or the chain has it."""
+        return envelope.transaction_hash is None or (
+            (await self.find(envelope)).standing is Standing.CONFIRMED
+        )
+
+    async def find(self, envelope: VerifiedEnvelope) -> Found:
+        """Look a payload of the chain up there (C10); keep what its node vouched for falsely.
+
+        Raises ChainError.
+        """
+        signer = signer_of(envelope.envelope)
+        found_nodes = [each for each in self._registered.values() if each.signing_key == signer]
+        if not found_nodes or self._block is None or envelope.transaction_hash is None:
+            return Found(Standing.ABSENT)
+        head = (await asyncio.to_thread(self.chain.endpoint.head)).reference
+        [node, *_] = found_nodes
+        found = await asyncio.to_thread(
+            self.chain.find, node, head, envelope.envelope, envelope.transaction_hash
+        )
+        if found.standing is Standing.FALSE:
+            self.keep([_not_of_chain(node.node_id, envelope)])
+        return found
+
+    async def final_ns(self) -> int | None:
+        """Return the time of the last final block in nanoseconds since 1970, None for none."""
+        header = await asyncio.to_thread(self.chain.endpoint.tagged_header, "finalized")
+        return None if header is None else header.timestamp * NANOSECONDS_PER_SECOND
+
+    def keep(self, breaches: Sequence[Breach]) -> None:
+        """Store broken rules, each once. Raises StoreError."""
+        if breaches:
+            with self._store.writing() as connection:
+                keep_breaches(connection, breaches, self.now_ns())
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self.nodes.close()
+        await self.gateway.close()
+
+
+def _not_of_chain(node_id: int, envelope: VerifiedEnvelope) -> Breach:
+    kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY
+    reason = f"payload {envelope.sequence_id} is not the chain's"
+    return Breach(node_id, kind, reason, (envelope.envelope,))

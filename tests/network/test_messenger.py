@@ -18,6 +18,7 @@ from chainkit_client.network.chain import Chain
 from chainkit_client.nodes.gateway import Gateway
 from chainkit_client.storage.schema import IntentState, MembershipState, MessageKind
 from chainkit_client.storage.store import Store
+from localnet.anvil import Anvil
 from localnet.commands import Settings
 from localnet.network import Network
 
@@ -112,5 +113,89 @@ def test_messenger__two_people__talk_in_a_group(stage: Stage) -> None:
         assert texts(ann, group_id) == texts(ben, group_id) == ["hello, ben", "hello, ann"]
         assert {each.state for each in ann.intents(group_id)} == {IntentState.PROCESSED}
         assert ann.breaches() == ben.breaches() == []
+
+    stage.play(play)
+
+
+def test_messenger__three_people_come_and_go__all_agree(stage: Stage) -> None:
+    async def play(people: People) -> None:
+        ann, _ = await people.register("ann")
+        ben, ben_address = await people.register("ben")
+        cat, cat_address = await people.register("cat")
+        group_id = await ann.create_group([ben_address])
+        await ann.settle()
+        await ben.sync()
+        # Both commit at once: the chain takes one first, and the other one is built again.
+        await ann.add(group_id, [cat_address])
+        ben.update_keys(group_id)
+        await asyncio.gather(ann.settle(), ben.settle())
+        await cat.settle()
+        cat.send(group_id, "I am here")
+        await cat.settle()
+        await ann.remove(group_id, [ben_address])
+        await ann.settle()
+        ann.send(group_id, "without ben")
+        await ann.settle()
+        await asyncio.gather(ben.sync(), cat.sync())
+
+        [gone] = ben.groups()
+        assert not gone.is_member
+        assert texts(cat, group_id) == texts(ann, group_id) == ["I am here", "without ben"]
+        assert texts(ben, group_id) == ["I am here"]
+        views = [{each.public_key for each in one.members(group_id)} for one in (ann, cat)]
+        assert views == [{ann.installation.public_key, cat.installation.public_key}] * 2
+        assert [each.epoch for each in ann.groups()] == [each.epoch for each in cat.groups()]
+
+    stage.play(play)
+
+
+def test_messenger__opened_again__reads_nothing_twice_and_loses_nothing(stage: Stage) -> None:
+    async def play(people: People) -> None:
+        ann, _ = await people.register("ann")
+        ben, ben_address = await people.register("ben")
+        group_id = await ann.create_group([ben_address])
+        ann.send(group_id, "before")
+        await ann.settle()
+        await ben.settle()
+
+        again = await people.open("ben")
+        ann.send(group_id, "after")
+        await ann.settle()
+        await again.settle()
+
+        assert texts(again, group_id) == ["before", "after"]
+        assert again.installation == ben.installation
+
+    stage.play(play)
+
+
+def test_messenger__chain_reorganises__both_follow_and_nobody_forks(
+    stage: Stage, chain: Anvil
+) -> None:
+    async def play(people: People) -> None:
+        ann, _ = await people.register("ann")
+        ben, ben_address = await people.register("ben")
+        group_id = await ann.create_group([ben_address])
+        await ann.settle()
+        await ben.settle()
+        ann.update_keys(group_id)
+        await ann.settle()
+        await ben.settle()
+        epochs = [one.groups()[0].epoch for one in (ann, ben)]
+
+        # The commit of the last block is taken back; the gateway sends it again.
+        chain.request("anvil_reorg", 1, [])
+        ben.send(group_id, "after the reorg")
+        rounds = await ann.sync()
+        await ben.settle()
+        await ann.settle()
+        ann.send(group_id, "still here")
+        await ann.settle()
+        await ben.settle()
+
+        assert rounds[group_id].reorgs == 1
+        assert texts(ann, group_id) == texts(ben, group_id) == ["after the reorg", "still here"]
+        assert [one.groups()[0].epoch for one in (ann, ben)] == epochs
+        assert [one.groups()[0].forked_at_epoch for one in (ann, ben)] == [None, None]
 
     stage.play(play)

@@ -3,6 +3,9 @@
 A payload of the chain counts where the chain has it exactly so. What is not final is looked up
 again in each round: where a reorg took it back, the group goes back, and the topic is read from its
 beginning. Groups apply nothing twice, so that costs time and nothing else.
+
+What the chain does not have is doubted, and left out: another node may serve another payload in its
+place. It is looked up again in the next rounds, because the chain's endpoint may lag behind nodes.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from chainkit.types import BlockReference
 from chainkit_client.groups.groups import Groups
@@ -20,6 +24,12 @@ from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage.evidence import keep_envelopes
 from chainkit_client.storage.store import Store
 from chainkit_client.topics.following import Applied, Followed, Topic
+
+MOST_READS: Final = 4
+"""How often a topic is read in one round; the next round goes on."""
+
+MOST_DOUBTED: Final = 100
+"""Each is looked up once in a round; the oldest is forgotten where there are more."""
 
 
 @dataclass(slots=True)
@@ -53,6 +63,8 @@ class GroupSync:
         self._group_id = group_id
         self._standing: dict[tuple[int, int], _Stands] = {}
         """Payloads of the chain that were applied and are not final, by place."""
+        self._doubted: dict[bytes, tuple[VerifiedEnvelope, Standing]] = {}
+        """Payloads that the chain does not have, by digest."""
         self._begin()
 
     @property
@@ -65,23 +77,57 @@ class GroupSync:
         done = Round()
         if await self._take_back():
             done.reorgs += 1
-        found = await self._read()
-        if found.conflicts:
-            # A node serves another payload in a place: the chain decides, from the beginning.
-            done.reorgs += 1
-            self._begin()
+        await self._look_up_doubted()
+        for _ in range(MOST_READS):
             found = await self._read()
-        self._pending += found.applied
-        await self._apply(done)
-        await self._finalize()
-        if done.waits_for_chain:
+            self._pending += found.applied
+            is_settled = await self._settle_conflicts(found)
+            if await self._apply(done) and is_settled:
+                break
             self._begin()
+        done.waits_for_chain = any(
+            standing is Standing.ABSENT for _, standing in self._doubted.values()
+        )
+        await self._finalize()
         return done
 
     def _begin(self) -> None:
-        self._topic = Topic(group_topic(self._group_id))
+        """Read the topic from its beginning, without what is doubted."""
+        self._topic = Topic(group_topic(self._group_id), doubted=self._doubted.keys())
         self._reader = self._session.reader(self._topic)
         self._pending: list[Applied] = []
+
+    def _doubt(self, envelope: VerifiedEnvelope, standing: Standing) -> None:
+        self._doubted[envelope.digest] = envelope, standing
+        if len(self._doubted) > MOST_DOUBTED:
+            del self._doubted[next(iter(self._doubted))]
+
+    async def _look_up_doubted(self) -> None:
+        """Take what the chain has by now."""
+        confirmed = []
+        for digest, (envelope, standing) in list(self._doubted.items()):
+            if standing is Standing.ABSENT:
+                found = await self._session.find(envelope)
+                if found.standing is Standing.CONFIRMED:
+                    confirmed.append(digest)
+        for digest in confirmed:
+            del self._doubted[digest]
+        if confirmed:
+            self._begin()
+
+    async def _settle_conflicts(self, found: Followed) -> bool:
+        """Let the chain decide between two payloads in one place; tell whether the held one stays.
+
+        The held one is looked up when it is applied.
+        """
+        stays = True
+        for conflict in found.conflicts:
+            standing = (await self._session.find(conflict.served)).standing
+            if standing is Standing.CONFIRMED:
+                stays = False
+            else:
+                self._doubt(conflict.served, standing)
+        return stays
 
     async def _read(self) -> Followed:
         found = await self._reader.read()
@@ -106,22 +152,39 @@ class GroupSync:
             self._begin()
         return bool(lowest)
 
-    async def _apply(self, done: Round) -> None:
-        """Apply what is next, up to a payload of the chain that is not confirmed."""
+    async def _apply(self, done: Round) -> bool:
+        """Apply what is next, up to a payload of the chain that is not confirmed: it is doubted.
+
+        Returns whether there was none.
+        """
         ready: list[Applied] = []
         for each in self._pending:
-            place = each.envelope.place
-            if each.envelope.transaction_hash is not None and place not in self._standing:
-                found = await self._session.find(each.envelope)
-                if found.standing is not Standing.CONFIRMED or found.block is None:
-                    done.waits_for_chain = True
-                    break
-                self._standing[place] = _Stands(each.envelope, found.block)
+            if not await self._stands(each.envelope):
+                break
             ready.append(each)
+        is_all = len(ready) == len(self._pending)
         self._pending = self._pending[len(ready) :]
         payloads = [_payload(each) for each in ready if not each.is_copy]
-        if payloads:
+        try:
             done.outcomes += await asyncio.to_thread(self._applied, payloads, ready)
+        except BaseException:
+            # They are read again: groups apply nothing twice.
+            self._begin()
+            raise
+        return is_all
+
+    async def _stands(self, envelope: VerifiedEnvelope) -> bool:
+        """Tell whether an envelope is a node's own, or the chain has it; if not, it is doubted."""
+        known = self._standing.get(envelope.place)
+        is_known = known is not None and known.envelope.digest == envelope.digest
+        if envelope.transaction_hash is None or is_known:
+            return True
+        found = await self._session.find(envelope)
+        if found.standing is not Standing.CONFIRMED or found.block is None:
+            self._doubt(envelope, found.standing)
+            return False
+        self._standing[envelope.place] = _Stands(envelope, found.block)
+        return True
 
     def _applied(self, payloads: Sequence[Payload], ready: Sequence[Applied]) -> list[Outcome]:
         with self._store.writing() as connection:

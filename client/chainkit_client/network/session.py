@@ -21,6 +21,9 @@ from chainkit_client.storage.evidence import keep_breaches
 from chainkit_client.storage.store import Store
 from chainkit_client.topics.following import Topic
 
+MOST_READS: Final = 4
+"""How often one topic is read, each time without what turned out to be false."""
+
 REGISTRY_SECONDS: Final = 10.0
 """How long the registry, and the head of the chain, are believed."""
 
@@ -88,12 +91,21 @@ class NetworkSession:
     async def read_topic(self, topic: bytes) -> list[VerifiedEnvelope]:
         """Return a whole topic in its order, without copies and payloads that the chain lacks.
 
-        Raises NodesSilent, and ChainError.
+        Where the chain has not what one node serves, the topic is read again without it: another
+        node may serve another payload in its place. Raises NodesSilent, and ChainError.
         """
-        found = await self.reader(Topic(topic)).read()
-        self.keep(found.breaches)
-        envelopes = [each.envelope for each in found.applied if not each.is_copy]
-        return [each for each in envelopes if await self.is_confirmed(each)]
+        doubted: set[bytes] = set()
+        envelopes: list[VerifiedEnvelope] = []
+        for _ in range(MOST_READS):
+            found = await self.reader(Topic(topic, doubted=frozenset(doubted))).read()
+            self.keep(found.breaches)
+            envelopes = [each.envelope for each in found.applied if not each.is_copy]
+            served = (*envelopes, *(each.served for each in found.conflicts))
+            new = [each.digest for each in served if not await self.is_confirmed(each)]
+            if not new:
+                break
+            doubted.update(new)
+        return [each for each in envelopes if each.digest not in doubted]
 
     async def is_confirmed(self, envelope: VerifiedEnvelope) -> bool:
         """Tell whether an envelope is a node's own, or the chain has it."""

@@ -77,11 +77,13 @@ class Topic:
         topic: bytes,
         patience_seconds: float = PATIENCE_SECONDS,
         most_waiting: int = MOST_WAITING,
+        doubted: Collection[bytes] = (),
     ) -> None:
-        """Begin with nothing."""
+        """Begin with nothing; envelopes of the ``doubted`` digests are not taken."""
         self.topic = topic
         self._patience_ns = int(patience_seconds * NANOSECONDS_PER_SECOND)
         self._most_waiting = most_waiting
+        self._doubted = doubted
         self._logs = MemoryLogs()
         self._heads = HeldHeads(topic, self._logs)
         self._named: dict[Place, tuple[int, SignedHead]] = {}
@@ -135,6 +137,8 @@ class Topic:
             refused=len(reading.refused),
         )
         for envelope in reading.accepted:
+            if envelope.digest in self._doubted:
+                continue
             self._logs.log(envelope.originator_id).hold(envelope.held)
             self._waiting[envelope.place] = envelope
             self._stop_asking(envelope.place)

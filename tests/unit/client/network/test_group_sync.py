@@ -1,0 +1,227 @@
+"""A group brought up to date: only what the chain has is applied, whoever serves what."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from chainkit.protocol.envelope import parse_originator_envelope
+from chainkit.types import BlockReference
+from chainkit_client.groups.payload import Outcome, Payload
+from chainkit_client.mls.engine import EngineFailed
+from chainkit_client.network.chain import Found, Standing
+from chainkit_client.network.group_sync import GroupSync
+from chainkit_client.network.topic_reader import TopicReader
+from chainkit_client.reading.verified import VerifiedEnvelope
+from chainkit_client.storage.evidence import read_envelope_at
+from chainkit_client.storage.schema import PayloadStatus
+from chainkit_client.storage.store import Store
+from chainkit_client.topics.following import Topic
+from support import mls, publishes
+from support.client.nodes import FakeNode
+from support.client.served import KEYS, NODE, NOW_NS, PEER, of_chain
+
+
+def block(number: int) -> BlockReference:
+    return BlockReference(number, bytes([number]) * 32)
+
+
+def commit(number: int, seconds: float = 0.0, server: Any = NODE) -> bytes:
+    """A commit of the chain in a place, as a node vouches for it; another time is another one."""
+    message = mls.private_message(publishes.GROUP_ID, mls.COMMIT, number, authenticated_data=b"")
+    return of_chain(number, seconds, publishes.group_message(message), server)
+
+
+class FakeChain:
+    def __init__(self) -> None:
+        self.final_number = 0
+
+    def final(self) -> BlockReference:
+        return block(self.final_number)
+
+
+class FakeSession:
+    """Two nodes, and a chain that has some payloads."""
+
+    def __init__(self) -> None:
+        self.one, self.other = FakeNode(NODE), FakeNode(PEER)
+        self.chain = FakeChain()
+        self.mined: dict[bytes, int] = {}
+        """Transaction to its block."""
+        self.false: set[bytes] = set()
+        self.lookups = 0
+
+    def mine(self, number: int, in_block: int, seconds: float = 0.0) -> None:
+        """Mine a commit, and let both nodes serve it."""
+        for node in (self.one, self.other):
+            data = commit(number, seconds, node.originator)
+            node.hold(data)
+            self.mined[transaction_of(data)] = in_block
+
+    def reader(self, topic: Topic) -> TopicReader:
+        return TopicReader(topic, lambda: [self.one, self.other], lambda: KEYS, lambda: NOW_NS)
+
+    def keep(self, breaches: Sequence[Any]) -> None:
+        assert not breaches
+
+    async def find(self, envelope: VerifiedEnvelope) -> Found:
+        self.lookups += 1
+        assert envelope.transaction_hash is not None
+        number = self.mined.get(envelope.transaction_hash)
+        if number is not None:
+            return Found(Standing.CONFIRMED, block(number))
+        is_false = envelope.transaction_hash in self.false
+        return Found(Standing.FALSE if is_false else Standing.ABSENT)
+
+
+def transaction_of(data: bytes) -> bytes:
+    return parse_originator_envelope(data).transaction_hash
+
+
+class FakeGroups:
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.applied: list[tuple[int, int]] = []
+        self.retracted: list[int] = []
+        self.finalized: list[int] = []
+        self.failures = 0
+
+    def apply(self, group_id: bytes, received: Sequence[Payload]) -> list[Outcome]:
+        assert group_id == publishes.GROUP_ID
+        if self.failures:
+            self.failures -= 1
+            raise EngineFailed("engine", "an answer", "none")
+        self.applied += [each.place for each in received]
+        return [Outcome(each.place, PayloadStatus.SUCCEEDED) for each in received]
+
+    def retract(self, group_id: bytes, after: int, originator_id: int) -> None:
+        assert originator_id == 0
+        self.retracted.append(after)
+
+    def finalize(self, group_id: bytes, sequence_id: int) -> None:
+        self.finalized.append(sequence_id)
+
+
+class Stage:
+    def __init__(self, store: Store) -> None:
+        self.session, self.groups = FakeSession(), FakeGroups()
+        self.store = store
+        self.sync = GroupSync(
+            cast(Any, self.session), store, cast(Any, self.groups), publishes.GROUP_ID
+        )
+
+    def round(self) -> Any:
+        return asyncio.run(self.sync.sync())
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    store = Store.open(tmp_path / "client.db", "password", cost=2)
+    yield Stage(store)
+    store.close()
+
+
+def test_sync__messages_and_commits__are_applied_once_and_kept(stage: Stage) -> None:
+    stage.session.mine(3, 1)
+    stage.session.one.hold(NODE.signed(2, seen={0: 3}))
+
+    first, later = stage.round(), stage.round()
+
+    assert stage.groups.applied == [(0, 3), (100, 2)]
+    assert [len(each.outcomes) for each in (first, later)] == [2, 0]
+    with stage.store.reading() as connection:
+        assert read_envelope_at(connection, (100, 2)) == NODE.signed(2, seen={0: 3})
+
+
+def test_sync__served_before_the_endpoint_has_it__waits_for_the_chain(stage: Stage) -> None:
+    data = commit(3)
+    stage.session.one.hold(data)
+    stage.session.one.hold(NODE.signed(2, seen={0: 3}))
+
+    first = stage.round()
+    assert (first.waits_for_chain, stage.groups.applied) == (True, [])
+    stage.session.mined[transaction_of(data)] = 1
+    later = stage.round()
+
+    assert (later.waits_for_chain, stage.groups.applied) == (False, [(0, 3), (100, 2)])
+
+
+@pytest.mark.parametrize("standing", [Standing.ABSENT, Standing.FALSE])
+def test_sync__one_node_serves_another_payload_in_its_place__the_chain_decides(
+    stage: Stage, standing: Standing
+) -> None:
+    stage.session.mine(3, 1)
+    other = commit(3, seconds=5)
+    stage.session.one.hold(other)
+    if standing is Standing.FALSE:
+        stage.session.false.add(transaction_of(other))
+
+    stage.round()
+
+    assert stage.groups.applied == [(0, 3)]
+    with stage.store.reading() as connection:
+        kept = read_envelope_at(connection, (0, 3))
+    assert kept == commit(3, server=PEER)
+
+
+def test_sync__the_second_node_serves_another_payload__is_not_read_again(stage: Stage) -> None:
+    stage.session.mine(3, 1)
+    stage.session.other.hold(commit(3, seconds=5, server=PEER))
+
+    stage.round()
+    questions = stage.session.one.questions
+    stage.round()
+
+    assert stage.groups.applied == [(0, 3)]
+    assert stage.session.one.questions == questions + 1
+
+
+def test_sync__reorg_takes_a_commit_back__the_group_goes_back_before_it(stage: Stage) -> None:
+    stage.session.mine(3, 1)
+    stage.session.mine(4, 2, seconds=1)
+    stage.round()
+
+    stage.session.mined = {transaction_of(commit(3, server=each)): 1 for each in (NODE, PEER)}
+    stage.session.mine(4, 3, seconds=9)
+    found = stage.round()
+
+    assert (found.reorgs, stage.groups.retracted) == (1, [3])
+    assert stage.groups.applied == [(0, 3), (0, 4), (0, 3), (0, 4)]
+
+
+def test_sync__reorg_moves_a_block__nothing_is_taken_back(stage: Stage) -> None:
+    stage.session.mine(3, 1)
+    stage.round()
+    stage.session.mine(3, 7)
+
+    assert (stage.round().reorgs, stage.groups.retracted) == (0, [])
+
+
+def test_sync__block_is_final__the_group_forgets_and_it_is_looked_up_no_more(stage: Stage) -> None:
+    stage.session.mine(3, 1)
+    stage.session.mine(4, 2, seconds=1)
+    stage.session.chain.final_number = 1
+
+    stage.round()
+    lookups = stage.session.lookups
+    stage.round()
+
+    assert stage.groups.finalized == [3]
+    assert stage.session.lookups == lookups + 1
+
+
+def test_sync__engine_fails__all_is_read_and_applied_again(stage: Stage) -> None:
+    stage.session.mine(3, 1)
+    stage.groups.failures = 1
+
+    with pytest.raises(EngineFailed):
+        stage.round()
+    assert stage.groups.applied == []
+    stage.round()
+
+    assert stage.groups.applied == [(0, 3)]

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from chainkit.errors import ChainkitError
@@ -63,6 +64,7 @@ class Accusation:
     weight: Weight
 
 
+@cache
 def _key(node_id: int) -> SigningKey:
     return SigningKey(node_id.to_bytes(32, "big"))
 

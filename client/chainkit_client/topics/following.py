@@ -163,6 +163,10 @@ class Topic:
         listed = self._heads.listed(head, entries, after, now_ns)
         for place in listed.missing:
             self._named.setdefault(place, (now_ns, head))
+        # What depends on them need not wait.
+        for place in listed.expired:
+            self._known.add(place)
+            self._stop_asking(place)
         return Followed(breaches=[*listed.breaches])
 
     def found_elsewhere(self, places: Iterable[Place], now_ns: int) -> Followed:

@@ -48,6 +48,8 @@ class Listed:
 
     missing: tuple[Place, ...] = ()
     """Envelopes that the node has originated, that have not expired, and that are not here."""
+    expired: tuple[Place, ...] = ()
+    """Those that are not here and have expired: nobody serves them any more."""
     breaches: tuple[Breach, ...] = ()
 
 
@@ -91,16 +93,18 @@ class HeldHeads:
             raise MalformedAnswer(subject, "those that give its hash", "others")
         ours = {each.sequence_id: each.digest for each in self._ours(base, signed)}
         now = now_ns // NANOSECONDS_PER_SECOND
-        missing = tuple(
-            (signed.head.originator_id, each.sequence_id)
-            for each in theirs
-            if each.sequence_id not in ours and not _is_expired(each, now)
+        node_id, absent = (
+            signed.head.originator_id,
+            (e for e in theirs if e.sequence_id not in ours),
         )
+        places = {(node_id, each.sequence_id): _is_expired(each, now) for each in absent}
+        missing = tuple(place for place, is_expired in places.items() if not is_expired)
+        expired = tuple(place for place, is_expired in places.items() if is_expired)
         digests = {each.sequence_id: each.digest for each in theirs}
         lacking = [number for number, digest in ours.items() if digests.get(number) != digest]
         if not lacking:
-            return Listed(missing)
-        return Listed(missing, (self._omission(signed, base, theirs, lacking[0]),))
+            return Listed(missing, expired)
+        return Listed(missing, expired, (self._omission(signed, base, theirs, lacking[0]),))
 
     def _read(self, data: bytes, node_id: int, keys: Keys) -> SignedHead:
         subject = f"topic head of node {node_id}"

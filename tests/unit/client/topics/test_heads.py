@@ -122,6 +122,23 @@ def test_take_entries__expired__is_not_asked_for() -> None:
     assert topic.requests() == [RangeRequest(ID, 2, 3)]
 
 
+def test_take_entries__expired__holds_nothing_up_and_accuses_nobody() -> None:
+    topic = holding(2)
+    topic.hold([PEER.signed(4, seen={ID: 3})], PEER.node_id, KEYS, NOW_NS)
+    entry = entries(3)[0]._replace(expires_at=NOW)
+    chain = Chain().extended([*entries(2), entry])
+    signed = sign_topic_head(TopicHead(ID, TOPIC, 9, chain), NODE.key)
+    must_list = topic.take_head(signed, ID, KEYS).must_list
+    assert must_list is not None
+
+    topic.take_entries(must_list.signed, [*entries(2), entry], 0, NOW_NS)
+    found = look(topic, 1)
+
+    assert [each.envelope.place for each in found.applied] == [(200, 4)]
+    assert found.applied[0].without == ()
+    assert look(topic, 99).breaches == []
+
+
 @pytest.mark.parametrize(
     ("theirs", "reason"),
     [((2, 8), "lacks 5"), ((2, 5), "lacks 8"), ((), "lacks 2"), ((3,), "lacks 2")],

@@ -64,6 +64,8 @@ class HeldHeads:
         """The head of the highest id, by originator."""
         self._same: dict[int, SignedHead] = {}
         """The last head that had exactly what was here, by originator."""
+        self._expired: dict[int, dict[int, Entry]] = {}
+        """Entries of what came never here and has expired, by originator and id."""
 
     def take(self, data: bytes, node_id: int, keys: Keys) -> HeadTaken:
         """Compare a node's SignedTopicHead with an earlier one, and with what is here.
@@ -93,18 +95,17 @@ class HeldHeads:
             raise MalformedAnswer(subject, "those that give its hash", "others")
         ours = {each.sequence_id: each.digest for each in self._ours(base, signed)}
         now = now_ns // NANOSECONDS_PER_SECOND
-        node_id, absent = (
-            signed.head.originator_id,
-            (e for e in theirs if e.sequence_id not in ours),
-        )
-        places = {(node_id, each.sequence_id): _is_expired(each, now) for each in absent}
-        missing = tuple(place for place, is_expired in places.items() if not is_expired)
-        expired = tuple(place for place, is_expired in places.items() if is_expired)
+        node_id = signed.head.originator_id
+        absent = [each for each in theirs if each.sequence_id not in ours]
+        expired = [each for each in absent if _is_expired(each, now)]
+        self._expired.setdefault(node_id, {}).update({each.sequence_id: each for each in expired})
+        gone = tuple((node_id, each.sequence_id) for each in expired)
+        missing = tuple((node_id, each.sequence_id) for each in absent if each not in expired)
         digests = {each.sequence_id: each.digest for each in theirs}
         lacking = [number for number, digest in ours.items() if digests.get(number) != digest]
         if not lacking:
-            return Listed(missing, expired)
-        return Listed(missing, expired, (self._omission(signed, base, theirs, lacking[0]),))
+            return Listed(missing, gone)
+        return Listed(missing, gone, (self._omission(signed, base, theirs, lacking[0]),))
 
     def _read(self, data: bytes, node_id: int, keys: Keys) -> SignedHead:
         subject = f"topic head of node {node_id}"
@@ -133,12 +134,19 @@ class HeldHeads:
         base = self._same.get(signed.head.originator_id)
         if base is None or base.head.through_id > signed.head.through_id:
             return None
-        log = self._logs.log(signed.head.originator_id)
-        return base if log.count(base.head.through_id) == base.head.chain.count else None
+        node_id, through = base.head.originator_id, base.head.through_id
+        log, expired = self._logs.log(node_id), self._expired.get(node_id, {})
+        held = log.count(through) + sum(n <= through and log.at(n) is None for n in expired)
+        return base if held == base.head.chain.count else None
 
     def _ours(self, base: SignedHead | None, signed: SignedHead) -> list[Entry]:
-        log = self._logs.log(signed.head.originator_id)
-        return log.entries(_through(base), signed.head.through_id)
+        return self._entries(signed.head.originator_id, _through(base), signed.head.through_id)
+
+    def _entries(self, node_id: int, after: int, through: int) -> list[Entry]:
+        """Return those of what is here, and of what has expired."""
+        log, expired = self._logs.log(node_id), self._expired.get(node_id, {})
+        gone = [each for n, each in expired.items() if after < n <= through and log.at(n) is None]
+        return sorted([*log.entries(after, through), *gone])
 
     @staticmethod
     def _chain(base: SignedHead | None, entries: Sequence[Entry]) -> Chain:

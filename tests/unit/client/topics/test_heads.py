@@ -108,7 +108,13 @@ def test_take_entries__nobody_serves_one__its_node_withholds_it() -> None:
     assert (topic.requests(), look(topic, 99).breaches) == ([], [])
 
 
-def test_take_entries__expired__is_not_asked_for() -> None:
+@pytest.mark.parametrize(
+    ("expires_at", "requests"),
+    [(NOW, []), (NOW + 1, [RangeRequest(ID, 2, 3)]), (None, [RangeRequest(ID, 2, 3)])],
+)
+def test_take_entries__one_may_have_expired__is_asked_for_if_it_has_not(
+    expires_at: int | None, requests: list[RangeRequest]
+) -> None:
     topic = holding(2)
     first, expired = entries(2, 3)
     chain = Chain().extended([first, expired])
@@ -116,10 +122,10 @@ def test_take_entries__expired__is_not_asked_for() -> None:
     must_list = topic.take_head(signed, ID, KEYS).must_list
     assert must_list is not None
 
-    topic.take_entries(must_list.signed, [first, expired._replace(expires_at=NOW)], 0, NOW_NS)
-    assert topic.requests() == []
-    topic.take_entries(must_list.signed, [first, expired._replace(expires_at=NOW + 1)], 0, NOW_NS)
-    assert topic.requests() == [RangeRequest(ID, 2, 3)]
+    entry = expired._replace(expires_at=expires_at)
+    topic.take_entries(must_list.signed, [first, entry], 0, NOW_NS)
+
+    assert topic.requests() == requests
 
 
 def test_take_entries__expired__holds_nothing_up_and_accuses_nobody() -> None:
@@ -137,6 +143,8 @@ def test_take_entries__expired__holds_nothing_up_and_accuses_nobody() -> None:
     assert [each.envelope.place for each in found.applied] == [(200, 4)]
     assert found.applied[0].without == ()
     assert look(topic, 99).breaches == []
+    # It is asked for no second time.
+    assert topic.take_head(signed, ID, KEYS) == Followed()
 
 
 @pytest.mark.parametrize(

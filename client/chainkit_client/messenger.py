@@ -78,6 +78,10 @@ class Messenger:
         self._engine = engine
         self._session = NetworkSession(chain, gateway, store)
         self._syncs: dict[bytes, GroupSync] = {}
+        # One for all rounds: it knows when each payload was sent.
+        self._network = GroupNetwork(
+            self._session, engine, lambda group_id: self._sync_of(group_id).topic
+        )
         self._welcomes: Topic | None = None
         self._groups: Groups | None = None
 
@@ -208,12 +212,14 @@ class Messenger:
         """Read what is new in one group, and do what waits in it."""
         sync = self._sync_of(group_id)
         done = await sync.sync()
-        network = GroupNetwork(self._session, self._engine, lambda each: self._sync_of(each).topic)
-        await advance(self._opened, network, group_id, time.time_ns())
+        await advance(self._opened, self._network, group_id, time.time_ns())
         return done
 
     async def settle(self, seconds: float = 60.0) -> None:
-        """Sync until nothing waits. Raises NotSettled."""
+        """Sync until nothing waits.
+
+        Raises NotSettled, and at once NodeUnreached where there is no connection to the gateway.
+        """
         deadline = time.monotonic() + seconds
         while True:
             await self.sync()
@@ -225,6 +231,8 @@ class Messenger:
             ]
             if not waiting:
                 return
+            if self._network.unreached is not None:
+                raise self._network.unreached
             if time.monotonic() > deadline:
                 got = f"{len(waiting)} that wait"
                 raise NotSettled("intents", f"none after {seconds:g} s", got)

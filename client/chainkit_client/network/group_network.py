@@ -18,7 +18,7 @@ from chainkit_client.mls.engine import MlsEngine, MlsRefused
 from chainkit_client.network.payloads import offered_key_package, welcome_payload
 from chainkit_client.network.publisher import OutcomeUnknown
 from chainkit_client.network.session import NetworkSession
-from chainkit_client.nodes.connection import Conflict, Unavailable
+from chainkit_client.nodes.connection import Conflict, NodeUnreached, Unavailable
 from chainkit_client.topics.following import Topic
 
 LOST_SECONDS: Final = 60.0
@@ -46,6 +46,8 @@ class GroupNetwork:
         self._clock = clock
         self._sent_at: dict[bytes, tuple[float, int]] = {}
         """Moment and nanoseconds since 1970 of the last time that each payload was sent."""
+        self.unreached: NodeUnreached | None = None
+        """The gateway's, where the last payload was not sent for want of a connection."""
 
     async def authenticated_data(self, group_id: bytes, is_commit: bool) -> bytes:
         """Return an AuthenticatedData with all that was applied of the group's topic (C11)."""
@@ -95,6 +97,7 @@ class GroupNetwork:
         now_ns = self._session.now_ns()
         if payload_hash is not None:
             self._sent_at[payload_hash] = self._clock(), now_ns
+        self.unreached = None
         try:
             await self._session.publisher.publish(client_envelope, now_ns)
         except (Conflict, Unavailable) as error:
@@ -104,6 +107,9 @@ class GroupNetwork:
         except PassedOn as error:
             nothing = error.code in _NOTHING_STORED
             return Answer(Verdict.NOT_TAKEN if nothing else Verdict.REFUSED, str(error))
+        except NodeUnreached as error:
+            self.unreached = error
+            return Answer(Verdict.NOT_TAKEN, str(error))
         except OutcomeUnknown as error:
             return Answer(Verdict.UNKNOWN, str(error))
         return Answer(Verdict.TAKEN)

@@ -14,6 +14,7 @@ from chainkit.service.refusals import PassedOn
 from chainkit.types import TopicKind
 from chainkit_client.network.asked import ASK_SECONDS
 from chainkit_client.network.session import NetworkSession
+from chainkit_client.network.topic_reader import NodesSilent
 from chainkit_client.nodes.connection import NodeLost, NodeUnreached
 from chainkit_client.reading.verified import VerifiedEnvelope
 
@@ -60,7 +61,7 @@ async def find_inbox(session: NetworkSession, name: str) -> Inbox:
     """Return an inbox by its id in hex, or by an address.
 
     Nodes are asked which inbox an address has; it counts if that inbox's own updates say so. Raises
-    MalformedData for another form, and NoSuchInbox.
+    MalformedData for another form, NoSuchInbox, and NodesSilent.
     """
     if name.startswith("0x"):
         address = name.lower()
@@ -83,13 +84,16 @@ async def inbox_of(session: NetworkSession, inbox_id: bytes) -> Inbox | None:
 
 
 async def _inbox_ids(session: NetworkSession, address: str) -> list[bytes]:
-    """Return all inboxes that some node names for an address."""
+    """Return all inboxes that some node names for an address. Raises NodesSilent."""
     found: dict[bytes, None] = {}
+    silent: list[str] = []
     for node in session.nodes:
         try:
             answer = await node.inbox_id(address, ASK_SECONDS)
             if answer is not None:
                 found[parse_inbox_id(answer)] = None
-        except (MalformedData, NodeLost, NodeUnreached, PassedOn):
-            continue
+        except (MalformedData, NodeLost, NodeUnreached, PassedOn) as error:
+            silent.append(str(error))
+    if len(silent) == len(session.nodes):
+        raise NodesSilent("address", "an answer of a node", "; ".join(silent) or "no node")
     return list(found)

@@ -67,8 +67,8 @@ class GatewayPublisher:
         """Publish a ClientEnvelope, and return what its originator signed.
 
         ``first_sent_ns`` is the clock when the same bytes were sent for the first time. Raises
-        PassedOn where they are refused, and OutcomeUnknown where no answer proves what became of
-        them.
+        PassedOn where they are refused, NodeUnreached where nothing was sent, and OutcomeUnknown
+        where no answer proves what became of them.
         """
         try:
             [answer] = await self._gateway.publish([client_envelope], PUBLISH_SECONDS)

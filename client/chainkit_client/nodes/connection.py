@@ -204,15 +204,7 @@ class NodeConnection:
 
         Raises NodeUnreached.
         """
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                while (state := self._channel.get_state(try_to_connect=True)) is not _READY:
-                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                        raise NodeUnreached(f"node {self.node_id}", "a connection", "none")
-                    await self._channel.wait_for_state_change(state)
-        except TimeoutError as error:
-            expected = f"a connection within {CONNECT_SECONDS:g} s"
-            raise NodeUnreached(f"node {self.node_id}", expected, "none") from error
+        await wait_until_connected(f"node {self.node_id}", self._channel)
 
     async def _asked(self, call: Awaitable[bytes], count: int | None = None) -> Sequence[bytes]:
         subject = f"node {self.node_id}"
@@ -225,6 +217,19 @@ class NodeConnection:
         if count is not None and len(envelopes) != count:
             raise NodeLost(subject, f"{count} envelopes", len(envelopes))
         return envelopes
+
+
+async def wait_until_connected(subject: str, channel: grpc.aio.Channel) -> None:
+    """Wait until a channel is connected. Raises NodeUnreached where it fails, or takes long."""
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            while (state := channel.get_state(try_to_connect=True)) is not _READY:
+                if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                    raise NodeUnreached(subject, "a connection", "none")
+                await channel.wait_for_state_change(state)
+    except TimeoutError as error:
+        expected = f"a connection within {CONNECT_SECONDS:g} s"
+        raise NodeUnreached(subject, expected, "none") from error
 
 
 def sorted_out(subject: str, error: grpc.aio.AioRpcError) -> ChainkitError:

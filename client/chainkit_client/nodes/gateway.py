@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from chainkit.protocol.proto import payer_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.grpc_client import connect
-from chainkit_client.nodes.connection import NodeLost, sorted_out
+from chainkit_client.nodes.connection import NodeLost, sorted_out, wait_until_connected
 
 _PUBLISH: Final = "/xmtp.xmtpv4.payer_api.PayerApi/PublishClientEnvelopes"
 _MOST_RECONNECT_MS: Final = 5000
@@ -33,9 +33,10 @@ class Gateway:
     async def publish(self, client_envelopes: Sequence[bytes], seconds: float) -> Sequence[bytes]:
         """Publish ClientEnvelopes, and return the OriginatorEnvelope of each, in their order.
 
-        Raises PassedOn where the gateway refuses (Conflict, Unavailable), and NodeLost where nobody
-        knows what became of them.
+        Raises PassedOn where the gateway refuses (Conflict, Unavailable), NodeUnreached where there
+        is no connection to it, and NodeLost where nobody knows what became of them.
         """
+        await self.connect()
         request = payer_api_pb2.PublishClientEnvelopesRequest(envelopes=client_envelopes)
         try:
             answer = await self._publish(request.SerializeToString(), timeout=seconds)
@@ -48,6 +49,10 @@ class Gateway:
         if len(envelopes) != len(client_envelopes):
             raise NodeLost("gateway", f"{len(client_envelopes)} envelopes", len(envelopes))
         return envelopes
+
+    async def connect(self) -> None:
+        """Make sure of the connection first: then nothing was sent. Raises NodeUnreached."""
+        await wait_until_connected(f"gateway {self.url}", self._channel)
 
     async def close(self) -> None:
         """End the connection."""

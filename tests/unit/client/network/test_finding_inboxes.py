@@ -1,4 +1,4 @@
-"""An address is found by what nodes say; where all are silent, nobody knows whether there is one."""
+"""An address is found by what nodes say; where all are silent, nobody knows whether it exists."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import { emptyPskIndex } from "ts-mls/pskIndex.js";
 import { checksum, withChecksum, withoutChecksum } from "./checked.mjs";
 import { encodeFields, decodeFields, number, readNumber } from "./fields.mjs";
 import { EpochAhead, Refused, StateBroken } from "./refusals.mjs";
-import { MOST_MEMBERS, checkCommitter, checkNewKeys, checkProposals, clientConfig, refuseUnless, same } from "./rules.mjs";
+import { checkNewKeys, checkPath, checkProposals, checkTree, clientConfig, refuseUnless, same } from "./rules.mjs";
 import { readState, writeState } from "./states.mjs";
 import { SUITE_NAMES, suiteNamed } from "./suites.mjs";
 
@@ -106,8 +106,7 @@ async function join(call, keyPackage, secret, seed, welcomeMessage) {
   return [writeState(state, call.pastEpochs)];
 }
 
-// Everybody who reads a key package can send a welcome. Its tree is counted before it is verified: a
-// byte names an empty node, and each node costs a dozen hashes.
+// Everybody who reads a key package can send a welcome.
 async function checkWelcome(welcome, own, keys, cs) {
   const reference = await makeKeyPackageRef(own, cs.hash);
   const key = await cs.hpke.importPrivateKey(keys.initPrivateKey);
@@ -116,9 +115,7 @@ async function checkWelcome(welcome, own, keys, cs) {
   const info = await decryptGroupInfo(welcome, secrets.joinerSecret, new Uint8Array(cs.kdf.size), cs);
   refuseUnless(info !== undefined, "a welcome with the group's description");
   refuseUnless(info.groupContext.extensions.length === 0, "a group without extensions");
-  const tree = ratchetTreeFromExtension(info);
-  refuseUnless(tree !== undefined, "a welcome with the ratchet tree");
-  refuseUnless(tree.length < 2 * MOST_MEMBERS, `a tree of at most ${MOST_MEMBERS} leaves`);
+  checkTree(ratchetTreeFromExtension(info));
 }
 
 async function view(call, stateData) {
@@ -234,8 +231,8 @@ async function receiveCommit(call, state, message) {
   const { content, sender } = await open(state, keysOf(state, message.epoch), message);
   const { proposals, path } = content.content.commit;
   checkProposals(state, proposals);
+  checkPath(state, sender, path);
   checkNewKeys(state, proposals, path);
-  checkCommitter(state, sender, path);
   const cs = suiteNamed(state.groupContext.cipherSuite);
   const { newState } = await processPrivateMessage(state, message, emptyPskIndex, cs);
   const kinds = proposals.map(({ proposal }) => proposal);

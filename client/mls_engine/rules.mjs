@@ -3,9 +3,14 @@ import { defaultKeyPackageEqualityConfig } from "ts-mls/keyPackageEqualityConfig
 import { defaultPaddingConfig } from "ts-mls/paddingConfig.js";
 import { Refused } from "./refusals.mjs";
 
-// A commit and a welcome of so large a group take a second.
+// A call of so large a group takes seconds, and so does a commit of so many changes in it.
 export const MOST_MEMBERS = 1024;
+export const MOST_PROPOSALS = 100;
 export const MOST_CREDENTIAL_BYTES = 1024;
+// ts-mls compares each of one list with each of another: lists without bounds would take hours.
+const MOST_PATH_NODES = 32;
+const MOST_CAPABILITIES = 256;
+const MOST_LEAF_EXTENSIONS = 64;
 const KEY_LENGTH = 32;
 // As OpenMLS has it: messages of one sender that may be missing before the next.
 const FORWARD_GENERATIONS = 1000;
@@ -43,15 +48,44 @@ export function clientConfig(pastEpochs) {
   };
 }
 
+// A welcome's tree, before ts-mls walks through it: an empty node is one byte, and costs a dozen hashes.
+export function checkTree(tree) {
+  refuseUnless(tree !== undefined, "a welcome with the ratchet tree");
+  refuseUnless(tree.length < 2 * MOST_MEMBERS, `a tree of at most ${MOST_MEMBERS} leaves`);
+  for (const [index, node] of tree.entries()) {
+    if (node?.nodeType === "leaf") checkLeaf(node.leaf);
+    if (node?.nodeType === "parent") checkUnmerged(index, node.parent.unmergedLeaves);
+  }
+}
+
+function checkLeaf({ capabilities, extensions }) {
+  const lists = [capabilities.versions, capabilities.ciphersuites, capabilities.extensions, capabilities.proposals, capabilities.credentials];
+  const isShort = lists.every((list) => list.length <= MOST_CAPABILITIES) && extensions.length <= MOST_LEAF_EXTENSIONS;
+  refuseUnless(isShort, "a leaf with fewer capabilities and extensions");
+}
+
+// RFC 9420 §7.1 wants them in order, and §12.4.3.1 below their node.
+function checkUnmerged(index, leaves) {
+  let below = 0;
+  while ((index >> below) & 1) below += 1;
+  const reach = (1 << below) - 1;
+  const isInOrder = leaves.every((leaf, at) => {
+    const isBelow = 2 * leaf >= index - reach && 2 * leaf <= index + reach;
+    return isBelow && (at === 0 || leaf > leaves[at - 1]);
+  });
+  refuseUnless(isInOrder, "unmerged leaves below their node, in order");
+}
+
 // Members commit what they propose themselves, at once and inline: additions, removals, new keys of
 // their own. Nothing changes the group's parameters, and nobody joins from outside.
 export function checkProposals(state, proposals) {
-  refuseUnless(proposals.length <= MOST_MEMBERS, `at most ${MOST_MEMBERS} proposals`);
+  refuseUnless(proposals.length <= MOST_PROPOSALS, `at most ${MOST_PROPOSALS} proposals`);
   let members = state.ratchetTree.filter((node) => node?.nodeType === "leaf").length;
   for (const { proposalOrRefType, proposal } of proposals) {
     refuseUnless(proposalOrRefType === "proposal", "a commit without proposals by reference");
     const kind = proposal.proposalType;
     refuseUnless(kind === "add" || kind === "remove", "proposals that add or remove members");
+    if (kind === "add") checkLeaf(proposal.add.keyPackage.leafNode);
     members += kind === "add" ? 1 : -1;
   }
   refuseUnless(members <= MOST_MEMBERS, `at most ${MOST_MEMBERS} members`);
@@ -76,8 +110,10 @@ function areDifferent(keys) {
 }
 
 // A member's key is its installation's: it stays as long as the member does.
-export function checkCommitter(state, leaf, path) {
+export function checkPath(state, leaf, path) {
   if (path === undefined) return;
+  refuseUnless(path.nodes.length <= MOST_PATH_NODES, `a path of at most ${MOST_PATH_NODES} nodes`);
+  checkLeaf(path.leafNode);
   const before = state.ratchetTree[2 * leaf].leaf;
   const { credential, signaturePublicKey } = path.leafNode;
   const isSame =

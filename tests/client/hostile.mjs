@@ -1,12 +1,15 @@
 // The engine's child process with the calls of a member that breaks the rules, for tests.
+import { encode } from "ts-mls/codec/tlsEncoder.js";
 import { createCommit } from "ts-mls/createCommit.js";
 import { createProposal } from "ts-mls/createMessage.js";
+import { createContentCommitSignature } from "ts-mls/framedContent.js";
 import { extractWelcomeSecret } from "ts-mls/groupInfo.js";
 import { encryptGroupInfo, encryptGroupSecrets } from "ts-mls/welcome.js";
 import { makeKeyPackageRef } from "ts-mls/keyPackage.js";
 import { decodeMlsMessage, encodeMlsMessage } from "ts-mls/message.js";
-import { protectApplicationData } from "ts-mls/messageProtection.js";
-import { encodeNode } from "ts-mls/ratchetTree.js";
+import { protect, protectApplicationData } from "ts-mls/messageProtection.js";
+import { encodeNode, ratchetTreeEncoder } from "ts-mls/ratchetTree.js";
+import { createUpdatePath } from "ts-mls/updatePath.js";
 import { CALLS } from "../../client/mls_engine/groups.mjs";
 import { readNumber } from "../../client/mls_engine/fields.mjs";
 import { readState } from "../../client/mls_engine/states.mjs";
@@ -89,6 +92,14 @@ async function commitOfAnotherKey(call, data, seed, publicKey) {
   return [encodeMlsMessage((await createCommit({ state: { ...state, ratchetTree }, cipherSuite: forging })).commit)];
 }
 
+// A commit as it should be, but for the tag that shows that its sender has the new epoch's keys.
+async function commitWithWrongTag(call, data) {
+  const [state, cs] = opened(call, data);
+  const mac = async (key, content) => (await cs.hash.mac(key, content)).map((byte) => byte ^ 1);
+  const cipherSuite = { ...cs, hash: { ...cs.hash, mac } };
+  return [encodeMlsMessage((await createCommit({ state, cipherSuite })).commit)];
+}
+
 // A message with the keys of another member, which each member knows, and its own signature.
 async function forgedMessage(call, data, leaf, plaintext) {
   const [state, cipherSuite] = opened(call, data);
@@ -106,14 +117,60 @@ async function forgedMessage(call, data, leaf, plaintext) {
   return [encodeMlsMessage({ version: VERSION, wireformat: "mls_private_message", privateMessage })];
 }
 
+// A commit of which only the message's signature is right.
+async function craftedCommit(call, data, kind, count) {
+  const [state, cs] = opened(call, data);
+  const many = Number(readNumber(count));
+  const context = state.groupContext;
+  const path = await ownPath(state, cs);
+  const contents = {
+    removals: { proposals: new Array(many).fill(inline({ proposalType: "remove", remove: { removed: 1 } })), path },
+    path: { proposals: [], path: { ...path, nodes: new Array(many).fill(path.nodes[0]) } },
+    capabilities: { proposals: [], path: { ...path, leafNode: crowded(path.leafNode, many) } },
+  };
+  const sender = { senderType: "member", leafIndex: state.privatePath.leafIndex };
+  const key = state.signaturePrivateKey;
+  const commit = contents[kind.toString()];
+  const { framedContent, signature } = await createContentCommitSignature(
+    context, "mls_private_message", commit, sender, new Uint8Array(), key, cs.signature,
+  );
+  const auth = { contentType: "commit", signature, confirmationTag: new Uint8Array(cs.kdf.size) };
+  const { privateMessage } = await protect(
+    state.keySchedule.senderDataSecret,
+    new Uint8Array(),
+    context,
+    state.secretTree,
+    { ...framedContent, auth },
+    sender.leafIndex,
+    state.clientConfig.paddingConfig,
+    cs,
+  );
+  return [encodeMlsMessage({ version: VERSION, wireformat: "mls_private_message", privateMessage })];
+}
+
+function inline(proposal) {
+  return { proposalOrRefType: "proposal", proposal };
+}
+
+async function ownPath(state, cs) {
+  const { leafIndex } = state.privatePath;
+  const [, path] = await createUpdatePath(state.ratchetTree, leafIndex, state.groupContext, state.signaturePrivateKey, cs);
+  return path;
+}
+
+function crowded(leaf, count) {
+  return { ...leaf, capabilities: { ...leaf.capabilities, extensions: new Array(count).fill(0xff00) } };
+}
+
 // A stranger's welcome: only what comes before the tree's check is right.
-async function wideWelcome(call, data, keyPackageData, width) {
+async function craftedWelcome(call, data, keyPackageData, kind, count) {
   const [state, cs] = opened(call, data);
   const [{ keyPackage }] = decodeMlsMessage(new Uint8Array(keyPackageData), 0);
   const zeros = new Uint8Array(cs.kdf.size);
   const joinerSecret = cs.rng.randomBytes(cs.kdf.size);
   const welcomeSecret = await extractWelcomeSecret(joinerSecret, zeros, cs.kdf);
-  const extensions = [{ extensionType: "ratchet_tree", extensionData: wideTree(state, Number(readNumber(width))) }];
+  const extensionData = craftedTree(state.ratchetTree[0].leaf, kind.toString(), Number(readNumber(count)));
+  const extensions = [{ extensionType: "ratchet_tree", extensionData }];
   const info = { groupContext: state.groupContext, extensions, confirmationTag: zeros, signer: 0, signature: zeros };
   const encryptedGroupInfo = await encryptGroupInfo(info, welcomeSecret, cs);
   const initKey = await cs.hpke.importPublicKey(keyPackage.initKey);
@@ -128,10 +185,24 @@ async function wideWelcome(call, data, keyPackageData, width) {
   return [encodeMlsMessage({ version: VERSION, wireformat: "mls_welcome", welcome })];
 }
 
-// A zero stands for each empty node, and the last one is not empty.
-function wideTree(state, width) {
-  const last = Buffer.from(encodeNode(state.ratchetTree[0]));
-  const content = Buffer.concat([Buffer.alloc(width - 1), Buffer.of(1), last]);
+function craftedTree(leaf, kind, count) {
+  const node = { nodeType: "leaf", leaf };
+  const parent = (unmergedLeaves) => ({
+    nodeType: "parent",
+    parent: { hpkePublicKey: new Uint8Array(32), parentHash: new Uint8Array(), unmergedLeaves },
+  });
+  if (kind === "wide") return wideTree(node, count);
+  const trees = {
+    unmerged: [node, parent(new Array(count).fill(1)), node],
+    elsewhere: [node, parent([]), node, parent([]), node, parent([1]), node],
+    capabilities: [{ nodeType: "leaf", leaf: crowded(leaf, count) }],
+  };
+  return encode(ratchetTreeEncoder)(trees[kind]);
+}
+
+// A zero stands for each empty node, and the last one is not empty. The encoder takes a stack of this depth.
+function wideTree(node, width) {
+  const content = Buffer.concat([Buffer.alloc(width - 1), Buffer.of(1), encodeNode(node)]);
   const length = Buffer.alloc(4);
   length.writeUInt32BE((0x80000000 | content.length) >>> 0);
   return new Uint8Array(Buffer.concat([length, content]));
@@ -176,8 +247,10 @@ Object.assign(CALLS, {
   commitAdding,
   commitAsSomebodyElse,
   commitOfAnotherKey,
+  commitWithWrongTag,
   forgedMessage,
-  wideWelcome,
+  craftedCommit,
+  craftedWelcome,
   hang,
   exhaust,
   touchOutside,

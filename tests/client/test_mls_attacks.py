@@ -12,7 +12,7 @@ import pytest
 
 from chainkit_client.mls.engine import MlsRefused, StateBroken
 from chainkit_client.mls.frames import number
-from chainkit_client.mls.node_engine import NodeEngine
+from chainkit_client.mls.node_engine import MOST_CHANGES, NodeEngine
 from support.client.hostile import Hostile
 from support.client.parties import DATA, GROUP_ID, Party, founder, group_of
 from support.mls import KeyPackageFields
@@ -198,6 +198,16 @@ def test_receive__commit_that_changes_more_than_members__is_refused(
         bob.engine.receive(bob.state, commit)
 
 
+def test_receive__commit_with_another_confirmation_tag__is_refused(
+    hostile: Hostile, pair: tuple[Party, Party]
+) -> None:
+    alice, bob = pair
+    [commit] = hostile.call("commitWithWrongTag", alice.state)
+
+    with pytest.raises(MlsRefused, match="Could not verify confirmation tag"):
+        bob.engine.receive(bob.state, commit)
+
+
 def test_receive__commit_in_the_clear__is_refused(
     hostile: Hostile, pair: tuple[Party, Party]
 ) -> None:
@@ -269,19 +279,62 @@ def test_remove__itself_or_nobody__is_refused(pair: tuple[Party, Party], leaf: i
         alice.engine.remove(alice.state, [leaf], DATA)
 
 
-def test_join__welcome_with_a_tree_of_a_million_nodes__is_refused_before_it_is_computed(
-    hostile: Hostile, engine: NodeEngine
+@pytest.mark.parametrize(
+    ("kind", "count", "expected"),
+    [
+        ("wide", 2**21 - 1, "a tree of at most 1024 leaves"),
+        ("wide", 2048, "a tree of at most 1024 leaves"),
+        ("unmerged", 5_000, "unmerged leaves below their node, in order"),
+        ("elsewhere", 1, "unmerged leaves below their node, in order"),
+        ("capabilities", 257, "a leaf with fewer capabilities and extensions"),
+    ],
+)
+def test_join__welcome_of_a_stranger_that_would_take_hours__is_refused_at_once(
+    hostile: Hostile, engine: NodeEngine, kind: str, count: int, expected: str
 ) -> None:
     stranger = founder(engine)
     bob = engine.new_installation(b"bob")
     package = engine.new_key_package(bob)
-    width = number(2**21 - 1)
-    [welcome] = hostile.call("wideWelcome", stranger.state, package.public, width)
+    [welcome] = hostile.call(
+        "craftedWelcome", stranger.state, package.public, kind.encode(), number(count)
+    )
     child = engine.child_pid
 
-    with pytest.raises(MlsRefused, match="a tree of at most 1024 leaves"):
+    with pytest.raises(MlsRefused, match=expected):
         engine.join(bob, package, welcome)
     assert engine.child_pid == child
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "expected"),
+    [
+        ("removals", MOST_CHANGES + 1, f"at most {MOST_CHANGES} proposals"),
+        ("path", 33, "a path of at most 32 nodes"),
+        ("capabilities", 257, "a leaf with fewer capabilities and extensions"),
+    ],
+)
+def test_receive__commit_that_would_take_hours__is_refused_at_once(
+    hostile: Hostile, pair: tuple[Party, Party], kind: str, count: int, expected: str
+) -> None:
+    alice, bob = pair
+    [commit] = hostile.call("craftedCommit", alice.state, kind.encode(), number(count))
+
+    with pytest.raises(MlsRefused, match=expected):
+        bob.engine.receive(bob.state, commit)
+
+
+def test_add__more_members_than_one_commit_may__is_refused(engine: NodeEngine) -> None:
+    alice = founder(engine)
+    packages = [
+        engine.new_key_package(engine.new_installation(b"%d" % each)).public
+        for each in range(MOST_CHANGES + 1)
+    ]
+
+    with pytest.raises(MlsRefused, match=f"addition: expected 1 to {MOST_CHANGES} members"):
+        engine.add(alice.state, packages, DATA)
+    staged = engine.add(alice.state, packages[1:], DATA)
+    alice.commit(staged)
+    assert len(alice.view.members) == MOST_CHANGES + 1
 
 
 def test_replay__of_everything_that_was_sent__is_refused(engine: NodeEngine) -> None:

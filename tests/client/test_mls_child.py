@@ -17,7 +17,7 @@ import pytest
 
 from chainkit_client.mls.child import Child, ChildLimits
 from chainkit_client.mls.engine import EngineFailed
-from chainkit_client.mls.frames import MOST_FRAME_BYTES, encode_frame, number
+from chainkit_client.mls.frames import MOST_FRAME_BYTES, encode_fields, encode_frame, number
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.mls.program import PROGRAM, find_node
 from support.client.hostile import Hostile
@@ -72,23 +72,38 @@ def test_child__killed_between_two_calls__loses_nothing(own_engine: NodeEngine) 
     assert own_engine.child_pid not in (None, first)
 
 
-def test_child__killed_in_the_midst_of_a_call__fails_it_and_the_next_one_is_answered(
+def test_child__killed_in_the_midst_of_a_call__is_replaced_by_one_that_answers(
     own_engine: NodeEngine,
 ) -> None:
     alice = founder(own_engine)
-    child = own_engine.child_pid
-    assert child is not None
-    os.kill(child, signal.SIGSTOP)
+    first = own_engine.child_pid
+    assert first is not None
+    os.kill(first, signal.SIGSTOP)
 
     with ThreadPoolExecutor(1) as pool:
-        call = pool.submit(alice.send, b"hello")
         # The request lies in the pipe of a process that cannot read it.
+        call = pool.submit(lambda: alice.view)
         assert not call.done()
-        os.kill(child, signal.SIGKILL)
-        with pytest.raises(EngineFailed, match="expected an answer, got signal SIGKILL"):
-            call.result(PATIENCE)
+        os.kill(first, signal.SIGKILL)
+        assert call.result(PATIENCE).epoch == 0
 
-    assert len(alice.send(b"hello")) > 100
+    assert own_engine.child_pid not in (None, first)
+
+
+def test_call__that_kills_each_child__fails_after_the_second(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    # It notes that it lives before it says so: from then on it can open nothing.
+    mortal = program_that(
+        tmp_path,
+        f"open({str(count)!r}, 'a').write('x')\n{START}sys.stdin.buffer.read(4)\nsys.exit(9)\n",
+    )
+    engine = NodeEngine(node=mortal, limits=ChildLimits(seconds=PATIENCE))
+
+    with pytest.raises(EngineFailed, match="expected an answer, got exit status 9"):
+        engine.view(b"state")
+    assert count.read_text() == "xx"
+    assert engine.child_pid is None
+    engine.close()
 
 
 def test_child__that_hangs__is_killed_after_its_time(hostile_program: Path) -> None:
@@ -154,8 +169,19 @@ def test_child__that_answers_with_something_else__is_killed(
     assert not child.is_alive
 
 
+VIEW = encode_fields([b"group", number(0), number(0), number(1), bytes(32), b""])
+
+
 @pytest.mark.parametrize(
-    "answer", [[], [number(2), b"done", b""], [number(1), b"done"], [number(1), b"perhaps", b""]]
+    "answer",
+    [
+        [],
+        [number(2), b"done", VIEW],
+        [number(1), b"done"],
+        [number(1), b"done", VIEW, VIEW],
+        [number(1), b"perhaps", VIEW],
+        [number(1), b"done", encode_fields([b"group"])],
+    ],
 )
 def test_engine__answered_by_something_else__fails_and_asks_another_child(
     tmp_path: Path, answer: list[bytes]

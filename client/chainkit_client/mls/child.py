@@ -32,6 +32,10 @@ _START_SECONDS: Final = 30.0
 _END_SECONDS: Final = 2.0
 
 
+class ChildEnded(EngineFailed):
+    """It ended instead of answering."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChildLimits:
     """The bounds of one child."""
@@ -92,7 +96,10 @@ class Child:
         return self._process.poll() is None
 
     def ask(self, fields: Iterable[bytes]) -> list[bytes]:
-        """Send a request and return its answer. Raises EngineFailed, and then it is killed."""
+        """Send a request and return its answer.
+
+        Raises EngineFailed, then it is killed; ChildEnded where it ended by itself.
+        """
         request = encode_frame(fields)
         try:
             return self._exchange(request, self._limits.seconds)
@@ -158,7 +165,7 @@ class Child:
                 else:
                     piece = os.read(self._output, _PIECE)
                     if not piece:
-                        raise EngineFailed(_SUBJECT, "an answer", self._end_of_life())
+                        raise ChildEnded(_SUBJECT, "an answer", self._end_of_life())
                     if (fields := reader.feed(piece)) is not None:
                         return fields
         raise EngineFailed(_SUBJECT, f"an answer within {seconds:g} s", "none")
@@ -169,7 +176,7 @@ class Child:
         except BlockingIOError:
             return 0
         except BrokenPipeError:
-            raise EngineFailed(_SUBJECT, "an answer", self._end_of_life()) from None
+            raise ChildEnded(_SUBJECT, "an answer", self._end_of_life()) from None
 
     def _read_error(self) -> bool:
         piece = os.read(self._error, _PIECE)

@@ -1,7 +1,8 @@
 """The MLS engine: ts-mls, in a child Node.js process that keeps nothing between two calls.
 
-Bytes of others are bounded before they reach it. A stranger's bytes are refused for good; the
-child's own faults are EngineFailed, and the next call starts another child.
+Bytes of others are bounded before they reach it. A stranger's bytes are refused for good. A child
+that is killed is replaced in the midst of a call; one that hangs fails the call, and the next call
+starts another.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from Crypto.Signature import eddsa
 from chainkit.errors import ConfigurationError, InvalidSignature, MalformedMls
 from chainkit.protocol.mls.key_package import check_key_package, parse_key_package
 from chainkit.types import NANOSECONDS_PER_SECOND
-from chainkit_client.mls.child import Child, ChildLimits
+from chainkit_client.mls.child import Child, ChildEnded, ChildLimits
 from chainkit_client.mls.engine import (
     PAST_EPOCHS,
     ApplicationReceived,
@@ -47,6 +48,8 @@ MOST_CREDENTIAL_BYTES: Final = 1024
 MOST_GROUP_ID_BYTES: Final = 64
 MOST_PLAINTEXT_BYTES: Final = MOST_MESSAGE_BYTES - (64 << 10)
 """With its authenticated data: what leaves room for the rest of the message."""
+MOST_CHANGES: Final = 100
+"""Members that one commit adds or removes; as MOST_PROPOSALS of client/mls_engine/rules.mjs."""
 LONGEST_LIFETIME_SECONDS: Final = 400 * 86_400
 """For a key package that is added; RFC 9420 §7.3 asks for such a bound."""
 
@@ -195,17 +198,18 @@ class NodeEngine:
         return _view(view)
 
     def add(self, state: bytes, key_packages: Sequence[bytes], authenticated_data: bytes) -> Staged:
-        """Commit the addition of members; each key package is checked as it is described."""
-        if not key_packages:
-            raise MlsRefused("addition", "a key package", "none")
+        """Commit the addition of members; each key package is checked as it is described.
+
+        Raises MlsRefused for more than MOST_CHANGES of them, and for groups of over 1,024 members.
+        """
+        _check_changes("addition", key_packages)
         for each in key_packages:
             self.describe_key_package(each)
         return self._stage(b"add", state, authenticated_data, *key_packages)
 
     def remove(self, state: bytes, leaves: Sequence[int], authenticated_data: bytes) -> Staged:
-        """Commit the removal of members; nobody removes itself."""
-        if not leaves:
-            raise MlsRefused("removal", "a leaf", "none")
+        """Commit the removal of at most MOST_CHANGES members; nobody removes itself."""
+        _check_changes("removal", leaves)
         return self._stage(b"remove", state, authenticated_data, *map(number, leaves))
 
     def update(self, state: bytes, authenticated_data: bytes) -> Staged:
@@ -262,12 +266,15 @@ class NodeEngine:
         with self._lock:
             self._asked += 1
             own_id = number(self._asked)
-            child = self._running_child()
-            answer = child.ask(
-                (own_id, number(self._now()), number(self._past_epochs), name, *arguments)
-            )
+            request = (own_id, number(self._now()), number(self._past_epochs), name, *arguments)
+            try:
+                answer = self._running_child().ask(request)
+            except ChildEnded:
+                # Something killed it, or its memory was full: a call depends on its arguments
+                # alone, so another child can answer it. One that kills each child fails.
+                answer = self._running_child().ask(request)
             if len(answer) < 2 or answer[0] != own_id:
-                child.kill()
+                self._running_child().kill()
                 raise _unexpected()
             return answer[1], answer[2:]
 
@@ -289,6 +296,11 @@ class NodeEngine:
 def _check_size(subject: str, data: bytes, most: int) -> None:
     if len(data) > most:
         raise MlsRefused(subject, f"at most {most} bytes", len(data))
+
+
+def _check_changes(subject: str, members: Sequence[object]) -> None:
+    if not 0 < len(members) <= MOST_CHANGES:
+        raise MlsRefused(subject, f"1 to {MOST_CHANGES} members", len(members))
 
 
 def _unexpected() -> EngineFailed:

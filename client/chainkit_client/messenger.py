@@ -20,9 +20,9 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
-from chainkit.errors import ChainkitError, StoreError
+from chainkit.errors import ChainkitError, MalformedData, StoreError
 from chainkit.identity.actions import AddAssociation, CreateInbox
-from chainkit.identity.identifiers import derive_inbox_id
+from chainkit.identity.identifiers import derive_inbox_id, parse_inbox_id
 from chainkit.identity.writing import InstallationSigner, Step, WalletSigner, written_update
 from chainkit.signatures import SigningKey
 from chainkit.types import TopicKind
@@ -84,6 +84,8 @@ class Messenger:
         )
         self._welcomes: Topic | None = None
         self._groups: Groups | None = None
+        self._genuine: dict[bytes, bytes] = {}
+        """Credentials that were true, by installation."""
 
     async def __aenter__(self) -> Self:
         """Return itself; the connections are closed at the end of the block."""
@@ -179,6 +181,23 @@ class Messenger:
         """Return the members of a group, one for each installation."""
         return self._opened.view(group_id).members
 
+    async def impostors(self, group_id: bytes) -> list[Member]:
+        """Return the members that name an inbox which does not have them.
+
+        A member writes its own name, and who adds it may know no better. The inbox's updates on
+        the chain say which installations it has. Raises the network's errors.
+        """
+        found = []
+        for member in self.members(group_id):
+            if self._genuine.get(member.public_key) == member.credential:
+                continue
+            inbox = await self._inbox_named(member)
+            if inbox is not None and member.public_key in inbox.installations:
+                self._genuine[member.public_key] = member.credential
+            else:
+                found.append(member)
+        return found
+
     def messages(self, group_id: bytes) -> list[Message]:
         """Return the transcript of a group."""
         return self._opened.messages(group_id)
@@ -267,6 +286,14 @@ class Messenger:
         inboxes = [await self.find_inbox(each) for each in names]
         found = (each for inbox in inboxes for each in inbox.installations if each != own)
         return tuple(dict.fromkeys(found))
+
+    async def _inbox_named(self, member: Member) -> Inbox | None:
+        try:
+            inbox_id = parse_inbox_id(member.credential.decode())
+        except (MalformedData, UnicodeDecodeError):
+            return None
+        await self._session.refresh()
+        return await inbox_of(self._session, inbox_id)
 
     def _own_installation(self, inbox_id: bytes) -> Installation:
         """Return the installation that is stored, or make one first."""

@@ -12,6 +12,7 @@ import pytest
 from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import read_deployment_record
 from chainkit.signatures import SigningKey
+from chainkit_client.intents.arguments import AddMembers
 from chainkit_client.messenger import Messenger
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
@@ -145,6 +146,29 @@ def test_messenger__three_people_come_and_go__all_agree(stage: Stage) -> None:
         views = [{each.public_key for each in one.members(group_id)} for one in (ann, cat)]
         assert views == [{ann.installation.public_key, cat.installation.public_key}] * 2
         assert [each.epoch for each in ann.groups()] == [each.epoch for each in cat.groups()]
+
+    stage.play(play)
+
+
+def test_impostors__somebody_takes_anothers_name__is_told(stage: Stage) -> None:
+    async def play(people: People) -> None:
+        ann, _ = await people.register("ann")
+        ben, ben_address = await people.register("ben")
+        group_id = await ann.create_group([ben_address])
+        await ann.settle()
+        assert await ann.impostors(group_id) == []
+
+        # Somebody makes an installation that calls itself ben's, and ann puts it into the group.
+        mallory = await people.open("mallory")
+        installation = mallory._own_installation(ben.inbox_id)
+        await mallory._session.refresh()
+        await mallory._offer_key_package(installation)
+        ann._opened.queue(group_id, AddMembers((installation.public_key,)))
+        await ann.settle()
+
+        assert [each.public_key for each in await ann.impostors(group_id)] == [
+            installation.public_key
+        ]
 
     stage.play(play)
 

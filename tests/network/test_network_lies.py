@@ -119,14 +119,13 @@ def test_a_lie__of_a_real_node__is_reported_as_what_it_is(story: Story, lie: Lie
 
 @pytest.mark.conforms("N31")
 def test_lies__of_all_kinds__honest_nodes_hold_the_same(story: Story) -> None:
-    disputed = {
-        (each.node_id, parse_originated(envelope).envelope.sequence_id)
-        for each in story.reports()
-        for envelope in each.report.envelopes
-        if each.report.misbehavior.name == "DUPLICATE_SEQUENCE_ID"
-    }
-
     def is_same(originator_id: int) -> bool:
+        disputed = {
+            (each.node_id, parse_originated(envelope).envelope.sequence_id)
+            for each in story.reports()
+            for envelope in each.report.envelopes
+            if each.report.misbehavior.name == "DUPLICATE_SEQUENCE_ID"
+        }
         logs = [
             [
                 envelope

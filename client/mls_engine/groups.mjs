@@ -13,7 +13,7 @@ import { checksum, withChecksum, withoutChecksum } from "./checked.mjs";
 import { encodeFields, decodeFields, number, readNumber } from "./fields.mjs";
 import { EpochAhead, Refused, StateBroken } from "./refusals.mjs";
 import { checkNewKeys, checkPath, checkProposals, checkTree, clientConfig, refuseUnless, same } from "./rules.mjs";
-import { readState, writeState } from "./states.mjs";
+import { pastKeys, readState, writeState } from "./states.mjs";
 import { SUITE_NAMES, suiteNamed } from "./suites.mjs";
 
 const VERSION = "mls10";
@@ -89,7 +89,7 @@ function ownOffer(keyPackage, secret, seed) {
 
 async function create(call, keyPackage, secret, seed, groupId) {
   const [own, keys] = ownOffer(keyPackage, secret, seed);
-  const config = clientConfig(call.pastEpochs);
+  const config = clientConfig();
   const cs = suiteNamed(own.cipherSuite);
   const state = await createGroup(new Uint8Array(groupId), own, keys, [], cs, config);
   return [writeState(state, call.pastEpochs)];
@@ -101,7 +101,7 @@ async function join(call, keyPackage, secret, seed, welcomeMessage) {
   refuseUnless(welcome.cipherSuite === own.cipherSuite, "a welcome of the key package's cipher suite");
   const cs = suiteNamed(own.cipherSuite);
   await checkWelcome(welcome, own, keys, cs);
-  const config = clientConfig(call.pastEpochs);
+  const config = clientConfig();
   const state = await joinGroup(welcome, own, keys, emptyPskIndex, cs, undefined, undefined, config);
   return [writeState(state, call.pastEpochs)];
 }
@@ -119,11 +119,11 @@ async function checkWelcome(welcome, own, keys, cs) {
 }
 
 async function view(call, stateData) {
-  return [viewFields(readState(stateData, call.pastEpochs))];
+  return [viewFields(readState(stateData))];
 }
 
 async function commit(call, stateData, proposals, authenticatedData) {
-  const state = readState(stateData, call.pastEpochs);
+  const state = readState(stateData);
   refuseUnless(isActive(state), "a group of which this installation is a member");
   const inline = proposals.map((proposal) => ({ proposalOrRefType: "proposal", proposal }));
   checkProposals(state, inline);
@@ -161,7 +161,7 @@ async function update(call, stateData, authenticatedData) {
 }
 
 async function encrypt(call, stateData, plaintext, authenticatedData) {
-  const state = readState(stateData, call.pastEpochs);
+  const state = readState(stateData);
   refuseUnless(isActive(state), "a group of which this installation is a member");
   const cs = suiteNamed(state.groupContext.cipherSuite);
   const made = await createApplicationMessage(state, new Uint8Array(plaintext), cs, new Uint8Array(authenticatedData));
@@ -170,7 +170,7 @@ async function encrypt(call, stateData, plaintext, authenticatedData) {
 }
 
 async function receive(call, stateData, messageData) {
-  const state = readState(stateData, call.pastEpochs);
+  const state = readState(stateData);
   refuseUnless(isActive(state), "a group of which this installation is a member");
   const { privateMessage: message } = decodeMessage(messageData, "mls_private_message");
   const current = state.groupContext.epoch;
@@ -191,7 +191,7 @@ function keysOf(state, epoch) {
     const { secretTree, ratchetTree, groupContext } = state;
     return { secretTree, ratchetTree, groupContext, senderDataSecret: state.keySchedule.senderDataSecret };
   }
-  const kept = state.historicalReceiverData.get(epoch);
+  const kept = pastKeys(state, epoch);
   refuseUnless(kept !== undefined, `an epoch since this installation joined, got ${epoch}`);
   return kept;
 }

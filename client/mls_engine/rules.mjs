@@ -32,11 +32,12 @@ export function isAcceptable(credential, signaturePublicKey) {
   );
 }
 
-export function clientConfig(pastEpochs) {
+export function clientConfig() {
   return {
     keyRetentionConfig: {
       retainKeysForGenerations: KEPT_GENERATIONS,
-      retainKeysForEpochs: Math.max(1, Number(pastEpochs)),
+      // Old epochs are left out where a state is written; ts-mls would go by their number, not their age.
+      retainKeysForEpochs: Number.MAX_SAFE_INTEGER,
       maximumForwardRatchetSteps: FORWARD_GENERATIONS,
     },
     // A clock decides whom we add. Whether a commit of others is valid must not depend on it, or two

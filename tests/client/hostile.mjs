@@ -18,7 +18,7 @@ import { suiteNamed } from "../../client/mls_engine/suites.mjs";
 const VERSION = "mls10";
 
 function opened(call, data) {
-  const state = readState(data, call.pastEpochs);
+  const state = readState(data);
   return [state, suiteNamed(state.groupContext.cipherSuite)];
 }
 

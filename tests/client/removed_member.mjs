@@ -24,10 +24,10 @@ const [, welcome, together] = await CALLS.add(call, alone, Buffer.alloc(0), bob)
 const [known] = await CALLS.join(call, bob, bobSecret, bobSeed, Buffer.from(welcome));
 const [, , after] = await CALLS.remove(call, together, Buffer.alloc(0), number(1));
 
-const { keySchedule, groupContext } = readState(after, 3n);
+const { keySchedule, groupContext } = readState(after);
 const suite = suiteNamed(groupContext.cipherSuite);
 const zeros = new Uint8Array(suite.kdf.size);
-const { initSecret } = readState(known, 3n).keySchedule;
+const { initSecret } = readState(known).keySchedule;
 const guess = await initializeEpoch(initSecret, zeros, groupContext, zeros, suite.kdf);
 const isKnown = Buffer.compare(guess.keySchedule.epochAuthenticator, keySchedule.epochAuthenticator) === 0;
 console.log(isKnown ? "known" : "unknown");

@@ -95,7 +95,7 @@ class Messenger:
         """Close the connections; database and engine are the caller's."""
         await self._session.close()
 
-    # Who it is.
+    # The installation and its inbox.
 
     @property
     def installation(self) -> Installation:
@@ -132,7 +132,7 @@ class Messenger:
         await self._session.refresh()
         return await find_inbox(self._session, name)
 
-    # What the user does.
+    # The wishes of the user.
 
     async def create_group(self, names: Sequence[str] = ()) -> bytes:
         """Make a group with inboxes, by their ids or addresses; return its id."""
@@ -171,7 +171,7 @@ class Messenger:
         """Refuse to be in a group: it is read no more."""
         self._opened.decide(group_id, MembershipState.REJECTED)
 
-    # What is there.
+    # The contents of the database.
 
     def groups(self) -> list[Group]:
         """Return all groups, the oldest first."""
@@ -211,7 +211,7 @@ class Messenger:
         with self._store.reading() as connection:
             return read_breaches(connection)
 
-    # What the network brings.
+    # The work with the network.
 
     async def sync(self) -> dict[bytes, Round]:
         """Read what is new, and do what waits; return what came of each group, by its id.

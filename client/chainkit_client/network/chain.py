@@ -38,7 +38,7 @@ class Found:
 
     standing: Standing
     block: BlockReference | None = None
-    """Of a confirmed one."""
+    """The block of a confirmed one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """Brings one group up to date: its topic is read, and what the chain confirms is applied.
 
-A payload of the chain counts where the chain has it exactly so. What is not final is looked up
-again in each round: where a reorg took it back, the group goes back, and the topic is read from its
+A payload of the chain counts where the chain has it exactly so. It is looked up again in each round
+until it is final: where a reorg took it back, the group goes back, and the topic is read from its
 beginning. Groups apply nothing twice, so that costs time and nothing else.
 
-What the chain does not have is doubted, and left out: another node may serve another payload in its
-place. It is looked up again in the next rounds, because the chain's endpoint may lag behind nodes.
+A payload that the chain does not have is doubted, and left out: another node may serve another one
+in its place. It is looked up again in the next rounds: the chain's endpoint may lag behind nodes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Round:
     """The outcome of one round."""
 
     outcomes: list[Outcome] = field(default_factory=list)
-    """What became of each payload that was applied."""
+    """Those of the payloads that were applied."""
     reorgs: int = 0
     """How often payloads of the chain were taken back."""
     waits_for_chain: bool = False

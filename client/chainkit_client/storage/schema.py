@@ -296,7 +296,7 @@ welcomes: Final = Table(
 )
 
 kept_envelopes: Final = Table(
-    # What was applied, as its originator signed it: the proof of each row of a transcript.
+    # Applied payloads, as their originators signed them: the proof of each row of a transcript.
     "kept_envelopes",
     metadata,
     Column("originator_id", BigInteger, primary_key=True),

@@ -163,7 +163,7 @@ class Topic:
         listed = self._heads.listed(head, entries, after, now_ns)
         for place in listed.missing:
             self._named.setdefault(place, (now_ns, head))
-        # What depends on them need not wait.
+        # Those that depend on them need not wait.
         for place in listed.expired:
             self._known.add(place)
             self._stop_asking(place)

@@ -1,4 +1,4 @@
-"""What a person is told who waits for somebody that does not answer."""
+"""The words for a person who waits for somebody that does not answer."""
 
 from __future__ import annotations
 

@@ -77,7 +77,10 @@ XIP_49_FIELDS = {
         "uint32 response_time_ns=1, SubscribeEnvelopesRequest subscribe=2, "
         "QueryEnvelopesRequest query=3, PublishPayerEnvelopesRequest publish=4"
     ),
-    message_api_pb2.SafetyFailure: "repeated OriginatorEnvelope envelopes=1",
+    # topic_evidence is ours: others skip it.
+    message_api_pb2.SafetyFailure: (
+        "repeated OriginatorEnvelope envelopes=1, bytes topic_evidence=1000"
+    ),
     message_api_pb2.UnsignedMisbehaviorReport: (
         "uint64 reporter_time_ns=1, uint32 misbehaving_node_id=2, Misbehavior type=3, "
         "LivenessFailure liveness=4, SafetyFailure safety=5, bool submitted_by_node=6"

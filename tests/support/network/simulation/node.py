@@ -115,7 +115,7 @@ class SimulatedNode:
         return bool(self.tasks)
 
     def entry(self, is_enabled: bool = True) -> Node:
-        """What the registry should say of it."""
+        """The entry that the registry should have of it."""
         return registry_entry(self.node_id, is_enabled, self.port)
 
     def start(self) -> None:

@@ -306,7 +306,7 @@ def test_take_entries__one_is_missing__later_ones_of_its_originator_wait_for_it(
     listed(topic, head(9, 2, 5, 8), 2, 5, 8)
 
     assert [each.envelope.place for each in look(topic, 1).applied] == [(ID, 2)]
-    # What is here and held up is not asked for.
+    # One that is here and held up is not asked for.
     assert topic.requests() == [RangeRequest(ID, 2, 5)]
     followed = topic.take([LOG[5]], PEER.node_id, KEYS, NOW_NS)
 

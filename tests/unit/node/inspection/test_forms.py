@@ -126,7 +126,7 @@ def test_text__healthy_node__says_so_in_few_lines() -> None:
     assert (
         "chain        block 12 0x2f2f2f2f… of chain 31337, final up to 10, 0 blocks to go" in lines
     )
-    assert "        200  peer      9    0  12.0 s        0         0" in lines
+    assert "        200  peer      9         0  12.0 s        0         0" in lines
     assert "gaps         none" in lines
 
 

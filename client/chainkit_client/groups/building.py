@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from chainkit.protocol import wire
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import keccak256
-from chainkit_client.groups.plaintext import Plaintext
+from chainkit_client.groups.plaintext import MOST_HISTORY, Plaintext
 from chainkit_client.groups.receiving import adopt
 from chainkit_client.groups.session import Session
 from chainkit_client.groups.transcript import change_delivery
@@ -140,7 +140,7 @@ def _build_message(
                 session.connection, intent.message_id, DeliveryStatus.PUBLISHED, session.epoch
             )
         return None
-    told = tuple(each.authenticator for each in session.authenticators())
+    told = tuple(each.authenticator for each in session.recent()[:MOST_HISTORY])
     plaintext = Plaintext(arguments.sent_at_ns, session.epoch, told, arguments.content)
     encrypted = session.tools.engine.encrypt(
         session.state, plaintext.encoded(), keccak256(authenticated_data)

@@ -168,11 +168,8 @@ class Groups:
         with self._session(group_id) as session:
             for payload in received:
                 try:
-                    with session.connection.begin_nested():
-                        outcomes.append(receiving.apply(session, payload))
-                        session.flush()
+                    outcomes.append(self._apply(session, payload))
                 except EngineFailed as error:
-                    session.forget()
                     failure = error
                     break
         if failure is not None:
@@ -355,6 +352,18 @@ class Groups:
     def place_of_epoch(self, group_id: bytes, epoch: int) -> Place | None:
         """Return the commit that made an epoch; None where it was not published, or is unknown."""
         return next((each.place for each in self.epochs(group_id) if each.number == epoch), None)
+
+    def _apply(self, session: Session, payload: Payload) -> Outcome:
+        if payload.originator_id not in self._tools.chain_ids:
+            # The engine is asked once, before anything is written.
+            return receiving.apply(session, payload)
+        session.flush()
+        try:
+            with session.connection.begin_nested():
+                return receiving.apply(session, payload)
+        except EngineFailed:
+            session.reload()
+            raise
 
     @contextmanager
     def _session(self, group_id: bytes) -> Iterator[Session]:

@@ -67,12 +67,13 @@ def apply(session: Session, payload: Payload) -> Outcome:
     ):
         return Outcome(payload.place, known.status, known.reason, is_repeated=True)
     if _is_chain(session, payload):
+        session.flush()
         cursor = payloads.read_cursor(session.connection, session.topic)
         if payload.sequence_id <= cursor.get(payload.originator_id, 0):
             # Another payload stood here, or one was hidden: what lies behind it is read again.
             retract(session, payload.originator_id, payload.sequence_id - 1)
     outcome = _try(session, payload)
-    _move_cursor(session, payload)
+    session.read_up_to(*payload.place, payload.originator_ns)
     if outcome.epoch is not None:
         settle(session)
     return outcome
@@ -334,10 +335,7 @@ def _store_message(
 
 def _find_fork(session: Session, plaintext: Plaintext, sender: Member) -> Fork | None:
     """Compare the sender's history with this one (R4), and keep the first epoch that differs."""
-    ours = {
-        each.number: each
-        for each in history.read_epochs(session.connection, session.group_id, plaintext.epoch)
-    }
+    ours = {each.number: each for each in session.recent()}
     differing: list[tuple[Epoch, bytes]] = []
     for back, theirs in enumerate(plaintext.history):
         epoch = ours.get(plaintext.epoch - back)
@@ -394,14 +392,4 @@ def _payload(session: Session, result: PayloadResult) -> Payload:
         result.message,
         result.aad_hash,
         result.warning,
-    )
-
-
-def _move_cursor(session: Session, payload: Payload) -> None:
-    payloads.move_cursor(
-        session.connection,
-        session.topic,
-        payload.originator_id,
-        payload.sequence_id,
-        payload.originator_ns,
     )

@@ -18,7 +18,7 @@ from chainkit_client.groups.transcript import change_delivery, insert_change
 from chainkit_client.intents import rows
 from chainkit_client.intents.machine import Event, is_too_old
 from chainkit_client.mls.engine import PAST_EPOCHS, Installation, Member, MlsEngine
-from chainkit_client.storage import schema
+from chainkit_client.storage import payloads, schema
 from chainkit_client.storage.schema import DeliveryStatus, IntentState, MessageKind
 from chainkit_client.storage.sealing import Seal
 
@@ -70,6 +70,9 @@ class Session:
         """None where the group is not joined."""
         self._state: bytes | None = None
         self._is_changed = False
+        self._read_up_to: dict[int, tuple[int, int]] = {}
+        """Cursor and latest time of each originator that are not written yet."""
+        self._recent: list[Epoch] | None = None
 
     @classmethod
     def load(cls, connection: Connection, tools: Tools, group_id: bytes) -> Self:
@@ -106,15 +109,26 @@ class Session:
         """Take the state after a message of the current epoch: its keys are used up."""
         self._state, self._is_changed = state, True
 
-    def authenticators(self) -> list[Epoch]:
-        """Return the current epoch and the ones before it that a message tells of."""
-        found = history.read_epochs(self.connection, self.group_id, most=MOST_HISTORY)
-        unbroken = found[:1]
-        for epoch in found[1:]:
-            if unbroken[-1].previous != epoch.number:
-                break
-            unbroken.append(epoch)
-        return unbroken
+    def recent(self) -> list[Epoch]:
+        """Return the epochs that messages tell of, the last one first.
+
+        Those since this installation came in: of what was before it, others know more.
+        """
+        if self._recent is None:
+            found = history.read_epochs(self.connection, self.group_id, most=2 * MOST_HISTORY)
+            unbroken = found[:1]
+            for epoch in found[1:]:
+                if unbroken[-1].previous != epoch.number:
+                    break
+                unbroken.append(epoch)
+            self._recent = unbroken
+        return self._recent
+
+    def read_up_to(self, originator_id: int, sequence_id: int, time_ns: int) -> None:
+        """Move the topic's cursor, and its time, behind a payload."""
+        before_id, before_ns = self._read_up_to.get(originator_id, (0, 0))
+        after = max(sequence_id, before_id), max(time_ns, before_ns)
+        self._read_up_to[originator_id] = after
 
     def accept(
         self,
@@ -128,7 +142,7 @@ class Session:
         """
         self.flush()
         history.insert_epoch(self.connection, self.group_id, epoch)
-        self.current = epoch
+        self.current, self._recent = epoch, None
         kept = history.read_state(
             self.connection, self.tools.seal, self.group_id, epoch.authenticator
         )
@@ -180,7 +194,7 @@ class Session:
         self.flush()
         history.delete_epochs(self.connection, self.group_id, first_epoch)
         self.current = history.read_last_epoch(self.connection, self.group_id)
-        self._state = None
+        self._state = self._recent = None
         if self.current is not None:
             self._set(is_member=self.tools.engine.view(self.state).is_member)
 
@@ -198,7 +212,10 @@ class Session:
             self._set(forked_at_epoch=epoch)
 
     def flush(self) -> None:
-        """Write the state, if it changed."""
+        """Write state and cursors, if they changed."""
+        for originator_id, (sequence_id, time_ns) in self._read_up_to.items():
+            payloads.move_cursor(self.connection, self.topic, originator_id, sequence_id, time_ns)
+        self._read_up_to.clear()
         if self._is_changed:
             self._is_changed = False
             epoch = self._joined()
@@ -211,8 +228,8 @@ class Session:
                 self.state,
             )
 
-    def forget(self) -> None:
-        """Drop what was not written: the payload that it belongs to fails."""
+    def reload(self) -> None:
+        """Begin again with the group as it is in the database; what was not written is lost."""
         self._read(_row(self.connection, self.group_id))
 
     def give_back(self, intent: rows.Intent, event: Event) -> None:

@@ -16,6 +16,7 @@ from chainkit_client.storage.schema import DeliveryStatus, MessageKind
 from chainkit_client.storage.sealing import Seal
 
 _MESSAGES: Final = schema.group_messages
+_INSERT: Final = insert(_MESSAGES).on_conflict_do_nothing()
 _CONTENT: Final = "group_messages.decrypted_message_bytes"
 
 
@@ -72,8 +73,7 @@ def insert_message(connection: Connection, seal: Seal, message: Message) -> bool
         "sequence_id": sequence_id,
         "warning": message.warning,
     }
-    statement = insert(_MESSAGES).values(row).on_conflict_do_nothing()
-    return connection.execute(statement).rowcount == 1
+    return connection.execute(_INSERT, row).rowcount == 1
 
 
 def insert_change(

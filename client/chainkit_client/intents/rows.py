@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, select, update
 
 from chainkit_client.intents.arguments import Arguments, decode_arguments, encode_arguments
 from chainkit_client.intents.machine import Event, IllegalTransition, next_state, sources
@@ -19,6 +19,7 @@ from chainkit_client.storage.sealing import Seal
 
 _INTENTS: Final = schema.group_intents
 _ATTEMPTS: Final = schema.attempts
+_ATTEMPT: Final = select(_ATTEMPTS).where(_ATTEMPTS.c.payload_hash == bindparam("hash"))
 _DATA: Final = "group_intents.data"
 _STAGED: Final = "attempts.staged_commit"
 _WELCOMES: Final = "attempts.post_commit_data"
@@ -206,8 +207,8 @@ def give_back(connection: Connection, intent_id: int, event: Event, **values: An
 
 def read_attempt(connection: Connection, seal: Seal, payload_hash: bytes) -> Attempt | None:
     """Return an own payload by its hash, None where this installation never built it."""
-    found = _attempts(connection, seal, _ATTEMPTS.c.payload_hash == payload_hash)
-    return found[0] if found else None
+    row = connection.execute(_ATTEMPT, {"hash": payload_hash}).mappings().one_or_none()
+    return None if row is None else _attempt(row, seal)
 
 
 def read_ready_welcomes(connection: Connection, seal: Seal, group_id: bytes) -> list[Attempt]:

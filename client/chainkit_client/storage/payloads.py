@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from chainkit_client.storage import schema
@@ -40,16 +40,28 @@ class PayloadResult:
     warning: str = ""
 
 
+_COLUMNS: Final = [_RESULTS.c[name] for name in PayloadResult.__slots__]
+# Written once: SQLAlchemy takes as long to make a statement as to run it.
+_READ: Final = select(*_COLUMNS).where(
+    _RESULTS.c.topic == bindparam("of_topic"),
+    _RESULTS.c.originator_id == bindparam("originator"),
+    _RESULTS.c.sequence_id == bindparam("number"),
+)
+_NEW: Final = insert(_RESULTS)
+_WRITE: Final = _NEW.on_conflict_do_update(
+    [_RESULTS.c.topic, _RESULTS.c.originator_id, _RESULTS.c.sequence_id],
+    set_={column.name: _NEW.excluded[column.name] for column in _COLUMNS},
+    where=_RESULTS.c.status != PayloadStatus.SUCCEEDED.value,
+)
+
+
 def write_result(connection: Connection, result: PayloadResult) -> None:
     """Write what became of a payload; a success is never overwritten by anything else (R28)."""
     row = {name: getattr(result, name) for name in PayloadResult.__slots__}
     row["status"] = result.status.value
     if result.message is not None:
         _make_room(connection, result.topic)
-    statement = insert(_RESULTS).values(row)
-    key = [_RESULTS.c.topic, _RESULTS.c.originator_id, _RESULTS.c.sequence_id]
-    is_open = _RESULTS.c.status != PayloadStatus.SUCCEEDED.value
-    connection.execute(statement.on_conflict_do_update(key, set_=row, where=is_open))
+    connection.execute(_WRITE, row)
 
 
 def succeed(connection: Connection, topic: bytes, originator_id: int, sequence_id: int) -> None:
@@ -69,13 +81,9 @@ def read_result(
     connection: Connection, topic: bytes, originator_id: int, sequence_id: int
 ) -> PayloadResult | None:
     """Return what became of a payload, None where it was not read yet."""
-    is_it = (
-        _RESULTS.c.topic == topic,
-        _RESULTS.c.originator_id == originator_id,
-        _RESULTS.c.sequence_id == sequence_id,
-    )
-    found = _read(connection, *is_it)
-    return found[0] if found else None
+    place = {"of_topic": topic, "originator": originator_id, "number": sequence_id}
+    row = connection.execute(_READ, place).mappings().one_or_none()
+    return None if row is None else _result(row)
 
 
 def read_results(connection: Connection, topic: bytes) -> list[PayloadResult]:
@@ -171,8 +179,7 @@ def _make_room(connection: Connection, topic: bytes) -> None:
 
 
 def _read(connection: Connection, *conditions: ColumnElement[bool]) -> list[PayloadResult]:
-    columns = [_RESULTS.c[name] for name in PayloadResult.__slots__]
-    query = select(*columns).where(*conditions)
+    query = select(*_COLUMNS).where(*conditions)
     in_order = query.order_by(_RESULTS.c.originator_id, _RESULTS.c.sequence_id)
     return [_result(row) for row in connection.execute(in_order).mappings()]
 

@@ -434,6 +434,8 @@ def test_advance__removed_and_added_again__reads_from_then_on(make_party: MakePa
     assert sorted(alice.words()) == [b"back", b"with Bob", b"without Bob"]
     kinds = [each.kind for each in alice.groups.messages(GROUP_ID)]
     assert kinds.count(MessageKind.MEMBER_ADDED) == 2
+    # Others tell of epochs in which Bob was out, and that is no fork.
+    assert bob.groups.group(GROUP_ID).forked_at_epoch is None
 
 
 def places(party: Party) -> list[int]:

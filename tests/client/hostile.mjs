@@ -12,6 +12,7 @@ import { encodeNode, ratchetTreeEncoder } from "ts-mls/ratchetTree.js";
 import { createUpdatePath } from "ts-mls/updatePath.js";
 import { CALLS } from "../../client/mls_engine/groups.mjs";
 import { readNumber } from "../../client/mls_engine/fields.mjs";
+import { checkProposals } from "../../client/mls_engine/rules.mjs";
 import { readState } from "../../client/mls_engine/states.mjs";
 import { suiteNamed } from "../../client/mls_engine/suites.mjs";
 
@@ -208,6 +209,15 @@ function wideTree(node, width) {
   return new Uint8Array(Buffer.concat([length, content]));
 }
 
+// Only the rule: a group of so many members takes half a minute to make.
+async function addToGroupOf(call, count) {
+  const ratchetTree = new Array(Number(readNumber(count))).fill({ nodeType: "leaf" });
+  const lists = { versions: [], ciphersuites: [], extensions: [], proposals: [], credentials: [] };
+  const leafNode = { capabilities: lists, extensions: [] };
+  checkProposals({ ratchetTree }, [inline({ proposalType: "add", add: { keyPackage: { leafNode } } })]);
+  return [];
+}
+
 async function hang() {
   for (;;);
 }
@@ -240,6 +250,7 @@ async function touchOutside(call, kind) {
 }
 
 Object.assign(CALLS, {
+  addToGroupOf,
   loneProposal,
   commitByReference,
   publicCommit,

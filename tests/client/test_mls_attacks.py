@@ -337,6 +337,12 @@ def test_add__more_members_than_one_commit_may__is_refused(engine: NodeEngine) -
     assert len(alice.view.members) == MOST_CHANGES + 1
 
 
+def test_commit__that_makes_a_group_larger_than_the_bound__is_refused(hostile: Hostile) -> None:
+    assert hostile.call("addToGroupOf", number(1023)) == []
+    with pytest.raises(AssertionError, match="expected at most 1024 members"):
+        hostile.call("addToGroupOf", number(1024))
+
+
 def test_replay__of_everything_that_was_sent__is_refused(engine: NodeEngine) -> None:
     alice, bob = group_of(engine, b"alice", b"bob")
     sent = [alice.send(b"one"), alice.update(), alice.send(b"two"), alice.update()]

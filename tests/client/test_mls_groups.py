@@ -1,5 +1,7 @@
 """Members of a group, all with the engine as it is shipped."""
 
+from time import time
+
 import pytest
 
 from chainkit.protocol.mls.message import ContentType, WireFormat, parse_message_header
@@ -284,6 +286,20 @@ def test_reinvited__with_another_key_package__is_a_member_again(engine: NodeEngi
     again = joined(engine, bob.installation, package, staged)
 
     assert again.read(alice.send(b"welcome back")).plaintext == b"welcome back"
+
+
+def test_add__at_another_time__goes_by_the_clock_that_was_handed_in(engine: NodeEngine) -> None:
+    in_ten_years = int(time()) + 3_650 * 86_400
+    with NodeEngine(now=lambda: in_ten_years) as later:
+        alice, bob = group_of(later, b"alice", b"bob")
+        package = later.new_key_package(later.new_installation(b"carol"))
+
+        # What others added is valid whatever the clock says, or clocks would part a group.
+        assert engine.receive(bob.state, alice.send(b"hello")).sender.credential == b"alice"
+        commit = later.add(alice.state, [package.public], DATA).message
+        assert engine.receive(bob.state, commit).sender.credential == b"alice"
+        with pytest.raises(MlsRefused, match="a lifetime that contains"):
+            engine.add(bob.state, [package.public], DATA)
 
 
 def test_message__of_the_largest_size__is_read_and_no_larger_one_is_made(

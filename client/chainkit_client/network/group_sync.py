@@ -11,8 +11,8 @@ in its place. It is looked up again in the next rounds: the chain's endpoint may
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final
 
 from chainkit.types import BlockReference
@@ -21,7 +21,7 @@ from chainkit_client.groups.payload import Outcome, Payload, group_topic
 from chainkit_client.network.chain import Standing
 from chainkit_client.network.session import NetworkSession
 from chainkit_client.reading.verified import VerifiedEnvelope
-from chainkit_client.storage.evidence import keep_envelopes
+from chainkit_client.storage.evidence import keep_envelopes, read_topic
 from chainkit_client.storage.store import Store
 from chainkit_client.topics.following import Applied, Followed, Topic
 
@@ -92,10 +92,16 @@ class GroupSync:
         return done
 
     def _begin(self) -> None:
-        """Read the topic from its beginning, without what is doubted."""
+        """Begin with what is kept of the topic, without what is doubted."""
         self._topic = Topic(group_topic(self._group_id), doubted=self._doubted.keys())
         self._reader = self._session.reader(self._topic)
         self._pending: list[Applied] = []
+        with self._store.reading() as connection:
+            kept = read_topic(connection, self._topic.topic)
+        keys, now_ns = self._session.keys, self._session.now_ns()
+        for server_id, envelopes in groupby(kept, self._session.server_of):
+            if server_id is not None:
+                self._topic.hold(envelopes, server_id, keys, now_ns)
 
     def _doubt(self, envelope: VerifiedEnvelope, standing: Standing) -> None:
         self._doubted[envelope.digest] = envelope, standing
@@ -132,6 +138,10 @@ class GroupSync:
     async def _read(self) -> Followed:
         found = await self._reader.read()
         self._session.keep(found.breaches)
+        # Also those that wait: another node may hide them by the next time.
+        if found.accepted:
+            with self._store.writing() as connection:
+                keep_envelopes(connection, found.accepted)
         return found
 
     async def _take_back(self) -> bool:
@@ -142,6 +152,7 @@ class GroupSync:
             if found.standing is Standing.CONFIRMED and found.block is not None:
                 self._standing[place] = _Stands(stands.envelope, found.block)
             else:
+                self._doubt(stands.envelope, found.standing)
                 lowest[place[0]] = min(place[1], lowest.get(place[0], place[1]))
         for originator_id, first in lowest.items():
             await asyncio.to_thread(self._groups.retract, self._group_id, first - 1, originator_id)
@@ -166,7 +177,7 @@ class GroupSync:
         self._pending = self._pending[len(ready) :]
         payloads = [_payload(each) for each in ready if not each.is_copy]
         try:
-            done.outcomes += await asyncio.to_thread(self._applied, payloads, ready)
+            done.outcomes += await asyncio.to_thread(self._groups.apply, self._group_id, payloads)
         except BaseException:
             # They are read again: groups apply nothing twice.
             self._begin()
@@ -185,11 +196,6 @@ class GroupSync:
             return False
         self._standing[envelope.place] = _Stands(envelope, found.block)
         return True
-
-    def _applied(self, payloads: Sequence[Payload], ready: Sequence[Applied]) -> list[Outcome]:
-        with self._store.writing() as connection:
-            keep_envelopes(connection, [each.envelope for each in ready])
-        return self._groups.apply(self._group_id, payloads)
 
     async def _finalize(self) -> None:
         """Let the group forget what no reorg takes back any more."""

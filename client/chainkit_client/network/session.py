@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from chainkit.misbehavior.types import Misbehavior
-from chainkit.types import NANOSECONDS_PER_SECOND, BlockReference, Node
+from chainkit.types import NANOSECONDS_PER_SECOND, Node
 from chainkit_client.breach import Breach
 from chainkit_client.network.chain import Chain, Found, Standing
 from chainkit_client.network.publisher import GatewayPublisher
@@ -48,7 +48,6 @@ class NetworkSession:
         self._clock = clock
         self._keys = Keys({}, chain.originator_ids)
         self._registered: dict[int, Node] = {}
-        self._block: BlockReference | None = None
         self._read_at = float("-inf")
         self.publisher = GatewayPublisher(gateway, lambda: self._keys, now_ns, self.keep)
 
@@ -59,8 +58,8 @@ class NetworkSession:
         """
         if self._clock() - self._read_at < REGISTRY_SECONDS:
             return
-        block, nodes = await asyncio.to_thread(self.chain.read_nodes)
-        self._block, self._registered = block, {each.node_id: each for each in nodes}
+        _, nodes = await asyncio.to_thread(self.chain.read_nodes)
+        self._registered = {each.node_id: each for each in nodes}
         self._keys = Keys(
             {each.node_id: each.signing_key for each in nodes}, self.chain.originator_ids
         )
@@ -118,18 +117,23 @@ class NetworkSession:
 
         Raises ChainError.
         """
-        signer = signer_of(envelope.envelope)
-        found_nodes = [each for each in self._registered.values() if each.signing_key == signer]
-        if not found_nodes or self._block is None or envelope.transaction_hash is None:
+        node_id = self.server_of(envelope.envelope)
+        if node_id is None or envelope.transaction_hash is None:
             return Found(Standing.ABSENT)
         head = (await asyncio.to_thread(self.chain.endpoint.head)).reference
-        [node, *_] = found_nodes
+        node = self._registered[node_id]
         found = await asyncio.to_thread(
             self.chain.find, node, head, envelope.envelope, envelope.transaction_hash
         )
         if found.standing is Standing.FALSE:
-            self.keep([_not_of_chain(node.node_id, envelope)])
+            self.keep([_not_of_chain(node_id, envelope)])
         return found
+
+    def server_of(self, envelope: bytes) -> int | None:
+        """Return the node that signed an OriginatorEnvelope, None where no registered one did."""
+        signer = signer_of(envelope)
+        found = (each.node_id for each in self._registered.values() if each.signing_key == signer)
+        return next(found, None)
 
     async def final_ns(self) -> int | None:
         """Return the time of the last final block in nanoseconds since 1970, None for none."""

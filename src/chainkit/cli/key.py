@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from eth_account import Account
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import SigningKey, address_of
 from chainkit.terminal.command import CompleteGroup
-from chainkit.terminal.keystore import load_signing_key, read_password
+from chainkit.terminal.keystore import load_signing_key, read_password, write_keystore
 from chainkit.terminal.options import echo_json, json_option, keystore_option, password_option
 from chainkit.text.hexadecimal import hex0x
 
@@ -42,7 +41,7 @@ def new(keystore_path: Path, password_path: Path | None, as_json: bool) -> None:
         raise ConfigurationError(f"keystore {keystore_path}", None, "already exists")
     password = read_password(password_path, confirm=True)
     account = Account.create()
-    _write_keystore(keystore_path, json.dumps(Account.encrypt(bytes(account.key), password)))
+    write_keystore(keystore_path, bytes(account.key), password)
     _show(SigningKey(bytes(account.key)), as_json)
 
 
@@ -66,21 +65,3 @@ def _show(signing_key: SigningKey, as_json: bool) -> None:
         echo_json({"public_key": public_key, "address": address})
     else:
         click.echo(f"public key  {public_key}\naddress     {address}")
-
-
-def _write_keystore(path: Path, content: str) -> None:
-    try:
-        # O_EXCL: a key is never written over another one, nor for a moment readable by others.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                file.write(content + "\n")
-        except OSError:
-            path.unlink()  # half a key is none
-            raise
-    except FileNotFoundError as error:
-        subject, got = f"keystore {path}", f"no folder {path.parent}"
-        raise ConfigurationError(subject, "a folder that exists", got) from error
-    except OSError as error:
-        subject = f"keystore {path}"
-        raise ConfigurationError(subject, "a file that can be written", error.strerror) from error

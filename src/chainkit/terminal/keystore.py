@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import secrets
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,6 +44,42 @@ def load_secret(
         password = read_password(password_path)
     else:
         password = _password_from(password_descriptor)
+    return _decrypted(keystore_path, keystore, password)
+
+
+def open_keystore(path: Path, password: str) -> SigningKey:
+    """Decrypt a keystore with a password that is known already; errors are ``load_secret``'s."""
+    return SigningKey(_decrypted(path, _read_keystore(path), password))
+
+
+def write_keystore(path: Path, secret: bytes, password: str) -> None:
+    """Write a secret of 32 bytes as a keystore that its owner alone may read.
+
+    It appears whole or not at all, and never in the place of another file. Raises
+    ConfigurationError where there is one, or it cannot be written.
+    """
+    content = json.dumps(Account.encrypt(secret, password)) + "\n"
+    subject = f"keystore {path}"
+    partial = path.with_name(f".{secrets.token_hex(16)}.partial")
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(content)
+            os.link(partial, path)
+        finally:
+            partial.unlink()
+    except FileExistsError as error:
+        raise ConfigurationError(subject, None, "already exists") from error
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            subject, "a folder that exists", f"no folder {path.parent}"
+        ) from error
+    except OSError as error:
+        raise ConfigurationError(subject, "a file that can be written", error.strerror) from error
+
+
+def _decrypted(keystore_path: Path, keystore: dict[str, Any], password: str) -> bytes:
     try:
         return bytes(Account.decrypt(keystore, password))
     except _FOREIGN_KEYSTORE:

@@ -1,0 +1,243 @@
+"""Groups, members, messages and intents as lines for people, and as JSON for scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from chainkit.terminal.tables import columns
+from chainkit.types import NANOSECONDS_PER_SECOND
+from chainkit_client.cli.names import short
+from chainkit_client.groups.groups import Group
+from chainkit_client.groups.transcript import Message
+from chainkit_client.intents.rows import Intent
+from chainkit_client.mls.engine import Member
+from chainkit_client.storage.evidence import KeptBreach
+from chainkit_client.storage.schema import (
+    DeliveryStatus,
+    IntentState,
+    MembershipState,
+    MessageKind,
+)
+
+KINDS: Final = {
+    MessageKind.APPLICATION: "text",
+    MessageKind.MEMBER_ADDED: "added",
+    MessageKind.MEMBER_REMOVED: "removed",
+}
+_INBOX: Final = re.compile("[0-9a-f]{64}")
+_INSTALLATION_END: Final = 9 + 32
+"""Bytes of a change's content before the credential."""
+
+
+def shown_text(text: str) -> str:
+    """Return a stranger's text on one line, as no terminal is moved by it; letters stay letters."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+
+
+def shown_account(account: str) -> str:
+    """Return the beginning of an inbox id; anything else is marked: a member writes its name."""
+    return short(account) if _INBOX.fullmatch(account) else f"?{shown_text(account)[:16]}"
+
+
+def text_of(message: Message) -> str:
+    """Return the words of a message."""
+    return message.content.decode("utf-8", "backslashreplace")
+
+
+def message_line(message: Message, own_account: str) -> str:
+    """Return a message as a line: id, time, sender and words."""
+    when = _time(message.sent_at_ns)
+    by = "you" if message.sender_account == own_account else shown_account(message.sender_account)
+    match message.kind:
+        case MessageKind.APPLICATION:
+            said = shown_text(text_of(message))
+        case MessageKind.MEMBER_ADDED:
+            said = f"* added {_changed(message, own_account)}"
+        case MessageKind.MEMBER_REMOVED:
+            said = f"* removed {_changed(message, own_account)}"
+    notes = [shown_text(message.warning)] if message.warning else []
+    if message.delivery is DeliveryStatus.UNPUBLISHED:
+        notes.append("waits")
+    if message.delivery is DeliveryStatus.FAILED:
+        notes.append("not sent")
+    note = f"  ({'; '.join(notes)})" if notes else ""
+    return f"{short(message.id)}  {when}  {by:<8}  {said}{note}"
+
+
+def message_as_json(message: Message) -> dict[str, Any]:
+    """Return a message for a script."""
+    content: dict[str, Any] = {
+        "id": message.id.hex(),
+        "group": message.group_id.hex(),
+        "kind": KINDS[message.kind],
+        "sent_at_ns": message.sent_at_ns,
+        "sender": message.sender_account,
+        "sender_installation": message.sender.hex(),
+        "delivery": message.delivery.name.lower(),
+        "epoch": message.epoch,
+        "originator": None if message.place is None else message.place[0],
+        "sequence_id": None if message.place is None else message.place[1],
+        "warning": message.warning,
+    }
+    if message.kind is MessageKind.APPLICATION:
+        return content | {"text": text_of(message)}
+    return content | {"installation": message.changed_installation.hex()}
+
+
+def groups_lines(groups: Sequence[Group], waiting: Mapping[bytes, int]) -> list[str]:
+    """Return a table of groups."""
+    if not groups:
+        return ["no groups yet"]
+    rows = [
+        (
+            each.id.hex(),
+            _time(each.created_at_ns),
+            "-" if each.epoch is None else str(each.epoch),
+            str(waiting[each.id]),
+            standing(each),
+        )
+        for each in groups
+    ]
+    return columns(("group", "since", "epoch", "waits", "you"), rows)
+
+
+def standing(group: Group) -> str:
+    """Say in a few words how the user stands to a group."""
+    if group.membership is MembershipState.REJECTED:
+        return "rejected"
+    if group.epoch is not None and not group.is_member:
+        return "removed"
+    said = "invited" if group.membership is MembershipState.PENDING else "in it"
+    if group.epoch is None:
+        said += ", waits for its commit"
+    if group.forked_at_epoch is not None:
+        said += f", FORKED at epoch {group.forked_at_epoch}"
+    return said
+
+
+def group_as_json(group: Group, waiting: int) -> dict[str, Any]:
+    """Return a group for a script."""
+    return {
+        "id": group.id.hex(),
+        "created_at_ns": group.created_at_ns,
+        "membership": group.membership.name.lower(),
+        "is_member": group.is_member,
+        "epoch": group.epoch,
+        "forked_at_epoch": group.forked_at_epoch,
+        "waiting": waiting,
+    }
+
+
+def members_lines(
+    members: Sequence[Member], impostors: Sequence[Member], own_account: str
+) -> list[str]:
+    """Return a table of inboxes, with their installations in the group."""
+    false = {each.public_key for each in impostors}
+    rows = []
+    for each in members:
+        account = each.credential.decode("utf-8", "backslashreplace")
+        notes = [
+            *(["you"] if account == own_account and each.public_key not in false else []),
+            *(["NOT of this inbox"] if each.public_key in false else []),
+        ]
+        rows.append((shown_text(account)[:64], short(each.public_key), ", ".join(notes)))
+    return columns(("inbox", "device", ""), rows)
+
+
+def members_as_json(members: Sequence[Member], impostors: Sequence[Member]) -> list[dict[str, Any]]:
+    """Return members for a script."""
+    false = {each.public_key for each in impostors}
+    return [
+        {
+            "inbox": each.credential.decode("utf-8", "backslashreplace"),
+            "installation": each.public_key.hex(),
+            "is_of_inbox": each.public_key not in false,
+        }
+        for each in members
+    ]
+
+
+def intents_lines(intents: Sequence[Intent]) -> list[str]:
+    """Return a table of what was queued."""
+    if not intents:
+        return ["nothing was queued"]
+    rows = [
+        (
+            str(each.id),
+            each.kind.name,
+            each.state.name,
+            str(each.publish_attempts),
+            shown_text(each.reason),
+        )
+        for each in intents
+    ]
+    return columns(("intent", "kind", "state", "sent", "why"), rows)
+
+
+def intent_as_json(intent: Intent) -> dict[str, Any]:
+    """Return an intent for a script."""
+    return {
+        "id": intent.id,
+        "kind": intent.kind.name.lower(),
+        "state": intent.state.name.lower(),
+        "epoch": intent.published_in_epoch,
+        "attempts": intent.publish_attempts,
+        "message": None if intent.message_id is None else intent.message_id.hex(),
+        "reason": intent.reason,
+    }
+
+
+def breaches_lines(breaches: Sequence[KeptBreach]) -> list[str]:
+    """Return a table of broken rules."""
+    if not breaches:
+        return ["no node broke a rule, as far as this client saw"]
+    rows = [
+        (
+            str(each.node_id),
+            _time(each.seen_ns),
+            "-" if each.misbehavior is None else each.misbehavior.name,
+            str(each.taken_by) if each.report is not None else "-",
+            shown_text(each.reason),
+        )
+        for each in breaches
+    ]
+    return columns(("node", "seen", "type", "taken by", "rule"), rows)
+
+
+def breach_as_json(breach: KeptBreach) -> dict[str, Any]:
+    """Return a broken rule for a script."""
+    return {
+        "id": breach.id.hex(),
+        "node_id": breach.node_id,
+        "type": None if breach.misbehavior is None else breach.misbehavior.name,
+        "reason": breach.reason,
+        "seen_ns": breach.seen_ns,
+        "can_be_reported": breach.report is not None,
+        "taken_by": breach.taken_by,
+    }
+
+
+def count_waiting(intents: Sequence[Intent]) -> int:
+    """Count the intents that are not done."""
+    done = (IntentState.PROCESSED, IntentState.ERROR)
+    return sum(each.state not in done for each in intents)
+
+
+def _changed(message: Message, own_account: str) -> str:
+    account = message.content[_INSTALLATION_END:].decode("utf-8", "backslashreplace")
+    shown = "you" if account == own_account else shown_account(account)
+    return f"{shown} (device {short(message.changed_installation)})"
+
+
+def _time(nanoseconds: int) -> str:
+    """Return a time in UTC; one that no calendar has is shown as a number: strangers choose it."""
+    try:
+        moment = datetime.fromtimestamp(nanoseconds // NANOSECONDS_PER_SECOND, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{nanoseconds} ns"
+    return moment.strftime("%Y-%m-%d %H:%M:%S")

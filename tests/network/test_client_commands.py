@@ -1,0 +1,113 @@
+"""The client's commands on a real network, as two people type them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localnet.commands import CHAINKIT, Settings
+from localnet.network import Network
+from support.command_line import run
+
+from .conftest import PASSWORD
+
+DEAD = "http://127.0.0.1:9"
+
+
+@dataclass
+class Person:
+    """Somebody's home folder, and the gateway that is used."""
+
+    home: Path
+    gateway_url: str
+
+    @property
+    def init(self) -> list[str | Path]:
+        return ["init", "--gateway", self.gateway_url]
+
+    def words(self, *words: str | Path) -> list[str]:
+        return ["client", *map(str, words), "--home", str(self.home)]
+
+    def do(self, *words: str | Path) -> Any:
+        """A command's JSON."""
+        return json.loads(self.say(*words, "--json"))
+
+    def say(self, *words: str | Path, expected: int = 0) -> str:
+        done = run(*self.words(*words))
+        assert done.code == expected, done.err
+        return done.out
+
+    def fail(self, *words: str | Path) -> str:
+        """The words of a command that cannot be done."""
+        done = run(*self.words(*words))
+        assert done.code == 2, done.err
+        assert PASSWORD not in done.err
+        return " ".join(done.err.split())
+
+
+@pytest.fixture
+def people(
+    settings: Settings, network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[Person]:
+    for name in ("CHAINKIT_RPC", "CHAINKIT_DEPLOYMENT", "CHAINKIT_PASSWORD_FILE"):
+        monkeypatch.setenv(name, settings.environment[name])
+    return [Person(tmp_path / name, network.gateway_url) for name in ("ann", "ben")]
+
+
+def test_client_commands__two_people_on_a_network__register_meet_talk_and_see_what_fails(
+    people: list[Person],
+) -> None:
+    ann, ben = people
+    # Ann's registration is killed once her keys are made, and goes on with the same command.
+    with subprocess.Popen([CHAINKIT, *ann.words(*ann.init)]) as interrupted:
+        while not (ann.home / "client.db").exists():
+            assert interrupted.poll() is None
+        interrupted.kill()
+    wallet = (ann.home / "wallet.keystore").read_bytes()
+    registered = [each.do(*each.init) for each in people]
+
+    assert (ann.home / "wallet.keystore").read_bytes() == wallet
+    assert registered == [each.do("whoami") for each in people]
+    ben_address = registered[1]["address"]
+
+    # A typo makes nothing.
+    typo = ben_address[:-1]
+    assert f"or an address (0x and 40 hex digits), got '{typo}'" in ann.fail("group", "new", typo)
+    nobody = "0x" + "12" * 20
+    assert f"expected one that is in an inbox, got {nobody}" in ann.fail("group", "new", nobody)
+    assert ann.do("group", "list") == []
+
+    short = ann.do("group", "new", ben_address)["group"][:6]
+    assert ann.do("send", short, "hello, Ben")["delivery"] == "published"
+    assert "an invitation" in ben.fail("send", short, "too early")
+    ben.say("accept", short)
+    ben.do("send", short, "hello, Ann")
+    lines = [json.loads(line) for line in ann.say("read", short, "--json").splitlines()]
+    texts = [each["text"] for each in lines if each["kind"] == "text"]
+    assert texts == ["hello, Ben", "hello, Ann"]
+    assert "ok     gateway" in ann.say("doctor")
+    assert ann.do("report") == []
+
+    # Ann's gateway dies: she is told, and what she wrote is sent when there is one again.
+    settings_path = ann.home / "settings.json"
+    settings_path.write_text(settings_path.read_text().replace(ann.gateway_url, DEAD))
+    told = ann.fail("send", short, "still there?")
+    assert f"gateway {DEAD}: expected a connection, got none" in told
+    assert "what waits is kept" in told
+    assert "WRONG  gateway" in ann.say("doctor", expected=1)
+    assert ann.do("intents", short)[-1]["state"] != "processed"
+    ann.do("init", "--gateway", ann.gateway_url)
+    ann.say("send", short, "here I am")
+
+    members = ann.do("group", "show", short)["members"]
+    assert {each["inbox"] for each in members} == {each["inbox_id"] for each in registered}
+    assert all(each["is_of_inbox"] for each in members)
+    last = ben.say("read", short).splitlines()[-2:]
+    assert [line.split("  ")[-1] for line in last] == ["still there?", "here I am"]
+    assert "has 1 inbox in epoch" in ann.say("group", "remove", short, ben_address)
+    assert ben.do("group", "list")[0]["is_member"] is False

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, delete, func, or_, select
+from sqlalchemy import Connection, bindparam, delete, func, or_, select
 from sqlalchemy.dialects.sqlite import insert
 
 from chainkit.types import Place
@@ -15,6 +15,17 @@ from chainkit_client.storage.sealing import Seal
 
 _EPOCHS: Final = schema.group_epochs
 _STATES: Final = schema.group_states
+_LARGEST: Final = 2**63 - 1
+_LAST: Final = (
+    select(_EPOCHS)
+    .where(_EPOCHS.c.group_id == bindparam("group"), _EPOCHS.c.epoch <= bindparam("up_to"))
+    .order_by(_EPOCHS.c.epoch.desc())
+    # SQLite takes a negative one for none.
+    .limit(bindparam("most"))
+)
+_READ: Final = select(_STATES.c.state).where(
+    _STATES.c.group_id == bindparam("group"), _STATES.c.authenticator == bindparam("told")
+)
 _STATE: Final = "group_states.state"
 
 
@@ -41,10 +52,8 @@ def read_epochs(
     connection: Connection, group_id: bytes, up_to: int | None = None, most: int | None = None
 ) -> list[Epoch]:
     """Return the epochs of a group, the last one first."""
-    query = select(_EPOCHS).where(_EPOCHS.c.group_id == group_id)
-    if up_to is not None:
-        query = query.where(_EPOCHS.c.epoch <= up_to)
-    rows = connection.execute(query.order_by(_EPOCHS.c.epoch.desc()).limit(most)).mappings()
+    values = {"group": group_id, "up_to": _LARGEST if up_to is None else up_to}
+    rows = connection.execute(_LAST, values | {"most": -1 if most is None else most}).mappings()
     return [
         Epoch(
             row["epoch"],
@@ -121,8 +130,7 @@ def read_state(
     connection: Connection, seal: Seal, group_id: bytes, authenticator: bytes
 ) -> bytes | None:
     """Return the newest state of an epoch, on whichever branch, None where none is kept."""
-    is_it = _STATES.c.group_id == group_id, _STATES.c.authenticator == authenticator
-    sealed = connection.scalar(select(_STATES.c.state).where(*is_it))
+    sealed = connection.scalar(_READ, {"group": group_id, "told": authenticator})
     return None if sealed is None else seal.opened(sealed, _STATE, group_id + authenticator)
 
 

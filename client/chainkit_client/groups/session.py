@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from chainkit.errors import ChainkitError
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Place
@@ -22,6 +22,7 @@ from chainkit_client.storage import payloads, schema
 from chainkit_client.storage.schema import DeliveryStatus, IntentState, MessageKind
 from chainkit_client.storage.sealing import Seal
 
+_GROUP: Final = select(schema.groups).where(schema.groups.c.id == bindparam("group"))
 CHAIN_IDS: Final = frozenset({BLOCKCHAIN_ORIGINATOR_ID})
 
 
@@ -269,8 +270,7 @@ class Session:
 
 
 def _row(connection: Connection, group_id: bytes) -> Any:
-    query = select(schema.groups).where(schema.groups.c.id == group_id)
-    row = connection.execute(query).mappings().one_or_none()
+    row = connection.execute(_GROUP, {"group": group_id}).mappings().one_or_none()
     if row is None:
         raise NoSuchGroup(f"group 0x{group_id.hex()}", "one of this installation", "none")
     return row

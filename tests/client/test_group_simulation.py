@@ -1,0 +1,99 @@
+"""Clients on a chain with reorgs, under seeds: all accept the same commits, all intents end.
+
+``CHAINKIT_SEED`` begins elsewhere, and ``CHAINKIT_SOAK`` tries thirty times as many.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from chainkit_client.groups import history
+from chainkit_client.groups.session import Session
+from chainkit_client.intents import rows
+from chainkit_client.storage import schema
+from chainkit_client.storage.sealing import Seal
+from support.client.group_network import memory_folder
+from support.client.simulation.world import World
+
+SOAK = 30 if os.environ.get("CHAINKIT_SOAK") else 1
+SEED = int(os.environ.get("CHAINKIT_SEED", "0"), 0)
+WORLDS = 30 * SOAK
+STEPS = 250
+MOST_WORLDS = 40
+"""In which each planted bug is found."""
+
+pytestmark = pytest.mark.timeout(300 * SOAK)
+
+
+def simulate(folder: Path, seeds: Iterable[int]) -> Counter[str]:
+    """Run worlds, and count what happened in them; a failure names its seed."""
+    counts: Counter[str] = Counter()
+    for seed in seeds:
+        world = World(folder / str(seed), seed, STEPS)
+        try:
+            world.run()
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
+        finally:
+            world.close()
+        counts += world.counts
+        counts["reorgs"] += world.ledger.reorgs
+    return counts
+
+
+@pytest.mark.conforms("R6")
+@pytest.mark.conforms("R7")
+@pytest.mark.conforms("R24")
+def test_world__reorgs_kills_and_lost_answers__all_clients_agree_and_all_intents_end() -> None:
+    with memory_folder() as folder:
+        counts = simulate(folder, range(SEED, SEED + WORLDS))
+
+    # Each kind of fault was there.
+    wanted = {"reorgs", "kills", "UNKNOWN lost", "UNKNOWN arrives", "REFUSED arrives", "TAKEN lost"}
+    assert wanted <= counts.keys(), counts
+    assert counts["messages read"] > 20 * counts["messages too old"]
+
+
+def _overlook_reorgs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(history, "first_epoch_after", lambda *_: None)
+
+
+def _wait_for_what_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Session, "end_payloads", lambda *_: None)
+
+
+def _invite_too_early(patch: pytest.MonkeyPatch) -> None:
+    publish = rows.publish
+
+    def early(connection: Connection, seal: Seal, intent: Any, built: Any) -> None:
+        publish(connection, seal, intent, built)
+        rows.change_welcomes(connection, built.payload_hash, schema.WelcomeState.READY_TO_SEND)
+
+    patch.setattr(rows, "publish", early)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        _overlook_reorgs,
+        _wait_for_what_lost,
+        _invite_too_early,
+    ],
+)
+def test_world__a_planted_bug__is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+
+    with memory_folder() as folder, pytest.raises(Exception) as caught:
+        simulate(folder, range(SEED, SEED + MOST_WORLDS))
+
+    assert any(note.startswith("seed ") for note in caught.value.__notes__)

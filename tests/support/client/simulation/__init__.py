@@ -1,0 +1,1 @@
+"""Clients of one group on a chain with reorgs, under one seed."""

@@ -1,0 +1,291 @@
+"""One scheduler over clients, chain and node; the same seed does the same again."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from chainkit_client.groups.building import Outgoing, client_envelope
+from chainkit_client.groups.publishing import Verdict
+from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
+from chainkit_client.intents.machine import FINISHED
+from chainkit_client.storage.schema import IntentState, MessageKind
+from chainkit_client.storage.store import Store
+from support import mls
+from support.client.group_network import BEGIN_NS, GROUP_ID, payload_hash_of
+from support.client.simulation.client import SimulatedClient
+from support.client.simulation.ledger import Ledger
+
+NAMES = ("alice", "bob", "carol", "dave")
+MOST_ROUNDS = 120
+"""Rounds without faults after which all must be over."""
+
+
+class World:
+    """Clients and what they share."""
+
+    def __init__(self, folder: Path, seed: int, steps: int) -> None:
+        self.random = Random(seed)
+        self.folder = folder
+        self.most_steps = steps
+        self.steps = 0
+        self.is_calm = False
+        """Whether there are no faults any more."""
+        self.ledger = Ledger(self.random)
+        self.messages: list[bytes] = []
+        self.welcomes: list[tuple[bytes, bytes]] = []
+        self.key_packages: dict[bytes, bytes] = {}
+        self.used: dict[tuple[str, int, int], bytes] = {}
+        self.counts: Counter[str] = Counter()
+        self.sent: set[bytes] = set()
+        folder.mkdir()
+        template = folder.parent / "template.db"
+        if not template.exists():
+            Store.open(template, "password", 2).close()
+        self.clients = []
+        for name in NAMES:
+            shutil.copy(template, folder / name)
+            self.clients.append(SimulatedClient(self, folder / name, name))
+        founder, *invited = self.clients[:3]
+        founder.groups.create(GROUP_ID, BEGIN_NS)
+        founder.groups.queue(GROUP_ID, AddMembers(tuple(each.key for each in invited)))
+        self.is_calm = True
+        founder.start()
+        while founder.step():
+            pass
+        for each in invited:
+            while each.read_welcome():
+                pass
+        self.is_calm = False
+
+    def run(self) -> None:
+        """Do random things, then let all come to an end, and check everything."""
+        actions = [
+            (self._act, 12),
+            (self._step, 60),
+            (self._start, 16),
+            (self._read_chain, 24),
+            (self._read_node, 20),
+            (self._read_welcome, 6),
+            (self._mine, 8),
+            (self._reorg, 3),
+            (self._kill, 3),
+            (self._offer, 1),
+            (self._garbage, 1),
+        ]
+        chosen, weights = zip(*actions, strict=True)
+        for step in range(self.most_steps):
+            self.steps = step
+            [action] = self.random.choices(chosen, weights)
+            action(self.random.choice(self.clients))
+            if self.steps % 5 == 0:
+                self.check_agreement()
+        self._calm_down()
+        self.check_end()
+
+    def close(self) -> None:
+        """Close all databases."""
+        for client in self.clients:
+            client.close()
+        shutil.rmtree(self.folder)
+
+    # The network's chance.
+
+    def outcome(self) -> tuple[Verdict, bool]:
+        """Return the answer to a publish, and whether the payload arrives."""
+        if self.is_calm:
+            return Verdict.TAKEN, True
+        possible = [
+            ((Verdict.TAKEN, True), 70),
+            ((Verdict.UNKNOWN, True), 8),
+            ((Verdict.UNKNOWN, False), 8),
+            ((Verdict.NOT_TAKEN, False), 5),
+            ((Verdict.REFUSED, False), 4),
+            # It lies.
+            ((Verdict.TAKEN, False), 3),
+            ((Verdict.REFUSED, True), 2),
+        ]
+        outcomes, weights = zip(*possible, strict=True)
+        [(verdict, arrives)] = self.random.choices(outcomes, weights)
+        self.counts[f"{verdict.name} {'arrives' if arrives else 'lost'}"] += 1
+        return verdict, arrives
+
+    def arrive(self, outgoing: Outgoing) -> None:
+        """Let a payload be where it belongs."""
+        if outgoing.is_commit:
+            self.ledger.pool.append(outgoing.client_envelope)
+        else:
+            self.messages.append(outgoing.client_envelope)
+
+    def is_absent(self, outgoing: Outgoing) -> bool:
+        """Tell whether a payload is nowhere."""
+        if outgoing.is_commit:
+            return not self.ledger.holds(outgoing.payload_hash)
+        return all(payload_hash_of(data) != outgoing.payload_hash for data in self.messages)
+
+    # The scheduler's choices.
+
+    def _act(self, client: SimulatedClient) -> None:
+        if not client.is_active:
+            return
+        groups = client.groups
+        others = [each.key for each in self.clients if each is not client]
+        choice = self.random.randrange(10)
+        if choice < 6:
+            words = b"%d of %s" % (self.steps, client.name.encode())
+            groups.send(GROUP_ID, words, client.now_ns)
+            self.sent.add(words)
+        elif choice < 8:
+            groups.queue(GROUP_ID, AddMembers((self.random.choice(others),)))
+        elif choice < 9:
+            groups.queue(GROUP_ID, KeyUpdate())
+        else:
+            groups.queue(GROUP_ID, RemoveMembers((self.random.choice(others),)))
+
+    def _step(self, client: SimulatedClient) -> None:
+        for _ in range(self.random.randint(1, 8)):
+            client.step()
+
+    def _start(self, client: SimulatedClient) -> None:
+        client.start()
+
+    def _read_chain(self, client: SimulatedClient) -> None:
+        client.read_chain()
+
+    def _read_node(self, client: SimulatedClient) -> None:
+        client.read_node(gives_up=self.random.random() < 0.1)
+
+    def _read_welcome(self, client: SimulatedClient) -> None:
+        client.read_welcome()
+
+    def _mine(self, client: SimulatedClient) -> None:
+        self.ledger.mine()
+
+    def _reorg(self, client: SimulatedClient) -> None:
+        self.ledger.reorg()
+
+    def _kill(self, client: SimulatedClient) -> None:
+        self.counts["kills"] += bool(client.processes)
+        client.kill()
+
+    def _offer(self, client: SimulatedClient) -> None:
+        client.offer()
+
+    def _garbage(self, client: SimulatedClient) -> None:
+        """A stranger claims an epoch."""
+        epoch = self.random.randrange(6)
+        message = mls.private_message(GROUP_ID, mls.COMMIT, epoch, b"")
+        message = message[:-4] + self.random.randbytes(4)
+        self.ledger.pool.append(client_envelope(b"\x12\x11\0" + GROUP_ID, message))
+
+    # The end.
+
+    def _calm_down(self) -> None:
+        self.is_calm = True
+        for _ in range(MOST_ROUNDS):
+            self.steps += 1
+            for client in self.clients:
+                client.start()
+                while client.step():
+                    pass
+            self.ledger.mine(everything=True)
+            for client in self.clients:
+                while client.read_welcome() or client.read_chain() or client.read_node():
+                    pass
+            if self._is_over():
+                return
+        raise AssertionError(f"not over: {self._waiting()}")
+
+    def _is_over(self) -> bool:
+        return not self.ledger.pool and not self._waiting() and self.ledger.mined > 0
+
+    def _waiting(self) -> list[str]:
+        return [
+            f"{client.name} {intent}"
+            for client in self.clients
+            for intent in (client.groups.intents(GROUP_ID) if client.knows_group else ())
+            if intent.state not in FINISHED or intent.state is IntentState.COMMITTED
+        ]
+
+    # Invariants.
+
+    def check_agreement(self) -> None:
+        """Clients that read the same blocks are in the same epoch with the same history."""
+        seen: dict[tuple[int, int], tuple[str, dict[int, bytes]]] = {}
+        for client in self.clients:
+            if not client.is_active:
+                continue
+            history = _history(client)
+            place = client.read_blocks[-1].identity, max(history)
+            name, other = seen.setdefault(place, (client.name, history))
+            common = history.keys() & other.keys()
+            assert all(history[each] == other[each] for each in common), (client.name, name)
+
+    def check_end(self) -> None:
+        """All clients accept the same commits; nothing is lost or shown twice."""
+        active = [client for client in self.clients if client.is_active]
+        assert active, "somebody is always left"
+        histories = {client.name: _history(client) for client in active}
+        heads = {(max(each), each[max(each)]) for each in histories.values()}
+        assert len(heads) == 1, {name: max(each) for name, each in histories.items()}
+        members = {
+            frozenset(each.public_key for each in client.groups.view(GROUP_ID).members)
+            for client in active
+        }
+        assert members == {frozenset(client.key for client in active)}
+        for client in active:
+            assert client.groups.group(GROUP_ID).forked_at_epoch is None
+        self._check_messages(active)
+
+    def _check_messages(self, active: list[SimulatedClient]) -> None:
+        for author in self.clients:
+            if not author.knows_group:
+                continue
+            for row in author.groups.messages(GROUP_ID):
+                if row.sender != author.key or row.kind is not MessageKind.APPLICATION:
+                    continue
+                if row.place is None or row.epoch is None:
+                    continue
+                for reader in active:
+                    if reader is not author and _shares(reader, author, row.epoch):
+                        self._check_read(reader, row.id, row.place)
+        for client in self.clients:
+            words = [
+                each.content
+                for each in (client.groups.messages(GROUP_ID) if client.knows_group else ())
+                if each.kind is MessageKind.APPLICATION
+            ]
+            assert len(words) == len(set(words)), "a message is shown twice"
+            assert set(words) <= self.sent
+
+    def _check_read(
+        self, reader: SimulatedClient, message_id: bytes, place: tuple[int, int]
+    ) -> None:
+        if message_id in {each.id for each in reader.groups.messages(GROUP_ID)}:
+            self.counts["messages read"] += 1
+            return
+        results = {
+            (each.originator_id, each.sequence_id): each for each in reader.groups.results(GROUP_ID)
+        }
+        result = results.get(place)
+        reason = result and result.reason
+        # MLS drops keys after three epochs, and one that reads late has lost them.
+        assert reason and "are gone" in reason, (reader.name, place, result)
+        self.counts["messages too old"] += 1
+
+
+def _history(client: SimulatedClient) -> dict[int, bytes]:
+    """The history since it came in, the last time that it did."""
+    found: dict[int, bytes] = {}
+    for epoch in client.groups.epochs(GROUP_ID):
+        found[epoch.number] = epoch.authenticator
+        if epoch.previous is None:
+            break
+    return found
+
+
+def _shares(reader: SimulatedClient, author: SimulatedClient, epoch: int) -> bool:
+    ours, theirs = _history(reader), _history(author)
+    return epoch in ours and ours[epoch] == theirs.get(epoch)

@@ -169,7 +169,8 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 
 soak: setup  ## faults, kills, simulated networks and state machines for long; more clusters and demos
 	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/network/test_node_kills.py tests/network/test_simulated_*.py \
-	  tests/client/test_mls_histories.py tests/jobs/test_cluster.py tests/e2e/test_demo.py -q -rs --timeout 7200
+	  tests/client/test_mls_histories.py tests/client/test_group_simulation.py tests/jobs/test_cluster.py \
+	  tests/e2e/test_demo.py -q -rs --timeout 7200
 
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index

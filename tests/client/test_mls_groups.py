@@ -294,7 +294,7 @@ def test_add__at_another_time__goes_by_the_clock_that_was_handed_in(engine: Node
         alice, bob = group_of(later, b"alice", b"bob")
         package = later.new_key_package(later.new_installation(b"carol"))
 
-        # Members that others added stay valid whatever the clock says, or clocks would part a group.
+        # A member stays valid whatever the clock says, or clocks would part a group.
         assert engine.receive(bob.state, alice.send(b"hello")).sender.credential == b"alice"
         commit = later.add(alice.state, [package.public], DATA).message
         assert engine.receive(bob.state, commit).sender.credential == b"alice"

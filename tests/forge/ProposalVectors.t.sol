@@ -33,7 +33,7 @@ contract ProposalVectorsTest is SafeTransactions, VectorFile {
 
     uint256 internal constant CHAIN_ID = 31337;
     uint256 internal constant PROPOSALS = 2;
-    uint256 internal constant FUNCTIONS = 22;
+    uint256 internal constant FUNCTIONS = 23;
 
     function test_functions__ofACouncil__haveTheirSelectors() public view {
         FunctionVector[] memory vectors =

@@ -22,7 +22,7 @@ contract NodeRegistryTrailersTest is NodeRegistrySuite, Trailers {
     }
 
     function test_functions__ofTheVectors__areAllThatACouncilCalls() public view {
-        vm.assertEq(selectors.length, 6);
+        vm.assertEq(selectors.length, 7);
     }
 
     function testFuzz_call__anyTrailer__doesTheSame(
@@ -58,6 +58,9 @@ contract NodeRegistryTrailersTest is NodeRegistrySuite, Trailers {
         if (selector == INodeRegistry.setHttpAddressUpdatesOpen.selector) {
             return Call(owner, abi.encodeCall(INodeRegistry.setHttpAddressUpdatesOpen, (flag)));
         }
+        if (selector == INodeRegistry.updateHttpAddress.selector) {
+            return Call(operator, _moving(seed, nodeId));
+        }
         if (selector == Ownable.transferOwnership.selector) {
             return Call(owner, abi.encodeCall(Ownable.transferOwnership, (account)));
         }
@@ -71,6 +74,14 @@ contract NodeRegistryTrailersTest is NodeRegistrySuite, Trailers {
         bytes memory key = _keyOf(_bound(seed, NODES + 1, GROUP_ORDER - 1));
         string memory httpAddress = string(_payload(seed, _bound(seed, 1, MAX_HTTP_ADDRESS_LENGTH)));
         return abi.encodeCall(INodeRegistry.addNode, (holder, key, httpAddress));
+    }
+
+    /// @dev The holder may do it while the owner has opened updates.
+    function _moving(uint256 seed, uint256 nodeId) private returns (bytes memory call) {
+        vm.prank(owner);
+        registry.setHttpAddressUpdatesOpen(true);
+        string memory httpAddress = string(_payload(seed, _bound(seed, 1, MAX_HTTP_ADDRESS_LENGTH)));
+        return abi.encodeCall(INodeRegistry.updateHttpAddress, (nodeId, httpAddress));
     }
 
     function _withoutLastWord(bytes memory call) private pure returns (bytes memory cut) {

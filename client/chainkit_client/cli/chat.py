@@ -18,7 +18,8 @@ from chainkit.terminal.command import CompleteCommand
 from chainkit_client.cli.conversation import Conversation
 from chainkit_client.cli.home import Home, home_options
 from chainkit_client.cli.names import find_joined
-from chainkit_client.cli.opened import Client, brought_up_to_date, run
+from chainkit_client.cli.opened import brought_up_to_date, run
+from chainkit_client.home import Client
 
 _PAUSE_SECONDS: Final = 0.3
 

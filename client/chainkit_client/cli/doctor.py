@@ -16,8 +16,9 @@ from chainkit.service.log_lines import one_line
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit.types import TopicKind
-from chainkit_client.cli.home import Home, Settings, home_options
-from chainkit_client.cli.opened import connect_chain, open_store
+from chainkit_client.cli.home import Home, home_options
+from chainkit_client.cli.opened import open_store
+from chainkit_client.home import Settings, connect_chain
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
 from chainkit_client.nodes.connection import NodeConnection, NodeEntry

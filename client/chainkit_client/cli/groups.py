@@ -10,7 +10,8 @@ from chainkit.terminal.options import echo_json, json_option
 from chainkit_client.cli import pages
 from chainkit_client.cli.home import Home, home_options
 from chainkit_client.cli.names import checked_names, find_group, find_joined, short
-from chainkit_client.cli.opened import PASSING, Client, brought_up_to_date, check_done, run, settled
+from chainkit_client.cli.opened import PASSING, brought_up_to_date, check_done, run, settled
+from chainkit_client.home import Client
 from chainkit_client.messenger import Messenger
 from chainkit_client.mls.engine import Member
 

@@ -16,8 +16,9 @@ from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.keystore import open_keystore, write_keystore
 from chainkit.terminal.options import echo_json, file_option, json_option
 from chainkit.terminal.waiting import told_while_waiting
-from chainkit_client.cli.home import Home, Settings, home_options
-from chainkit_client.cli.opened import Client, open_store, opened
+from chainkit_client.cli.home import Home, home_options
+from chainkit_client.cli.opened import open_store
+from chainkit_client.home import Client, Settings, opened
 from chainkit_client.storage.own import read_installation
 
 _REGISTER_SECONDS: Final = 120.0
@@ -113,7 +114,7 @@ def _check_same_wallet(home: Home, before: Settings | None, now: Settings) -> No
 async def _register(
     home: Home, settings: Settings, password: str, wallet: SigningKey, nonce: int, as_json: bool
 ) -> int:
-    async with opened(home, settings, password) as client:
+    async with opened(home, password, settings) as client:
         with told_while_waiting(lambda: "registering; Ctrl-C and the same command go on later …"):
             try:
                 async with asyncio.timeout(_REGISTER_SECONDS):

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Final
 
-from chainkit.contracts.followed import read_followed_deployment
 from chainkit.errors import ChainkitError, ConfigurationError, RetryableChainError
 from chainkit.service.log_lines import one_line
-from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_notice
 from chainkit.terminal.waiting import told_while_waiting
-from chainkit_client.cli.home import Home, Settings
+from chainkit_client.cli.home import Home
+from chainkit_client.home import Client, opened
 from chainkit_client.intents.rows import Intent
 from chainkit_client.messenger import Messenger, NotSettled
 from chainkit_client.mls.engine import EngineFailed
-from chainkit_client.mls.node_engine import NodeEngine
-from chainkit_client.network.chain import Chain
 from chainkit_client.network.topic_reader import NodesSilent
 from chainkit_client.nodes.connection import NodeLost, NodeUnreached
-from chainkit_client.nodes.gateway import Gateway
 from chainkit_client.storage.schema import IntentState
 from chainkit_client.storage.store import Store
 
@@ -38,41 +31,6 @@ _KEPT: Final = "what waits is kept, and goes on with the next command"
 
 class GivenUp(ChainkitError):
     """The network, or the group, does not take what the user wishes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """Everything that is open."""
-
-    messenger: Messenger
-    store: Store = field(repr=False)
-    chain: Chain = field(repr=False)
-    gateway: Gateway = field(repr=False)
-
-
-@asynccontextmanager
-async def opened(home: Home, settings: Settings, password: str) -> AsyncIterator[Client]:
-    """Open a client; its database is made where there is none.
-
-    Raises ConfigurationError, StoreError, and ChainError where the endpoint does not answer, or
-    serves another chain.
-    """
-    chain = await asyncio.to_thread(connect_chain, settings)
-    store = Store.open(home.database_path, password)
-    try:
-        with NodeEngine() as engine:
-            gateway = Gateway(settings.gateway)
-            async with Messenger(store, engine, chain, gateway) as messenger:
-                yield Client(messenger, store, chain, gateway)
-    finally:
-        store.close()
-
-
-def connect_chain(settings: Settings) -> Chain:
-    """Connect to the endpoint, and prove that it serves the deployment's chain."""
-    path = Path(settings.deployment)
-    endpoint, record, _ = open_chain(settings.rpc, path)
-    return Chain(endpoint, record, frozenset(read_followed_deployment(path).originator_ids))
 
 
 def open_store(home: Home) -> Store:
@@ -91,7 +49,7 @@ def run(home: Home, do: Callable[[Client], Awaitable[int]]) -> int:
     password = home.password()
 
     async def run_it() -> int:
-        async with opened(home, settings, password) as client:
+        async with opened(home, password, settings) as client:
             return await do(client)
 
     return asyncio.run(run_it())

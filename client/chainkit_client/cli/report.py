@@ -13,8 +13,9 @@ from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit_client.cli import pages
 from chainkit_client.cli.home import Home, home_options
-from chainkit_client.cli.opened import connect_chain, open_store
+from chainkit_client.cli.opened import open_store
 from chainkit_client.cli.reports import Report, hand_in, make_folder, new_reporter, write_reports
+from chainkit_client.home import connect_chain
 from chainkit_client.network.chain import Chain
 from chainkit_client.nodes.connection import NodeEntry
 from chainkit_client.nodes.pool import Nodes

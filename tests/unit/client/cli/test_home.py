@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from chainkit.errors import ConfigurationError
-from chainkit_client.cli.home import Home, Settings
+from chainkit_client.cli.home import Home
+from chainkit_client.home import Settings
 from support.command_line import run
 
 SETTINGS = Settings(

@@ -10,7 +10,8 @@ import pytest
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.proto import message_api_pb2
 from chainkit_client.breach import Breach
-from chainkit_client.cli.home import Home, Settings
+from chainkit_client.cli.home import Home
+from chainkit_client.home import Settings
 from chainkit_client.storage.evidence import keep_breaches
 from chainkit_client.storage.store import Store
 from support.client.served import NODE, NOW_NS

@@ -1,0 +1,153 @@
+"""A client's home folder, and the client that is opened from it.
+
+::
+
+    async with opened(HomeFolder(Path("ann")), password) as client:
+        await client.messenger.sync()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from chainkit.contracts.followed import read_followed_deployment
+from chainkit.documents.fields import read_json
+from chainkit.documents.files import moved_into_place
+from chainkit.errors import ConfigurationError
+from chainkit.terminal.connection import open_chain
+from chainkit.text.node_url import grpc_target
+from chainkit_client.messenger import Messenger
+from chainkit_client.mls.node_engine import NodeEngine
+from chainkit_client.network.chain import Chain
+from chainkit_client.nodes.gateway import Gateway
+from chainkit_client.storage.store import Store
+
+_DATABASE: Final = "client.db"
+_SETTINGS: Final = "settings.json"
+_WALLET: Final = "wallet.keystore"
+_MOST_BYTES: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The network that a client uses, and whose it is."""
+
+    gateway: str
+    """URL; a gateway that needs no key."""
+    rpc: str = field(repr=False)
+    """URL of a JSON-RPC endpoint; it may contain a key."""
+    deployment: str
+    """Absolute path of the deployment record."""
+    address: str
+    """The wallet's, in lower case."""
+
+    def __post_init__(self) -> None:
+        """Raise ConfigurationError where the gateway's URL cannot be used."""
+        grpc_target("gateway", self.gateway)
+
+
+@dataclass(frozen=True, slots=True)
+class HomeFolder:
+    """The folder of one installation, which `chainkit client init` makes."""
+
+    home_path: Path
+
+    @property
+    def database_path(self) -> Path:
+        """The client's database."""
+        return self.home_path / _DATABASE
+
+    @property
+    def settings_path(self) -> Path:
+        """Its settings, which its owner alone may read."""
+        return self.home_path / _SETTINGS
+
+    @property
+    def wallet_path(self) -> Path:
+        """The keystore of a wallet that was made for it."""
+        return self.home_path / _WALLET
+
+    def make(self) -> None:
+        """Make the folder, for its owner alone. Raises ConfigurationError where that fails."""
+        try:
+            self.home_path.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            got = os.strerror(error.errno or 0)
+            subject = f"home {self.home_path}"
+            raise ConfigurationError(subject, "a folder that can be made", got) from error
+
+    def read_settings(self) -> Settings:
+        """Return the settings. Raises ConfigurationError where there are none, or others."""
+        path = self.settings_path
+        if not path.exists():
+            expected = "a client's home: `chainkit client init` makes one"
+            raise ConfigurationError(f"home {self.home_path}", expected, f"no {_SETTINGS}")
+        subject = f"settings {path}"
+        content = read_json(path, subject, _MOST_BYTES)
+        names = sorted(Settings.__dataclass_fields__)
+        if not isinstance(content, dict) or sorted(content) != names:
+            got = sorted(content) if isinstance(content, dict) else type(content).__name__
+            raise ConfigurationError(subject, f"an object with {', '.join(names)}", got)
+        for name, value in content.items():
+            if not isinstance(value, str):
+                raise ConfigurationError(f"{subject}: {name}", "a text", type(value).__name__)
+        return Settings(**content)
+
+    def write_settings(self, settings: Settings) -> None:
+        """Write the settings in one step. Raises ConfigurationError."""
+        path = self.settings_path
+        try:
+            with moved_into_place(path) as partial:
+                descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "w") as file:
+                    json.dump(asdict(settings), file, indent=2, sort_keys=True)
+                    file.write("\n")
+        except OSError as error:
+            got = os.strerror(error.errno or 0)
+            subject = f"settings {path}"
+            raise ConfigurationError(subject, "a file that can be written", got) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Everything that is open."""
+
+    messenger: Messenger
+    store: Store = field(repr=False)
+    chain: Chain = field(repr=False)
+    gateway: Gateway = field(repr=False)
+
+
+@asynccontextmanager
+async def opened(
+    home: HomeFolder, password: str, settings: Settings | None = None
+) -> AsyncIterator[Client]:
+    """Open a client; its database is made where there is none.
+
+    ``settings`` are those of the folder, unless others are given. Raises ConfigurationError,
+    StoreError, and ChainError where the endpoint does not answer, or serves another chain.
+    """
+    settings = home.read_settings() if settings is None else settings
+    chain = await asyncio.to_thread(connect_chain, settings)
+    store = Store.open(home.database_path, password)
+    try:
+        with NodeEngine() as engine:
+            gateway = Gateway(settings.gateway)
+            async with Messenger(store, engine, chain, gateway) as messenger:
+                yield Client(messenger, store, chain, gateway)
+    finally:
+        store.close()
+
+
+def connect_chain(settings: Settings) -> Chain:
+    """Connect to the endpoint, and prove that it serves the deployment's chain."""
+    path = Path(settings.deployment)
+    endpoint, record, _ = open_chain(settings.rpc, path)
+    return Chain(endpoint, record, frozenset(read_followed_deployment(path).originator_ids))

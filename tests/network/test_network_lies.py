@@ -13,12 +13,22 @@ import pytest
 
 from chainkit.misbehavior.evidence import Weight, judge_safety
 from chainkit.misbehavior.signed import SignedReport, take_apart
+from chainkit.misbehavior.topic_evidence import TopicEvidence
+from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.protocol.topic_heads import Chain, Entry, TopicHead, entry_of, sign_topic_head
 from chainkit.signatures import SigningKey
+from chainkit.types import TopicKind
+from chainkit_client.breach import Breach
+from chainkit_client.home import HomeFolder, Settings
+from chainkit_client.storage.evidence import keep_breaches
+from chainkit_client.storage.store import Store
 from localnet.postgres import Postgres
+from support import publishes
 from support.chains.chain import Deployment
 from support.command_line import run
 from support.network.false_node import FalseNode, FalseNodes
+from support.network.originator import Originator
 from support.network.real_nodes import RealNetwork, RealNode, real_network, until
 from support.network.simulation.lies import EXPECTED, Liar, Lie
 
@@ -216,3 +226,63 @@ def test_check__by_a_stranger__finds_each_lie_and_triage_takes_the_evidence(
         # A node keeps one report of each proof, and most of them it had seen itself.
         assert proved <= {each.node_id for each in hosted}
         assert any(not each.report.is_from_node for each in hosted)
+
+
+def test_report__of_a_client_that_holds_topic_heads__is_taken_by_nodes_and_triage(
+    story: Story, tmp_path: Path
+) -> None:
+    """One head leaves an envelope out that the client has, and two of another node disagree."""
+    network = story.network
+    omits, contradicts = story.liars[Lie.REPEATS], story.liars[Lie.STALLS]
+    breaches = [omission(omits), contradiction(contradicts)]
+    home, password = HomeFolder(tmp_path / "home"), tmp_path / "password"
+    password.write_text("password")
+    home.make()
+    settings = (network.chain.url, str(network.chain.record_path), "0x" + "12" * 20)
+    home.write_settings(Settings("http://127.0.0.1:9", *settings))
+    store = Store.open(home.database_path, "password", cost=2)
+    with store.writing() as connection:
+        keep_breaches(connection, breaches, time.time_ns())
+    store.close()
+    folder = tmp_path / "evidence"
+
+    told = run(
+        *("client", "report", "--home", home.home_path, "--password-file", password),
+        *("--evidence", folder, "--submit", "--json"),
+    )
+    chain = ("--rpc", network.chain.url, "--deployment", network.chain.record_path)
+    triage = run("council", "triage", folder, *chain, "--json")
+
+    assert told.code == 1, told.err
+    assert {each["reason"] for each in told.content} == {each.reason for each in breaches}
+    assert set(triage.content["disable"]) == {omits.node_id, contradicts.node_id}
+    for node in story.honest:
+        hosted = [take_apart(each) for each in node.api.query_reports()]
+        assert {each.node_id for each in hosted if each.report.topics is not None} == {
+            omits.node_id,
+            contradicts.node_id,
+        }
+
+
+def omission(liar: FalseNode) -> Breach:
+    """A head up to 9 that has 2 and 8, beside an envelope 5 of its topic."""
+    node = Originator(liar.node_id, liar.key)
+    evidence = TopicEvidence((head(node, 9, 2, 8),), entries(node, 2, 8))
+    reason = "its topic head up to 9 lacks 5"
+    return Breach(liar.node_id, Misbehavior.OUT_OF_ORDER, reason, (node.signed(5),), evidence)
+
+
+def contradiction(liar: FalseNode) -> Breach:
+    node = Originator(liar.node_id, liar.key)
+    evidence = TopicEvidence((head(node, 9, 2), head(node, 9, 2, 8)))
+    return Breach(liar.node_id, Misbehavior.OUT_OF_ORDER, "two heads up to 9", (), evidence)
+
+
+def head(node: Originator, through: int, *numbers: int) -> bytes:
+    topic = TopicKind.GROUP_MESSAGE.topic(publishes.GROUP_ID)
+    chain = Chain().extended(entries(node, *numbers))
+    return sign_topic_head(TopicHead(node.node_id, topic, through, chain), node.key)
+
+
+def entries(node: Originator, *numbers: int) -> tuple[Entry, ...]:
+    return tuple(entry_of(node.signed(each)) for each in numbers)

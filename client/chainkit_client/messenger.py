@@ -58,6 +58,9 @@ from chainkit_client.topics.following import Topic
 GROUP_ID_BYTES: Final = 16
 """As in today's clients."""
 
+REGISTER_SECONDS: Final = 60.0
+"""For how long nodes may take to serve the update that makes or changes an inbox."""
+
 _PAUSE_SECONDS: Final = 0.25
 
 
@@ -114,7 +117,8 @@ class Messenger:
     async def register(self, wallet: SigningKey, nonce: int = 0) -> Inbox:
         """Make an inbox for a wallet, or join it, and offer a key package; return the inbox.
 
-        It may be called again: what is done stays done. Raises the network's errors.
+        It may be called again: what is done stays done. Raises the network's errors, and NotSettled
+        where nodes do not serve the inbox in time.
         """
         await self._session.refresh()
         signer = WalletSigner(wallet)
@@ -329,12 +333,18 @@ class Messenger:
         await self._session.publisher.publish(payload, now_ns)
 
     async def _read_until_in(self, inbox_id: bytes, installation: bytes) -> Inbox:
-        """Wait until nodes serve the update: they follow the chain a moment later."""
-        while True:
+        """Wait until nodes serve the update: they follow the chain a moment later.
+
+        Raises NotSettled.
+        """
+        deadline = time.monotonic() + REGISTER_SECONDS
+        while time.monotonic() < deadline:
             inbox = await inbox_of(self._session, inbox_id)
             if inbox is not None and installation in inbox.installations:
                 return inbox
             await asyncio.sleep(_PAUSE_SECONDS)
+        got = "none yet: register again"
+        raise NotSettled("inbox", f"this installation in it after {REGISTER_SECONDS:g} s", got)
 
     async def _offer_key_package(self, installation: Installation) -> None:
         """Publish a key package, unless one that is kept is offered already."""

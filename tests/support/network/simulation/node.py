@@ -45,7 +45,7 @@ from support.network.simulation.peer import SimulatedPeer
 from support.network.simulation.rows import CHAIN_IDS, SimulatedRows
 from support.network.simulation.world import World
 
-LOOK_SECONDS = 5.0
+LOOK_SECONDS = 2.5
 """Seldom: most of a story's cost are looks that find nothing new."""
 
 WATCH_SECONDS = 120.0

@@ -74,9 +74,9 @@ class NetworkWorks:
             metrics.repaired(repair)
             self.repairs.repaired(repair)
 
-        known = StoredLogs(store, means.directory.listing).known
+        logs = StoredLogs(store, means.directory.listing)
         self._dependencies = DependencyKeeper(
-            known, book, time.monotonic, metrics.dropped_dependency
+            logs, book, time.monotonic, metrics.dropped_dependency
         )
         self._intake = Intake(store, book, time.time_ns, publish, self._dependencies.take)
         self.own_log = OwnLog(listing, connect, self._intake, means.record)

@@ -20,7 +20,7 @@ from support.network.simulation.checks import (
 )
 from support.network.simulation.story import played
 
-SEEDS = 20_000 if "CHAINKIT_SOAK" in os.environ else 1500
+SEEDS = 20_000 if "CHAINKIT_SOAK" in os.environ else 1000
 _PART = SEEDS // 20
 
 

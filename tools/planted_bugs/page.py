@@ -31,7 +31,7 @@ In the end everything is mended, and must hold:
 - each lie that misled an honest node is reported as what it is, by a report that verifies offline.
   A report of BLOCKCHAIN_INCONSISTENCY is a claim as long as nobody asks the chain.
 
-`tests/network/test_simulated_faults.py` and `test_simulated_lies.py` play 2,070 stories in
+`tests/network/test_simulated_faults.py` and `test_simulated_lies.py` play 1,570 stories in
 `make test`, and 39,000 in `make soak`. A story that fails is played again by its seed.
 
 Stories leave out what no node can help. A node that lags by more than the blocks between the

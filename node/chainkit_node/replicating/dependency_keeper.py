@@ -3,44 +3,66 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
-from typing import Final
+from typing import Final, Protocol
 
 from sqlalchemy import Connection, func, select
 
-from chainkit.errors import StoreError
-from chainkit.protocol.received_envelope import ReceivedEnvelope
+from chainkit.errors import MalformedData, StoreError
+from chainkit.protocol.received_envelope import ReceivedEnvelope, read_received
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.blocks import read_block, read_final_block, read_position
-from chainkit_indexer.storage.envelopes import read_highest
+from chainkit_indexer.storage.envelopes import read_by_originators, read_highest, read_last
 from chainkit_indexer.storage.store import Store
 from chainkit_node.peers.directory import Listing
-from chainkit_node.replicating.dependencies import Checked, Compared, Dependencies, KnownLogs
+from chainkit_node.replicating.dependencies import (
+    MOST_WAITING,
+    Checked,
+    Compared,
+    Dependencies,
+    KnownLogs,
+)
 from chainkit_node.replicating.intake import SafetyReports
 
 LOOK_SECONDS: Final = 5.0
 
+_MOST_BYTES: Final = 16 << 20
+"""Of one originator's last envelopes, which are read at the start."""
+
+
+class Logs(Protocol):
+    """All logs as a node holds them; for several threads. Both may raise StoreError."""
+
+    def known(self) -> KnownLogs:
+        """Return what is held, and up to which time the chain is final."""
+
+    def recent(self) -> Iterable[ReceivedEnvelope]:
+        """Give the last envelopes of each other node, MOST_WAITING of each at most."""
+
 
 class DependencyKeeper:
-    """``run`` and ``compared`` are for the event loop; ``take`` is for several threads."""
+    """``run`` and ``compared`` are for the event loop; ``take`` is for several threads.
+
+    Envelopes that wait are in memory: at the start, the last ones of each log are looked at again.
+    """
 
     def __init__(
         self,
-        known: Callable[[], KnownLogs],
+        logs: Logs,
         reports: SafetyReports,
         clock: Callable[[], float],
         dropped: Callable[[], None],
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """Take how to know all logs, on any thread, and whom to tell of each that had to go.
+        """Take all logs, who reports, and whom to tell of each envelope that had to go.
 
-        ``known`` may raise StoreError. ``clock`` is in seconds and only grows; the comparisons use
-        the same one.
+        ``clock`` is in seconds and only grows; the comparisons use the same one.
         """
-        self._known = known
+        self._logs = logs
         self._reports = reports
         self._clock = clock
         self._dropped = dropped
@@ -52,7 +74,7 @@ class DependencyKeeper:
     def take(self, received: Sequence[ReceivedEnvelope]) -> None:
         """Take note of envelopes that have been stored. Raises StoreError."""
         open_ones = [each for each in received if self._names_more(each)]
-        known = self._known() if open_ones else None
+        known = self._logs.known() if open_ones else None
         with self._lock:
             if len(self._dependencies):
                 for each in received:
@@ -77,6 +99,9 @@ class DependencyKeeper:
 
     async def run(self, hurry: Callable[[int], None]) -> None:
         """Look at what waits until it is cancelled; ``hurry`` has a node compared soon."""
+        # Without the database there is nothing to take up: the indexer meets that, too.
+        with suppress(StoreError):
+            await asyncio.to_thread(self._take_recent)
         while True:
             await asyncio.sleep(self._look_seconds)
             if self.waiting():
@@ -92,8 +117,12 @@ class DependencyKeeper:
             for each, sequence_id in received.depends_on.items()
         )
 
+    def _take_recent(self) -> None:
+        for each in self._logs.recent():
+            self.take([each])
+
     def _check(self) -> Checked:
-        known = self._known()
+        known = self._logs.known()
         with self._lock:
             checked = self._dependencies.check(known, self._clock())
         for each in checked.offences:
@@ -118,6 +147,23 @@ class StoredLogs:
         listing = self._listing()
         final_ns = 0 if block is None else block.header.timestamp * NANOSECONDS_PER_SECOND
         return KnownLogs(held, self._chain_ids, frozenset(listing.nodes), listing.own_id, final_ns)
+
+    def recent(self) -> Iterator[ReceivedEnvelope]:
+        """Give the last envelopes of each other node. Raises StoreError."""
+        listing, now = self._listing(), int(time.time())
+        for node_id, node in listing.nodes.items():
+            if node_id == listing.own_id:
+                continue
+            with self._store.reading() as connection:
+                last = read_last(connection, node_id)
+                after = 0 if last is None else max(0, last[0] - MOST_WAITING)
+                rows = read_by_originators(
+                    connection, [node_id], {node_id: after}, MOST_WAITING, now, _MOST_BYTES
+                )
+            for row in rows:
+                # One that another key signed, before the node had this one, says nothing here.
+                with suppress(MalformedData):
+                    yield read_received(row.envelope, node_id, node.signing_key)
 
     def _chain(self, connection: Connection) -> dict[int, int]:
         """Return the highest sequence ids that the chain has, or had before a reorg."""

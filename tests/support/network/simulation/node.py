@@ -16,7 +16,7 @@ from chainkit.misbehavior.report import LivenessRequest, parse_unsigned, safety_
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.protocol.log_ranges import LogRange
-from chainkit.protocol.received_envelope import read_received
+from chainkit.protocol.received_envelope import ReceivedEnvelope, read_received
 from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
 from chainkit.types import (
@@ -26,7 +26,7 @@ from chainkit.types import (
     Node,
 )
 from chainkit_node.peers.directory import Listing
-from chainkit_node.replicating.dependencies import KnownLogs
+from chainkit_node.replicating.dependencies import MOST_WAITING, KnownLogs
 from chainkit_node.replicating.dependency_keeper import DependencyKeeper
 from chainkit_node.replicating.intake import Source, Taken
 from chainkit_node.replicating.own_log import OwnLog
@@ -45,7 +45,7 @@ from support.network.simulation.peer import SimulatedPeer
 from support.network.simulation.rows import CHAIN_IDS, SimulatedRows
 from support.network.simulation.world import World
 
-LOOK_SECONDS = 2.5
+LOOK_SECONDS = 5.0
 """Seldom: most of a story's cost are looks that find nothing new."""
 
 WATCH_SECONDS = 120.0
@@ -122,7 +122,7 @@ class SimulatedNode:
         """Begin with what is stored."""
         chance = random.Random(self.world.chance.random())
         self.dependencies = DependencyKeeper(
-            self._known, self, self.world.seconds, self._dropped, LOOK_SECONDS
+            self, self, self.world.seconds, self._dropped, LOOK_SECONDS
         )
         self.own_log = OwnLog(self.listing, self._connect, self, None)
         repairer = Repairer(
@@ -197,7 +197,17 @@ class SimulatedNode:
     def now_ns(self) -> int:
         return self.world.true_ns() + int(self.clock_ahead * SECOND_NS)
 
-    def _known(self) -> KnownLogs:
+    def recent(self) -> list[ReceivedEnvelope]:
+        """The last envelopes of the other nodes of the registry, as after a restart."""
+        listing = self.listing()
+        return [
+            read_received(envelope, node_id, node.signing_key)
+            for node_id, node in listing.nodes.items()
+            if node_id != listing.own_id
+            for envelope in self.log(node_id).envelopes()[-MOST_WAITING:]
+        ]
+
+    def known(self) -> KnownLogs:
         listing, final_ns = self.listing(), self.block().final.seconds * NANOSECONDS_PER_SECOND
         held = {each: self.last_id(each) for each in self.world.nodes}
         held[BLOCKCHAIN_ORIGINATOR_ID] = self.highest_of_chain

@@ -12,7 +12,8 @@ import pytest
 
 from chainkit.errors import StoreError
 from chainkit.misbehavior.types import Misbehavior
-from chainkit_node.replicating.dependencies import Compared, KnownLogs
+from chainkit.protocol.received_envelope import ReceivedEnvelope
+from chainkit_node.replicating.dependencies import MOST_WAITING, Compared, KnownLogs
 from chainkit_node.replicating.dependency_keeper import DependencyKeeper, StoredLogs
 from chainkit_node.replicating.intake import Intake, Source
 from support.chains.fake_chain import Post
@@ -65,18 +66,22 @@ KNOWN = KnownLogs({OTHER: 4}, (), (OWN, ACCUSED, OTHER), OWN, 0)
 class Setting:
     """A keeper and what it tells; the logs are not read while the database is away."""
 
-    known: KnownLogs = KNOWN
+    logs: KnownLogs = KNOWN
+    stored: Sequence[ReceivedEnvelope] = ()
     is_away: bool = False
     reads: int = 0
     dropped: int = 0
     reports: list[tuple[int, Misbehavior, Sequence[bytes]]] = field(default_factory=list)
     hurried: list[tuple[float, int]] = field(default_factory=list)
 
-    def read(self) -> KnownLogs:
+    def known(self) -> KnownLogs:
         self.reads += 1
         if self.is_away:
             raise StoreError("database", "an answer", "none")
-        return self.known
+        return self.logs
+
+    def recent(self) -> Sequence[ReceivedEnvelope]:
+        return self.stored
 
     def drop(self) -> None:
         self.dropped += 1
@@ -87,7 +92,7 @@ class Setting:
         self.reports.append((node_id, misbehavior, envelopes))
 
     def made(self) -> DependencyKeeper:
-        return DependencyKeeper(self.read, self, asyncio.get_running_loop().time, self.drop)
+        return DependencyKeeper(self, self, asyncio.get_running_loop().time, self.drop)
 
 
 def test_take__envelopes_that_name_what_is_held__the_database_is_seldom_asked() -> None:
@@ -134,6 +139,37 @@ def test_run__what_is_named_is_missing__is_asked_for_after_a_minute_and_then_rep
     run(story())
 
 
+@pytest.mark.conforms("N48")
+def test_run__after_a_restart__what_is_stored_and_names_what_is_missing_waits_again() -> None:
+    async def story() -> None:
+        stored = [ONE.received(ONE.signed(each, seen={OTHER: each})) for each in (4, 5)]
+        setting = Setting(stored=stored)
+        keeper = setting.made()
+
+        def hurry(node_id: int) -> None:
+            keeper.compared(
+                Compared(node_id, OTHER, asyncio.get_running_loop().time(), 4, is_settled=True)
+            )
+
+        task = asyncio.ensure_future(keeper.run(hurry))
+        await asyncio.sleep(80)
+        task.cancel()
+
+        assert [each[2] for each in setting.reports] == [(stored[1].envelope,)]
+
+    run(story())
+
+
+def test_recent__a_long_log__is_the_end_of_it(host: Host) -> None:
+    intake = Intake(host.store, host.book, lambda: BEGIN_NS, lambda *_: None, lambda _: None)
+    log = ONE.log(MOST_WAITING + 7)
+    intake.take(log, DIRECT)
+
+    recent = list(StoredLogs(host.store, lambda: LISTING).recent())
+
+    assert [each.envelope for each in recent] == log[7:]
+
+
 def test_take__too_many_wait__each_that_goes_is_counted() -> None:
     async def story() -> None:
         setting = Setting()
@@ -154,7 +190,7 @@ def test_take__two_that_name_each_other__both_are_reported() -> None:
         first = ONE.received(ONE.signed(1, seen={OTHER: 5}))
         second = other.received(other.signed(5, seen={ACCUSED: 1}))
         keeper.take([first])
-        setting.known = replace(setting.known, held={OTHER: 5, ACCUSED: 1})
+        setting.logs = replace(setting.logs, held={OTHER: 5, ACCUSED: 1})
         keeper.take([second])
         task = asyncio.ensure_future(keeper.run(lambda _: None))
         await asyncio.sleep(6)

@@ -21,7 +21,7 @@ from support.chains.model_machine import LOWEST_HEAD, Fork, ModelMachine, blocks
 from support.chains.model_node import KEY
 
 IS_SOAK = os.environ.get("CHAINKIT_SOAK") == "1"
-EXAMPLES = {"sqlite": 3000, "postgres": 1500} if IS_SOAK else {"sqlite": 100, "postgres": 40}
+EXAMPLES = {"sqlite": 3000, "postgres": 1500} if IS_SOAK else {"sqlite": 60, "postgres": 25}
 STEPS = 60 if IS_SOAK else 40
 LONGEST_SECONDS = 6 * 3600 if IS_SOAK else 900
 """A failure is shrunk for up to five minutes before it is shown."""

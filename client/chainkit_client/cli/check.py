@@ -28,6 +28,7 @@ from chainkit_client.checking.check import Checker, NodeCheck
 from chainkit_client.checking.findings import Finding
 from chainkit_client.checking.pages import check_as_json, check_as_metrics, check_as_text
 from chainkit_client.cli.reports import (
+    evidence_option,
     hand_in,
     make_folder,
     new_reporter,
@@ -84,13 +85,7 @@ class _Output:
     metavar="SECONDS",
     help="Check again and again, with such a pause, until you interrupt it.",
 )
-@click.option(
-    "--evidence",
-    "evidence_path",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Write a report for each finding there, for `chainkit council triage`.",
-)
+@evidence_option
 @click.option(
     "--report",
     "is_reported",

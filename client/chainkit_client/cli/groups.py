@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
+
 import click
 
 from chainkit.terminal.command import CompleteGroup
@@ -143,16 +145,7 @@ def add(group_text: str, names: tuple[str, ...], home: Home) -> int:
     Example:
       chainkit client group add 3fa2 0x70997970c51812dc3a010c7d01b50e0d17dc79c8 --home alice
     """
-    wanted = checked_names(names)
-
-    async def do(client: Client) -> int:
-        messenger = client.messenger
-        await messenger.sync()
-        found = find_joined(messenger.groups(), group_text)
-        await _changed(messenger, found.id, await messenger.add(found.id, wanted))
-        return 0
-
-    return run(home, do)
+    return _change(home, group_text, names, Messenger.add)
 
 
 @group.command("remove")
@@ -166,24 +159,30 @@ def remove(group_text: str, names: tuple[str, ...], home: Home) -> int:
     Example:
       chainkit client group remove 3fa2 0x70997970c51812dc3a010c7d01b50e0d17dc79c8 --home alice
     """
+    return _change(home, group_text, names, Messenger.remove)
+
+
+def _change(
+    home: Home,
+    group_text: str,
+    names: Sequence[str],
+    change: Callable[[Messenger, bytes, Sequence[str]], Awaitable[int]],
+) -> int:
+    """Queue a change of who is in a group, wait for it, and tell how many are in it then."""
     wanted = checked_names(names)
 
     async def do(client: Client) -> int:
         messenger = client.messenger
         await messenger.sync()
-        found = find_joined(messenger.groups(), group_text)
-        await _changed(messenger, found.id, await messenger.remove(found.id, wanted))
+        group_id = find_joined(messenger.groups(), group_text).id
+        await _done(messenger, group_id, await change(messenger, group_id, wanted))
+        accounts = {each.credential for each in messenger.members(group_id)}
+        [now] = [each for each in messenger.groups() if each.id == group_id]
+        count = f"{len(accounts)} inbox" + ("" if len(accounts) == 1 else "es")
+        click.echo(f"group {short(group_id)} has {count} in epoch {now.epoch}")
         return 0
 
     return run(home, do)
-
-
-async def _changed(messenger: Messenger, group_id: bytes, intent_id: int) -> None:
-    await _done(messenger, group_id, intent_id)
-    accounts = {each.credential for each in messenger.members(group_id)}
-    [now] = [each for each in messenger.groups() if each.id == group_id]
-    count = f"{len(accounts)} inbox" + ("" if len(accounts) == 1 else "es")
-    click.echo(f"group {short(group_id)} has {count} in epoch {now.epoch}")
 
 
 async def _done(messenger: Messenger, group_id: bytes, intent_id: int | None = None) -> None:

@@ -14,7 +14,14 @@ from chainkit.terminal.options import echo_json, json_option
 from chainkit_client.cli import pages
 from chainkit_client.cli.home import Home, home_options
 from chainkit_client.cli.opened import open_store
-from chainkit_client.cli.reports import Report, hand_in, make_folder, new_reporter, write_reports
+from chainkit_client.cli.reports import (
+    Report,
+    evidence_option,
+    hand_in,
+    make_folder,
+    new_reporter,
+    write_reports,
+)
 from chainkit_client.home import connect_chain
 from chainkit_client.network.chain import Chain
 from chainkit_client.nodes.connection import NodeEntry
@@ -25,13 +32,7 @@ from chainkit_client.storage.store import Store
 
 @click.command("report", cls=CompleteCommand)
 @home_options
-@click.option(
-    "--evidence",
-    "evidence_path",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Write a signed report for each there, for `chainkit council triage`.",
-)
+@evidence_option
 @click.option(
     "--submit",
     "is_submitted",

@@ -24,6 +24,15 @@ Report = tuple[int, bytes]
 """The accused node's id, and an UnsignedMisbehaviorReport."""
 
 
+evidence_option = click.option(
+    "--evidence",
+    "evidence_path",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Write a signed report for each there, for `chainkit council triage`.",
+)
+
+
 def new_reporter() -> SigningKey:
     """Draw a key for reports: one counts by what it proves, whoever signed it."""
     return SigningKey(secrets.token_bytes(32))

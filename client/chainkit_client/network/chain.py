@@ -18,7 +18,7 @@ from chainkit.errors import ConfigurationError
 from chainkit.evidence.emission import MinedTransaction, PayloadAddresses
 from chainkit.evidence.judgement import EnvelopeJudge, Find
 from chainkit.evidence.verdict import Verdict
-from chainkit.types import BlockReference, Node
+from chainkit.types import BlockHeader, BlockReference, Node
 
 
 class Standing(StrEnum):
@@ -84,10 +84,9 @@ class Chain:
             return Found(Standing.CONFIRMED, mined.receipt.block.reference)
         return Found(Standing.FALSE if verdict is Verdict.PROVED else Standing.ABSENT)
 
-    def final(self) -> BlockReference | None:
+    def final(self) -> BlockHeader | None:
         """Return the last final block, None where the endpoint knows of none."""
-        header = self.endpoint.tagged_header("finalized")
-        return None if header is None else header.reference
+        return self.endpoint.tagged_header("finalized")
 
     def _judge(self, node: Node, block: BlockReference, find: Find, envelope: bytes) -> Verdict:
         judge = EnvelopeJudge(

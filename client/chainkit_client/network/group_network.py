@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -83,10 +84,9 @@ class GroupNetwork:
         moment, sent_ns = self._sent_at.setdefault(outgoing.payload_hash, now)
         if not outgoing.is_commit:
             return now[0] - moment >= LOST_SECONDS
-        final_ns = await self._session.final_ns()
-        return (
-            final_ns is not None and final_ns > sent_ns + int(LOST_SECONDS) * NANOSECONDS_PER_SECOND
-        )
+        final = await asyncio.to_thread(self._session.chain.final)
+        lost = sent_ns // NANOSECONDS_PER_SECOND + int(LOST_SECONDS)
+        return final is not None and final.timestamp > lost
 
     async def send_welcome(self, welcome: OutgoingWelcome) -> bool:
         """Send a welcome to its installation's topic."""

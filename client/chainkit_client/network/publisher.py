@@ -10,17 +10,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from chainkit.errors import ChainkitError, MalformedData
-from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.payer_envelope import sign_payer_envelope
 from chainkit.protocol.publish_rules.client_envelope import parse_client_envelope
 from chainkit.signatures import SigningKey
 from chainkit_client.breach import Breach
+from chainkit_client.network.signers import signing_node
 from chainkit_client.nodes.connection import (
     NodeConnection,
     NodeLost,
     NodeUnreached,
     Unavailable,
-    signer_of,
 )
 from chainkit_client.reading.publish_answer import Published, read_publish_answer
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
@@ -75,14 +74,10 @@ class GatewayPublisher:
         except NodeLost as error:
             raise OutcomeUnknown("publish", "a signed answer", error) from error
         keys = self._keys()
-        return _verified(
-            answer,
-            Published(client_envelope, first_sent_ns),
-            _server_id(answer, keys),
-            keys,
-            self._now_ns(),
-            self._keep,
-        )
+        if (server_id := signing_node(answer, keys)) is None:
+            raise OutcomeUnknown("publish", "an envelope that a registered node signed", "another")
+        published = Published(client_envelope, first_sent_ns)
+        return _verified(answer, published, server_id, keys, self._now_ns(), self._keep)
 
 
 class NodePublisher:
@@ -126,24 +121,6 @@ class NodePublisher:
         if is_unknown:
             raise OutcomeUnknown("publish", "a signed answer", got)
         raise NothingPublished("publish", "a node that takes the payload", got)
-
-
-def _server_id(answer: bytes, keys: Keys) -> int:
-    """Return the node that answers for an envelope: its originator, or who vouches for the chain.
-
-    Raises OutcomeUnknown where no node of the registry does.
-    """
-    try:
-        originator_id, _ = stated_place(answer)
-    except MalformedData as error:
-        raise OutcomeUnknown("publish", "an envelope", error) from error
-    if originator_id not in keys.chain_ids:
-        return originator_id
-    signer = signer_of(answer)
-    for node_id, key in keys.by_node.items():
-        if key == signer:
-            return node_id
-    raise OutcomeUnknown("publish", "a payload that a registered node vouches for", "another")
 
 
 def _verified(

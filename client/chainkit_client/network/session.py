@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from chainkit.misbehavior.types import Misbehavior
-from chainkit.types import NANOSECONDS_PER_SECOND, Node
+from chainkit.types import Node
 from chainkit_client.breach import Breach
 from chainkit_client.network.chain import Chain, Found, Standing
 from chainkit_client.network.publisher import GatewayPublisher
+from chainkit_client.network.signers import signing_node
 from chainkit_client.network.topic_reader import TopicReader
-from chainkit_client.nodes.connection import NodeConnection, NodeEntry, signer_of
+from chainkit_client.nodes.connection import NodeConnection, NodeEntry
 from chainkit_client.nodes.gateway import Gateway
 from chainkit_client.nodes.pool import Nodes
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
@@ -131,14 +132,7 @@ class NetworkSession:
 
     def server_of(self, envelope: bytes) -> int | None:
         """Return the node that signed an OriginatorEnvelope, None where no registered one did."""
-        signer = signer_of(envelope)
-        found = (each.node_id for each in self._registered.values() if each.signing_key == signer)
-        return next(found, None)
-
-    async def final_ns(self) -> int | None:
-        """Return the time of the last final block in nanoseconds since 1970, None for none."""
-        header = await asyncio.to_thread(self.chain.endpoint.tagged_header, "finalized")
-        return None if header is None else header.timestamp * NANOSECONDS_PER_SECOND
+        return signing_node(envelope, self._keys)
 
     def keep(self, breaches: Sequence[Breach]) -> None:
         """Store broken rules, each once. Raises StoreError."""

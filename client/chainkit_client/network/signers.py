@@ -1,0 +1,12 @@
+"""Which registered node signed an envelope: its originator, or one that vouches for the chain."""
+
+from __future__ import annotations
+
+from chainkit_client.nodes.connection import signer_of
+from chainkit_client.reading.verified import Keys
+
+
+def signing_node(envelope: bytes, keys: Keys) -> int | None:
+    """Return the node that signed an OriginatorEnvelope, None where no registered one did."""
+    signer = signer_of(envelope)
+    return next((node_id for node_id, key in keys.by_node.items() if key == signer), None)

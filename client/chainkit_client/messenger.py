@@ -26,8 +26,9 @@ from chainkit.identity.identifiers import derive_inbox_id, parse_inbox_id
 from chainkit.identity.writing import InstallationSigner, Step, WalletSigner, written_update
 from chainkit.signatures import SigningKey
 from chainkit.types import TopicKind
-from chainkit_client.groups.groups import Group, Groups
+from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.joining import WelcomePayload
+from chainkit_client.groups.overview import Group
 from chainkit_client.groups.publishing import advance
 from chainkit_client.groups.transcript import Message
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers

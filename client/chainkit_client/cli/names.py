@@ -9,7 +9,7 @@ from typing import Final
 from eth_utils.address import is_checksum_address
 
 from chainkit.errors import ConfigurationError
-from chainkit_client.groups.groups import Group
+from chainkit_client.groups.overview import Group
 from chainkit_client.groups.transcript import Message
 from chainkit_client.storage.schema import MembershipState
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from chainkit.terminal.tables import columns
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.cli.names import short
-from chainkit_client.groups.groups import Group
+from chainkit_client.groups.overview import Group
 from chainkit_client.groups.transcript import Message
 from chainkit_client.intents.rows import Intent
 from chainkit_client.mls.engine import Member

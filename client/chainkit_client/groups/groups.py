@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import insert, update
 
 from chainkit.types import Place, TopicKind
 from chainkit_client.groups import history, joining, receiving, rewinding
@@ -26,6 +25,7 @@ from chainkit_client.groups.building import (
 )
 from chainkit_client.groups.history import Epoch
 from chainkit_client.groups.joining import WelcomePayload
+from chainkit_client.groups.overview import Group, read_group, read_groups
 from chainkit_client.groups.payload import Outcome, Payload, group_topic
 from chainkit_client.groups.plaintext import message_id
 from chainkit_client.groups.session import CHAIN_IDS, NotAMember, Session, Tools
@@ -51,21 +51,6 @@ from chainkit_client.storage.schema import (
     MessageKind,
 )
 from chainkit_client.storage.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A group, as the user sees it."""
-
-    id: bytes
-    created_at_ns: int
-    """Nanoseconds since 1970: of the welcome, or of the creation."""
-    membership: MembershipState
-    epoch: int | None
-    """None until the commit that lets this installation in was read."""
-    is_member: bool
-    forked_at_epoch: int | None
-    """The first epoch in which another member's history differs; None for no fork."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,18 +285,14 @@ class Groups:
 
     def groups(self) -> list[Group]:
         """Return all groups, the oldest first."""
-        columns = schema.groups.c
         with self._store.reading() as connection:
-            found = connection.execute(select(schema.groups).order_by(columns.created_at_ns))
-            return [_group(connection, row) for row in found.mappings().all()]
+            return read_groups(connection)
 
     def group(self, group_id: bytes) -> Group:
         """Return a group. Raises NoSuchGroup."""
         with self._store.reading() as connection:
             Session.load(connection, self._tools, group_id)
-            is_it = schema.groups.c.id == group_id
-            found = connection.execute(select(schema.groups).where(is_it)).mappings().one()
-            return _group(connection, found)
+            return read_group(connection, group_id)
 
     def view(self, group_id: bytes) -> GroupView:
         """Return epoch and members of a group. Raises NotAMember where it is not joined."""
@@ -399,16 +380,3 @@ def _is_out(intent: Intent, outgoing: Outgoing) -> bool:
     """Tell whether a payload is still the one that its intent waits for."""
     is_same = intent.payload_hash == outgoing.payload_hash
     return intent.state is IntentState.PUBLISHED and is_same
-
-
-def _group(connection: Connection, row: Any) -> Group:
-    group_id = row["id"]
-    current = history.read_last_epoch(connection, group_id)
-    return Group(
-        group_id,
-        row["created_at_ns"],
-        MembershipState(row["membership_state"]),
-        None if current is None else current.number,
-        bool(row["is_member"]),
-        row["forked_at_epoch"],
-    )

@@ -12,7 +12,7 @@ from textual.widgets import Input, RichLog, Static
 from chainkit.misbehavior.types import Misbehavior
 from chainkit_client.cli.chat import ChatApp, Pane
 from chainkit_client.cli.conversation import Conversation
-from chainkit_client.groups.groups import Group
+from chainkit_client.groups.overview import Group
 from chainkit_client.groups.transcript import Message
 from chainkit_client.intents.rows import Intent
 from chainkit_client.mls.engine import Member

@@ -6,7 +6,7 @@ import pytest
 
 from chainkit.errors import ConfigurationError
 from chainkit_client.cli.names import checked_names, find_group, find_joined
-from chainkit_client.groups.groups import Group
+from chainkit_client.groups.overview import Group
 from chainkit_client.storage.schema import MembershipState
 
 ADDRESS = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"

@@ -12,7 +12,7 @@ from chainkit_client.cli import pages
 from chainkit_client.cli.doctor import Looked, lines
 from chainkit_client.cli.opened import GivenUp, brought_up_to_date
 from chainkit_client.cli.talk import Reader, send
-from chainkit_client.groups.groups import Group
+from chainkit_client.groups.overview import Group
 from chainkit_client.groups.transcript import Message
 from chainkit_client.intents.arguments import SendMessage
 from chainkit_client.intents.rows import Intent

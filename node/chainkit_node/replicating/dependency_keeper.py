@@ -31,7 +31,7 @@ from chainkit_node.replicating.intake import SafetyReports
 LOOK_SECONDS: Final = 5.0
 
 _MOST_BYTES: Final = 16 << 20
-"""The last envelopes of one originator, which are read at the start."""
+"""Bytes of one originator's last envelopes: no more of them are read at the start."""
 
 
 class Logs(Protocol):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chainkit.chain import Endpoint
 from localnet.commands import CHAINKIT, Settings
 from localnet.network import Network
 from support.command_line import run
@@ -59,8 +60,34 @@ def people(
     return [Person(tmp_path / name, network.gateway_url) for name in ("ann", "ben")]
 
 
+def check_proofs(
+    ann: Person, lines: list[dict[str, Any]], settings: Settings, folder: Path
+) -> None:
+    """A client can show others a message of a node, and the commit that removed Ben."""
+    endpoint = Endpoint.connect(settings.environment["CHAINKIT_RPC"])
+    path = folder / "proof.json"
+    [*_, message] = [each for each in lines if each["kind"] == "text"]
+    [commit] = [each for each in lines if each["kind"] == "removed"]
+    for line, originator in ((message, 100), (commit, 0)):
+        told = ann.do("prove", line["id"][:8], "--out", path)
+        assert (told["originator"], told["sequence_id"]) == (originator, line["sequence_id"])
+        trusted = endpoint.header(told["block"]).hash.hex()
+        verify = ["client", "verify", str(path), "--json", "--trust"]
+        done = run(*verify, trusted)
+        assert done.code == 0, done.err
+        shown = json.loads(done.out)
+        assert shown.pop("verdict") == "proved"
+        assert shown == {name: told[name] for name in shown}
+        # Another block's hash is no reason to doubt the message.
+        done = run(*verify, endpoint.header(told["block"] - 1).hash.hex())
+        assert done.code == 2
+        assert f"the hash of block {told['block']}" in done.err
+        assert f"missing --trust: the hash of block {told['block']}" in run(*verify[:3]).err
+    assert "expected the beginning of a message's id" in ann.fail("prove", "ffff" * 16)
+
+
 def test_client_commands__two_people_on_a_network__register_meet_talk_and_see_what_fails(
-    people: list[Person],
+    people: list[Person], settings: Settings, tmp_path: Path
 ) -> None:
     ann, ben = people
     # Ann's registration is killed once her keys are made, and goes on with the same command.
@@ -111,3 +138,5 @@ def test_client_commands__two_people_on_a_network__register_meet_talk_and_see_wh
     assert [line.split("  ")[-1] for line in last] == ["still there?", "here I am"]
     assert "has 1 inbox in epoch" in ann.say("group", "remove", short, ben_address)
     assert ben.do("group", "list")[0]["is_member"] is False
+    lines = [json.loads(line) for line in ann.say("read", short, "--json").splitlines()]
+    check_proofs(ann, lines, settings, tmp_path)

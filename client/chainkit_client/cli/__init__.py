@@ -46,6 +46,11 @@ _COMMANDS: Final = {
         "intents_command",
         "List what you queued in a group, and how far it is; it is done when it is PROCESSED.",
     ),
+    "prove": LazyCommand(
+        "chainkit_client.cli.prove",
+        "prove_command",
+        "Write a proof of a message, which others verify without a network.",
+    ),
     "read": LazyCommand(
         "chainkit_client.cli.talk",
         "read_command",
@@ -60,6 +65,11 @@ _COMMANDS: Final = {
         "chainkit_client.cli.talk",
         "send_command",
         "Send a message, wait until it is read back, and print its id.",
+    ),
+    "verify": LazyCommand(
+        "chainkit_client.cli.prove",
+        "verify_command",
+        "Check a proof that `chainkit client prove` wrote; nobody is asked.",
     ),
     "whoami": LazyCommand(
         "chainkit_client.cli.init",

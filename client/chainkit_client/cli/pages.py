@@ -51,7 +51,7 @@ def text_of(message: Message) -> str:
 
 def message_line(message: Message, own_account: str) -> str:
     """Return a message as a line: id, time, sender and words."""
-    when = _time(message.sent_at_ns)
+    when = time_of(message.sent_at_ns)
     by = "you" if message.sender_account == own_account else shown_account(message.sender_account)
     match message.kind:
         case MessageKind.APPLICATION:
@@ -96,7 +96,7 @@ def groups_lines(groups: Sequence[Group], waiting: Mapping[bytes, int]) -> list[
     rows = [
         (
             each.id.hex(),
-            _time(each.created_at_ns),
+            time_of(each.created_at_ns),
             "-" if each.epoch is None else str(each.epoch),
             str(waiting[each.id]),
             standing(each),
@@ -199,7 +199,7 @@ def breaches_lines(breaches: Sequence[KeptBreach]) -> list[str]:
     rows = [
         (
             str(each.node_id),
-            _time(each.seen_ns),
+            time_of(each.seen_ns),
             "-" if each.misbehavior is None else each.misbehavior.name,
             str(each.taken_by) if each.report is not None else "-",
             shown_text(each.reason),
@@ -234,7 +234,7 @@ def _changed(message: Message, own_account: str) -> str:
     return f"{shown} (device {short(message.changed_installation)})"
 
 
-def _time(nanoseconds: int) -> str:
+def time_of(nanoseconds: int) -> str:
     """Return a time in UTC; one that no calendar has is shown as a number: strangers choose it."""
     try:
         moment = datetime.fromtimestamp(nanoseconds // NANOSECONDS_PER_SECOND, UTC)

@@ -8,7 +8,7 @@ a receipt proves its logs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from chainkit.chain.block_encoding import (
@@ -21,7 +21,7 @@ from chainkit.chain.block_encoding import (
 from chainkit.chain.client import BATCH_SIZE, RpcClient
 from chainkit.chain.logs import LogFilter
 from chainkit.chain.transport import RpcCall
-from chainkit.errors import Disproved, OversizedAnswer
+from chainkit.errors import Disproved, OversizedAnswer, Unprovable
 from chainkit.ethereum.root import trie_root
 from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import hex0x, parse_bytes
@@ -29,6 +29,18 @@ from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockHeader, BlockRoots,
 
 _BLOCKS_PER_BATCH: Final = BATCH_SIZE // 2
 """Two requests for each: its transactions and its receipts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedBlock:
+    """A block whose hash its header has, and whose header's roots its contents have."""
+
+    header: bytes
+    """RLP: its keccak256 is the block's hash."""
+    transactions: tuple[bytes, ...]
+    """EIP-2718 encodings, in the block's order."""
+    receipts: tuple[bytes, ...]
+    """EIP-2718 encodings, one for each transaction."""
 
 
 def prove_header(client: RpcClient, header: BlockHeader, answer: Mapping[str, Any]) -> BlockHeader:
@@ -70,6 +82,25 @@ def read_proved_logs(
     return logs
 
 
+def read_proved_block(client: RpcClient, header: BlockHeader) -> ProvedBlock:
+    """Return all of a block. Raises as ``read_proved_logs`` does.
+
+    Raises Unprovable where the header has no roots: it has fields that are not known here.
+    """
+    subject = f"block {header.number}"
+    if header.roots is None:
+        raise Unprovable(subject, "a header with fields that this version knows", "others")
+    height = hex(header.number)
+    block, receipts = client.batch(
+        [("eth_getBlockByNumber", (height, True)), ("eth_getBlockReceipts", (height,))]
+    )
+    transactions, outcomes = _proved_contents(client, header, header.roots, block, receipts)
+    encoded = client.parsed(subject, encode_header, block)
+    if (found := keccak256(encoded)) != header.hash:
+        raise Disproved(f"{subject} at {client.name}", hex0x(header.hash), hex0x(found))
+    return ProvedBlock(encoded, tuple(transactions), tuple(outcomes))
+
+
 def _proved_logs(client: RpcClient, headers: Sequence[BlockHeader], wanted: LogFilter) -> list[Log]:
     heights = [hex(header.number) for header in headers]
     # By height: not every endpoint takes a hash for receipts.
@@ -95,6 +126,16 @@ def _proved_logs_of_block(
     client: RpcClient, header: BlockHeader, block: Any, receipts: Any, wanted: LogFilter
 ) -> list[Log]:
     assert header.roots is not None
+    encoded, _ = _proved_contents(client, header, header.roots, block, receipts)
+    hashes = [keccak256(each) for each in encoded]
+    subject = f"receipts of block {header.number}"
+    return client.parsed(subject, lambda each: _logs(header, hashes, each, wanted), receipts)
+
+
+def _proved_contents(
+    client: RpcClient, header: BlockHeader, roots: BlockRoots, block: Any, receipts: Any
+) -> tuple[list[bytes], list[bytes]]:
+    """Return the encoded transactions and receipts of answers, proved by a header's roots."""
     subject = f"block {header.number}"
     if not isinstance(block, dict) or not isinstance(receipts, list):
         raise client.inconsistent(subject, "a block and its receipts", "none")
@@ -104,12 +145,11 @@ def _proved_logs_of_block(
     subject = f"transactions of block {header.number}"
     transactions = block.get("transactions")
     encoded = client.parsed(subject, lambda each: list(map(encode_transaction, each)), transactions)
-    _compare_roots(client, subject, encoded, header.roots.transactions)
+    _compare_roots(client, subject, encoded, roots.transactions)
     subject = f"receipts of block {header.number}"
     outcomes = client.parsed(subject, lambda each: list(map(encode_receipt, each)), receipts)
-    _compare_roots(client, subject, outcomes, header.roots.receipts)
-    hashes = [keccak256(each) for each in encoded]
-    return client.parsed(subject, lambda each: _logs(header, hashes, each, wanted), receipts)
+    _compare_roots(client, subject, outcomes, roots.receipts)
+    return encoded, outcomes
 
 
 def _compare_roots(

@@ -11,9 +11,11 @@ from chainkit.errors import MalformedData
 from chainkit.protocol.events import (
     IDENTITY_UPDATE_CREATED_TOPIC,
     MESSAGE_SENT_TOPIC,
+    NODE_UPDATED_TOPIC,
+    decode_node_updated,
     decode_payload_event,
 )
-from chainkit.types import PayloadEvent, Receipt, identity_update_created, message_sent
+from chainkit.types import Node, PayloadEvent, Receipt, identity_update_created, message_sent
 
 _PAYLOAD_TOPICS: Final = ((MESSAGE_SENT_TOPIC,), (IDENTITY_UPDATE_CREATED_TOPIC,))
 
@@ -49,6 +51,21 @@ def posted_payloads(receipt: Receipt, contracts: PayloadAddresses) -> list[Paylo
         for log in receipt.logs
         if log.address in addresses and log.topics in _PAYLOAD_TOPICS
     ]
+
+
+def registry_entries(
+    transaction: MinedTransaction, node_registry: bytes, node_id: int
+) -> list[Node]:
+    """Return the entries of a node that a transaction wrote into a registry, in their order.
+
+    ``node_registry`` is the contract's address, 20 bytes.
+    """
+    nodes = [
+        decode_node_updated(log)
+        for log in transaction.receipt.logs
+        if log.address == node_registry and log.topics == (NODE_UPDATED_TOPIC,)
+    ]
+    return [node for node in nodes if node.node_id == node_id]
 
 
 def promised_payload(

@@ -20,11 +20,10 @@ from chainkit.evidence.bundle import (
     Bundle,
     parse_bundle,
 )
-from chainkit.evidence.emission import MinedTransaction
+from chainkit.evidence.emission import MinedTransaction, registry_entries
 from chainkit.evidence.findings import BundledFinding, parse_finding
 from chainkit.evidence.headers import Advance, ProvedHeaders, prove_headers
 from chainkit.evidence.inclusion import TransactionProof, parse_proof, proved_transaction
-from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockReference, Node
 
@@ -175,7 +174,7 @@ def registered_node(
         if place <= before:
             raise MalformedData(subject, "the chain's order", "an earlier one", BUNDLE_NAME)
         before = place
-        entries += _entries(transaction, node_registry, node_id)
+        entries += registry_entries(transaction, node_registry, node_id)
     if len({entry.signing_key for entry in entries}) > 1:
         expected = "one key, which never changes"
         raise MalformedData(f"node {node_id}", expected, "several", BUNDLE_NAME)
@@ -185,15 +184,6 @@ def registered_node(
 def _place_of(transaction: MinedTransaction) -> tuple[int, int]:
     receipt = transaction.receipt
     return receipt.block.number, receipt.logs[0].transaction_index if receipt.logs else -1
-
-
-def _entries(transaction: MinedTransaction, node_registry: bytes, node_id: int) -> list[Node]:
-    nodes = [
-        decode_node_updated(log)
-        for log in transaction.receipt.logs
-        if log.address == node_registry and log.topics == (NODE_UPDATED_TOPIC,)
-    ]
-    return [node for node in nodes if node.node_id == node_id]
 
 
 def report_names(directory: Path) -> frozenset[str]:

@@ -14,10 +14,11 @@ from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import HASH_LENGTH, Log, Receipt
 
-_FIELDS: Final = (
+FIELDS: Final = (
     *("block_number", "receipt_proof", "transaction_hash", "transaction_index"),
     "transaction_proof",
 )
+"""The names in a proof's JSON."""
 _MOST_NODES: Final = 64
 """A path has a node for each half byte of its key, which is the RLP of an index."""
 
@@ -44,21 +45,19 @@ class TransactionProof:
         return self.block_number, self.transaction_index
 
 
-def proof_line(proof: TransactionProof) -> bytes:
-    """Serialize a proof as a line of the bundle's transactions."""
-    content: dict[str, Any] = {
+def proof_content(proof: TransactionProof) -> dict[str, Any]:
+    """Return a proof as JSON has it."""
+    return {
         "block_number": proof.block_number,
         "transaction_index": proof.transaction_index,
         "transaction_hash": hex0x(proof.transaction_hash),
         "transaction_proof": list(map(hex0x, proof.transaction)),
         "receipt_proof": list(map(hex0x, proof.receipt)),
     }
-    return line_bytes(content)
 
 
-def parse_proof(data: bytes, subject: str) -> TransactionProof:
-    """Read a line of the bundle's transactions. Nothing is proved. Raises MalformedData."""
-    fields = Record(parse_line(data, subject), subject, _FIELDS)
+def read_proof(fields: Record, subject: str) -> TransactionProof:
+    """Read a proof's JSON, which has FIELDS. Nothing is proved. Raises MalformedData."""
     return TransactionProof(
         block_number=fields.integer("block_number"),
         transaction_index=fields.integer("transaction_index"),
@@ -66,6 +65,16 @@ def parse_proof(data: bytes, subject: str) -> TransactionProof:
         transaction=_nodes(fields, "transaction_proof", subject),
         receipt=_nodes(fields, "receipt_proof", subject),
     )
+
+
+def proof_line(proof: TransactionProof) -> bytes:
+    """Serialize a proof as a line of the bundle's transactions."""
+    return line_bytes(proof_content(proof))
+
+
+def parse_proof(data: bytes, subject: str) -> TransactionProof:
+    """Read a line of the bundle's transactions. Nothing is proved. Raises MalformedData."""
+    return read_proof(Record(parse_line(data, subject), subject, FIELDS), subject)
 
 
 def proved_transaction(proof: TransactionProof, block: DecodedHeader) -> MinedTransaction:

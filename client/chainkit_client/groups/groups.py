@@ -185,6 +185,28 @@ class Groups:
             receiving.settle(session)
             return is_back
 
+    def take_back(self, group_id: bytes, gone: Iterable[Payload]) -> bool:
+        """As ``retract``, of payloads that the chain has no more: from the first that is applied.
+
+        Another process may have taken them back before, and have applied others in their places.
+        """
+        with self._session(group_id) as session:
+            for payload in sorted(gone, key=lambda each: each.place):
+                if receiving.is_applied(session, payload):
+                    originator_id, sequence_id = payload.place
+                    is_back = rewinding.retract(session, originator_id, sequence_id - 1)
+                    receiving.settle(session)
+                    return is_back
+        return False
+
+    def have_applied(self, group_id: bytes, received: Iterable[Payload]) -> bool:
+        """Tell whether each of some payloads is the one that was applied in its place.
+
+        It is not where one in a place before it came late, or another process applied another one.
+        """
+        with self._session(group_id) as session:
+            return all(receiving.is_applied(session, payload) for payload in received)
+
     def finalize(self, group_id: bytes, sequence_id: int) -> None:
         """Take note that the chain's payloads up to an id are final: old states are deleted."""
         with self._session(group_id) as session:
@@ -305,10 +327,12 @@ class Groups:
         with self._store.reading() as connection:
             return read_messages(connection, self._tools.seal, group_id)
 
-    def intents(self, group_id: bytes) -> list[Intent]:
-        """Return the intents of a group, in the order of their ids."""
+    def intents(
+        self, group_id: bytes, states: Iterable[IntentState] = tuple(IntentState)
+    ) -> list[Intent]:
+        """Return the intents of a group in one of some states, in the order of their ids."""
         with self._store.reading() as connection:
-            return rows.read_intents(connection, self._tools.seal, group_id)
+            return rows.read_intents(connection, self._tools.seal, group_id, states)
 
     def epochs(self, group_id: bytes) -> list[Epoch]:
         """Return the epochs of a group and the commits that made them, the last one first."""

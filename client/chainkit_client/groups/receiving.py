@@ -79,6 +79,15 @@ def apply(session: Session, payload: Payload) -> Outcome:
     return outcome
 
 
+def is_applied(session: Session, payload: Payload) -> bool:
+    """Tell whether this payload was applied in its place, of the same time, whatever came of it."""
+    known = payloads.read_result(session.connection, session.topic, *payload.place)
+    return known is not None and (known.payload_hash, known.originator_ns) == (
+        payload.payload_hash,
+        payload.originator_ns,
+    )
+
+
 def settle(session: Session) -> None:
     """Try the kept payloads again that the group's history may let succeed now."""
     while session.current is not None and session.is_member and _next_commit(session):

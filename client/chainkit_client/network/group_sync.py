@@ -11,11 +11,12 @@ in its place. It is looked up again in the next rounds: the chain's endpoint may
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
-from chainkit.types import BlockReference
+from chainkit.types import BlockReference, Place
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.payload import Outcome, Payload, group_topic
 from chainkit_client.network.chain import Standing
@@ -61,10 +62,12 @@ class GroupSync:
         self._store = store
         self._groups = groups
         self._group_id = group_id
-        self._standing: dict[tuple[int, int], _Stands] = {}
+        self._standing: dict[Place, _Stands] = {}
         """Payloads of the chain that were applied and are not final, by place."""
         self._doubted: dict[bytes, tuple[VerifiedEnvelope, Standing]] = {}
         """Payloads that the chain does not have, by digest."""
+        self._final: dict[int, int] = {}
+        """The last id of each originator of the chain that is final."""
         self._begin()
 
     @property
@@ -74,15 +77,15 @@ class GroupSync:
 
     async def sync(self) -> Round:
         """Do one round. Raises NodesSilent, ChainError, EngineFailed, StoreError, ReorgTooDeep."""
-        done = Round()
-        if await self._take_back():
-            done.reorgs += 1
+        done = Round(reorgs=int(await self._take_back()))
         await self._look_up_doubted()
         for _ in range(MOST_READS):
             found = await self._read()
             self._pending += found.applied
-            is_settled = await self._settle_conflicts(found)
-            if await self._apply(done) and is_settled:
+            if not await self._settle_conflicts(found):
+                # The chain changed since the round began.
+                done.reorgs += await self._take_back()
+            elif await self._apply(done):
                 break
             self._begin()
         done.waits_for_chain = any(
@@ -96,6 +99,8 @@ class GroupSync:
         self._topic = Topic(group_topic(self._group_id), doubted=self._doubted.keys())
         self._reader = self._session.reader(self._topic)
         self._pending: list[Applied] = []
+        self._handed_in: dict[Place, Payload] = {}
+        """Payloads of the chain that the group was given, and that are not final."""
         with self._store.reading() as connection:
             kept = read_topic(connection, self._topic.topic)
         keys, now_ns = self._session.keys, self._session.now_ns()
@@ -126,16 +131,24 @@ class GroupSync:
 
         The held one is looked up when it is applied.
         """
-        stays = True
+        confirmed = []
         for conflict in found.conflicts:
             standing = (await self._session.find(conflict.served)).standing
             if standing is Standing.CONFIRMED:
-                stays = False
+                confirmed.append(conflict.served)
             else:
                 self._doubt(conflict.served, standing)
-        return stays
+        if confirmed:
+            with self._store.writing() as connection:
+                keep_envelopes(connection, confirmed)
+        return not confirmed
 
     async def _read(self) -> Followed:
+        # A node may have left out a payload of the chain between others, or served what a reorg
+        # took back: what is not final is read again, from all that are asked.
+        self._topic.read_again = {
+            each: self._final.get(each, 0) + 1 for each in self._session.keys.chain_ids
+        }
         found = await self._reader.read()
         self._session.keep(found.breaches)
         # Also those that wait: another node may hide them by the next time.
@@ -146,27 +159,32 @@ class GroupSync:
 
     async def _take_back(self) -> bool:
         """Look up what is not final; return whether something was taken back."""
-        lowest: dict[int, int] = {}
+        gone = []
         for place, stands in list(self._standing.items()):
             found = await self._session.find(stands.envelope)
             if found.standing is Standing.CONFIRMED and found.block is not None:
                 self._standing[place] = _Stands(stands.envelope, found.block)
             else:
                 self._doubt(stands.envelope, found.standing)
-                lowest[place[0]] = min(place[1], lowest.get(place[0], place[1]))
-        for originator_id, first in lowest.items():
-            await asyncio.to_thread(self._groups.retract, self._group_id, first - 1, originator_id)
+                gone.append(stands.envelope)
+        if not gone:
+            if not await self._have_applied():
+                self._begin()
+            return False
+        payloads = list(map(Payload.of, gone))
+        await asyncio.to_thread(self._groups.take_back, self._group_id, payloads)
+        for originator_id, first in _lowest(each.place for each in gone).items():
             for place in [each for each in self._standing if each[0] == originator_id]:
                 if place[1] >= first:
                     del self._standing[place]
-        if lowest:
-            self._begin()
-        return bool(lowest)
+        self._begin()
+        return True
 
     async def _apply(self, done: Round) -> bool:
         """Apply what is next, up to a payload of the chain that is not confirmed: it is doubted.
 
-        Returns whether there was none.
+        Returns whether there was none. A payload of the chain that comes late takes the group back
+        to before it; then all that lies behind it is to be handed in again.
         """
         ready: list[Applied] = []
         for each in self._pending:
@@ -182,7 +200,15 @@ class GroupSync:
             # They are read again: groups apply nothing twice.
             self._begin()
             raise
-        return is_all
+        for payload in payloads:
+            if payload.place in self._standing:
+                self._handed_in[payload.place] = payload
+        return is_all and await self._have_applied()
+
+    async def _have_applied(self) -> bool:
+        """Tell whether the group is where this object took it: other processes apply, too."""
+        given = list(self._handed_in.values())
+        return await asyncio.to_thread(self._groups.have_applied, self._group_id, given)
 
     async def _stands(self, envelope: VerifiedEnvelope) -> bool:
         """Tell whether an envelope is a node's own, or the chain has it; if not, it is doubted."""
@@ -205,13 +231,33 @@ class GroupSync:
         if final is None:
             return
         passed = {
-            place for place, each in self._standing.items() if each.block.number <= final.number
+            place: each
+            for place, each in self._standing.items()
+            if each.block.number <= final.number
         }
-        if passed:
+        # A reorg may have come since they were looked up: the next round takes them back.
+        if passed and await self._still_stand(passed.values()):
             highest = max(sequence_id for _, sequence_id in passed)
             await asyncio.to_thread(self._groups.finalize, self._group_id, highest)
             for place in passed:
                 del self._standing[place]
+                self._handed_in.pop(place, None)
+                self._final[place[0]] = max(place[1], self._final.get(place[0], 0))
+
+    async def _still_stand(self, standing: Iterable[_Stands]) -> bool:
+        for each in standing:
+            found = await self._session.find(each.envelope)
+            if found.standing is not Standing.CONFIRMED or found.block != each.block:
+                return False
+        return True
+
+
+def _lowest(places: Iterable[Place]) -> dict[int, int]:
+    """Return the lowest sequence id of each originator."""
+    lowest: dict[int, int] = {}
+    for originator_id, sequence_id in places:
+        lowest[originator_id] = min(sequence_id, lowest.get(originator_id, sequence_id))
+    return lowest
 
 
 def _payload(applied: Applied) -> Payload:

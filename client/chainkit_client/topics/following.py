@@ -98,6 +98,8 @@ class Topic:
         self._given_up: set[Place] = set()
         self._applied: dict[int, int] = {}
         self._payloads: set[bytes] = set()
+        self.read_again: Mapping[int, int] = {}
+        """By originator the first id that is asked for again, though later ones are here."""
 
     @property
     def last_seen(self) -> Cursor:
@@ -106,8 +108,10 @@ class Topic:
 
     @property
     def cursor(self) -> Cursor:
-        """The highest id of each originator that is here, also of those that wait, for queries."""
-        return Cursor(self._logs.highest())
+        """The last id of each originator that is asked for no more: what is here, or waits."""
+        highest = self._logs.highest()
+        again = {each: min(highest.get(each, 0), one - 1) for each, one in self.read_again.items()}
+        return Cursor({**highest, **again})
 
     @property
     def waiting(self) -> Collection[VerifiedEnvelope]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import func, select
 
@@ -10,7 +12,15 @@ from chainkit_client.groups.payload import group_topic
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.storage import schema
 from chainkit_client.storage.schema import DeliveryStatus, IntentState, MessageKind
-from support.client.group_network import CHAIN, GROUP_ID, Device, Party
+from support.client.group_network import (
+    BEGIN_NS,
+    CHAIN,
+    GROUP_ID,
+    SECOND_NS,
+    Device,
+    Party,
+    taken_apart,
+)
 
 from .conftest import MakeParty
 
@@ -210,6 +220,44 @@ def test_retract__what_is_final__is_an_error_and_changes_nothing(make_party: Mak
         party["bob"].groups.retract(GROUP_ID, 0)
 
     assert party["bob"].authenticators() == before
+
+
+def test_take_back__a_commit_that_is_gone__goes_back_once(make_party: MakeParty) -> None:
+    party = make_party("alice", "bob")
+    before = party["bob"].authenticators()
+    update(party["alice"])
+    party.settle()
+    [old] = (taken_apart(each, CHAIN, 1, BEGIN_NS + SECOND_NS) for each in party.logs.chain())
+    bob = party["bob"].groups
+    assert bob.have_applied(GROUP_ID, [old])
+    # The same commit in another block, as another process has applied it.
+    later = replace(old, originator_ns=old.originator_ns + 1)
+    assert not bob.have_applied(GROUP_ID, [old, later])
+    assert bob.take_back(GROUP_ID, [later]) is False
+
+    assert bob.take_back(GROUP_ID, [old]) is True
+    assert party["bob"].authenticators() == before
+    assert not bob.have_applied(GROUP_ID, [old])
+    assert bob.take_back(GROUP_ID, [old]) is False
+
+
+def test_take_back__another_process_made_its_successor_final__changes_nothing(
+    make_party: MakeParty,
+) -> None:
+    party = make_party("alice", "bob")
+    update(party["alice"])
+    party.settle()
+    bob = party["bob"]
+    [data] = party.logs.chain()
+    bob.groups.retract(GROUP_ID, 0)
+    bob.groups.apply(GROUP_ID, [taken_apart(data, CHAIN, 1, BEGIN_NS + 9 * SECOND_NS)])
+    bob.groups.finalize(GROUP_ID, 1)
+    before = bob.authenticators()
+
+    gone = taken_apart(data, CHAIN, 1, BEGIN_NS + SECOND_NS)
+    assert bob.groups.take_back(GROUP_ID, [gone]) is False
+
+    assert bob.authenticators() == before
 
 
 def states_kept(device: Device) -> set[int]:

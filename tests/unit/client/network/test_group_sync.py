@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from chainkit.protocol.envelope import parse_originator_envelope
-from chainkit.types import BlockReference
+from chainkit.types import BlockReference, Place
 from chainkit_client.groups.payload import Outcome, Payload
 from chainkit_client.mls.engine import EngineFailed
 from chainkit_client.network.chain import Found, Standing
@@ -48,8 +49,11 @@ def message(node: Originator, number: int, seen: Mapping[int, int] | None = None
 class FakeChain:
     def __init__(self) -> None:
         self.final_number = 0
+        self.meanwhile: Callable[[], None] = lambda: None
+        """Happens when the final block is asked for."""
 
     def final(self) -> BlockReference:
+        self.meanwhile()
         return block(self.final_number)
 
 
@@ -101,12 +105,13 @@ def transaction_of(data: bytes) -> bytes:
 
 
 class FakeGroups:
-    """Notes what it is told."""
+    """Notes what it is told, and goes back where a payload of the chain comes late."""
 
     def __init__(self) -> None:
-        self.applied: list[tuple[int, int]] = []
+        self.applied: list[Place] = []
         self.retracted: list[int] = []
         self.finalized: list[int] = []
+        self.held: dict[Place, Payload] = {}
         self.failures = 0
 
     def apply(self, group_id: bytes, received: Sequence[Payload]) -> list[Outcome]:
@@ -114,15 +119,29 @@ class FakeGroups:
         if self.failures:
             self.failures -= 1
             raise EngineFailed("engine", "an answer", "none")
-        self.applied += [each.place for each in received]
+        for each in received:
+            self.applied.append(each.place)
+            if each.originator_id == 0 and self.held.get(each.place) != each:
+                self._drop(each.sequence_id)
+            self.held[each.place] = each
         return [Outcome(each.place, PayloadStatus.SUCCEEDED) for each in received]
 
-    def retract(self, group_id: bytes, after: int, originator_id: int) -> None:
-        assert originator_id == 0
-        self.retracted.append(after)
+    def take_back(self, group_id: bytes, gone: Sequence[Payload]) -> bool:
+        found = [each.sequence_id for each in gone if self.held.get(each.place) == each]
+        if found:
+            self.retracted.append(min(found) - 1)
+            self._drop(min(found))
+        return bool(found)
+
+    def have_applied(self, group_id: bytes, received: Sequence[Payload]) -> bool:
+        return all(self.held.get(each.place) == each for each in received)
 
     def finalize(self, group_id: bytes, sequence_id: int) -> None:
         self.finalized.append(sequence_id)
+
+    def _drop(self, first: int) -> None:
+        for place in [each for each in self.held if each[0] == 0 and each[1] >= first]:
+            del self.held[place]
 
 
 class Stage:
@@ -216,7 +235,8 @@ def test_sync__the_second_node_serves_another_payload__is_not_read_again(stage: 
     stage.round()
 
     assert stage.groups.applied == [(0, 3)]
-    assert stage.session.one.questions == questions + 1
+    # What is not final is asked for, and that there is no more.
+    assert stage.session.one.questions == questions + 2
 
 
 def test_sync__reorg_takes_a_commit_back__the_group_goes_back_before_it(stage: Stage) -> None:
@@ -251,6 +271,86 @@ def test_sync__block_is_final__the_group_forgets_and_it_is_looked_up_no_more(sta
 
     assert stage.groups.finalized == [3]
     assert stage.session.lookups == lookups + 1
+
+
+def test_sync__reorg_before_the_block_is_final__it_is_taken_back_and_not_final(
+    stage: Stage,
+) -> None:
+    stage.session.mine(3, 1)
+
+    def reorg() -> None:
+        stage.session.mined.clear()
+        stage.session.mine(3, 2, seconds=9)
+        stage.session.chain.final_number = 1
+
+    stage.session.chain.meanwhile = reorg
+    stage.round()
+    assert stage.groups.finalized == []
+    stage.session.chain.meanwhile = lambda: None
+    stage.round()
+
+    assert (stage.groups.applied, stage.groups.retracted) == ([(0, 3), (0, 3)], [2])
+    assert stage.groups.finalized == []
+
+
+def test_sync__commit_is_left_out_between_others__its_successors_are_applied_again(
+    stage: Stage,
+) -> None:
+    for number in (3, 4):
+        stage.session.mine(number, number, seconds=number)
+    for node in (stage.session.one, stage.session.other):
+        node.hidden = {(0, 3)}
+    stage.round()
+    assert stage.groups.applied == [(0, 4)]
+
+    stage.session.other.hidden = set()
+    stage.round()
+
+    assert stage.groups.applied == [(0, 4), (0, 3), (0, 3), (0, 4)]
+    assert sorted(stage.groups.held) == [(0, 3), (0, 4)]
+
+
+def test_sync__a_place_is_doubted__what_a_reorg_put_there_is_read(stage: Stage) -> None:
+    stage.session.mine(3, 1)
+    stage.session.mine(4, 2, seconds=6)
+    late = commit(3, seconds=5)
+    stage.session.one.hold(late)
+    stage.session.other.hidden = {(0, 3)}
+    stage.round()
+
+    stage.session.one.hold(commit(3))
+    stage.session.mined[transaction_of(commit(3))] = 1
+    stage.round()
+
+    assert sorted(stage.groups.held) == [(0, 3), (0, 4)]
+    assert stage.groups.applied[-2:] == [(0, 3), (0, 4)]
+
+
+def test_sync__another_process_took_it_back_before__the_group_stays_where_it_is(
+    stage: Stage,
+) -> None:
+    stage.session.mine(3, 1)
+    stage.round()
+    stage.session.mined.clear()
+    stage.session.mine(3, 2, seconds=9)
+    asyncio.run(stage.again().sync())
+
+    stage.round()
+
+    assert (stage.groups.applied, stage.groups.retracted) == ([(0, 3)] * 3, [])
+
+
+def test_sync__another_process_applied_what_is_gone__the_right_one_is_applied_again(
+    stage: Stage,
+) -> None:
+    stage.session.mine(3, 1)
+    stage.round()
+    right = stage.groups.held[0, 3]
+    stage.groups.held[0, 3] = replace(right, originator_ns=1)
+
+    stage.round()
+
+    assert stage.groups.held[0, 3] == right
 
 
 def test_sync__engine_fails__all_is_read_and_applied_again(stage: Stage) -> None:

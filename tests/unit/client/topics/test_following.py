@@ -85,6 +85,16 @@ def test_take__dependency_is_not_here__waits_and_is_asked_for_by_its_range() -> 
     assert topic.requests() == []
 
 
+def test_cursor__what_may_change__is_asked_for_again() -> None:
+    topic = Topic(TOPIC)
+    take(topic, of_chain(2), of_chain(4), sent(PEER, 3))
+
+    topic.read_again = {0: 3, 5: 1}
+    assert dict(topic.cursor.sequence_ids) == {0: 2, 200: 3, 5: 0}
+    topic.read_again = {0: 9}
+    assert dict(topic.cursor.sequence_ids) == {0: 4, 200: 3}
+
+
 def test_take__dependency_was_hidden_below_the_cursor__is_named_exactly() -> None:
     topic = Topic(TOPIC)
     take(topic, sent(PEER, 8))

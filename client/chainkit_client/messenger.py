@@ -63,6 +63,7 @@ REGISTER_SECONDS: Final = 60.0
 """For how long nodes may take to serve the update that makes or changes an inbox."""
 
 _PAUSE_SECONDS: Final = 0.25
+_UNFINISHED: Final = (IntentState.TO_SEND, IntentState.PUBLISHED, IntentState.COMMITTED)
 
 
 class NotRegistered(ChainkitError):
@@ -250,8 +251,7 @@ class Messenger:
             waiting = [
                 intent
                 for group in self.groups()
-                for intent in self.intents(group.id)
-                if intent.state not in (IntentState.PROCESSED, IntentState.ERROR)
+                for intent in self._opened.intents(group.id, _UNFINISHED)
             ]
             if not waiting:
                 return

@@ -11,12 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
-from typing import Protocol
+from typing import Final, Protocol
 
 from chainkit_client.groups.building import Outgoing
 from chainkit_client.groups.groups import Groups, OutgoingWelcome
 from chainkit_client.intents.rows import Intent
 from chainkit_client.storage.schema import IntentState
+
+
+_TO_DO: Final = (IntentState.PUBLISHED, IntentState.TO_SEND)
 
 
 class Verdict(Enum):
@@ -67,7 +70,7 @@ async def advance(groups: Groups, network: Network, group_id: bytes, now_ns: int
 
     ``now_ns`` is the client's clock in nanoseconds since 1970.
     """
-    for intent in groups.intents(group_id):
+    for intent in groups.intents(group_id, _TO_DO):
         if intent.state is IntentState.PUBLISHED:
             await _look_up(groups, network, intent)
         elif intent.state is IntentState.TO_SEND:

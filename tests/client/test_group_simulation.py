@@ -1,6 +1,6 @@
 """Clients on a chain with reorgs, under seeds: all accept the same commits, all intents end.
 
-``CHAINKIT_SEED`` begins elsewhere, and ``CHAINKIT_SOAK`` tries thirty times as many.
+``CHAINKIT_SEED`` begins elsewhere, and ``CHAINKIT_SOAK`` tries sixty times as many.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from chainkit_client.storage.sealing import Seal
 from support.client.group_network import memory_folder
 from support.client.simulation.world import World
 
-SOAK = 30 if os.environ.get("CHAINKIT_SOAK") else 1
+SOAK = 60 if os.environ.get("CHAINKIT_SOAK") else 1
 SEED = int(os.environ.get("CHAINKIT_SEED", "0"), 0)
-WORLDS = 30 * SOAK
+WORLDS = 15 * SOAK
 STEPS = 250
 MOST_WORLDS = 40
 """In which each planted bug is found."""

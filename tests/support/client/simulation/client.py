@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _COMPILED: dict[Any, Any] = {}
 
 
-def _share_statements(store: Store) -> None:
+def share_statements(store: Store) -> None:
     """Compile each statement once for all databases: half of the simulation's time."""
     database = store._database
     shared = {"compiled_cache": _COMPILED}
@@ -89,7 +89,7 @@ class SimulatedClient:
         self.name = name
         self.engine = ToyEngine(world.random, world.used)
         self.store = Store.open(path, "password", 2)
-        _share_statements(self.store)
+        share_statements(self.store)
         self.installation = self.engine.new_installation(name.encode())
         with self.store.writing() as connection:
             insert_installation(connection, self.store.seal, self.installation)

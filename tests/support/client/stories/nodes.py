@@ -1,0 +1,245 @@
+"""Simulated nodes: late, lossy, sometimes away; one of them may lie to those who read it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+import grpc
+
+from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.envelope import sign_originator_envelope, unsigned_originator_envelope
+from chainkit.protocol.originated_envelope import (
+    OriginatedEnvelope,
+    sign_originated,
+    unsigned_originated,
+)
+from chainkit.protocol.payer_envelope import sign_payer_envelope
+from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.publish_rules.client_envelope import parse_client_envelope
+from chainkit.protocol.topic_heads import Chain, Entry, TopicHead, entry_of, sign_topic_head
+from chainkit.signatures import SigningKey, keccak256
+from chainkit.types import Node, message_sent
+from chainkit_client.groups.payload import group_topic
+from chainkit_client.nodes.connection import Conflict, NodeLost, NodeUnreached
+from support import mls, publishes
+from support.client.group_network import BEGIN_NS, GROUP_ID, SECOND_NS
+from support.client.stories.ledger import SeenChain, transaction_of
+
+if TYPE_CHECKING:
+    from support.client.stories.story import Story
+
+PAYER = SigningKey(b"\7" * 32)
+
+PROVABLE = {
+    # One who reads only one of both envelopes finds that the node's head names the other one.
+    "equivocates": {Misbehavior.DUPLICATE_SEQUENCE_ID, Misbehavior.OUT_OF_ORDER},
+    "leaves out of heads": {Misbehavior.OUT_OF_ORDER},
+    "future-dates": {Misbehavior.OUT_OF_ORDER},
+    "depends on itself": {Misbehavior.CAUSAL_ORDERING},
+    "doctors the chain": {Misbehavior.BLOCKCHAIN_INCONSISTENCY},
+}
+"""Lies that leave a proof, and as what one of them is reported."""
+DENIABLE = ("omits", "reorders", "moves commits", "stays on a fork")
+"""Lies that an honest node could have told, or that nobody signed."""
+LIES = (*PROVABLE, *DENIABLE)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An envelope in the log of its originator."""
+
+    at: float
+    """When it was stored there."""
+    topic: bytes
+    envelope: bytes
+
+
+@dataclass
+class SimulatedNode:
+    """As ``network.asked.AskedNode``."""
+
+    story: Story
+    node_id: int
+    chain: SeenChain
+    key: SigningKey = field(init=False)
+    log: list[Stored] = field(default_factory=list)
+    delay: float = 1.0
+    """Seconds after which it has what others originate."""
+    is_down: bool = False
+    lie: str | None = None
+    told: int = 0
+    """How many of its answers were lies that can be proved."""
+    false: set[bytes] = field(default_factory=set)
+    """Envelopes that it made up."""
+    last_ns: int = 0
+    fork: list[bytes] = field(default_factory=list)
+    """What it served of the chain before a reorg."""
+
+    def __post_init__(self) -> None:
+        self.key = SigningKey(keccak256(b"node %d" % self.node_id))
+
+    @property
+    def entry(self) -> Node:
+        """Its entry in the registry."""
+        url = f"http://node-{self.node_id}.test"
+        return Node(self.node_id, self.key.public_key, url, is_enabled=True)
+
+    @property
+    def random(self) -> Random:
+        return self.story.random
+
+    # What it stores.
+
+    def originate(self, client_envelope: bytes) -> bytes:
+        """Take a payload, and return the envelope that it signs."""
+        client = parse_client_envelope(client_envelope)
+        held = self._held()
+        for originator_id, sequence_id in client.last_seen.sequence_ids.items():
+            if sequence_id > max((each for one, each in held if one == originator_id), default=0):
+                conflict = Conflict(grpc.StatusCode.ABORTED, "it depends on what is not here")
+                conflict.cursor = {}
+                raise conflict
+        if self._lies("depends on itself", 0.5):
+            self.told += 1
+            own = len(self.log) + 1
+            self._store(group_topic(GROUP_ID), publishes.group_message(seen={self.node_id: own}))
+        return self._store(client.topic, client_envelope)
+
+    def _store(self, topic: bytes, client_envelope: bytes) -> bytes:
+        self.last_ns = max(self.last_ns, self.story.now_ns)
+        ahead = 0
+        if self._lies("future-dates", 0.3):
+            self.told += 1
+            ahead = 3600 * SECOND_NS
+        envelope = self._signed(len(self.log) + 1, client_envelope, self.last_ns + ahead)
+        self.log.append(Stored(self.story.now, topic, envelope))
+        return envelope
+
+    def _signed(self, number: int, client_envelope: bytes, time_ns: int) -> bytes:
+        paid = sign_payer_envelope(client_envelope, self.node_id, PAYER)
+        unsigned = unsigned_originated(OriginatedEnvelope(self.node_id, number, time_ns, paid))
+        return sign_originated(unsigned, self.key)
+
+    def _held(self) -> dict[tuple[int, int], tuple[bytes, bytes]]:
+        """Topic and envelope of all that it has, by place, without the chain's."""
+        held = {}
+        for node in self.story.nodes:
+            lag = 0.0 if node is self else self.delay
+            for number, each in enumerate(node.log, 1):
+                if each.at + lag > self.story.now:
+                    break
+                held[node.node_id, number] = each.topic, each.envelope
+        for block in self.chain.blocks:
+            for place, envelope in enumerate(self.story.served(block, self)):
+                held[0, block.first_id + place] = group_topic(GROUP_ID), envelope
+        return held
+
+    # What it answers.
+
+    async def query(
+        self, request: message_api_pb2.QueryEnvelopesRequest, seconds: float
+    ) -> Sequence[bytes]:
+        await self._arrive()
+        seen = request.query.last_seen.node_id_to_sequence_id
+        topics, originators = set(request.query.topics), set(request.query.originator_node_ids)
+        found = [
+            (place, envelope)
+            for place, (topic, envelope) in sorted(self._as_told().items())
+            if (topic in topics or place[0] in originators) and place[1] > seen.get(place[0], 0)
+        ]
+        page = [envelope for _, envelope in found]
+        if self._lies("reorders", 0.5):
+            self.random.shuffle(page)
+        page = page[: min(request.limit, self.random.randint(2, 12))]
+        self.told += any(each in self.false for each in page)
+        return page
+
+    async def topic_head(
+        self, topic: bytes, entries_after: int | None, seconds: float
+    ) -> tuple[bytes, Sequence[Entry]]:
+        await self._arrive()
+        entries = [entry_of(each.envelope) for each in self.log if each.topic == topic]
+        if self.lie == "leaves out of heads" and len(entries) > 1:
+            del entries[-2]
+            self.told += 1
+        head = TopicHead(self.node_id, topic, len(self.log), Chain().extended(entries))
+        listed = (
+            ()
+            if entries_after is None
+            else [each for each in entries if each.sequence_id > entries_after]
+        )
+        return sign_topic_head(head, self.key), listed
+
+    async def _arrive(self) -> None:
+        """The way there and back, on which an answer may be lost."""
+        await asyncio.sleep(self.random.random() * 0.3)
+        if self.is_down:
+            raise NodeUnreached(f"node {self.node_id}", "a connection", "none")
+        if self.random.random() < self.story.loss:
+            raise NodeLost(f"node {self.node_id}", "an answer", "none")
+
+    # Lies.
+
+    def _lies(self, lie: str, probability: float) -> bool:
+        return self.lie == lie and self.random.random() < probability
+
+    def _as_told(self) -> dict[tuple[int, int], tuple[bytes, bytes]]:
+        held = self._held()
+        topic = group_topic(GROUP_ID)
+        false: dict[tuple[int, int], bytes] = {}
+        if self.lie == "omits":
+            for place in [each for each in held if self.story.coin(each) < 0.4]:
+                del held[place]
+        if self._lies("equivocates", 0.5) and self.log:
+            number = self.random.randint(1, len(self.log))
+            if self.log[number - 1].topic == topic:
+                other = self._signed(number, publishes.group_message(), BEGIN_NS + number)
+                false[self.node_id, number] = other
+        if self.lie == "doctors the chain":
+            false.update(self._doctored())
+        if self.lie == "moves commits":
+            false.update(self._moved())
+        if self.lie == "stays on a fork":
+            self._stay(held)
+        self.false.update(false.values())
+        return held | {place: (topic, envelope) for place, envelope in false.items()}
+
+    def _doctored(self) -> Iterator[tuple[tuple[int, int], bytes]]:
+        """Another commit under the name of a transaction."""
+        for block in self.chain.blocks:
+            for place, payload in enumerate(block.payloads):
+                number = block.first_id + place
+                if self.story.coin((0, number)) < 0.3:
+                    message = mls.private_message(GROUP_ID, mls.COMMIT, 1, b"")
+                    other = publishes.group_message(message)
+                    event = message_sent(GROUP_ID.ljust(32, b"\0"), other, number)
+                    unsigned = unsigned_originator_envelope(event, block.header.timestamp)
+                    signed = sign_originator_envelope(unsigned, transaction_of(payload), self.key)
+                    yield (0, number), signed
+
+    def _moved(self) -> Iterator[tuple[tuple[int, int], bytes]]:
+        """Two commits of one block, each in the place of the other."""
+        for block in self.chain.blocks:
+            if len(block.payloads) < 2:
+                continue
+            for place, payload in enumerate(block.payloads[1::-1]):
+                number = block.first_id + place
+                event = message_sent(GROUP_ID.ljust(32, b"\0"), payload, number)
+                unsigned = unsigned_originator_envelope(event, block.header.timestamp)
+                signed = sign_originator_envelope(unsigned, transaction_of(payload), self.key)
+                yield (0, number), signed
+
+    def _stay(self, held: dict[tuple[int, int], tuple[bytes, bytes]]) -> None:
+        """The chain as it was when a reorg took it back."""
+        ours = [envelope for (one, _), (_, envelope) in sorted(held.items()) if one == 0]
+        if len(ours) >= len(self.fork) and ours[: len(self.fork)] == self.fork:
+            self.fork = ours
+            return
+        for place in [each for each in held if each[0] == 0]:
+            del held[place]
+        for number, envelope in enumerate(self.fork, 1):
+            held[0, number] = group_topic(GROUP_ID), envelope

@@ -1,0 +1,225 @@
+"""A simulated client: its database lasts, and its processes may end at each await."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import grpc
+
+from chainkit.protocol.publish_rules.client_envelope import Destination, parse_client_envelope
+from chainkit.service.refusals import PassedOn
+from chainkit.types import Node
+from chainkit_client.groups.groups import Groups
+from chainkit_client.groups.joining import WelcomePayload
+from chainkit_client.groups.publishing import advance
+from chainkit_client.mls.engine import MlsEngine
+from chainkit_client.network.group_network import GroupNetwork
+from chainkit_client.network.group_sync import GroupSync
+from chainkit_client.network.payloads import received_welcome
+from chainkit_client.network.session import NetworkSession
+from chainkit_client.network.topic_reader import NodesSilent
+from chainkit_client.nodes.connection import NodeLost, NodeUnreached, Unavailable
+from chainkit_client.nodes.preference import in_order_of_preference
+from chainkit_client.storage.evidence import KeptBreach, read_breaches
+from chainkit_client.storage.own import insert_installation, insert_key_package
+from chainkit_client.storage.store import Store
+from chainkit_client.topics.following import Topic
+from support.client.group_network import GROUP_ID, SECOND_NS
+from support.client.simulation.client import share_statements
+from support.client.stories.ledger import SeenChain
+from support.client.stories.nodes import SimulatedNode
+
+if TYPE_CHECKING:
+    from support.client.stories.story import Story
+
+_PASSING = (NodesSilent, NodeLost, NodeUnreached)
+"""A round that ends with one of these is followed by another."""
+
+
+class SimulatedGateway:
+    """As ``nodes.gateway.Gateway``: whatever it answers, the payload may have arrived."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+
+    async def publish(self, client_envelopes: Sequence[bytes], seconds: float) -> Sequence[bytes]:
+        story, [data] = self._story, client_envelopes
+        await asyncio.sleep(story.random.random() * 0.5)
+        fault = story.fault()
+        if fault == "unreached":
+            raise NodeUnreached("gateway", "a connection", "none")
+        if fault == "lost before":
+            raise NodeLost("gateway", "an answer", "none")
+        if fault == "refused":
+            raise PassedOn(grpc.StatusCode.INVALID_ARGUMENT, "refused by chance")
+        if fault == "busy":
+            raise Unavailable(grpc.StatusCode.UNAVAILABLE, "busy")
+        node = story.random.choice([each for each in story.nodes if not each.is_down])
+        if parse_client_envelope(data).destination is Destination.CHAIN:
+            story.ledger.pool.append(data)
+            answer = await self._mined(data, node)
+        else:
+            answer = node.originate(data)
+        await asyncio.sleep(story.random.random() * 0.5)
+        if fault == "lost after":
+            raise NodeLost("gateway", "an answer", "none")
+        return [answer]
+
+    async def _mined(self, data: bytes, node: SimulatedNode) -> bytes:
+        story = self._story
+        for _ in range(20):
+            await asyncio.sleep(1)
+            for block in node.chain.blocks:
+                if data in block.payloads:
+                    return story.served(block, node)[block.payloads.index(data)]
+        raise NodeLost("gateway", "a block with it", "none")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class _Nodes:
+    """As ``nodes.pool.Nodes``."""
+
+    def __init__(self, nodes: Sequence[SimulatedNode]) -> None:
+        self._nodes = {each.node_id: each for each in nodes}
+
+    async def update(self, entries: Mapping[int, Any]) -> None:
+        """They stay the same."""
+
+    def for_topic(self, topic: bytes) -> list[SimulatedNode]:
+        return [self._nodes[each] for each in in_order_of_preference(topic, self._nodes)]
+
+
+class _Network(GroupNetwork):
+    """The product's, but for key packages: the toy's are none that a node would take."""
+
+    def __init__(self, story: Story, *given: Any) -> None:
+        super().__init__(*given)
+        self._story = story
+
+    async def fetch_key_packages(self, installations: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        await asyncio.sleep(self._story.random.random())
+        return {each: self._story.key_packages[each] for each in installations}
+
+
+class Process:
+    """One process of a client: all that is not in the database."""
+
+    def __init__(self, person: Person) -> None:
+        story = person.story
+        clock = asyncio.get_running_loop().time
+        self._person = person
+        self.session = NetworkSession(
+            cast(Any, person.chain),
+            cast(Any, SimulatedGateway(story)),
+            person.store,
+            lambda: person.now_ns,
+            clock,
+        )
+        self.session.nodes = cast(Any, _Nodes(story.nodes))
+        self.groups = Groups(person.store, person.engine)
+        self._network = _Network(
+            story, self.session, person.engine, lambda group_id: self._sync_of().topic, clock
+        )
+        self._sync: GroupSync | None = None
+        self._welcomes = Topic(self.groups.welcome_topic)
+
+    def _sync_of(self) -> GroupSync:
+        if self._sync is None:
+            person = self._person
+            self._sync = GroupSync(self.session, person.store, self.groups, GROUP_ID)
+        return self._sync
+
+    async def round(self) -> None:
+        """As ``Messenger.sync``."""
+        await self.session.refresh()
+        found = await self.session.reader(self._welcomes).read()
+        self.session.keep(found.breaches)
+        for each in found.applied:
+            data = received_welcome(each.envelope.client.client_envelope)
+            place, time_ns = each.envelope.place, each.envelope.originator_ns
+            self.groups.take_welcome(WelcomePayload(*place, time_ns, data))
+        if self.groups.groups():
+            done = await self._sync_of().sync()
+            self._person.story.counts["reorgs seen"] += done.reorgs
+            await advance(self.groups, self._network, GROUP_ID, self._person.now_ns)
+
+    async def live(self) -> None:
+        """Do one round after the other."""
+        story = self._person.story
+        while True:
+            try:
+                await self.round()
+            except _PASSING:
+                story.counts["rounds without an answer"] += 1
+            await asyncio.sleep(0.5 + story.random.random() * 3)
+
+
+class Person:
+    """One installation."""
+
+    def __init__(
+        self, story: Story, path: Path, name: str, engine: MlsEngine, nodes: Sequence[Node]
+    ) -> None:
+        self.story = story
+        self.name = name
+        self.engine = engine
+        self.store = Store.open(path, "password", 2)
+        share_statements(self.store)
+        self.chain = SeenChain(story.ledger, nodes)
+        self.skew_ns = story.random.randint(-60, 60) * SECOND_NS
+        self.installation = engine.new_installation(name.encode())
+        offer = engine.new_key_package(self.installation)
+        with self.store.writing() as connection:
+            insert_installation(connection, self.store.seal, self.installation)
+            insert_key_package(connection, self.store.seal, offer, 1)
+        story.key_packages[self.key] = offer.public
+        self.groups = Groups(self.store, engine)
+        self.tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def key(self) -> bytes:
+        """Its public key."""
+        return self.installation.public_key
+
+    @property
+    def now_ns(self) -> int:
+        """Its clock."""
+        return self.story.now_ns + self.skew_ns
+
+    @property
+    def knows_group(self) -> bool:
+        """Whether it was ever invited."""
+        return bool(self.groups.groups())
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is a member now, as far as it knows."""
+        found = self.groups.groups()
+        return bool(found) and found[0].epoch is not None and found[0].is_member
+
+    def start(self) -> None:
+        """Start a process; another one may run already."""
+        self.tasks.append(asyncio.ensure_future(Process(self).live()))
+
+    async def kill(self) -> None:
+        """End all processes where they are."""
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.tasks.clear()
+
+    def check_alive(self) -> None:
+        """Raise what ended a process."""
+        for task in self.tasks:
+            if task.done():
+                task.result()
+
+    def breaches(self) -> list[KeptBreach]:
+        """The rules that nodes broke, as it saw it."""
+        with self.store.reading() as connection:
+            return read_breaches(connection)

@@ -1,0 +1,316 @@
+"""A story: clients of one group on three nodes and a chain, faults, and perhaps one lie.
+
+Time jumps from one event to the next, and one seed tells the same story again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from chainkit.misbehavior.types import Misbehavior
+from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
+from chainkit_client.intents.machine import FINISHED
+from chainkit_client.mls.engine import MlsEngine
+from chainkit_client.storage.schema import IntentState, MessageKind
+from support.client.group_network import BEGIN_NS, GROUP_ID, SECOND_NS
+from support.client.stories.ledger import BLOCK_SECONDS, Block, Ledger, SeenChain
+from support.client.stories.nodes import PROVABLE, SimulatedNode
+from support.client.stories.person import Person
+from support.client.toy_engine import ToyEngine
+from support.network.simulation.loop import run
+
+NAMES = ("alice", "bob", "carol")
+NODE_IDS = (100, 200, 300)
+LIAR = 300
+FAULTY_SECONDS = 60.0
+CALM_SECONDS = 400.0
+"""After which all must be over."""
+LOSS = 0.05
+_STEP_SECONDS = 0.5
+
+MakeEngine = Callable[["Story"], MlsEngine]
+
+
+def toy_engine(story: Story) -> MlsEngine:
+    """An engine without cryptography, which refuses to use one key twice."""
+    return ToyEngine(story.random, story.used)
+
+
+class Story:
+    """One network and its clients."""
+
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        lie: str | None = None,
+        make_engine: MakeEngine = toy_engine,
+        seconds: float = FAULTY_SECONDS,
+    ) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.lie = lie
+        self.seconds = seconds
+        self.is_calm = True
+        self.counts: Counter[str] = Counter()
+        self.key_packages: dict[bytes, bytes] = {}
+        self.used: dict[tuple[str, int, int], bytes] = {}
+        self.sent: set[bytes] = set()
+        self.ledger = Ledger(self.random)
+        self._served: dict[tuple[int, int], list[bytes]] = {}
+        self.nodes: list[SimulatedNode] = []
+        for node_id in NODE_IDS:
+            self.nodes.append(SimulatedNode(self, node_id, SeenChain(self.ledger, ())))
+        registered = [each.entry for each in self.nodes]
+        folder.mkdir()
+        self.people = [
+            Person(self, folder / name, name, make_engine(self), registered) for name in NAMES
+        ]
+
+    # What all share.
+
+    @property
+    def now(self) -> float:
+        """Seconds since the story began."""
+        try:
+            return asyncio.get_running_loop().time()
+        except RuntimeError:
+            return 0.0
+
+    @property
+    def now_ns(self) -> int:
+        """Nanoseconds since 1970."""
+        return BEGIN_NS + int(self.now * SECOND_NS)
+
+    @property
+    def loss(self) -> float:
+        """The share of answers that are lost."""
+        return 0.0 if self.is_calm else LOSS
+
+    def coin(self, place: tuple[int, int]) -> float:
+        """A number from 0 to 1 that a place always has."""
+        digest = hashlib.sha256(f"{self.seed} {place}".encode()).digest()
+        return digest[0] / 256
+
+    def served(self, block: Block, node: SimulatedNode) -> list[bytes]:
+        """A block's envelopes as a node vouches for them."""
+        key = block.identity, node.node_id
+        if key not in self._served:
+            self._served[key] = block.served(node.key)
+        return self._served[key]
+
+    def fault(self) -> str:
+        """The fault of a publish; nothing for none."""
+        if self.is_calm:
+            return ""
+        faults = ("", "unreached", "lost before", "lost after", "refused", "busy")
+        [fault] = self.random.choices(faults, (70, 5, 8, 8, 2, 5))
+        self.counts[fault or "answered"] += 1
+        return fault
+
+    # The story.
+
+    def play(self) -> None:
+        """Play it to its end, and check everything."""
+        run(self._play())
+        self._check_end()
+
+    def close(self) -> None:
+        """Close all databases."""
+        for person in self.people:
+            person.store.close()
+
+    async def _play(self) -> None:
+        founder, *invited = self.people
+        founder.groups.create(GROUP_ID, BEGIN_NS)
+        founder.groups.queue(GROUP_ID, AddMembers(tuple(each.key for each in invited)))
+        for person in self.people:
+            person.start()
+        next_block = BLOCK_SECONDS
+        while not all(each.is_active for each in self.people):
+            assert self.now < CALM_SECONDS, "the group does not begin"
+            next_block = await self._pass_time(next_block)
+        self.is_calm = False
+        self.nodes[-1].lie = self.lie
+        end = self.now + self.seconds
+        while self.now < end:
+            next_block = await self._pass_time(next_block)
+            await self._do_something()
+        self.is_calm = True
+        for node in self.nodes:
+            node.is_down, node.chain.lag = False, 0
+        for person in self.people:
+            person.chain.lag = 0
+            if not person.tasks:
+                person.start()
+        end = self.now + CALM_SECONDS
+        while not self._is_over():
+            assert self.now < end, f"not over: {self._waiting()}"
+            next_block = await self._pass_time(next_block)
+        # What was sent last is read by all.
+        for _ in range(60):
+            next_block = await self._pass_time(next_block)
+        for person in self.people:
+            await person.kill()
+
+    async def _pass_time(self, next_block: float) -> float:
+        await asyncio.sleep(_STEP_SECONDS)
+        for person in self.people:
+            person.check_alive()
+        if self.now < next_block:
+            return next_block
+        self.ledger.mine(self.now, everything=self.is_calm)
+        return self.now + BLOCK_SECONDS
+
+    async def _do_something(self) -> None:
+        chance = self.random.random()
+        person, node = self.random.choice(self.people), self.random.choice(self.nodes)
+        if chance < 0.25:
+            self._act(person)
+        elif chance < 0.29:
+            self.ledger.reorg(self.now)
+        elif chance < 0.33:
+            self.counts["kills"] += bool(person.tasks)
+            await person.kill()
+        elif chance < 0.45:
+            if len(person.tasks) < 2:
+                person.start()
+        elif chance < 0.49:
+            # One at a time, and never for longer than others wait.
+            was_down = node.is_down
+            for each in self.nodes:
+                each.is_down = False
+            node.is_down = not was_down
+        elif chance < 0.54:
+            node.delay = self.random.random() * 5
+            node.chain.lag = self.random.randint(0, 2)
+        elif chance < 0.58:
+            person.chain.lag = self.random.randint(0, 2)
+
+    def _act(self, person: Person) -> None:
+        if not person.is_active:
+            return
+        others = [each.key for each in self.people if each is not person]
+        choice = self.random.randrange(10)
+        if choice < 7:
+            words = b"%d of %s" % (len(self.sent), person.name.encode())
+            person.groups.send(GROUP_ID, words, person.now_ns)
+            self.sent.add(words)
+        elif choice < 8:
+            person.groups.queue(GROUP_ID, AddMembers((self.random.choice(others),)))
+        elif choice < 9:
+            person.groups.queue(GROUP_ID, KeyUpdate())
+        else:
+            person.groups.queue(GROUP_ID, RemoveMembers((self.random.choice(others),)))
+
+    def _is_over(self) -> bool:
+        return not self.ledger.pool and not self._waiting()
+
+    def _waiting(self) -> list[str]:
+        return [
+            f"{person.name} {intent}"
+            for person in self.people
+            for intent in (person.groups.intents(GROUP_ID) if person.knows_group else ())
+            if intent.state not in FINISHED or intent.state is IntentState.COMMITTED
+        ]
+
+    # What must hold.
+
+    def _check_end(self) -> None:
+        active = [person for person in self.people if person.is_active]
+        assert active, "somebody is always left"
+        heads = {person.name: _head(person) for person in active}
+        assert len(set(heads.values())) == 1, f"clients part ways: {heads}"
+        members = {
+            frozenset(each.public_key for each in person.groups.view(GROUP_ID).members)
+            for person in active
+        }
+        assert members == {frozenset(person.key for person in active)}, "members differ"
+        for person in active:
+            assert person.groups.group(GROUP_ID).forked_at_epoch is None, "a fork"
+        self._check_messages(active)
+        self._check_breaches()
+
+    def _check_messages(self, active: list[Person]) -> None:
+        for author in self.people:
+            for row in author.groups.messages(GROUP_ID) if author.knows_group else ():
+                if row.sender != author.key or row.kind is not MessageKind.APPLICATION:
+                    continue
+                if row.place is None or row.epoch is None:
+                    continue
+                for reader in active:
+                    if reader is not author and _shares(reader, author, row.epoch):
+                        self._check_read(reader, row.id, row.place)
+        for person in self.people:
+            words = [
+                each.content
+                for each in (person.groups.messages(GROUP_ID) if person.knows_group else ())
+                if each.kind is MessageKind.APPLICATION
+            ]
+            assert len(words) == len(set(words)), "a message is shown twice"
+            assert set(words) <= self.sent, "somebody else's words"
+
+    def _check_read(self, reader: Person, message_id: bytes, place: tuple[int, int]) -> None:
+        if message_id in {each.id for each in reader.groups.messages(GROUP_ID)}:
+            self.counts["messages read"] += 1
+            return
+        results = {
+            (each.originator_id, each.sequence_id): each for each in reader.groups.results(GROUP_ID)
+        }
+        result = results.get(place)
+        if self.lie == "equivocates" and place[0] == LIAR:
+            # The reader got the other one of two that the liar signed, and has the proof of it.
+            self.counts["messages of the liar that are lost"] += 1
+            return
+        reason = result and result.reason
+        # MLS drops keys after three epochs, and one that reads late has lost them.
+        assert reason and "are gone" in reason, f"a message is lost: {reader.name} {place} {result}"
+        self.counts["messages too old"] += 1
+
+    def _check_breaches(self) -> None:
+        liar = self.nodes[-1]
+        for person in self.people:
+            for breach in person.breaches():
+                if breach.node_id == LIAR and self.lie is not None:
+                    continue
+                # A transaction that a reorg took back comes again, maybe too late for those who
+                # wait for what it posted: such a report is a claim.
+                is_claim = breach.misbehavior in (None, Misbehavior.CAUSAL_ORDERING)
+                assert is_claim and "which nobody" in breach.reason, (
+                    f"an honest node is accused: {breach.node_id} {breach.reason}"
+                )
+                self.counts["claims"] += 1
+        if self.lie in PROVABLE and liar.told:
+            found = {
+                breach.misbehavior
+                for each in self.people
+                for breach in each.breaches()
+                if breach.node_id == LIAR
+            }
+            assert PROVABLE[self.lie] & found, f"the lie is not reported: {found}"
+            self.counts["lies reported"] += 1
+
+
+def _history(person: Person) -> dict[int, bytes]:
+    """The history since it came in, the last time that it did."""
+    found: dict[int, bytes] = {}
+    for epoch in person.groups.epochs(GROUP_ID):
+        found[epoch.number] = epoch.authenticator
+        if epoch.previous is None:
+            break
+    return found
+
+
+def _head(person: Person) -> tuple[int, bytes]:
+    history = _history(person)
+    return max(history), history[max(history)]
+
+
+def _shares(reader: Person, author: Person, epoch: int) -> bool:
+    ours, theirs = _history(reader), _history(author)
+    return epoch in ours and ours[epoch] == theirs.get(epoch)

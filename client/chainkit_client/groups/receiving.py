@@ -62,9 +62,7 @@ def apply(session: Session, payload: Payload) -> Outcome:
     Raises EngineFailed, and changes nothing, where the engine did not answer.
     """
     known = payloads.read_result(session.connection, session.topic, *payload.place)
-    if known is not None and (
-        known.payload_hash == payload.payload_hash or not _is_chain(session, payload)
-    ):
+    if known is not None and (_is_same(known, payload) or not _is_chain(session, payload)):
         return Outcome(payload.place, known.status, known.reason, is_repeated=True)
     if _is_chain(session, payload):
         session.flush()
@@ -80,12 +78,15 @@ def apply(session: Session, payload: Payload) -> Outcome:
 
 
 def is_applied(session: Session, payload: Payload) -> bool:
-    """Tell whether this payload was applied in its place, of the same time, whatever came of it."""
+    """Tell whether this payload was applied in its place, whatever came of it."""
     known = payloads.read_result(session.connection, session.topic, *payload.place)
-    return known is not None and (known.payload_hash, known.originator_ns) == (
-        payload.payload_hash,
-        payload.originator_ns,
-    )
+    return known is not None and _is_same(known, payload)
+
+
+def _is_same(known: PayloadResult, payload: Payload) -> bool:
+    """Tell whether a result is this payload's: a reorg may bring it again in another block."""
+    theirs = payload.payload_hash, payload.originator_ns
+    return (known.payload_hash, known.originator_ns) == theirs
 
 
 def settle(session: Session) -> None:

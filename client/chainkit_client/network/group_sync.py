@@ -236,7 +236,7 @@ class GroupSync:
             if each.block.number <= final.number
         }
         # A reorg may have come since they were looked up: the next round takes them back.
-        if passed and await self._still_stand(passed.values()):
+        if passed and await self._still_stand(passed.values()) and await self._have_applied():
             highest = max(sequence_id for _, sequence_id in passed)
             await asyncio.to_thread(self._groups.finalize, self._group_id, highest)
             for place in passed:

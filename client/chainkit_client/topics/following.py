@@ -276,15 +276,18 @@ class Topic:
         """Accuse each originator that signed a part of a cycle.
 
         One of them lied, and the evidence does not show which. Those of one envelope are found when
-        it is read.
+        it is read. A cycle through a payload of the chain shows nothing: a reorg may have put it
+        where its authors had seen another one.
         """
         if not 1 < len(cycle) <= _MOST_SEARCHED:
             return
         path = shortest_cycle(cycle)
         if not 1 < len(path) <= MOST_ENVELOPES:
             return
+        if any(each.transaction_hash is not None for each in path):
+            return
         evidence = tuple(each.envelope for each in path)
-        signers = {each.originator_id for each in path if each.transaction_hash is None}
+        signers = {each.originator_id for each in path}
         kind, reason = Misbehavior.CAUSAL_ORDERING, f"{len(path)} envelopes depend on each other"
         followed.breaches += [Breach(each, kind, reason, evidence) for each in sorted(signers)]
 

@@ -197,6 +197,26 @@ def test_retract__a_removal__lets_the_member_back(make_party: MakeParty) -> None
     assert not party["carol"].groups.group(GROUP_ID).is_member
 
 
+def test_apply__the_same_commit_in_another_block__takes_its_time(make_party: MakeParty) -> None:
+    party = make_party("alice", "bob", others=["carol"])
+    party["alice"].groups.queue(GROUP_ID, AddMembers((party["carol"].key,)))
+    party["alice"].advance()
+    party.read()
+    [data] = party.logs.chain()
+    bob = party["bob"]
+    before = bob.authenticators()
+
+    moved = taken_apart(data, CHAIN, 1, BEGIN_NS + 9 * SECOND_NS)
+    first, again = (bob.groups.apply(GROUP_ID, [moved])[0] for _ in range(2))
+
+    assert (first.is_repeated, again.is_repeated) == (False, True)
+    assert bob.authenticators() == before
+    rows = bob.groups.messages(GROUP_ID)
+    added = [each.sent_at_ns for each in rows if each.kind is MessageKind.MEMBER_ADDED]
+    assert added[-1] == BEGIN_NS + 9 * SECOND_NS
+    assert added.count(BEGIN_NS + SECOND_NS) == 0
+
+
 def test_retract__behind_what_was_read__moves_nothing(make_party: MakeParty) -> None:
     party = make_party("alice", "bob")
     update(party["alice"])

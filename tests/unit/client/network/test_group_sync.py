@@ -293,6 +293,24 @@ def test_sync__reorg_before_the_block_is_final__it_is_taken_back_and_not_final(
     assert stage.groups.finalized == []
 
 
+def test_sync__another_process_went_back__nothing_is_final_until_it_is_applied_again(
+    stage: Stage,
+) -> None:
+    stage.session.mine(3, 1)
+
+    def go_back() -> None:
+        stage.groups.held.clear()
+        stage.session.chain.final_number = 1
+
+    stage.session.chain.meanwhile = go_back
+    stage.round()
+    assert stage.groups.finalized == []
+    stage.session.chain.meanwhile = lambda: None
+    stage.round()
+
+    assert (stage.groups.applied, stage.groups.finalized) == ([(0, 3), (0, 3)], [3])
+
+
 def test_sync__commit_is_left_out_between_others__its_successors_are_applied_again(
     stage: Stage,
 ) -> None:

@@ -183,6 +183,16 @@ def test_take__a_cycle__is_claimed_against_each_once_and_holds_nothing_up() -> N
     assert sum(len(each.without) for each in followed.applied) == 1
 
 
+def test_take__a_cycle_through_the_chain__accuses_nobody() -> None:
+    """A reorg has put a commit that had seen the message where its author saw another one."""
+    commit = of_chain(5, client=publishes.commit({100: 1}))
+
+    followed = take(Topic(TOPIC), sent(NODE, 1, {0: 5}), commit)
+
+    assert sorted(places(followed)) == [(0, 5), (100, 1)]
+    assert followed.breaches == []
+
+
 def test_take__a_cycle_of_three__has_its_evidence_in_the_order_that_judges_ask_for() -> None:
     third = Originator(300, NODE.key)
     keys = type(KEYS)({**KEYS.by_node, 300: NODE.key.public_key})

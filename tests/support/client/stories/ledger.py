@@ -81,14 +81,15 @@ class Ledger:
         self.blocks.append(Block(self.mined, header, tuple(taken), first))
 
     def reorg(self, now: float) -> None:
-        """Replace the newest blocks by others: what they held waits again."""
+        """Replace the newest blocks by others: what they held waits again, or is lost."""
         depth = self.random.randint(1, FINALITY - 2)
         if depth >= len(self.blocks):
             return
         self.reorgs += 1
         lost = self.blocks[-depth:]
         del self.blocks[-depth:]
-        self.pool += [payload for block in lost for payload in block.payloads]
+        payloads = [payload for block in lost for payload in block.payloads]
+        self.pool += [each for each in payloads if self.random.random() < 0.9]
         for _ in range(depth + 1):
             self.mine(now)
 

@@ -172,9 +172,9 @@ class Story:
         person, node = self.random.choice(self.people), self.random.choice(self.nodes)
         if chance < 0.25:
             self._act(person)
-        elif chance < 0.29:
+        elif chance < 0.31:
             self.ledger.reorg(self.now)
-        elif chance < 0.33:
+        elif chance < 0.35:
             self.counts["kills"] += bool(person.tasks)
             await person.kill()
         elif chance < 0.45:
@@ -197,11 +197,11 @@ class Story:
             return
         others = [each.key for each in self.people if each is not person]
         choice = self.random.randrange(10)
-        if choice < 7:
+        if choice < 5:
             words = b"%d of %s" % (len(self.sent), person.name.encode())
             person.groups.send(GROUP_ID, words, person.now_ns)
             self.sent.add(words)
-        elif choice < 8:
+        elif choice < 6:
             person.groups.queue(GROUP_ID, AddMembers((self.random.choice(others),)))
         elif choice < 9:
             person.groups.queue(GROUP_ID, KeyUpdate())

@@ -154,9 +154,10 @@ contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q $(PARALLEL)
 
 integration: setup $(STAMPS)/spark  ## real anvil, databases, Spark, nodes and clients
-	@# The demo takes longest: begun first, it ends long before the rest does.
+	@# The demo takes longest: begun first, it ends long before the rest does. Much of the time servers are waited for,
+	@# so that three workers keep two cores busy.
 	$(PYTEST) tests/e2e tests/jobs tests/network tests/indexer tests/council tests/client tests/verification -q -rs \
-	  $(PARALLEL)
+	  $(PARALLEL) -n 3
 
 gas-check: setup  ## measure what messages and the registry cost; fail unless it is as in docs/gas.json
 	python -m tools.gas_study --check
@@ -169,8 +170,8 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 
 soak: setup  ## faults, kills, simulated networks and state machines for long; more clusters and demos
 	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/network/test_node_kills.py tests/network/test_simulated_*.py \
-	  tests/client/test_mls_histories.py tests/client/test_group_simulation.py tests/jobs/test_cluster.py \
-	  tests/e2e/test_demo.py -q -rs --timeout 7200
+	  tests/network/test_planted_bugs.py tests/client/test_mls_histories.py tests/client/test_group_simulation.py \
+	  tests/client/test_client_stories.py tests/jobs/test_cluster.py tests/e2e/test_demo.py -q -rs --timeout 7200
 
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index
@@ -190,7 +191,7 @@ bench-audit: setup  ## how fast the audit is, and what it finds; writes build/be
 mutation: setup  ## break the contracts on purpose, see which tests notice; writes docs/mutation.md
 	python -m tools.mutation run
 
-planted-bugs: setup  ## break the node's rules on purpose, see if the simulator notices; writes docs/simulation.md
+planted-bugs: setup  ## break rules of nodes and clients on purpose: do the simulators notice? writes docs/simulation.md
 	python -m tools.planted_bugs
 
 gas: setup  ## measure what messages and the registry cost; writes docs/gas.*

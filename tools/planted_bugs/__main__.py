@@ -1,4 +1,4 @@
-"""Plant bugs in the node's rules, and let the simulated network find them."""
+"""Plant bugs in the rules of nodes and clients, and let the simulators find them."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -6,27 +6,32 @@ from concurrent.futures import ThreadPoolExecutor
 import click
 
 from tools.planted_bugs.page import page
-from tools.planted_bugs.trial import ROOT, bugs, verdict
+from tools.planted_bugs.trial import HUNTS, ROOT, bugs, verdict
 
 PAGE = ROOT / "docs" / "simulation.md"
 
 
 @click.command()
 @click.option("--only", help="Try the bugs alone whose names contain this; write no page.")
-def main(only: str | None) -> None:
+@click.option("--simulator", type=click.Choice(list(HUNTS)), help="Try its bugs alone; no page.")
+def main(only: str | None, simulator: str | None) -> None:
     """Try each bug, write docs/simulation.md, and fail where one is not found.
 
     \b
     Example:
       python -m tools.planted_bugs --only signature
     """
-    chosen = [each for each in bugs() if only is None or only in each.name]
+    chosen = [
+        each
+        for each in bugs()
+        if (only is None or only in each.name) and simulator in (None, each.simulator)
+    ]
     with (
         ThreadPoolExecutor(max_workers=2) as pool,
         click.progressbar(pool.map(verdict, chosen), len(chosen), label="bugs") as bar,
     ):
         verdicts = list(bar)
-    if only is None:
+    if only is None and simulator is None:
         PAGE.write_text(page(verdicts), encoding="utf-8")
     missed = [each.bug.name for each in verdicts if each.found is None]
     for each in verdicts:

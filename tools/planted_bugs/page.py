@@ -1,4 +1,4 @@
-"""The page about the simulated network: what it plays, and which planted bugs it finds."""
+"""The page about the simulators: what they play, and which planted bugs they find."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tools.planted_bugs.trial import SEEDS, Verdict
 
-_HEAD = f"""# The simulated network
+_HEAD = f"""# The simulated network, and its clients
 
 `tests/support/network/simulation` runs a network of four nodes in one thread, under one seed: the
 node's own replication, comparison, own-log check and watchdog, over logs in memory. Time jumps from
@@ -40,16 +40,52 @@ that never comes again leaves envelopes that name its payload without what they 
 [node.md](node.md) says why such a report is a claim. A restored node believes the first others that
 answer: so a backup is only restored while one that answers holds all of its log.
 
+## Clients
+
+`tests/support/client/stories` simulates whole clients: three installations of one group, each with
+a database that lasts and up to two processes that may end at any await. They run the product's
+readers of topics, its causal order, evidence, look-ups on the chain, groups and intents; gRPC and
+the chain's JSON-RPC are left out. Three nodes answer late, in short pages or not at all, and get
+each other's envelopes late. The gateway loses payloads or answers. The chain has reorgs, and each
+client and node sees another head of it. In most stories of the tests, one node lies:
+
+- with a proof: it signs two envelopes under an id, leaves one out of its heads, dates one ahead,
+  originates one that depends on itself, or names another payload for a transaction;
+- deniably: it leaves out what others have, answers in any order, serves commits in each other's
+  places, or stays on a branch that a reorg took back.
+
+In the end must hold: all clients accepted the same commits, each intent has ended, no message that
+was read back is lost or shown twice, no honest node is accused, and each lie with a proof is
+reported. A message may be lost where the liar signed another one under its id, which is reported.
+A transaction that comes back late after a reorg lets clients claim that its dependants depend on
+nothing: this is a claim, and stays one.
+
+`tests/client/test_client_stories.py` plays 28 stories, two of them with the real MLS engine, and
+840 in `make soak`, of some hundred scheduled steps each. `tests/client/test_group_simulation.py`
+plays the groups and intents alone, on two logs: 15 worlds of 250 steps, and 900 in `make soak`,
+which are 225,000 steps. The MLS engine of both is a toy, which fails where one key encrypts two
+messages. `CHAINKIT_SEED` begins elsewhere.
+
 ## Planted bugs
 
-Does the simulator notice when a rule of the node is broken? Each bug below is one change to the
-code. The simulator plays up to {SEEDS} stories of each kind that is named, until one fails.
-`make planted-bugs` tries all of them again and writes this page.
+Do the simulators notice when a rule is broken? Each bug below is one change to the code. The
+simulator plays up to {SEEDS} stories of each kind that is named, until one fails.
+`make planted-bugs` tries all of them again and writes this page. Some rules of the client are kept
+twice, such as that a reorg takes a commit back: to break one of the two changes nothing that can be
+seen, and is not in the list.
 """
 
 
 def page(verdicts: Sequence[Verdict]) -> str:
     """Return the page, in Markdown."""
+    parts = [_HEAD]
+    for simulator, of in (("network", "nodes"), ("client", "clients")):
+        chosen = [each for each in verdicts if each.bug.simulator == simulator]
+        parts.append(f"### In the rules of {of}\n\n" + _table(chosen))
+    return "\n".join(parts)
+
+
+def _table(verdicts: Sequence[Verdict]) -> str:
     found = sum(each.found is not None for each in verdicts)
     rows = [f"**{found} of {len(verdicts)} bugs found.**", ""]
     rows += ["| bug | file | stories | first seed, and what failed |", "|---|---|---|---|"]
@@ -59,7 +95,7 @@ def page(verdicts: Sequence[Verdict]) -> str:
         stories = ", ".join(bug.lies) or "honest"
         outcome = "not found" if each.found is None else _cell(each.found)
         rows.append(f"| {bug.name} | [{name}](../{bug.file}) | {stories} | {outcome} |")
-    return _HEAD + "\n" + "\n".join(rows) + "\n"
+    return "\n".join(rows) + "\n"
 
 
 def _cell(text: str) -> str:

@@ -14,7 +14,12 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 BUGS = Path(__file__).with_name("bugs.yaml")
-PACKAGES = ("src/chainkit", "indexer/chainkit_indexer", "node/chainkit_node")
+PACKAGES = (
+    *("client/chainkit_client", "indexer/chainkit_indexer", "node/chainkit_node"),
+    "src/chainkit",
+)
+HUNTS = {"network": "support.network.simulation.hunt", "client": "support.client.stories.hunt"}
+"""The program that plays the stories of each simulator."""
 SEEDS = 40
 """Stories of each kind that a bug has to show in."""
 
@@ -31,6 +36,8 @@ class Bug:
     replacement: str
     lies: tuple[str, ...] = ()
     """Lies of the stories; without any, all nodes are honest."""
+    simulator: str = "network"
+    """One of HUNTS."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,9 @@ def bugs() -> list[Bug]:
     return [Bug(**(row | {"lies": tuple(row.get("lies", ()))})) for row in rows]
 
 
-def attempt(bug: Bug | None, lies: tuple[str, ...] = (), seeds: int = SEEDS) -> str | None:
+def attempt(
+    bug: Bug | None, lies: tuple[str, ...] = (), seeds: int = SEEDS, simulator: str = "network"
+) -> str | None:
     """Play stories with a bug, or without one; return the first failure, None where none is."""
     with TemporaryDirectory(prefix="planted-") as folder:
         copies = Path(folder)
@@ -59,7 +68,7 @@ def attempt(bug: Bug | None, lies: tuple[str, ...] = (), seeds: int = SEEDS) -> 
         if bug is not None:
             _plant(bug, copies / bug.file)
         roots = [str((copies / package).parent) for package in PACKAGES]
-        command = [sys.executable, "-m", "support.network.simulation.hunt", "--seeds", str(seeds)]
+        command = [sys.executable, "-m", HUNTS[simulator], "--seeds", str(seeds)]
         for lie in lies:
             command += ["--lie", lie]
         path = os.pathsep.join([*roots, str(ROOT / "tests"), str(ROOT)])
@@ -77,7 +86,7 @@ def attempt(bug: Bug | None, lies: tuple[str, ...] = (), seeds: int = SEEDS) -> 
 
 def verdict(bug: Bug) -> Verdict:
     """Try one bug."""
-    return Verdict(bug, attempt(bug, bug.lies))
+    return Verdict(bug, attempt(bug, bug.lies, simulator=bug.simulator))
 
 
 def _plant(bug: Bug, file: Path) -> None:

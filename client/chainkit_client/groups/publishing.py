@@ -18,7 +18,6 @@ from chainkit_client.groups.groups import Groups, OutgoingWelcome
 from chainkit_client.intents.rows import Intent
 from chainkit_client.storage.schema import IntentState
 
-
 _TO_DO: Final = (IntentState.PUBLISHED, IntentState.TO_SEND)
 
 

@@ -58,6 +58,8 @@ class Ledger:
     random: Random
     blocks: list[Block] = field(default_factory=list)
     pool: list[bytes] = field(default_factory=list)
+    all_mined: list[Block] = field(default_factory=list)
+    """Also those that a reorg took back."""
     mined: int = 0
     reorgs: int = 0
 
@@ -79,6 +81,7 @@ class Ledger:
         )
         first = parent.first_id + len(parent.payloads) if parent else 1
         self.blocks.append(Block(self.mined, header, tuple(taken), first))
+        self.all_mined.append(self.blocks[-1])
 
     def reorg(self, now: float) -> None:
         """Replace the newest blocks by others: what they held waits again, or is lost."""

@@ -26,7 +26,7 @@ from chainkit.types import Node, message_sent
 from chainkit_client.groups.payload import group_topic
 from chainkit_client.nodes.connection import Conflict, NodeLost, NodeUnreached
 from support import mls, publishes
-from support.client.group_network import BEGIN_NS, GROUP_ID, SECOND_NS
+from support.client.group_network import BEGIN_NS, GROUP_ID, SECOND_NS, payload_hash_of
 from support.client.stories.ledger import SeenChain, transaction_of
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class Stored:
     """When it was stored there."""
     topic: bytes
     envelope: bytes
+    payload_hash: bytes
+    """The MLS message's; of anything else it says nothing."""
 
 
 @dataclass
@@ -77,7 +79,7 @@ class SimulatedNode:
     """Envelopes that it made up."""
     last_ns: int = 0
     fork: list[bytes] = field(default_factory=list)
-    """What it served of the chain before a reorg."""
+    """The chain as it served it before a reorg."""
 
     def __post_init__(self) -> None:
         self.key = SigningKey(keccak256(b"node %d" % self.node_id))
@@ -92,7 +94,7 @@ class SimulatedNode:
     def random(self) -> Random:
         return self.story.random
 
-    # What it stores.
+    # Its log.
 
     def originate(self, client_envelope: bytes) -> bytes:
         """Take a payload, and return the envelope that it signs."""
@@ -116,7 +118,8 @@ class SimulatedNode:
             self.told += 1
             ahead = 3600 * SECOND_NS
         envelope = self._signed(len(self.log) + 1, client_envelope, self.last_ns + ahead)
-        self.log.append(Stored(self.story.now, topic, envelope))
+        stored = Stored(self.story.now, topic, envelope, payload_hash_of(client_envelope))
+        self.log.append(stored)
         return envelope
 
     def _signed(self, number: int, client_envelope: bytes, time_ns: int) -> bytes:
@@ -138,7 +141,7 @@ class SimulatedNode:
                 held[0, block.first_id + place] = group_topic(GROUP_ID), envelope
         return held
 
-    # What it answers.
+    # Its answers.
 
     async def query(
         self, request: message_api_pb2.QueryEnvelopesRequest, seconds: float

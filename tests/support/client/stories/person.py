@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +14,7 @@ from chainkit.service.refusals import PassedOn
 from chainkit.types import Node
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.joining import WelcomePayload
+from chainkit_client.groups.payload import Outcome, Payload
 from chainkit_client.groups.publishing import advance
 from chainkit_client.mls.engine import MlsEngine
 from chainkit_client.network.group_network import GroupNetwork
@@ -57,6 +58,7 @@ class SimulatedGateway:
             raise PassedOn(grpc.StatusCode.INVALID_ARGUMENT, "refused by chance")
         if fault == "busy":
             raise Unavailable(grpc.StatusCode.UNAVAILABLE, "busy")
+        story.note_author(data)
         node = story.random.choice([each for each in story.nodes if not each.is_down])
         if parse_client_envelope(data).destination is Destination.CHAIN:
             story.ledger.pool.append(data)
@@ -106,6 +108,24 @@ class _Network(GroupNetwork):
         return {each: self._story.key_packages[each] for each in installations}
 
 
+class CheckedGroups(Groups):
+    """The product's, but it is an error to apply a payload before what its author had seen."""
+
+    def __init__(self, person: Person) -> None:
+        super().__init__(person.store, person.engine)
+        self._person = person
+
+    def apply(self, group_id: bytes, received: Iterable[Payload]) -> list[Outcome]:
+        payloads = list(received)
+        story, applied = self._person.story, self._person.applied
+        for payload in payloads:
+            for place in story.seen_by_author.get(payload.payload_hash, ()):
+                is_known = applied & story.hashes_at(place) or story.is_signed_twice(place)
+                assert is_known or payload.warning, f"{payload.place} is applied before {place}"
+            applied.add(payload.payload_hash)
+        return super().apply(group_id, payloads)
+
+
 class Process:
     """One process of a client: all that is not in the database."""
 
@@ -121,7 +141,7 @@ class Process:
             clock,
         )
         self.session.nodes = cast(Any, _Nodes(story.nodes))
-        self.groups = Groups(person.store, person.engine)
+        self.groups = CheckedGroups(person)
         self._network = _Network(
             story, self.session, person.engine, lambda group_id: self._sync_of().topic, clock
         )
@@ -179,6 +199,8 @@ class Person:
             insert_key_package(connection, self.store.seal, offer, 1)
         story.key_packages[self.key] = offer.public
         self.groups = Groups(self.store, engine)
+        self.applied: set[bytes] = set()
+        """Hashes of the payloads that its processes have handed to the group."""
         self.tasks: list[asyncio.Task[None]] = []
 
     @property

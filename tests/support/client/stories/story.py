@@ -13,11 +13,12 @@ from pathlib import Path
 from random import Random
 
 from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.proto import envelopes_pb2
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.intents.machine import FINISHED
 from chainkit_client.mls.engine import MlsEngine
 from chainkit_client.storage.schema import IntentState, MessageKind
-from support.client.group_network import BEGIN_NS, GROUP_ID, SECOND_NS
+from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, SECOND_NS, payload_hash_of
 from support.client.stories.ledger import BLOCK_SECONDS, Block, Ledger, SeenChain
 from support.client.stories.nodes import PROVABLE, SimulatedNode
 from support.client.stories.person import Person
@@ -61,6 +62,8 @@ class Story:
         self.key_packages: dict[bytes, bytes] = {}
         self.used: dict[tuple[str, int, int], bytes] = {}
         self.sent: set[bytes] = set()
+        self.seen_by_author: dict[bytes, list[tuple[int, int]]] = {}
+        """Places that the author of a payload had seen, by its hash."""
         self.ledger = Ledger(self.random)
         self._served: dict[tuple[int, int], list[bytes]] = {}
         self.nodes: list[SimulatedNode] = []
@@ -72,7 +75,7 @@ class Story:
             Person(self, folder / name, name, make_engine(self), registered) for name in NAMES
         ]
 
-    # What all share.
+    # The world that all share.
 
     @property
     def now(self) -> float:
@@ -103,6 +106,29 @@ class Story:
         if key not in self._served:
             self._served[key] = block.served(node.key)
         return self._served[key]
+
+    def note_author(self, client_envelope: bytes) -> None:
+        """Remember what the author of a payload of the group had seen."""
+        envelope = envelopes_pb2.ClientEnvelope.FromString(client_envelope)
+        seen = envelope.aad.last_seen.node_id_to_sequence_id.items()
+        places = [(each, number) for each, number in seen if number]
+        self.seen_by_author[payload_hash_of(client_envelope)] = places
+
+    def hashes_at(self, place: tuple[int, int]) -> set[bytes]:
+        """The hashes of all payloads that ever stood in a place."""
+        originator_id, number = place
+        if originator_id == CHAIN:
+            return {
+                payload_hash_of(block.payloads[number - block.first_id])
+                for block in self.ledger.all_mined
+                if 0 <= number - block.first_id < len(block.payloads)
+            }
+        [node] = [each for each in self.nodes if each.node_id == originator_id]
+        return {node.log[number - 1].payload_hash} if number <= len(node.log) else set()
+
+    def is_signed_twice(self, place: tuple[int, int]) -> bool:
+        """Tell whether a reader may have another envelope in a place, with the proof of it."""
+        return self.lie == "equivocates" and place[0] == LIAR
 
     def fault(self) -> str:
         """The fault of a publish; nothing for none."""
@@ -152,7 +178,7 @@ class Story:
         while not self._is_over():
             assert self.now < end, f"not over: {self._waiting()}"
             next_block = await self._pass_time(next_block)
-        # What was sent last is read by all.
+        # All read the last messages.
         for _ in range(60):
             next_block = await self._pass_time(next_block)
         for person in self.people:
@@ -219,7 +245,7 @@ class Story:
             if intent.state not in FINISHED or intent.state is IntentState.COMMITTED
         ]
 
-    # What must hold.
+    # The rules that must hold.
 
     def _check_end(self) -> None:
         active = [person for person in self.people if person.is_active]
@@ -263,8 +289,7 @@ class Story:
             (each.originator_id, each.sequence_id): each for each in reader.groups.results(GROUP_ID)
         }
         result = results.get(place)
-        if self.lie == "equivocates" and place[0] == LIAR:
-            # The reader got the other one of two that the liar signed, and has the proof of it.
+        if self.is_signed_twice(place):
             self.counts["messages of the liar that are lost"] += 1
             return
         reason = result and result.reason

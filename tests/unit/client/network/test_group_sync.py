@@ -235,7 +235,7 @@ def test_sync__the_second_node_serves_another_payload__is_not_read_again(stage: 
     stage.round()
 
     assert stage.groups.applied == [(0, 3)]
-    # What is not final is asked for, and that there is no more.
+    # It asks for all that is not final, and learns that there is no more.
     assert stage.session.one.questions == questions + 2
 
 

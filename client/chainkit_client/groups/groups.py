@@ -214,6 +214,11 @@ class Groups:
         if is_deleted:
             self._store.forget_deleted()
 
+    def last_final(self, group_id: bytes) -> int:
+        """Return the id up to which ``finalize`` was told that the chain's payloads stay."""
+        with self._session(group_id) as session:
+            return session.final_sequence_id
+
     # On the way out.
 
     def needed_key_packages(self, intent_id: int) -> tuple[bytes, ...]:

@@ -66,7 +66,8 @@ class GroupSync:
         """Payloads of the chain that were applied and are not final, by place."""
         self._doubted: dict[bytes, tuple[VerifiedEnvelope, Standing]] = {}
         """Payloads that the chain does not have, by digest."""
-        self._final: dict[int, int] = {}
+        final = groups.last_final(group_id)
+        self._final = dict.fromkeys(session.keys.chain_ids, final)
         """The last id of each originator of the chain that is final."""
         self._begin()
 
@@ -216,12 +217,21 @@ class GroupSync:
         is_known = known is not None and known.envelope.digest == envelope.digest
         if envelope.transaction_hash is None or is_known:
             return True
+        if await self._was_final(envelope):
+            return True
         found = await self._session.find(envelope)
         if found.standing is not Standing.CONFIRMED or found.block is None:
             self._doubt(envelope, found.standing)
             return False
         self._standing[envelope.place] = _Stands(envelope, found.block)
         return True
+
+    async def _was_final(self, envelope: VerifiedEnvelope) -> bool:
+        """Tell whether the group has applied exactly this, and it is final."""
+        if envelope.sequence_id > self._final.get(envelope.originator_id, 0):
+            return False
+        applied = [Payload.of(envelope)]
+        return await asyncio.to_thread(self._groups.have_applied, self._group_id, applied)
 
     async def _finalize(self) -> None:
         """Let the group forget what no reorg takes back any more."""

@@ -139,6 +139,9 @@ class FakeGroups:
     def finalize(self, group_id: bytes, sequence_id: int) -> None:
         self.finalized.append(sequence_id)
 
+    def last_final(self, group_id: bytes) -> int:
+        return max(self.finalized, default=0)
+
     def _drop(self, first: int) -> None:
         for place in [each for each in self.held if each[0] == 0 and each[1] >= first]:
             del self.held[place]
@@ -271,6 +274,33 @@ def test_sync__block_is_final__the_group_forgets_and_it_is_looked_up_no_more(sta
 
     assert stage.groups.finalized == [3]
     assert stage.session.lookups == lookups + 1
+
+
+def test_sync__begun_again__what_is_final_and_applied_is_looked_up_no_more(stage: Stage) -> None:
+    stage.session.mine(3, 1)
+    stage.session.mine(4, 2, seconds=1)
+    stage.session.chain.final_number = 1
+    stage.round()
+    before = stage.session.lookups
+
+    asyncio.run(stage.again().sync())
+
+    # The commit that is not final, by itself and with the question what is final.
+    assert stage.session.lookups == before + 1
+    assert stage.groups.applied == [(0, 3), (0, 4)] * 2
+
+
+def test_sync__begun_again__another_payload_below_the_final_one_is_looked_up(stage: Stage) -> None:
+    stage.session.mine(3, 1)
+    stage.session.chain.final_number = 1
+    stage.round()
+    del stage.groups.held[0, 3]
+    before = stage.session.lookups
+
+    asyncio.run(stage.again().sync())
+
+    assert stage.session.lookups > before
+    assert stage.groups.applied == [(0, 3)] * 2
 
 
 def test_sync__reorg_before_the_block_is_final__it_is_taken_back_and_not_final(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sqlalchemy import insert, update
+from sqlalchemy import insert, select, update
 
 from chainkit.types import Place, TopicKind
 from chainkit_client.groups import history, joining, receiving, rewinding
@@ -192,7 +192,7 @@ class Groups:
         """
         with self._session(group_id) as session:
             for payload in sorted(gone, key=lambda each: each.place):
-                if receiving.is_applied(session, payload):
+                if receiving.is_applied(session.connection, payload):
                     originator_id, sequence_id = payload.place
                     is_back = rewinding.retract(session, originator_id, sequence_id - 1)
                     receiving.settle(session)
@@ -204,8 +204,8 @@ class Groups:
 
         It is not where one in a place before it came late, or another process applied another one.
         """
-        with self._session(group_id) as session:
-            return all(receiving.is_applied(session, payload) for payload in received)
+        with self._store.reading() as connection:
+            return all(receiving.is_applied(connection, payload) for payload in received)
 
     def finalize(self, group_id: bytes, sequence_id: int) -> None:
         """Take note that the chain's payloads up to an id are final: old states are deleted."""
@@ -216,8 +216,11 @@ class Groups:
 
     def last_final(self, group_id: bytes) -> int:
         """Return the id up to which ``finalize`` was told that the chain's payloads stay."""
-        with self._session(group_id) as session:
-            return session.final_sequence_id
+        is_it = schema.groups.c.id == group_id
+        with self._store.reading() as connection:
+            query = select(schema.groups.c.final_sequence_id).where(is_it)
+            found: int = connection.execute(query).scalar_one()
+            return found
 
     # On the way out.
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sqlalchemy import Connection
+
 from chainkit.errors import MalformedData
 from chainkit.protocol.mls.message import ContentType, MessageHeader, parse_message_header
 from chainkit.signatures import keccak256
@@ -77,9 +79,9 @@ def apply(session: Session, payload: Payload) -> Outcome:
     return outcome
 
 
-def is_applied(session: Session, payload: Payload) -> bool:
+def is_applied(connection: Connection, payload: Payload) -> bool:
     """Tell whether this payload was applied in its place, whatever came of it."""
-    known = payloads.read_result(session.connection, session.topic, *payload.place)
+    known = payloads.read_result(connection, payload.topic, *payload.place)
     return known is not None and _is_same(known, payload)
 
 

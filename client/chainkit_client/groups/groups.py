@@ -199,7 +199,7 @@ class Groups:
                     return is_back
         return False
 
-    def have_applied(self, group_id: bytes, received: Iterable[Payload]) -> bool:
+    def have_applied(self, received: Iterable[Payload]) -> bool:
         """Tell whether each of some payloads is the one that was applied in its place.
 
         It is not where one in a place before it came late, or another process applied another one.

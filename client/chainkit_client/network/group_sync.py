@@ -209,7 +209,7 @@ class GroupSync:
     async def _have_applied(self) -> bool:
         """Tell whether the group is where this object took it: other processes apply, too."""
         given = list(self._handed_in.values())
-        return await asyncio.to_thread(self._groups.have_applied, self._group_id, given)
+        return await asyncio.to_thread(self._groups.have_applied, given)
 
     async def _stands(self, envelope: VerifiedEnvelope) -> bool:
         """Tell whether an envelope is a node's own, or the chain has it; if not, it is doubted."""
@@ -230,8 +230,7 @@ class GroupSync:
         """Tell whether the group has applied exactly this, and it is final."""
         if envelope.sequence_id > self._final.get(envelope.originator_id, 0):
             return False
-        applied = [Payload.of(envelope)]
-        return await asyncio.to_thread(self._groups.have_applied, self._group_id, applied)
+        return await asyncio.to_thread(self._groups.have_applied, [Payload.of(envelope)])
 
     async def _finalize(self) -> None:
         """Let the group forget what no reorg takes back any more."""

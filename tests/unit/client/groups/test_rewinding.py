@@ -249,15 +249,15 @@ def test_take_back__a_commit_that_is_gone__goes_back_once(make_party: MakeParty)
     party.settle()
     [old] = (taken_apart(each, CHAIN, 1, BEGIN_NS + SECOND_NS) for each in party.logs.chain())
     bob = party["bob"].groups
-    assert bob.have_applied(GROUP_ID, [old])
+    assert bob.have_applied([old])
     # The same commit in another block, as another process has applied it.
     later = replace(old, originator_ns=old.originator_ns + 1)
-    assert not bob.have_applied(GROUP_ID, [old, later])
+    assert not bob.have_applied([old, later])
     assert bob.take_back(GROUP_ID, [later]) is False
 
     assert bob.take_back(GROUP_ID, [old]) is True
     assert party["bob"].authenticators() == before
-    assert not bob.have_applied(GROUP_ID, [old])
+    assert not bob.have_applied([old])
     assert bob.take_back(GROUP_ID, [old]) is False
 
 

@@ -133,7 +133,7 @@ class FakeGroups:
             self._drop(min(found))
         return bool(found)
 
-    def have_applied(self, group_id: bytes, received: Sequence[Payload]) -> bool:
+    def have_applied(self, received: Sequence[Payload]) -> bool:
         return all(self.held.get(each.place) == each for each in received)
 
     def finalize(self, group_id: bytes, sequence_id: int) -> None:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from benchmarks.client.__main__ import ROWS, main, page
 
 
-def test_quick_run__every_figure_of_the_page__is_measured(tmp_path: Path) -> None:
+def test_measure__quickly__gives_every_figure_of_the_page(tmp_path: Path) -> None:
     output = tmp_path / "client.json"
 
     outcome = CliRunner().invoke(main, ["--quick", "--output", str(output)])

@@ -5,7 +5,7 @@ All functions block; call them in a thread.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -83,6 +83,15 @@ class Chain:
         if verdict is Verdict.REFUTED and mined is not None:
             return Found(Standing.CONFIRMED, mined.receipt.block.reference)
         return Found(Standing.FALSE if verdict is Verdict.PROVED else Standing.ABSENT)
+
+    def still_there(self, blocks: Iterable[BlockReference]) -> frozenset[BlockReference]:
+        """Return those of some blocks that the chain has now, by one batch of requests.
+
+        A payload that was found in one of them is still there.
+        """
+        wanted = sorted(set(blocks), key=lambda each: each.number)
+        found = self.endpoint.headers([each.number for each in wanted])
+        return frozenset(each.reference for each in found if each is not None) & set(wanted)
 
     def final(self) -> BlockHeader | None:
         """Return the last final block, None where the endpoint knows of none."""

@@ -161,7 +161,10 @@ class GroupSync:
     async def _take_back(self) -> bool:
         """Look up what is not final; return whether something was taken back."""
         gone = []
+        there = await self._still_there(self._standing.values())
         for place, stands in list(self._standing.items()):
+            if stands.block in there:
+                continue
             found = await self._session.find(stands.envelope)
             if found.standing is Standing.CONFIRMED and found.block is not None:
                 self._standing[place] = _Stands(stands.envelope, found.block)
@@ -244,8 +247,10 @@ class GroupSync:
             for place, each in self._standing.items()
             if each.block.number <= final.number
         }
+        there = await self._still_there(passed.values())
         # A reorg may have come since they were looked up: the next round takes them back.
-        if passed and await self._still_stand(passed.values()) and await self._have_applied():
+        is_right = all(each.block in there for each in passed.values())
+        if passed and is_right and await self._have_applied():
             highest = max(sequence_id for _, sequence_id in passed)
             await asyncio.to_thread(self._groups.finalize, self._group_id, highest)
             for place in passed:
@@ -253,12 +258,12 @@ class GroupSync:
                 self._handed_in.pop(place, None)
                 self._final[place[0]] = max(place[1], self._final.get(place[0], 0))
 
-    async def _still_stand(self, standing: Iterable[_Stands]) -> bool:
-        for each in standing:
-            found = await self._session.find(each.envelope)
-            if found.standing is not Standing.CONFIRMED or found.block != each.block:
-                return False
-        return True
+    async def _still_there(self, standing: Iterable[_Stands]) -> frozenset[BlockReference]:
+        """Return the blocks of payloads that the chain has now."""
+        blocks = {each.block for each in standing}
+        if not blocks:
+            return frozenset()
+        return await asyncio.to_thread(self._session.chain.still_there, blocks)
 
 
 def _lowest(places: Iterable[Place]) -> dict[int, int]:

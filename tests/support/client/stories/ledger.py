@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from types import SimpleNamespace
@@ -120,6 +120,9 @@ class SeenChain:
     def final(self) -> BlockHeader | None:
         blocks = self.blocks
         return blocks[-1 - FINALITY].header if len(blocks) > FINALITY else None
+
+    def still_there(self, blocks: Iterable[BlockReference]) -> frozenset[BlockReference]:
+        return frozenset(each.header.reference for each in self.blocks) & set(blocks)
 
     def find(
         self, node: Node, block: BlockReference, envelope: bytes, transaction_hash: bytes

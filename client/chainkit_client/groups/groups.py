@@ -14,20 +14,20 @@ from dataclasses import dataclass
 
 from sqlalchemy import insert, select, update
 
-from chainkit.types import Place, TopicKind
+from chainkit.types import TopicKind
 from chainkit_client.groups import history, joining, receiving, rewinding
 from chainkit_client.groups.building import (
     Outgoing,
     build,
     decode_welcomes,
     needed_key_packages,
-    refuse_build,
 )
 from chainkit_client.groups.history import Epoch
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.overview import Group, read_group, read_groups
 from chainkit_client.groups.payload import Outcome, Payload, group_topic
 from chainkit_client.groups.plaintext import message_id
+from chainkit_client.groups.results import is_applied
 from chainkit_client.groups.session import CHAIN_IDS, NotAMember, Session, Tools
 from chainkit_client.groups.transcript import (
     Message,
@@ -186,18 +186,11 @@ class Groups:
             return is_back
 
     def take_back(self, group_id: bytes, gone: Iterable[Payload]) -> bool:
-        """As ``retract``, of payloads that the chain has no more: from the first that is applied.
-
-        Another process may have taken them back before, and have applied others in their places.
-        """
+        """As ``retract``, of payloads that the chain has no more; see ``rewinding.take_back``."""
         with self._session(group_id) as session:
-            for payload in sorted(gone, key=lambda each: each.place):
-                if receiving.is_applied(session.connection, payload):
-                    originator_id, sequence_id = payload.place
-                    is_back = rewinding.retract(session, originator_id, sequence_id - 1)
-                    receiving.settle(session)
-                    return is_back
-        return False
+            is_back = rewinding.take_back(session, gone)
+            receiving.settle(session)
+            return is_back
 
     def have_applied(self, received: Iterable[Payload]) -> bool:
         """Tell whether each of some payloads is the one that was applied in its place.
@@ -205,7 +198,7 @@ class Groups:
         It is not where one in a place before it came late, or another process applied another one.
         """
         with self._store.reading() as connection:
-            return all(receiving.is_applied(connection, payload) for payload in received)
+            return all(is_applied(connection, payload) for payload in received)
 
     def finalize(self, group_id: bytes, sequence_id: int) -> None:
         """Take note that the chain's payloads up to an id are final: old states are deleted."""
@@ -277,12 +270,6 @@ class Groups:
             rows.count_refusals(session.connection, intent.id, refusals)
             if is_given_up(refusals):
                 session.give_up(intent, reason)
-
-    def unbuilt(self, intent_id: int, reason: str) -> None:
-        """Write that an intent cannot be built now; the third time it is given up."""
-        with self._intent(intent_id) as (session, intent):
-            if intent.state is IntentState.TO_SEND:
-                refuse_build(session, intent, reason)
 
     def welcomes(self, group_id: bytes) -> list[OutgoingWelcome]:
         """Return the welcomes that may be sent now: their commits were accepted (R17)."""
@@ -361,10 +348,6 @@ class Groups:
     def welcome_topic(self) -> bytes:
         """The topic of this installation's welcomes."""
         return TopicKind.WELCOME.topic(self._tools.installation.public_key)
-
-    def place_of_epoch(self, group_id: bytes, epoch: int) -> Place | None:
-        """Return the commit that made an epoch; None where it was not published, or is unknown."""
-        return next((each.place for each in self.epochs(group_id) if each.number == epoch), None)
 
     def _apply(self, session: Session, payload: Payload) -> Outcome:
         if payload.originator_id not in self._tools.chain_ids:

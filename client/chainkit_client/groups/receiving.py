@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlalchemy import Connection
-
 from chainkit.errors import MalformedData
 from chainkit.protocol.mls.message import ContentType, MessageHeader, parse_message_header
 from chainkit.signatures import keccak256
@@ -20,6 +18,14 @@ from chainkit_client.groups.history import Epoch
 from chainkit_client.groups.joining import can_join, find_welcome, join
 from chainkit_client.groups.payload import Fork, Outcome, Payload
 from chainkit_client.groups.plaintext import Plaintext, message_id, parse_plaintext
+from chainkit_client.groups.results import (
+    is_commit,
+    is_same,
+    is_worth_trying,
+    kept_payload,
+    may_succeed,
+    tried_with,
+)
 from chainkit_client.groups.rewinding import retract
 from chainkit_client.groups.session import Session
 from chainkit_client.groups.transcript import (
@@ -64,7 +70,7 @@ def apply(session: Session, payload: Payload) -> Outcome:
     Raises EngineFailed, and changes nothing, where the engine did not answer.
     """
     known = payloads.read_result(session.connection, session.topic, *payload.place)
-    if known is not None and (_is_same(known, payload) or not _is_chain(session, payload)):
+    if known is not None and (is_same(known, payload) or not _is_chain(session, payload)):
         return Outcome(payload.place, known.status, known.reason, is_repeated=True)
     if _is_chain(session, payload):
         session.flush()
@@ -79,18 +85,6 @@ def apply(session: Session, payload: Payload) -> Outcome:
     return outcome
 
 
-def is_applied(connection: Connection, payload: Payload) -> bool:
-    """Tell whether this payload was applied in its place, whatever came of it."""
-    known = payloads.read_result(connection, payload.topic, *payload.place)
-    return known is not None and _is_same(known, payload)
-
-
-def _is_same(known: PayloadResult, payload: Payload) -> bool:
-    """Tell whether a result is this payload's: a reorg may bring it again in another block."""
-    theirs = payload.payload_hash, payload.originator_ns
-    return (known.payload_hash, known.originator_ns) == theirs
-
-
 def settle(session: Session) -> None:
     """Try the kept payloads again that the group's history may let succeed now."""
     while session.current is not None and session.is_member and _next_commit(session):
@@ -98,8 +92,8 @@ def settle(session: Session) -> None:
     if session.current is None:
         return
     for result in payloads.read_kept(session.connection, session.topic, session.epoch):
-        if not _is_commit(result) and _is_worth_trying(session, result):
-            _try(session, _payload(session, result))
+        if not is_commit(result) and is_worth_trying(session, result):
+            _try(session, kept_payload(session, result))
 
 
 def _next_commit(session: Session) -> bool:
@@ -109,11 +103,11 @@ def _next_commit(session: Session) -> bool:
     for result in kept:
         is_behind = place is None or result.sequence_id > place[1]
         is_chain = result.originator_id in session.tools.chain_ids
-        if not is_chain or not is_behind or not _is_commit(result):
+        if not is_chain or not is_behind or not is_commit(result):
             continue
-        if result.epoch != session.epoch or not _is_worth_trying(session, result):
+        if result.epoch != session.epoch or not is_worth_trying(session, result):
             continue
-        if _try(session, _payload(session, result)).epoch is not None:
+        if _try(session, kept_payload(session, result)).epoch is not None:
             return True
     return False
 
@@ -142,11 +136,11 @@ def _try(session: Session, payload: Payload) -> Outcome:
     if (
         status is not PayloadStatus.SUCCEEDED
         and header is not None
-        and _may_succeed(session, header)
+        and may_succeed(session, header)
     ):
         result = replace(
             result,
-            tried_with=_tried_with(session, header),
+            tried_with=tried_with(session, header),
             message=payload.message,
             aad_hash=payload.aad_hash,
             warning=payload.warning,
@@ -362,46 +356,3 @@ def _find_fork(session: Session, plaintext: Plaintext, sender: Member) -> Fork |
 
 def _is_chain(session: Session, payload: Payload) -> bool:
     return payload.originator_id in session.tools.chain_ids
-
-
-def _is_commit(result: PayloadResult) -> bool:
-    assert result.message is not None
-    return parse_message_header(result.message).content_type is ContentType.COMMIT
-
-
-def _may_succeed(session: Session, header: MessageHeader) -> bool:
-    """Tell whether a payload that failed may succeed with another history of the group."""
-    if session.current is None or header.epoch > session.epoch:
-        return True
-    final = history.final_epoch(session.connection, session.group_id, session.final_sequence_id)
-    if final is None or header.epoch > final:
-        return True
-    return not history.is_confirmed(session.connection, session.group_id)
-
-
-def _tried_with(session: Session, header: MessageHeader) -> bytes | None:
-    if session.current is None or header.epoch > session.epoch:
-        return None
-    found = history.read_epochs(session.connection, session.group_id, header.epoch, most=1)
-    is_it = bool(found) and found[0].number == header.epoch
-    return found[0].authenticator if is_it else None
-
-
-def _is_worth_trying(session: Session, result: PayloadResult) -> bool:
-    """Tell whether the epoch of a kept payload has another history than when it failed."""
-    assert result.message is not None
-    now = _tried_with(session, parse_message_header(result.message))
-    return now is not None and now != result.tried_with
-
-
-def _payload(session: Session, result: PayloadResult) -> Payload:
-    assert result.message is not None and result.aad_hash is not None
-    return Payload(
-        session.group_id,
-        result.originator_id,
-        result.sequence_id,
-        result.originator_ns,
-        result.message,
-        result.aad_hash,
-        result.warning,
-    )

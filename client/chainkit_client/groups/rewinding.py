@@ -7,9 +7,13 @@ back on the new branch, they count as before. States before a final block are de
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from chainkit.errors import ReorgTooDeep
 from chainkit_client.groups import history
 from chainkit_client.groups.joining import forget_welcomes
+from chainkit_client.groups.payload import Payload
+from chainkit_client.groups.results import is_applied
 from chainkit_client.groups.session import Session
 from chainkit_client.groups.transcript import retract_changes
 from chainkit_client.intents import rows
@@ -44,6 +48,17 @@ def retract(session: Session, originator_id: int, after: int) -> bool:
         if _rests_on(intent, first):
             session.give_back(intent, Event.RETRACTED)
     return True
+
+
+def take_back(session: Session, gone: Iterable[Payload]) -> bool:
+    """As ``retract``, of payloads that the chain has no more: from the first that is applied.
+
+    Another process may have taken them back before, and have applied others in their places.
+    """
+    for payload in sorted(gone, key=lambda each: each.place):
+        if is_applied(session.connection, payload):
+            return retract(session, payload.originator_id, payload.sequence_id - 1)
+    return False
 
 
 def finalize(session: Session, sequence_id: int) -> bool:

@@ -1,0 +1,74 @@
+"""Results of payloads: which one was applied in its place, and which of those that failed may yet.
+
+A payload that failed is kept until its epoch is final, with the history that it was tried with
+(R26). It is worth another try where its epoch has another history now.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from chainkit.protocol.mls.message import ContentType, MessageHeader, parse_message_header
+from chainkit_client.groups import history
+from chainkit_client.groups.payload import Payload
+from chainkit_client.groups.session import Session
+from chainkit_client.storage import payloads
+from chainkit_client.storage.payloads import PayloadResult
+
+
+def is_applied(connection: Connection, payload: Payload) -> bool:
+    """Tell whether this payload was applied in its place, whatever came of it."""
+    known = payloads.read_result(connection, payload.topic, *payload.place)
+    return known is not None and is_same(known, payload)
+
+
+def is_same(known: PayloadResult, payload: Payload) -> bool:
+    """Tell whether a result is this payload's: a reorg may bring it again in another block."""
+    theirs = payload.payload_hash, payload.originator_ns
+    return (known.payload_hash, known.originator_ns) == theirs
+
+
+def is_commit(result: PayloadResult) -> bool:
+    """Tell whether a kept payload is a commit."""
+    assert result.message is not None
+    return parse_message_header(result.message).content_type is ContentType.COMMIT
+
+
+def may_succeed(session: Session, header: MessageHeader) -> bool:
+    """Tell whether a payload that failed may succeed with another history of the group."""
+    if session.current is None or header.epoch > session.epoch:
+        return True
+    final = history.final_epoch(session.connection, session.group_id, session.final_sequence_id)
+    if final is None or header.epoch > final:
+        return True
+    return not history.is_confirmed(session.connection, session.group_id)
+
+
+def tried_with(session: Session, header: MessageHeader) -> bytes | None:
+    """Return the authenticator of a payload's epoch now; None where that is not reached."""
+    if session.current is None or header.epoch > session.epoch:
+        return None
+    found = history.read_epochs(session.connection, session.group_id, header.epoch, most=1)
+    is_it = bool(found) and found[0].number == header.epoch
+    return found[0].authenticator if is_it else None
+
+
+def is_worth_trying(session: Session, result: PayloadResult) -> bool:
+    """Tell whether the epoch of a kept payload has another history than when it failed."""
+    assert result.message is not None
+    now = tried_with(session, parse_message_header(result.message))
+    return now is not None and now != result.tried_with
+
+
+def kept_payload(session: Session, result: PayloadResult) -> Payload:
+    """Return the payload of a result that is kept."""
+    assert result.message is not None and result.aad_hash is not None
+    return Payload(
+        session.group_id,
+        result.originator_id,
+        result.sequence_id,
+        result.originator_ns,
+        result.message,
+        result.aad_hash,
+        result.warning,
+    )

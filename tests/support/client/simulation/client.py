@@ -16,6 +16,7 @@ from chainkit_client.groups.publishing import Answer, Verdict, advance
 from chainkit_client.storage.own import insert_installation, insert_key_package
 from chainkit_client.storage.store import Store
 from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, NODE
+from support.client.simulation.checks import Member
 from support.client.simulation.ledger import FINALITY, Block
 from support.client.toy_engine import ToyEngine
 
@@ -81,7 +82,7 @@ class SimulatedNetwork:
         return verdict is Verdict.TAKEN
 
 
-class SimulatedClient:
+class SimulatedClient(Member):
     """One installation."""
 
     def __init__(self, world: World, path: Path, name: str) -> None:
@@ -102,22 +103,6 @@ class SimulatedClient:
         self.processes: list[Coroutine[Any, Any, None]] = []
         self.offers = 0
         self.offer()
-
-    @property
-    def key(self) -> bytes:
-        """Its public key."""
-        return self.installation.public_key
-
-    @property
-    def knows_group(self) -> bool:
-        """Whether it was ever invited."""
-        return bool(self.groups.groups())
-
-    @property
-    def is_active(self) -> bool:
-        """Whether it is a member now, as far as it knows."""
-        found = self.groups.groups()
-        return bool(found) and found[0].epoch is not None and found[0].is_member
 
     @property
     def now_ns(self) -> int:

@@ -10,11 +10,10 @@ from random import Random
 from chainkit_client.groups.building import Outgoing, client_envelope
 from chainkit_client.groups.publishing import Verdict
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
-from chainkit_client.intents.machine import FINISHED
-from chainkit_client.storage.schema import IntentState, MessageKind
 from chainkit_client.storage.store import Store
 from support import mls
 from support.client.group_network import BEGIN_NS, GROUP_ID, payload_hash_of
+from support.client.simulation.checks import check_end, unfinished
 from support.client.simulation.client import SimulatedClient
 from support.client.simulation.ledger import Ledger
 
@@ -83,7 +82,7 @@ class World:
             if self.steps % 5 == 0:
                 self.check_agreement()
         self._calm_down()
-        self.check_end()
+        check_end(self.clients, self.sent, self.counts)
 
     def close(self) -> None:
         """Close all databases."""
@@ -196,18 +195,10 @@ class World:
                     pass
             if self._is_over():
                 return
-        raise AssertionError(f"not over: {self._waiting()}")
+        raise AssertionError(f"not over: {unfinished(self.clients)}")
 
     def _is_over(self) -> bool:
-        return not self.ledger.pool and not self._waiting() and self.ledger.mined > 0
-
-    def _waiting(self) -> list[str]:
-        return [
-            f"{client.name} {intent}"
-            for client in self.clients
-            for intent in (client.groups.intents(GROUP_ID) if client.knows_group else ())
-            if intent.state not in FINISHED or intent.state is IntentState.COMMITTED
-        ]
+        return not self.ledger.pool and not unfinished(self.clients) and self.ledger.mined > 0
 
     # Invariants.
 
@@ -217,75 +208,8 @@ class World:
         for client in self.clients:
             if not client.is_active:
                 continue
-            history = _history(client)
+            history = client.history
             place = client.read_blocks[-1].identity, max(history)
             name, other = seen.setdefault(place, (client.name, history))
             common = history.keys() & other.keys()
             assert all(history[each] == other[each] for each in common), (client.name, name)
-
-    def check_end(self) -> None:
-        """All clients accept the same commits; nothing is lost or shown twice."""
-        active = [client for client in self.clients if client.is_active]
-        assert active, "somebody is always left"
-        histories = {client.name: _history(client) for client in active}
-        heads = {(max(each), each[max(each)]) for each in histories.values()}
-        assert len(heads) == 1, {name: max(each) for name, each in histories.items()}
-        members = {
-            frozenset(each.public_key for each in client.groups.view(GROUP_ID).members)
-            for client in active
-        }
-        assert members == {frozenset(client.key for client in active)}
-        for client in active:
-            assert client.groups.group(GROUP_ID).forked_at_epoch is None
-        self._check_messages(active)
-
-    def _check_messages(self, active: list[SimulatedClient]) -> None:
-        for author in self.clients:
-            if not author.knows_group:
-                continue
-            for row in author.groups.messages(GROUP_ID):
-                if row.sender != author.key or row.kind is not MessageKind.APPLICATION:
-                    continue
-                if row.place is None or row.epoch is None:
-                    continue
-                for reader in active:
-                    if reader is not author and _shares(reader, author, row.epoch):
-                        self._check_read(reader, row.id, row.place)
-        for client in self.clients:
-            words = [
-                each.content
-                for each in (client.groups.messages(GROUP_ID) if client.knows_group else ())
-                if each.kind is MessageKind.APPLICATION
-            ]
-            assert len(words) == len(set(words)), "a message is shown twice"
-            assert set(words) <= self.sent
-
-    def _check_read(
-        self, reader: SimulatedClient, message_id: bytes, place: tuple[int, int]
-    ) -> None:
-        if message_id in {each.id for each in reader.groups.messages(GROUP_ID)}:
-            self.counts["messages read"] += 1
-            return
-        results = {
-            (each.originator_id, each.sequence_id): each for each in reader.groups.results(GROUP_ID)
-        }
-        result = results.get(place)
-        reason = result and result.reason
-        # MLS drops keys after three epochs, and one that reads late has lost them.
-        assert reason and "are gone" in reason, (reader.name, place, result)
-        self.counts["messages too old"] += 1
-
-
-def _history(client: SimulatedClient) -> dict[int, bytes]:
-    """The history since it came in, the last time that it did."""
-    found: dict[int, bytes] = {}
-    for epoch in client.groups.epochs(GROUP_ID):
-        found[epoch.number] = epoch.authenticator
-        if epoch.previous is None:
-            break
-    return found
-
-
-def _shares(reader: SimulatedClient, author: SimulatedClient, epoch: int) -> bool:
-    ours, theirs = _history(reader), _history(author)
-    return epoch in ours and ours[epoch] == theirs.get(epoch)

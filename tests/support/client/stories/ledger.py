@@ -38,15 +38,15 @@ class Block:
     first_id: int
     """Sequence id of its first payload."""
 
-    def unsigned(self, place: int) -> bytes:
-        """The envelope of one of its payloads, as every node builds it."""
-        event = message_sent(_ON_CHAIN, self.payloads[place], self.first_id + place)
+    def unsigned(self, place: int, payload: bytes) -> bytes:
+        """The envelope of a payload in one of its places, as every node builds it."""
+        event = message_sent(_ON_CHAIN, payload, self.first_id + place)
         return unsigned_originator_envelope(event, self.header.timestamp)
 
     def served(self, key: SigningKey) -> list[bytes]:
         """Its envelopes as a node vouches for them."""
         return [
-            sign_originator_envelope(self.unsigned(place), transaction_of(payload), key)
+            sign_originator_envelope(self.unsigned(place, payload), transaction_of(payload), key)
             for place, payload in enumerate(self.payloads)
         ]
 
@@ -134,6 +134,6 @@ class SeenChain:
                     continue
                 if served.client_envelope != payload:
                     return Found(Standing.FALSE)
-                if served.unsigned_originator_envelope == each.unsigned(place):
+                if served.unsigned_originator_envelope == each.unsigned(place, payload):
                     return Found(Standing.CONFIRMED, each.header.reference)
         return Found(Standing.ABSENT)

@@ -11,28 +11,26 @@ from typing import TYPE_CHECKING
 import grpc
 
 from chainkit.misbehavior.types import Misbehavior
-from chainkit.protocol.envelope import sign_originator_envelope, unsigned_originator_envelope
+from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.protocol.originated_envelope import (
     OriginatedEnvelope,
     sign_originated,
     unsigned_originated,
 )
-from chainkit.protocol.payer_envelope import sign_payer_envelope
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.publish_rules.client_envelope import parse_client_envelope
 from chainkit.protocol.topic_heads import Chain, Entry, TopicHead, entry_of, sign_topic_head
 from chainkit.signatures import SigningKey, keccak256
-from chainkit.types import Node, message_sent
+from chainkit.types import Node, Place
 from chainkit_client.groups.payload import group_topic
 from chainkit_client.nodes.connection import Conflict, NodeLost, NodeUnreached
 from support import mls, publishes
 from support.client.group_network import BEGIN_NS, GROUP_ID, SECOND_NS, payload_hash_of
-from support.client.stories.ledger import SeenChain, transaction_of
+from support.client.stories.ledger import Block, SeenChain, transaction_of
 
 if TYPE_CHECKING:
     from support.client.stories.story import Story
 
-PAYER = SigningKey(b"\7" * 32)
 
 PROVABLE = {
     # One who reads only one of both envelopes finds that the node's head names the other one.
@@ -123,11 +121,11 @@ class SimulatedNode:
         return envelope
 
     def _signed(self, number: int, client_envelope: bytes, time_ns: int) -> bytes:
-        paid = sign_payer_envelope(client_envelope, self.node_id, PAYER)
+        paid = publishes.paid(client_envelope, self.node_id)
         unsigned = unsigned_originated(OriginatedEnvelope(self.node_id, number, time_ns, paid))
         return sign_originated(unsigned, self.key)
 
-    def _held(self) -> dict[tuple[int, int], tuple[bytes, bytes]]:
+    def _held(self) -> dict[Place, tuple[bytes, bytes]]:
         """Topic and envelope of all that it has, by place, without the chain's."""
         held = {}
         for node in self.story.nodes:
@@ -190,10 +188,10 @@ class SimulatedNode:
     def _lies(self, lie: str, probability: float) -> bool:
         return self.lie == lie and self.random.random() < probability
 
-    def _as_told(self) -> dict[tuple[int, int], tuple[bytes, bytes]]:
+    def _as_told(self) -> dict[Place, tuple[bytes, bytes]]:
         held = self._held()
         topic = group_topic(GROUP_ID)
-        false: dict[tuple[int, int], bytes] = {}
+        false: dict[Place, bytes] = {}
         if self.lie == "omits":
             for place in [each for each in held if self.story.coin(each) < 0.4]:
                 del held[place]
@@ -211,32 +209,30 @@ class SimulatedNode:
         self.false.update(false.values())
         return held | {place: (topic, envelope) for place, envelope in false.items()}
 
-    def _doctored(self) -> Iterator[tuple[tuple[int, int], bytes]]:
+    def _doctored(self) -> Iterator[tuple[Place, bytes]]:
         """Another commit under the name of a transaction."""
         for block in self.chain.blocks:
             for place, payload in enumerate(block.payloads):
-                number = block.first_id + place
-                if self.story.coin((0, number)) < 0.3:
+                if self.story.coin((0, block.first_id + place)) < 0.3:
                     message = mls.private_message(GROUP_ID, mls.COMMIT, 1, b"")
-                    other = publishes.group_message(message)
-                    event = message_sent(GROUP_ID.ljust(32, b"\0"), other, number)
-                    unsigned = unsigned_originator_envelope(event, block.header.timestamp)
-                    signed = sign_originator_envelope(unsigned, transaction_of(payload), self.key)
-                    yield (0, number), signed
+                    yield self._vouched(block, place, publishes.group_message(message), payload)
 
-    def _moved(self) -> Iterator[tuple[tuple[int, int], bytes]]:
+    def _moved(self) -> Iterator[tuple[Place, bytes]]:
         """Two commits of one block, each in the place of the other."""
         for block in self.chain.blocks:
-            if len(block.payloads) < 2:
-                continue
-            for place, payload in enumerate(block.payloads[1::-1]):
-                number = block.first_id + place
-                event = message_sent(GROUP_ID.ljust(32, b"\0"), payload, number)
-                unsigned = unsigned_originator_envelope(event, block.header.timestamp)
-                signed = sign_originator_envelope(unsigned, transaction_of(payload), self.key)
-                yield (0, number), signed
+            if len(block.payloads) >= 2:
+                for place, payload in enumerate(block.payloads[1::-1]):
+                    yield self._vouched(block, place, payload, payload)
 
-    def _stay(self, held: dict[tuple[int, int], tuple[bytes, bytes]]) -> None:
+    def _vouched(
+        self, block: Block, place: int, payload: bytes, posted: bytes
+    ) -> tuple[Place, bytes]:
+        """A payload that was not there, in a place of a block, by the transaction of another."""
+        unsigned = block.unsigned(place, payload)
+        signed = sign_originator_envelope(unsigned, transaction_of(posted), self.key)
+        return (0, block.first_id + place), signed
+
+    def _stay(self, held: dict[Place, tuple[bytes, bytes]]) -> None:
         """The chain as it was when a reorg took it back."""
         ours = [envelope for (one, _), (_, envelope) in sorted(held.items()) if one == 0]
         if len(ours) >= len(self.fork) and ours[: len(self.fork)] == self.fork:

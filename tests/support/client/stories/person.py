@@ -29,6 +29,7 @@ from chainkit_client.storage.own import insert_installation, insert_key_package
 from chainkit_client.storage.store import Store
 from chainkit_client.topics.following import Topic
 from support.client.group_network import GROUP_ID, SECOND_NS
+from support.client.simulation.checks import Member
 from support.client.simulation.client import share_statements
 from support.client.stories.ledger import SeenChain
 from support.client.stories.nodes import SimulatedNode
@@ -179,7 +180,7 @@ class Process:
             await asyncio.sleep(0.5 + story.random.random() * 3)
 
 
-class Person:
+class Person(Member):
     """One installation."""
 
     def __init__(
@@ -204,25 +205,9 @@ class Person:
         self.tasks: list[asyncio.Task[None]] = []
 
     @property
-    def key(self) -> bytes:
-        """Its public key."""
-        return self.installation.public_key
-
-    @property
     def now_ns(self) -> int:
         """Its clock."""
         return self.story.now_ns + self.skew_ns
-
-    @property
-    def knows_group(self) -> bool:
-        """Whether it was ever invited."""
-        return bool(self.groups.groups())
-
-    @property
-    def is_active(self) -> bool:
-        """Whether it is a member now, as far as it knows."""
-        found = self.groups.groups()
-        return bool(found) and found[0].epoch is not None and found[0].is_member
 
     def start(self) -> None:
         """Start a process; another one may run already."""

@@ -15,10 +15,9 @@ from random import Random
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
-from chainkit_client.intents.machine import FINISHED
 from chainkit_client.mls.engine import MlsEngine
-from chainkit_client.storage.schema import IntentState, MessageKind
 from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, SECOND_NS, payload_hash_of
+from support.client.simulation.checks import check_end, unfinished
 from support.client.stories.ledger import BLOCK_SECONDS, Block, Ledger, SeenChain
 from support.client.stories.nodes import PROVABLE, SimulatedNode
 from support.client.stories.person import Person
@@ -144,7 +143,8 @@ class Story:
     def play(self) -> None:
         """Play it to its end, and check everything."""
         run(self._play())
-        self._check_end()
+        check_end(self.people, self.sent, self.counts, self.is_signed_twice)
+        self._check_breaches()
 
     def close(self) -> None:
         """Close all databases."""
@@ -176,7 +176,7 @@ class Story:
                 person.start()
         end = self.now + CALM_SECONDS
         while not self._is_over():
-            assert self.now < end, f"not over: {self._waiting()}"
+            assert self.now < end, f"not over: {unfinished(self.people)}"
             next_block = await self._pass_time(next_block)
         # All read the last messages.
         for _ in range(60):
@@ -235,67 +235,9 @@ class Story:
             person.groups.queue(GROUP_ID, RemoveMembers((self.random.choice(others),)))
 
     def _is_over(self) -> bool:
-        return not self.ledger.pool and not self._waiting()
-
-    def _waiting(self) -> list[str]:
-        return [
-            f"{person.name} {intent}"
-            for person in self.people
-            for intent in (person.groups.intents(GROUP_ID) if person.knows_group else ())
-            if intent.state not in FINISHED or intent.state is IntentState.COMMITTED
-        ]
+        return not self.ledger.pool and not unfinished(self.people)
 
     # The rules that must hold.
-
-    def _check_end(self) -> None:
-        active = [person for person in self.people if person.is_active]
-        assert active, "somebody is always left"
-        heads = {person.name: _head(person) for person in active}
-        assert len(set(heads.values())) == 1, f"clients part ways: {heads}"
-        members = {
-            frozenset(each.public_key for each in person.groups.view(GROUP_ID).members)
-            for person in active
-        }
-        assert members == {frozenset(person.key for person in active)}, "members differ"
-        for person in active:
-            assert person.groups.group(GROUP_ID).forked_at_epoch is None, "a fork"
-        self._check_messages(active)
-        self._check_breaches()
-
-    def _check_messages(self, active: list[Person]) -> None:
-        for author in self.people:
-            for row in author.groups.messages(GROUP_ID) if author.knows_group else ():
-                if row.sender != author.key or row.kind is not MessageKind.APPLICATION:
-                    continue
-                if row.place is None or row.epoch is None:
-                    continue
-                for reader in active:
-                    if reader is not author and _shares(reader, author, row.epoch):
-                        self._check_read(reader, row.id, row.place)
-        for person in self.people:
-            words = [
-                each.content
-                for each in (person.groups.messages(GROUP_ID) if person.knows_group else ())
-                if each.kind is MessageKind.APPLICATION
-            ]
-            assert len(words) == len(set(words)), "a message is shown twice"
-            assert set(words) <= self.sent, "somebody else's words"
-
-    def _check_read(self, reader: Person, message_id: bytes, place: tuple[int, int]) -> None:
-        if message_id in {each.id for each in reader.groups.messages(GROUP_ID)}:
-            self.counts["messages read"] += 1
-            return
-        results = {
-            (each.originator_id, each.sequence_id): each for each in reader.groups.results(GROUP_ID)
-        }
-        result = results.get(place)
-        if self.is_signed_twice(place):
-            self.counts["messages of the liar that are lost"] += 1
-            return
-        reason = result and result.reason
-        # MLS drops keys after three epochs, and one that reads late has lost them.
-        assert reason and "are gone" in reason, f"a message is lost: {reader.name} {place} {result}"
-        self.counts["messages too old"] += 1
 
     def _check_breaches(self) -> None:
         liar = self.nodes[-1]
@@ -319,23 +261,3 @@ class Story:
             }
             assert PROVABLE[self.lie] & found, f"the lie is not reported: {found}"
             self.counts["lies reported"] += 1
-
-
-def _history(person: Person) -> dict[int, bytes]:
-    """The history since it came in, the last time that it did."""
-    found: dict[int, bytes] = {}
-    for epoch in person.groups.epochs(GROUP_ID):
-        found[epoch.number] = epoch.authenticator
-        if epoch.previous is None:
-            break
-    return found
-
-
-def _head(person: Person) -> tuple[int, bytes]:
-    history = _history(person)
-    return max(history), history[max(history)]
-
-
-def _shares(reader: Person, author: Person, epoch: int) -> bool:
-    ours, theirs = _history(reader), _history(author)
-    return epoch in ours and ours[epoch] == theirs.get(epoch)

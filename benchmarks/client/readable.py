@@ -27,8 +27,8 @@ from localnet.private_file import write_private
 
 BLOCK_SECONDS: Final = 1
 PEOPLE: Final = 3
-_PASSWORD: Final = "benchmark"
 PAUSE_SECONDS: Final = 0.02
+_PASSWORD: Final = "benchmark"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,14 +76,15 @@ def prove_command(message_text: str, out_path: Path | None, home: Home, as_json:
     with progress_bar("blocks", blocks) as advance:
         proof, proved = prove(chain, envelope, advance)
     path = Path(f"{short(message.id)}.proof.json") if out_path is None else out_path
-    write_file(path, message_proof_bytes(proof))
+    data = message_proof_bytes(proof)
+    write_file(path, data)
     _warn_unless_final(chain, proved)
     if as_json:
         echo_json(_as_json(proved) | {"proof": str(path), "message": message.id.hex()})
         return 0
     echo_fact("message", message.id.hex())
     _echo(proved)
-    echo_fact("proof", f"{path}, {len(message_proof_bytes(proof)):,} bytes")
+    echo_fact("proof", f"{path}, {len(data):,} bytes")
     echo_fact("verify it", f"with the hash of block {proved.block.number}, from a source you trust")
     return 0
 

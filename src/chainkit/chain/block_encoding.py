@@ -1,7 +1,8 @@
 """Blocks as endpoints answer them, encoded as their hashes and roots commit to them.
 
 The JSON is encoded straight to RLP, field by field, by the tables of ``chainkit.ethereum``. All
-functions raise KeyError, TypeError or ValueError where the JSON is none of an endpoint's.
+functions raise KeyError, TypeError or ValueError where the JSON is none of an endpoint's, and
+Unprovable for a type of transaction that this version does not know.
 """
 
 from __future__ import annotations

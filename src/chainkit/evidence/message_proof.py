@@ -19,7 +19,7 @@ from eth_account import Account
 
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.documents.canonical import Record, check_form, page_bytes, parse_object
-from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.errors import ConfigurationError, MalformedData, MalformedEnvelope
 from chainkit.ethereum import DecodedHeader, decode_header, verify_inclusion
 from chainkit.evidence.emission import (
     MinedTransaction,
@@ -40,16 +40,13 @@ from chainkit.protocol.envelope import (
     stated_place,
     unsigned_originator_envelope,
 )
-from chainkit.protocol.originated_envelope import parse_originated
-from chainkit.protocol.payer_envelope import parse_payer_envelope, recover_payer
-from chainkit.protocol.proto import envelopes_pb2
 from chainkit.protocol.publish_rules.client_envelope import (
     ParsedClientEnvelope,
     parse_client_envelope,
 )
 from chainkit.protocol.publish_rules.refusal import PublishRefused
 from chainkit.protocol.received_envelope import read_received_publish
-from chainkit.signatures import address_of, keccak256
+from chainkit.signatures import address_of
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockHeader, Node, Place
 
@@ -146,15 +143,12 @@ def verify_message(
         expected, got = f"one of block {block.number}", f"block {proof.transaction.block_number}"
         raise MalformedData("transaction", expected, got)
     transaction = proved_transaction(proof.transaction, header)
-    if _is_of_chain(proof.envelope):
-        return _of_chain(proof, header, transaction, record)
-    return _originated(proof, transaction, record)
-
-
-def _is_of_chain(envelope: bytes) -> bool:
-    stated_place(envelope)  # it parses
-    parsed = envelopes_pb2.OriginatorEnvelope.FromString(envelope)
-    return bool(parsed.WhichOneof("proof") == "blockchain_proof")
+    try:
+        served = parse_originator_envelope(proof.envelope)
+    except MalformedEnvelope:
+        # It has no BlockchainProof: then its originator signed it.
+        return _originated(proof, transaction, record)
+    return _of_chain(served, proof.transaction, header, transaction, record)
 
 
 def _originated(
@@ -170,13 +164,12 @@ def _originated(
     received, publish = read_received_publish(proof.envelope, node_id, node.signing_key)
     if publish is None or received.fault is not None:
         raise MalformedData("payload", "one that keeps the rules of a publish", received.fault)
-    payer = parse_payer_envelope(parse_originated(proof.envelope).envelope.payer_envelope)
     return ProvedMessage(
         place=(received.originator_id, received.sequence_id),
         originator_ns=received.originator_ns,
         expires_at=received.expires_at,
         client=publish.client,
-        payer=address_of(recover_payer(payer)),
+        payer=address_of(publish.payer_key),
         originator=node,
         block=transaction.receipt.block,
         transaction_hash=transaction.receipt.transaction_hash,
@@ -184,12 +177,12 @@ def _originated(
 
 
 def _of_chain(
-    proof: MessageProof,
+    served: ServedEnvelope,
+    proof: TransactionProof,
     header: DecodedHeader,
     transaction: MinedTransaction,
     record: DeploymentRecord,
 ) -> ProvedMessage:
-    served = parse_originator_envelope(proof.envelope)
     receipt = transaction.receipt
     posted = [
         unsigned_originator_envelope(event, receipt.block.timestamp)
@@ -203,7 +196,7 @@ def _of_chain(
         originator_ns=served.originator_ns,
         expires_at=None,
         client=_client(served),
-        payer=_sender(proof.transaction, header),
+        payer=_sender(proof, header),
         originator=None,
         block=receipt.block,
         transaction_hash=receipt.transaction_hash,
@@ -221,7 +214,6 @@ def _client(served: ServedEnvelope) -> ParsedClientEnvelope:
 def _sender(proof: TransactionProof, header: DecodedHeader) -> str | None:
     """Return who paid for a proved transaction: its sender; None where nobody signed it."""
     encoded = verify_inclusion(header.transactions_root, proof.transaction_index, proof.transaction)
-    assert keccak256(encoded) == proof.transaction_hash
     try:
         return str(Account.recover_transaction(encoded))
     except Exception:  # the library raises anything for types that it does not know

@@ -34,7 +34,8 @@ OTHER_CONTRACTS := tests/solidity tools/gas_study/solidity node/solidity
 FORGE_FORMAT := forge fmt contracts tests/forge $(OTHER_CONTRACTS)
 PYTEST := python -m pytest
 # A file's tests share chains and servers, so they stay together; files begin in the given order.
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+WORKERS := 2
+PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: all help setup check check-python check-contracts format test test-changed unit forge coverage contracts integration \
   gas-check fuzz soak bench-index bench-node bench-network bench-client bench-audit mutation planted-bugs gas demo localnet chat lock generate clean
@@ -153,11 +154,12 @@ coverage: setup  ## fail unless these suites reach every branch of the contracts
 contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q $(PARALLEL)
 
+# Servers are waited for much of the time: three workers keep two cores busy.
+integration: WORKERS := 3
 integration: setup $(STAMPS)/spark  ## real anvil, databases, Spark, nodes and clients
-	@# The demo takes longest: begun first, it ends long before the rest does. Much of the time servers are waited for,
-	@# so that three workers keep two cores busy.
+	@# The demo takes longest: begun first, it ends long before the rest does.
 	$(PYTEST) tests/e2e tests/jobs tests/network tests/indexer tests/council tests/client tests/verification -q -rs \
-	  $(PARALLEL) -n 3
+	  $(PARALLEL)
 
 gas-check: setup  ## measure what messages and the registry cost; fail unless it is as in docs/gas.json
 	python -m tools.gas_study --check

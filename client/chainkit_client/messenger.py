@@ -32,6 +32,7 @@ from chainkit_client.groups.overview import Group
 from chainkit_client.groups.publishing import advance
 from chainkit_client.groups.transcript import Message
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
+from chainkit_client.intents.machine import UNFINISHED
 from chainkit_client.intents.rows import Intent
 from chainkit_client.mls.engine import Installation, Member, MlsEngine
 from chainkit_client.network.chain import Chain
@@ -52,7 +53,7 @@ from chainkit_client.storage.own import (
     read_installation,
     read_key_packages,
 )
-from chainkit_client.storage.schema import IntentState, MembershipState
+from chainkit_client.storage.schema import MembershipState
 from chainkit_client.storage.store import Store
 from chainkit_client.topics.following import Topic
 
@@ -63,7 +64,6 @@ REGISTER_SECONDS: Final = 60.0
 """For how long nodes may take to serve the update that makes or changes an inbox."""
 
 _PAUSE_SECONDS: Final = 0.25
-_UNFINISHED: Final = (IntentState.TO_SEND, IntentState.PUBLISHED, IntentState.COMMITTED)
 
 
 class NotRegistered(ChainkitError):
@@ -251,7 +251,7 @@ class Messenger:
             waiting = [
                 intent
                 for group in self.groups()
-                for intent in self._opened.intents(group.id, _UNFINISHED)
+                for intent in self._opened.intents(group.id, UNFINISHED)
             ]
             if not waiting:
                 return

@@ -12,12 +12,12 @@ from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.cli.names import short
 from chainkit_client.groups.overview import Group
 from chainkit_client.groups.transcript import Message
+from chainkit_client.intents.machine import UNFINISHED
 from chainkit_client.intents.rows import Intent
 from chainkit_client.mls.engine import Member
 from chainkit_client.storage.evidence import KeptBreach
 from chainkit_client.storage.schema import (
     DeliveryStatus,
-    IntentState,
     MembershipState,
     MessageKind,
 )
@@ -224,8 +224,7 @@ def breach_as_json(breach: KeptBreach) -> dict[str, Any]:
 
 def count_waiting(intents: Sequence[Intent]) -> int:
     """Count the intents that are not done."""
-    done = (IntentState.PROCESSED, IntentState.ERROR)
-    return sum(each.state not in done for each in intents)
+    return sum(each.state in UNFINISHED for each in intents)
 
 
 def _changed(message: Message, own_account: str) -> str:

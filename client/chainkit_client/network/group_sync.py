@@ -159,7 +159,10 @@ class GroupSync:
         return found
 
     async def _take_back(self) -> bool:
-        """Look up what is not final; return whether something was taken back."""
+        """Look up what is not final; return whether the chain took something back.
+
+        Where another process left the group elsewhere, the topic is handed in again.
+        """
         gone = []
         there = await self._still_there(self._standing.values())
         for place, stands in list(self._standing.items()):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby, islice
 
 from sqlalchemy import insert, select, update
 
@@ -25,9 +26,10 @@ from chainkit_client.groups.building import (
 from chainkit_client.groups.history import Epoch
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.overview import Group, read_group, read_groups
+from chainkit_client.groups.page import MOST_PAYLOADS
 from chainkit_client.groups.payload import Outcome, Payload, group_topic
 from chainkit_client.groups.plaintext import message_id
-from chainkit_client.groups.results import is_applied
+from chainkit_client.groups.results import applied_of
 from chainkit_client.groups.session import CHAIN_IDS, NotAMember, Session, Tools
 from chainkit_client.groups.transcript import (
     Message,
@@ -151,12 +153,11 @@ class Groups:
         outcomes: list[Outcome] = []
         failure: EngineFailed | None = None
         with self._session(group_id) as session:
-            for payload in received:
-                try:
-                    outcomes.append(self._apply(session, payload))
-                except EngineFailed as error:
-                    failure = error
-                    break
+            try:
+                for outcome in self._apply(session, received):
+                    outcomes.append(outcome)
+            except EngineFailed as error:
+                failure = error
         if failure is not None:
             raise failure
         return outcomes
@@ -197,8 +198,11 @@ class Groups:
 
         It is not where one in a place before it came late, or another process applied another one.
         """
+        given = list(received)
+        if not given:
+            return True
         with self._store.reading() as connection:
-            return all(is_applied(connection, payload) for payload in received)
+            return len(applied_of(connection, given)) == len(given)
 
     def finalize(self, group_id: bytes, sequence_id: int) -> None:
         """Take note that the chain's payloads up to an id are final: old states are deleted."""
@@ -349,14 +353,23 @@ class Groups:
         """The topic of this installation's welcomes."""
         return TopicKind.WELCOME.topic(self._tools.installation.public_key)
 
-    def _apply(self, session: Session, payload: Payload) -> Outcome:
-        if payload.originator_id not in self._tools.chain_ids:
-            # The engine is asked once, before anything is written.
-            return receiving.apply(session, payload)
+    def _apply(self, session: Session, received: Iterable[Payload]) -> Iterator[Outcome]:
+        for is_chain, several in groupby(
+            received, lambda each: each.originator_id in self._tools.chain_ids
+        ):
+            if is_chain:
+                for payload in several:
+                    yield self._apply_chain(session, payload)
+                continue
+            # The engine is asked once for each, before anything is written.
+            while page := list(islice(several, MOST_PAYLOADS)):
+                yield from receiving.apply_page(session, page)
+
+    def _apply_chain(self, session: Session, payload: Payload) -> Outcome:
         session.flush()
         try:
             with session.connection.begin_nested():
-                return receiving.apply(session, payload)
+                return receiving.apply_chain(session, payload)
         except EngineFailed:
             session.reload()
             raise

@@ -8,6 +8,8 @@ So it is kept until its epoch is final, and tried again when the history changes
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from chainkit.errors import MalformedData
@@ -16,6 +18,7 @@ from chainkit.signatures import keccak256
 from chainkit_client.groups import history
 from chainkit_client.groups.history import Epoch
 from chainkit_client.groups.joining import can_join, find_welcome, join
+from chainkit_client.groups.page import Page
 from chainkit_client.groups.payload import Fork, Outcome, Payload
 from chainkit_client.groups.plaintext import Plaintext, message_id, parse_plaintext
 from chainkit_client.groups.results import (
@@ -64,25 +67,47 @@ class _Waiting(Exception):
     """The payload is of an epoch that is not reached."""
 
 
-def apply(session: Session, payload: Payload) -> Outcome:
-    """Apply a payload, write what became of it, and move the topic's cursor.
+def apply_page(session: Session, received: Sequence[Payload]) -> Iterator[Outcome]:
+    """Apply payloads of nodes, record what becomes of each, and move the topic's cursor.
 
-    Raises EngineFailed, and changes nothing, where the engine did not answer.
+    At most MOST_PAYLOADS. Raises EngineFailed where the engine did not answer: those before are
+    recorded, and nothing of the payload at fault.
     """
-    known = payloads.read_result(session.connection, session.topic, *payload.place)
-    if known is not None and (is_same(known, payload) or not _is_chain(session, payload)):
-        return Outcome(payload.place, known.status, known.reason, is_repeated=True)
-    if _is_chain(session, payload):
-        session.flush()
-        cursor = payloads.read_cursor(session.connection, session.topic)
-        if payload.sequence_id <= cursor.get(payload.originator_id, 0):
-            # Another payload stood here, or one was hidden: what lies behind it is read again.
-            retract(session, payload.originator_id, payload.sequence_id - 1)
-    outcome = _try(session, payload)
+    page = Page.read(session.connection, session.tools.seal, received)
+    for payload in received:
+        known = page.known.get(payload.place)
+        if known is not None:
+            yield _repeated(known)
+            continue
+        outcome, page.known[payload.place] = _try(session, payload, page)
+        session.read_up_to(*payload.place, payload.originator_ns)
+        yield outcome
+
+
+def apply_chain(session: Session, payload: Payload) -> Outcome:
+    """As ``apply_page``, of one payload of the chain.
+
+    Raises EngineFailed where the engine did not answer: then the caller undoes what was written.
+    """
+    page = Page.read(session.connection, session.tools.seal, [payload])
+    known = page.known.get(payload.place)
+    if known is not None and is_same(known, payload):
+        return _repeated(known)
+    session.flush()
+    cursor = payloads.read_cursor(session.connection, session.topic)
+    if payload.sequence_id <= cursor.get(payload.originator_id, 0):
+        # Another payload stood here, or one was hidden: what lies behind it is read again.
+        retract(session, payload.originator_id, payload.sequence_id - 1)
+    outcome, _ = _try(session, payload, page)
     session.read_up_to(*payload.place, payload.originator_ns)
     if outcome.epoch is not None:
         settle(session)
     return outcome
+
+
+def _repeated(known: PayloadResult) -> Outcome:
+    place = known.originator_id, known.sequence_id
+    return Outcome(place, known.status, known.reason, is_repeated=True)
 
 
 def settle(session: Session) -> None:
@@ -91,13 +116,15 @@ def settle(session: Session) -> None:
         pass
     if session.current is None:
         return
+    session.flush()
     for result in payloads.read_kept(session.connection, session.topic, session.epoch):
         if not is_commit(result) and is_worth_trying(session, result):
-            _try(session, kept_payload(session, result))
+            _try_again(session, result)
 
 
 def _next_commit(session: Session) -> bool:
     """Try the next kept commit; return whether one was accepted."""
+    session.flush()
     kept = payloads.read_kept(session.connection, session.topic, session.epoch)
     place = session.current.place if session.current else None
     for result in kept:
@@ -107,18 +134,24 @@ def _next_commit(session: Session) -> bool:
             continue
         if result.epoch != session.epoch or not is_worth_trying(session, result):
             continue
-        if _try(session, kept_payload(session, result)).epoch is not None:
+        if _try_again(session, result).epoch is not None:
             return True
     return False
 
 
-def _try(session: Session, payload: Payload) -> Outcome:
+def _try_again(session: Session, result: PayloadResult) -> Outcome:
+    payload = kept_payload(session, result)
+    page = Page.read(session.connection, session.tools.seal, [payload])
+    return _try(session, payload, page)[0]
+
+
+def _try(session: Session, payload: Payload, page: Page) -> tuple[Outcome, PayloadResult]:
     header: MessageHeader | None = None
     status, reason = PayloadStatus.SUCCEEDED, ""
     outcome = Outcome(payload.place, status)
     try:
         header = _header(session, payload)
-        outcome = _receive(session, payload, header)
+        outcome = _receive(session, payload, header, page)
     except _Waiting as error:
         status, reason = PayloadStatus.WAITING, str(error)
     except (_Refused, MalformedData) as error:
@@ -145,8 +178,8 @@ def _try(session: Session, payload: Payload) -> Outcome:
             aad_hash=payload.aad_hash,
             warning=payload.warning,
         )
-    payloads.write_result(session.connection, result)
-    return replace(outcome, status=status, reason=reason)
+    session.record_result(result)
+    return replace(outcome, status=status, reason=reason), result
 
 
 def _header(session: Session, payload: Payload) -> MessageHeader:
@@ -159,15 +192,17 @@ def _header(session: Session, payload: Payload) -> MessageHeader:
     return header
 
 
-def _receive(session: Session, payload: Payload, header: MessageHeader) -> Outcome:
+def _receive(session: Session, payload: Payload, header: MessageHeader, page: Page) -> Outcome:
     if header.content_type is ContentType.COMMIT:
-        return _receive_commit(session, payload, header)
+        return _receive_commit(session, payload, header, page)
     if header.content_type is ContentType.APPLICATION:
-        return _receive_message(session, payload, header)
+        return _receive_message(session, payload, header, page)
     raise _Refused("a proposal on its own is discarded")
 
 
-def _receive_commit(session: Session, payload: Payload, header: MessageHeader) -> Outcome:
+def _receive_commit(
+    session: Session, payload: Payload, header: MessageHeader, page: Page
+) -> Outcome:
     if not _is_chain(session, payload):
         raise _Refused("a commit belongs to the chain")
     welcome = find_welcome(session, payload.payload_hash)
@@ -178,7 +213,7 @@ def _receive_commit(session: Session, payload: Payload, header: MessageHeader) -
         raise _Waiting("not in the group")
     if header.epoch != session.epoch:
         raise _Refused(f"a commit of epoch {header.epoch} in epoch {session.epoch}")
-    attempt = rows.read_attempt(session.connection, session.tools.seal, payload.payload_hash)
+    attempt = page.own.get(payload.payload_hash)
     if attempt is not None:
         adopt(session, attempt, payload.originator_ns, payload)
     else:
@@ -237,12 +272,14 @@ def adopt(session: Session, attempt: Attempt, time_ns: int, payload: Payload | N
     rows.change_welcomes(session.connection, attempt.payload_hash, WelcomeState.READY_TO_SEND)
 
 
-def _receive_message(session: Session, payload: Payload, header: MessageHeader) -> Outcome:
+def _receive_message(
+    session: Session, payload: Payload, header: MessageHeader, page: Page
+) -> Outcome:
     if session.current is None or (not session.is_member and header.epoch >= session.epoch):
         raise _Waiting("not in the group")
     if header.epoch > session.epoch:
         raise _Waiting(f"a message of epoch {header.epoch} in epoch {session.epoch}")
-    attempt = rows.read_attempt(session.connection, session.tools.seal, payload.payload_hash)
+    attempt = page.own.get(payload.payload_hash)
     if attempt is not None:
         return _receive_own(session, payload, attempt)
     if header.epoch < session.epoch - PAST_EPOCHS:
@@ -252,8 +289,19 @@ def _receive_message(session: Session, payload: Payload, header: MessageHeader) 
         raise _Refused("its header claims a message")
     # Its key is used up, even if it says nothing that can be read.
     session.use(received.state)
+    _look_ahead(session, payload, page)
     plaintext = parse_plaintext(received.plaintext)
     return _store_message(session, payload, received, plaintext)
+
+
+def _look_ahead(session: Session, payload: Payload, page: Page) -> None:
+    """Let the engine decrypt the next message while this one is stored."""
+    following = page.other_after(payload)
+    if following is None:
+        return
+    with suppress(_Refused, MalformedData):
+        if _header(session, following).content_type is ContentType.APPLICATION:
+            session.tools.engine.begin_receive(session.state, following.message)
 
 
 def _receive_own(session: Session, payload: Payload, attempt: Attempt) -> Outcome:

@@ -6,6 +6,8 @@ A payload that failed is kept until its epoch is final, with the history that it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection
 
 from chainkit.protocol.mls.message import ContentType, MessageHeader, parse_message_header
@@ -16,10 +18,13 @@ from chainkit_client.storage import payloads
 from chainkit_client.storage.payloads import PayloadResult
 
 
-def is_applied(connection: Connection, payload: Payload) -> bool:
-    """Tell whether this payload was applied in its place, whatever came of it."""
-    known = payloads.read_result(connection, payload.topic, *payload.place)
-    return known is not None and is_same(known, payload)
+def applied_of(connection: Connection, received: Sequence[Payload]) -> list[Payload]:
+    """Return the payloads of a topic that were applied in their places, whatever came of them."""
+    if not received:
+        return []
+    places = [each.place for each in received]
+    known = payloads.read_results_at(connection, received[0].topic, places)
+    return [each for each in received if each.place in known and is_same(known[each.place], each)]
 
 
 def is_same(known: PayloadResult, payload: Payload) -> bool:

@@ -13,7 +13,7 @@ from chainkit.errors import ReorgTooDeep
 from chainkit_client.groups import history
 from chainkit_client.groups.joining import forget_welcomes
 from chainkit_client.groups.payload import Payload
-from chainkit_client.groups.results import is_applied
+from chainkit_client.groups.results import applied_of
 from chainkit_client.groups.session import Session
 from chainkit_client.groups.transcript import retract_changes
 from chainkit_client.intents import rows
@@ -55,10 +55,11 @@ def take_back(session: Session, gone: Iterable[Payload]) -> bool:
 
     Another process may have taken them back before, and have applied others in their places.
     """
-    for payload in sorted(gone, key=lambda each: each.place):
-        if is_applied(session.connection, payload):
-            return retract(session, payload.originator_id, payload.sequence_id - 1)
-    return False
+    applied = applied_of(session.connection, list(gone))
+    if not applied:
+        return False
+    originator_id, sequence_id = min(each.place for each in applied)
+    return retract(session, originator_id, sequence_id - 1)
 
 
 def finalize(session: Session, sequence_id: int) -> bool:

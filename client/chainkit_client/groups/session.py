@@ -19,6 +19,7 @@ from chainkit_client.intents import rows
 from chainkit_client.intents.machine import Event, is_too_old
 from chainkit_client.mls.engine import PAST_EPOCHS, Installation, Member, MlsEngine
 from chainkit_client.storage import payloads, schema
+from chainkit_client.storage.payloads import PayloadResult
 from chainkit_client.storage.schema import DeliveryStatus, IntentState, MessageKind
 from chainkit_client.storage.sealing import Seal
 
@@ -74,6 +75,8 @@ class Session:
         self._read_up_to: dict[int, tuple[int, int]] = {}
         """Cursor and latest time of each originator that are not written yet."""
         self._recent: list[Epoch] | None = None
+        self._results: list[PayloadResult] = []
+        """What became of payloads, as far as it is not written yet."""
 
     @classmethod
     def load(cls, connection: Connection, tools: Tools, group_id: bytes) -> Self:
@@ -130,6 +133,10 @@ class Session:
         before_id, before_ns = self._read_up_to.get(originator_id, (0, 0))
         after = max(sequence_id, before_id), max(time_ns, before_ns)
         self._read_up_to[originator_id] = after
+
+    def record_result(self, result: PayloadResult) -> None:
+        """Write what became of a payload."""
+        self._results.append(result)
 
     def accept(
         self,
@@ -213,7 +220,9 @@ class Session:
             self._set(forked_at_epoch=epoch)
 
     def flush(self) -> None:
-        """Write state and cursors, if they changed."""
+        """Write results, cursors and state, if they changed."""
+        payloads.write_results(self.connection, self._results)
+        self._results.clear()
         for originator_id, (sequence_id, time_ns) in self._read_up_to.items():
             payloads.move_cursor(self.connection, self.topic, originator_id, sequence_id, time_ns)
         self._read_up_to.clear()

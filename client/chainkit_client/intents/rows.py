@@ -5,7 +5,7 @@ Every function is within a transaction of the caller, who moves the group with t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,6 +20,9 @@ from chainkit_client.storage.sealing import Seal
 _INTENTS: Final = schema.group_intents
 _ATTEMPTS: Final = schema.attempts
 _ATTEMPT: Final = select(_ATTEMPTS).where(_ATTEMPTS.c.payload_hash == bindparam("hash"))
+_ATTEMPTS_OF: Final = select(_ATTEMPTS).where(
+    _ATTEMPTS.c.payload_hash.in_(bindparam("hashes", expanding=True))
+)
 _DATA: Final = "group_intents.data"
 _STAGED: Final = "attempts.staged_commit"
 _WELCOMES: Final = "attempts.post_commit_data"
@@ -209,6 +212,14 @@ def read_attempt(connection: Connection, seal: Seal, payload_hash: bytes) -> Att
     """Return an own payload by its hash, None where this installation never built it."""
     row = connection.execute(_ATTEMPT, {"hash": payload_hash}).mappings().one_or_none()
     return None if row is None else _attempt(row, seal)
+
+
+def read_attempts(
+    connection: Connection, seal: Seal, payload_hashes: Sequence[bytes]
+) -> dict[bytes, Attempt]:
+    """Return the payloads of some hashes that this installation built, by hash."""
+    rows = connection.execute(_ATTEMPTS_OF, {"hashes": payload_hashes}).mappings()
+    return {row["payload_hash"]: _attempt(row, seal) for row in rows}
 
 
 def read_ready_welcomes(connection: Connection, seal: Seal, group_id: bytes) -> list[Attempt]:

@@ -13,8 +13,8 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -55,6 +55,8 @@ class Child:
         """Start it, and wait until it says that it is ready. Raises EngineFailed."""
         self._limits = limits
         self._errors = b""
+        self._waiting = memoryview(b"")
+        """The part of a request that is not sent yet."""
         try:
             self._process = subprocess.Popen(
                 [
@@ -77,7 +79,7 @@ class Child:
             raise EngineFailed(_SUBJECT, "Node.js 22.13 or newer", error) from None
         self._input, self._output, self._error = map(_pipe, self._pipes())
         try:
-            answer = self._exchange(b"", _START_SECONDS)
+            answer = self._exchange(_START_SECONDS)
             if answer[:1] != [b"ready"]:
                 raise EngineFailed(_SUBJECT, "ready", "another first frame")
             self._limit()
@@ -100,13 +102,22 @@ class Child:
 
         Raises EngineFailed, then it is killed; ChildEnded where it ended by itself.
         """
-        request = encode_frame(fields)
-        try:
-            return self._exchange(request, self._limits.seconds)
-        except BaseException:
-            # An answer that comes late, or in part, must never be taken for the next one.
-            self.kill()
-            raise
+        self.begin(fields)
+        return self.finish()
+
+    def begin(self, fields: Iterable[bytes]) -> None:
+        """Send as much of a request as the pipe takes now; ``finish`` comes before the next one.
+
+        Raises as ``ask`` does.
+        """
+        request = memoryview(encode_frame(fields))
+        with self._killed_by_errors():
+            self._waiting = request[self._write(request) :]
+
+    def finish(self) -> list[bytes]:
+        """Send what is left of a request, and return its answer; raises as ``ask`` does."""
+        with self._killed_by_errors():
+            return self._exchange(self._limits.seconds)
 
     def end(self) -> None:
         """Let it end by itself, and kill it where it does not."""
@@ -144,20 +155,28 @@ class Child:
             ):
                 resource.prlimit(self.pid, limit, (value, value))
 
-    def _exchange(self, request: bytes, seconds: float) -> list[bytes]:
+    @contextmanager
+    def _killed_by_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            # An answer that comes late, or in part, must never be taken for the next one.
+            self.kill()
+            raise
+
+    def _exchange(self, seconds: float) -> list[bytes]:
         deadline = monotonic() + seconds
         reader = FrameReader()
-        waiting = memoryview(request)
         poll = select.poll()
         poll.register(self._output, select.POLLIN)
         poll.register(self._error, select.POLLIN)
-        if waiting:
+        if self._waiting:
             poll.register(self._input, select.POLLOUT)
         while (left := deadline - monotonic()) > 0:
             for descriptor, _ in poll.poll(left * 1000):
                 if descriptor == self._input:
-                    waiting = waiting[self._write(waiting) :]
-                    if not waiting:
+                    self._waiting = self._waiting[self._write(self._waiting) :]
+                    if not self._waiting:
                         poll.unregister(self._input)
                 elif descriptor == self._error:
                     if not self._read_error():

@@ -166,3 +166,9 @@ class MlsEngine(Protocol):
         own are refused; a message may be of one of the last ``PAST_EPOCHS`` epochs. Both are
         refused by EpochAhead where their epoch is later than the state's.
         """
+
+    def begin_receive(self, state: bytes, message: bytes) -> None:
+        """Say that the next call is ``receive`` with these: it may be computed meanwhile.
+
+        It raises nothing, and another call may follow all the same.
+        """

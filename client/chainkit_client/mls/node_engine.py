@@ -12,13 +12,15 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
 from Crypto.Signature import eddsa
 
-from chainkit.errors import ConfigurationError, InvalidSignature, MalformedMls
+from chainkit.errors import ChainkitError, ConfigurationError, InvalidSignature, MalformedMls
 from chainkit.protocol.mls.key_package import check_key_package, parse_key_package
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.mls.child import Child, ChildEnded, ChildLimits
@@ -69,6 +71,25 @@ def _seconds() -> int:
     return int(time.time())
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    id: bytes
+    now: bytes
+    call: tuple[bytes, ...]
+
+    @property
+    def fields(self) -> tuple[bytes, ...]:
+        return self.id, self.now, *self.call
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A request that was sent, and whose answer was not read yet."""
+
+    request: _Request
+    child: Child
+
+
 class NodeEngine:
     """An ``MlsEngine``. Threads may share it; they take turns.
 
@@ -100,6 +121,8 @@ class NodeEngine:
         self._child: Child | None = None
         self._owner = 0
         self._asked = 0
+        self._begun: _Begun | None = None
+        """A call that the child computes already."""
 
     def __enter__(self) -> NodeEngine:
         """Return itself; the child is closed at the end of the block."""
@@ -125,7 +148,7 @@ class NodeEngine:
         with self._lock:
             if self._child is not None and self._owner == os.getpid():
                 self._child.end()
-            self._child = None
+            self._child = self._begun = None
 
     def new_installation(self, credential: bytes) -> Installation:
         """Make a signature key. Raises MlsRefused for a credential over MOST_CREDENTIAL_BYTES."""
@@ -246,6 +269,14 @@ class NodeEngine:
             )
         raise _unexpected()
 
+    def begin_receive(self, state: bytes, message: bytes) -> None:
+        """Let the child decrypt a message while the caller does something else."""
+        with self._lock, suppress(ChainkitError):
+            if self._begun is None and len(message) <= MOST_MESSAGE_BYTES:
+                request, child = self._request(b"receive", (state, message)), self._running_child()
+                child.begin(request.fields)
+                self._begun = _Begun(request, child)
+
     def _stage(self, name: bytes, state: bytes, data: bytes, *arguments: bytes) -> Staged:
         _check_size("authenticated data", data, MOST_PLAINTEXT_BYTES)
         message, welcome, after = self._call(name, state, data, *arguments, returns=3)
@@ -264,19 +295,38 @@ class NodeEngine:
 
     def _ask(self, name: bytes, arguments: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
         with self._lock:
-            self._asked += 1
-            own_id = number(self._asked)
-            request = (own_id, number(self._now()), number(self._past_epochs), name, *arguments)
+            request = self._request(name, arguments)
+            begun = self._take_begun()
+            is_begun = begun is not None and begun.request.call == request.call
+            if begun is not None and not is_begun:
+                # The child answers in turn; if it does not, another one does.
+                with suppress(EngineFailed):
+                    begun.child.finish()
             try:
-                answer = self._running_child().ask(request)
+                if begun is not None and is_begun:
+                    request = begun.request
+                    answer = begun.child.finish()
+                else:
+                    answer = self._running_child().ask(request.fields)
             except ChildEnded:
                 # Something killed it, or its memory was full: a call depends on its arguments
                 # alone, so another child can answer it. One that kills each child fails.
-                answer = self._running_child().ask(request)
-            if len(answer) < 2 or answer[0] != own_id:
+                answer = self._running_child().ask(request.fields)
+            if len(answer) < 2 or answer[0] != request.id:
                 self._running_child().kill()
                 raise _unexpected()
             return answer[1], answer[2:]
+
+    def _request(self, name: bytes, arguments: Sequence[bytes]) -> _Request:
+        self._asked += 1
+        call = number(self._past_epochs), name, *arguments
+        return _Request(number(self._asked), number(self._now()), call)
+
+    def _take_begun(self) -> _Begun | None:
+        # A fork waits for no answer that the process before it asked for.
+        begun = self._begun if self._owner == os.getpid() else None
+        self._begun = None
+        return begun
 
     def _running_child(self) -> Child:
         if self._child is not None and self._owner != os.getpid():

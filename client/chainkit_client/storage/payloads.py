@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from chainkit.types import Place
 from chainkit_client.storage import schema
 from chainkit_client.storage.schema import PayloadStatus
 
 MOST_KEPT: Final = 1_000
 """Payloads of a topic that are kept because they may succeed yet; beyond it those of the highest
 epochs are not: a stranger may claim any epoch."""
+_MOST_VALUES: Final = 500
+"""Of one statement: SQLite bounds them."""
 
 _RESULTS: Final = schema.payload_results
 _CURSORS: Final = schema.topic_cursors
@@ -47,6 +50,11 @@ _READ: Final = select(*_COLUMNS).where(
     _RESULTS.c.originator_id == bindparam("originator"),
     _RESULTS.c.sequence_id == bindparam("number"),
 )
+_READ_MANY: Final = select(*_COLUMNS).where(
+    _RESULTS.c.topic == bindparam("of_topic"),
+    _RESULTS.c.originator_id == bindparam("originator"),
+    _RESULTS.c.sequence_id.in_(bindparam("numbers", expanding=True)),
+)
 _NEW: Final = insert(_RESULTS)
 _WRITE: Final = _NEW.on_conflict_do_update(
     [_RESULTS.c.topic, _RESULTS.c.originator_id, _RESULTS.c.sequence_id],
@@ -57,11 +65,18 @@ _WRITE: Final = _NEW.on_conflict_do_update(
 
 def write_result(connection: Connection, result: PayloadResult) -> None:
     """Write what became of a payload; a success is never overwritten by anything else (R28)."""
-    row = {name: getattr(result, name) for name in PayloadResult.__slots__}
-    row["status"] = result.status.value
-    if result.message is not None:
-        _make_room(connection, result.topic)
-    connection.execute(_WRITE, row)
+    write_results(connection, [result])
+
+
+def write_results(connection: Connection, results: Sequence[PayloadResult]) -> None:
+    """As ``write_result``, of several: those that are not kept by one statement."""
+    for result in results:
+        if result.message is not None:
+            _make_room(connection, result.topic)
+            connection.execute(_WRITE, _row(result))
+    done = [_row(result) for result in results if result.message is None]
+    if done:
+        connection.execute(_WRITE, done)
 
 
 def succeed(connection: Connection, topic: bytes, originator_id: int, sequence_id: int) -> None:
@@ -84,6 +99,23 @@ def read_result(
     place = {"of_topic": topic, "originator": originator_id, "number": sequence_id}
     row = connection.execute(_READ, place).mappings().one_or_none()
     return None if row is None else _result(row)
+
+
+def read_results_at(
+    connection: Connection, topic: bytes, places: Iterable[Place]
+) -> dict[Place, PayloadResult]:
+    """Return what became of the payloads in some places, of those that were read."""
+    numbers: dict[int, list[int]] = {}
+    for originator_id, sequence_id in places:
+        numbers.setdefault(originator_id, []).append(sequence_id)
+    found = {}
+    for originator_id, wanted in numbers.items():
+        for start in range(0, len(wanted), _MOST_VALUES):
+            several = wanted[start : start + _MOST_VALUES]
+            values = {"of_topic": topic, "originator": originator_id, "numbers": several}
+            for row in connection.execute(_READ_MANY, values).mappings():
+                found[originator_id, row["sequence_id"]] = _result(row)
+    return found
 
 
 def read_results(connection: Connection, topic: bytes) -> list[PayloadResult]:
@@ -182,6 +214,11 @@ def _read(connection: Connection, *conditions: ColumnElement[bool]) -> list[Payl
     query = select(*_COLUMNS).where(*conditions)
     in_order = query.order_by(_RESULTS.c.originator_id, _RESULTS.c.sequence_id)
     return [_result(row) for row in connection.execute(in_order).mappings()]
+
+
+def _row(result: PayloadResult) -> dict[str, Any]:
+    row = {name: getattr(result, name) for name in PayloadResult.__slots__}
+    return row | {"status": result.status.value}
 
 
 def _result(row: Any) -> PayloadResult:

@@ -193,6 +193,9 @@ class ToyEngine:
             replace(before, current=epochs[0], past=tuple(epochs[1:])).encoded(),
         )
 
+    def begin_receive(self, state: bytes, message: bytes) -> None:
+        """Nothing is computed before it is asked for."""
+
     def _staged(
         self,
         state: bytes,

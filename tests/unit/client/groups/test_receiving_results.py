@@ -53,6 +53,45 @@ class BrokenEngine:
         return self._engine.receive(state, message)
 
 
+class ToldEngine:
+    """An engine that notes what it was told to begin, and what it was asked."""
+
+    def __init__(self, engine: MlsEngine) -> None:
+        self._engine = engine
+        self.begun: list[tuple[bytes, bytes]] = []
+        self.asked: list[tuple[bytes, bytes]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def begin_receive(self, state: bytes, message: bytes) -> None:
+        self.begun.append((state, message))
+
+    def receive(self, state: bytes, message: bytes) -> Received:
+        self.asked.append((state, message))
+        return self._engine.receive(state, message)
+
+
+def test_apply__several_messages__each_is_begun_while_the_one_before_is_stored(
+    make_party: MakeParty,
+) -> None:
+    party = make_party("alice", "bob")
+    bob = party["bob"]
+    for number in range(3):
+        put_message(party["alice"], b"%d" % number)
+    put_message(bob, b"own")
+    party.logs.add(NODE, garbage(1, mls.COMMIT))
+    put_message(party["alice"], b"last")
+    bob.engine = told = ToldEngine(bob.engine)
+    bob.restart()
+
+    assert statuses(bob.read()) == [*[S.SUCCEEDED] * 4, S.FAILED, S.SUCCEEDED]
+
+    # Neither an own message, nor one that is refused by its header: the engine is not asked then.
+    assert told.begun == told.asked[1:3]
+    assert len(told.asked) == 4
+
+
 @pytest.mark.conforms("R25")
 @pytest.mark.conforms("R26")
 def test_apply__engine_fails_at_the_second_of_three__keeps_the_first_and_loses_none(

@@ -1,6 +1,7 @@
 """Clients on a chain with reorgs, under seeds: all accept the same commits, all intents end.
 
-``CHAINKIT_SEED`` begins elsewhere, and ``CHAINKIT_SOAK`` tries sixty times as many.
+``CHAINKIT_SEED`` begins elsewhere. ``CHAINKIT_SOAK`` tries sixty times as many long worlds, 100,000
+short ones, and 1,000 short ones with the real engine.
 """
 
 from __future__ import annotations
@@ -17,26 +18,42 @@ from sqlalchemy import Connection
 from chainkit_client.groups import history
 from chainkit_client.groups.session import Session
 from chainkit_client.intents import rows
+from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.storage import schema
 from chainkit_client.storage.sealing import Seal
 from support.client.group_network import memory_folder
-from support.client.simulation.world import World
+from support.client.simulation.world import MakeEngine, World, toy_engine
 
-SOAK = 60 if os.environ.get("CHAINKIT_SOAK") else 1
+IS_SOAK = bool(os.environ.get("CHAINKIT_SOAK"))
+SOAK = 60 if IS_SOAK else 1
 SEED = int(os.environ.get("CHAINKIT_SEED", "0"), 0)
 WORLDS = 15 * SOAK
 STEPS = 250
+SHORT_STEPS = 40
+WISHES = 4
+"""Before the first step of a short world: all of its steps schedule what follows of them."""
+PARTS = 100 if IS_SOAK else 1
+SHORT_WORLDS = 1_000 if IS_SOAK else 20
+"""In each part."""
+REAL_PARTS = 10 if IS_SOAK else 1
+REAL_WORLDS = 100 if IS_SOAK else 3
 MOST_WORLDS = 40
 """In which each planted bug is found."""
 
 pytestmark = pytest.mark.timeout(300 * SOAK)
 
 
-def simulate(folder: Path, seeds: Iterable[int]) -> Counter[str]:
+def simulate(
+    folder: Path,
+    seeds: Iterable[int],
+    steps: int = STEPS,
+    wishes: int = 0,
+    make_engine: MakeEngine = toy_engine,
+) -> Counter[str]:
     """Run worlds, and count what happened in them; a failure names its seed."""
     counts: Counter[str] = Counter()
     for seed in seeds:
-        world = World(folder / str(seed), seed, STEPS)
+        world = World(folder / str(seed), seed, steps, wishes, make_engine)
         try:
             world.run()
         except Exception as error:
@@ -60,6 +77,25 @@ def test_world__reorgs_kills_and_lost_answers__all_clients_agree_and_all_intents
     wanted = {"reorgs", "kills", "UNKNOWN lost", "UNKNOWN arrives", "REFUSED arrives", "TAKEN lost"}
     assert wanted <= counts.keys(), counts
     assert counts["messages read"] > 20 * counts["messages too old"]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_world__four_wishes_at_once__all_agree_in_whichever_order_they_go_on(part: int) -> None:
+    first = SEED + part * SHORT_WORLDS
+    with memory_folder() as folder:
+        counts = simulate(folder, range(first, first + SHORT_WORLDS), SHORT_STEPS, WISHES)
+
+    assert counts["messages read"] > 20 * counts["messages too old"]
+
+
+@pytest.mark.parametrize("part", range(REAL_PARTS))
+def test_world__with_the_real_engine__ends_as_with_the_toy(part: int) -> None:
+    first = SEED + part * REAL_WORLDS
+    seeds = range(first, first + REAL_WORLDS)
+    with memory_folder() as folder, NodeEngine() as engine:
+        counts = simulate(folder, seeds, SHORT_STEPS, WISHES, lambda world: engine)
+
+    assert counts["messages read"]
 
 
 def _overlook_reorgs(patch: pytest.MonkeyPatch) -> None:

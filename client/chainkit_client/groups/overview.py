@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, select
 
 from chainkit_client.groups import history
 from chainkit_client.storage import schema
 from chainkit_client.storage.schema import MembershipState
+
+_ALL: Final = select(schema.groups).order_by(schema.groups.c.created_at_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,7 @@ class Group:
 
 def read_groups(connection: Connection) -> list[Group]:
     """Return all groups, the oldest first."""
-    query = select(schema.groups).order_by(schema.groups.c.created_at_ns)
-    return [_group(connection, row) for row in connection.execute(query).mappings().all()]
+    return [_group(connection, row) for row in connection.execute(_ALL).mappings().all()]
 
 
 def read_group(connection: Connection, group_id: bytes) -> Group:

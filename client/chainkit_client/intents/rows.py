@@ -19,6 +19,14 @@ from chainkit_client.storage.sealing import Seal
 
 _INTENTS: Final = schema.group_intents
 _ATTEMPTS: Final = schema.attempts
+# Written once: SQLAlchemy takes as long to make a statement as to run it.
+_INTENT: Final = select(_INTENTS).where(_INTENTS.c.id == bindparam("intent"))
+_INTENTS_OF: Final = (
+    select(_INTENTS)
+    .where(_INTENTS.c.group_id == bindparam("group"))
+    .where(_INTENTS.c.state.in_(bindparam("states", expanding=True)))
+    .order_by(_INTENTS.c.id)
+)
 _ATTEMPT: Final = select(_ATTEMPTS).where(_ATTEMPTS.c.payload_hash == bindparam("hash"))
 _ATTEMPTS_OF: Final = select(_ATTEMPTS).where(
     _ATTEMPTS.c.payload_hash.in_(bindparam("hashes", expanding=True))
@@ -124,8 +132,8 @@ def queue(
 
 def read_intent(connection: Connection, seal: Seal, intent_id: int) -> Intent | None:
     """Return an intent, None where there is none of this id."""
-    found = _read(connection, seal, _INTENTS.c.id == intent_id)
-    return found[0] if found else None
+    row = connection.execute(_INTENT, {"intent": intent_id}).mappings().one_or_none()
+    return None if row is None else _intent(row, seal)
 
 
 def existing_intent(connection: Connection, seal: Seal, intent_id: int) -> Intent:
@@ -143,8 +151,8 @@ def read_intents(
     states: Iterable[IntentState] = tuple(IntentState),
 ) -> list[Intent]:
     """Return the intents of a group that are in one of some states, in the order of their ids."""
-    is_in = _INTENTS.c.state.in_([each.value for each in states])
-    return _read(connection, seal, _INTENTS.c.group_id == group_id, is_in)
+    values = {"group": group_id, "states": [each.value for each in states]}
+    return [_intent(row, seal) for row in connection.execute(_INTENTS_OF, values).mappings()]
 
 
 def move(connection: Connection, intent_id: int, event: Event, **values: Any) -> IntentState:
@@ -270,11 +278,6 @@ def forget_final(connection: Connection, group_id: bytes, final_epoch: int) -> N
         .where(*is_final, _ATTEMPTS.c.welcome_state.is_not(None), ~is_ready)
         .values(post_commit_data=None)
     )
-
-
-def _read(connection: Connection, seal: Seal, *conditions: ColumnElement[bool]) -> list[Intent]:
-    query = select(_INTENTS).where(*conditions).order_by(_INTENTS.c.id)
-    return [_intent(row, seal) for row in connection.execute(query).mappings()]
 
 
 def _intent(row: Any, seal: Seal) -> Intent:

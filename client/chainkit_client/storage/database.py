@@ -162,6 +162,8 @@ def _engine(path: Path) -> Engine:
     def begin(connection: Any) -> None:
         writes = connection.get_execution_options().get(_WRITES, False)
         # A transaction that turns to writing fails if another process wrote meanwhile.
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        cursor = connection.connection.cursor()
+        cursor.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        cursor.close()
 
     return engine

@@ -61,6 +61,21 @@ _WRITE: Final = _NEW.on_conflict_do_update(
     set_={column.name: _NEW.excluded[column.name] for column in _COLUMNS},
     where=_RESULTS.c.status != PayloadStatus.SUCCEEDED.value,
 )
+_READ_CURSOR: Final = select(_CURSORS.c.originator_id, _CURSORS.c.sequence_id).where(
+    _CURSORS.c.topic == bindparam("of_topic")
+)
+_CURSOR: Final = insert(_CURSORS)
+_MOVE_CURSOR: Final = _CURSOR.on_conflict_do_update(
+    [_CURSORS.c.topic, _CURSORS.c.originator_id],
+    set_={"sequence_id": func.max(_CURSORS.c.sequence_id, _CURSOR.excluded.sequence_id)},
+)
+_TIME: Final = insert(_TIMES)
+_LATEST: Final = func.max(
+    _TIMES.c.last_message_timestamp_ns, _TIME.excluded.last_message_timestamp_ns
+)
+_MOVE_TIME: Final = _TIME.on_conflict_do_update(
+    [_TIMES.c.topic], set_={"last_message_timestamp_ns": _LATEST}
+)
 
 
 def write_result(connection: Connection, result: PayloadResult) -> None:
@@ -169,22 +184,14 @@ def move_cursor(
     connection: Connection, topic: bytes, originator_id: int, sequence_id: int, time_ns: int
 ) -> None:
     """Move the topic's cursor and its time forward; neither goes back (R12, R25)."""
-    statement = insert(_CURSORS).values(
-        topic=topic, originator_id=originator_id, sequence_id=sequence_id
-    )
-    highest = func.max(_CURSORS.c.sequence_id, statement.excluded.sequence_id)
-    key = [_CURSORS.c.topic, _CURSORS.c.originator_id]
-    connection.execute(statement.on_conflict_do_update(key, set_={"sequence_id": highest}))
-    times = insert(_TIMES).values(topic=topic, last_message_timestamp_ns=time_ns)
-    latest = func.max(_TIMES.c.last_message_timestamp_ns, times.excluded.last_message_timestamp_ns)
-    set_ = {"last_message_timestamp_ns": latest}
-    connection.execute(times.on_conflict_do_update([_TIMES.c.topic], set_=set_))
+    place = {"topic": topic, "originator_id": originator_id, "sequence_id": sequence_id}
+    connection.execute(_MOVE_CURSOR, place)
+    connection.execute(_MOVE_TIME, {"topic": topic, "last_message_timestamp_ns": time_ns})
 
 
 def read_cursor(connection: Connection, topic: bytes) -> Mapping[int, int]:
     """Return the highest id of each originator that was read of a topic."""
-    query = select(_CURSORS.c.originator_id, _CURSORS.c.sequence_id)
-    rows = connection.execute(query.where(_CURSORS.c.topic == topic))
+    rows = connection.execute(_READ_CURSOR, {"of_topic": topic})
     return {originator_id: sequence_id for originator_id, sequence_id in rows}
 
 

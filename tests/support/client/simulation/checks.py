@@ -20,6 +20,7 @@ class Member:
     name: str
     installation: Installation
     groups: Groups
+    _was_invited = False
 
     @property
     def key(self) -> bytes:
@@ -29,7 +30,8 @@ class Member:
     @property
     def knows_group(self) -> bool:
         """Whether it was ever invited."""
-        return bool(self.groups.groups())
+        self._was_invited = self._was_invited or bool(self.groups.groups())
+        return self._was_invited
 
     @property
     def is_active(self) -> bool:

@@ -14,25 +14,13 @@ from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.payload import Payload, group_topic
 from chainkit_client.groups.publishing import Answer, Verdict, advance
 from chainkit_client.storage.own import insert_installation, insert_key_package
-from chainkit_client.storage.store import Store
 from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, NODE
 from support.client.simulation.checks import Member
+from support.client.simulation.databases import new_store
 from support.client.simulation.ledger import FINALITY, Block
-from support.client.toy_engine import ToyEngine
 
 if TYPE_CHECKING:
     from support.client.simulation.world import World
-
-
-_COMPILED: dict[Any, Any] = {}
-
-
-def share_statements(store: Store) -> None:
-    """Compile each statement once for all databases: half of the simulation's time."""
-    database = store._database
-    shared = {"compiled_cache": _COMPILED}
-    database._engine = database._engine.execution_options(**shared)
-    database._writer = database._writer.execution_options(**shared)
 
 
 class _Pause:
@@ -88,9 +76,8 @@ class SimulatedClient(Member):
     def __init__(self, world: World, path: Path, name: str) -> None:
         self._world = world
         self.name = name
-        self.engine = ToyEngine(world.random, world.used)
-        self.store = Store.open(path, "password", 2)
-        share_statements(self.store)
+        self.engine = world.make_engine(world)
+        self.store = new_store(path)
         self.installation = self.engine.new_installation(name.encode())
         with self.store.writing() as connection:
             insert_installation(connection, self.store.seal, self.installation)

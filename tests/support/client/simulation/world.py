@@ -4,31 +4,50 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 from chainkit_client.groups.building import Outgoing, client_envelope
 from chainkit_client.groups.publishing import Verdict
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
-from chainkit_client.storage.store import Store
+from chainkit_client.mls.engine import MlsEngine
 from support import mls
 from support.client.group_network import BEGIN_NS, GROUP_ID, payload_hash_of
 from support.client.simulation.checks import check_end, unfinished
 from support.client.simulation.client import SimulatedClient
 from support.client.simulation.ledger import Ledger
+from support.client.toy_engine import ToyEngine
 
 NAMES = ("alice", "bob", "carol", "dave")
 MOST_ROUNDS = 120
 """Rounds without faults after which all must be over."""
 
 
+MakeEngine = Callable[["World"], MlsEngine]
+
+
+def toy_engine(world: World) -> MlsEngine:
+    """An engine without cryptography, which refuses to use one key twice."""
+    return ToyEngine(world.random, world.used)
+
+
 class World:
     """Clients and what they share."""
 
-    def __init__(self, folder: Path, seed: int, steps: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        steps: int,
+        wishes: int = 0,
+        make_engine: MakeEngine = toy_engine,
+    ) -> None:
         self.random = Random(seed)
         self.folder = folder
         self.most_steps = steps
+        self.first_wishes = wishes
+        """Wishes that are there before the first step."""
         self.steps = 0
         self.is_calm = False
         """Whether there are no faults any more."""
@@ -39,14 +58,9 @@ class World:
         self.used: dict[tuple[str, int, int], bytes] = {}
         self.counts: Counter[str] = Counter()
         self.sent: set[bytes] = set()
+        self.make_engine = make_engine
         folder.mkdir()
-        template = folder.parent / "template.db"
-        if not template.exists():
-            Store.open(template, "password", 2).close()
-        self.clients = []
-        for name in NAMES:
-            shutil.copy(template, folder / name)
-            self.clients.append(SimulatedClient(self, folder / name, name))
+        self.clients = [SimulatedClient(self, folder / name, name) for name in NAMES]
         founder, *invited = self.clients[:3]
         founder.groups.create(GROUP_ID, BEGIN_NS)
         founder.groups.queue(GROUP_ID, AddMembers(tuple(each.key for each in invited)))
@@ -75,6 +89,8 @@ class World:
             (self._garbage, 1),
         ]
         chosen, weights = zip(*actions, strict=True)
+        for _ in range(self.first_wishes):
+            self._act(self.random.choice(self.clients))
         for step in range(self.most_steps):
             self.steps = step
             [action] = self.random.choices(chosen, weights)
@@ -133,7 +149,7 @@ class World:
         others = [each.key for each in self.clients if each is not client]
         choice = self.random.randrange(10)
         if choice < 6:
-            words = b"%d of %s" % (self.steps, client.name.encode())
+            words = b"%d of %s" % (len(self.sent), client.name.encode())
             groups.send(GROUP_ID, words, client.now_ns)
             self.sent.add(words)
         elif choice < 8:
@@ -186,7 +202,8 @@ class World:
         for _ in range(MOST_ROUNDS):
             self.steps += 1
             for client in self.clients:
-                client.start()
+                if unfinished([client]):
+                    client.start()
                 while client.step():
                     pass
             self.ledger.mine(everything=True)

@@ -26,11 +26,10 @@ from chainkit_client.nodes.connection import NodeLost, NodeUnreached, Unavailabl
 from chainkit_client.nodes.preference import in_order_of_preference
 from chainkit_client.storage.evidence import KeptBreach, read_breaches
 from chainkit_client.storage.own import insert_installation, insert_key_package
-from chainkit_client.storage.store import Store
 from chainkit_client.topics.following import Topic
 from support.client.group_network import GROUP_ID, SECOND_NS
 from support.client.simulation.checks import Member
-from support.client.simulation.client import share_statements
+from support.client.simulation.databases import new_store
 from support.client.stories.ledger import SeenChain
 from support.client.stories.nodes import SimulatedNode
 
@@ -189,8 +188,7 @@ class Person(Member):
         self.story = story
         self.name = name
         self.engine = engine
-        self.store = Store.open(path, "password", 2)
-        share_statements(self.store)
+        self.store = new_store(path)
         self.chain = SeenChain(story.ledger, nodes)
         self.skew_ns = story.random.randint(-60, 60) * SECOND_NS
         self.installation = engine.new_installation(name.encode())

@@ -22,16 +22,12 @@ from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.storage import schema
 from chainkit_client.storage.sealing import Seal
 from support.client.group_network import memory_folder
-from support.client.simulation.world import MakeEngine, World, toy_engine
+from support.client.simulation.hunt import long_world, short_world
+from support.client.simulation.world import MakeEngine, toy_engine
 
 IS_SOAK = bool(os.environ.get("CHAINKIT_SOAK"))
-SOAK = 60 if IS_SOAK else 1
 SEED = int(os.environ.get("CHAINKIT_SEED", "0"), 0)
-WORLDS = 15 * SOAK
-STEPS = 250
-SHORT_STEPS = 40
-WISHES = 4
-"""Before the first step of a short world: all of its steps schedule what follows of them."""
+LONG_WORLDS = 900 if IS_SOAK else 15
 PARTS = 100 if IS_SOAK else 1
 SHORT_WORLDS = 1_000 if IS_SOAK else 20
 """In each part."""
@@ -40,29 +36,18 @@ REAL_WORLDS = 100 if IS_SOAK else 3
 MOST_WORLDS = 40
 """In which each planted bug is found."""
 
-pytestmark = pytest.mark.timeout(300 * SOAK)
+pytestmark = pytest.mark.timeout(18_000 if IS_SOAK else 300)
 
 
 def simulate(
-    folder: Path,
+    play: Callable[[Path, int, MakeEngine], Counter[str]],
     seeds: Iterable[int],
-    steps: int = STEPS,
-    wishes: int = 0,
     make_engine: MakeEngine = toy_engine,
 ) -> Counter[str]:
-    """Run worlds, and count what happened in them; a failure names its seed."""
     counts: Counter[str] = Counter()
-    for seed in seeds:
-        world = World(folder / str(seed), seed, steps, wishes, make_engine)
-        try:
-            world.run()
-        except Exception as error:
-            error.add_note(f"seed {seed}")
-            raise
-        finally:
-            world.close()
-        counts += world.counts
-        counts["reorgs"] += world.ledger.reorgs
+    with memory_folder() as folder:
+        for seed in seeds:
+            counts += play(folder, seed, make_engine)
     return counts
 
 
@@ -70,8 +55,7 @@ def simulate(
 @pytest.mark.conforms("R7")
 @pytest.mark.conforms("R24")
 def test_world__reorgs_kills_and_lost_answers__all_clients_agree_and_all_intents_end() -> None:
-    with memory_folder() as folder:
-        counts = simulate(folder, range(SEED, SEED + WORLDS))
+    counts = simulate(long_world, range(SEED, SEED + LONG_WORLDS))
 
     # Each kind of fault was there.
     wanted = {"reorgs", "kills", "UNKNOWN lost", "UNKNOWN arrives", "REFUSED arrives", "TAKEN lost"}
@@ -82,8 +66,7 @@ def test_world__reorgs_kills_and_lost_answers__all_clients_agree_and_all_intents
 @pytest.mark.parametrize("part", range(PARTS))
 def test_world__four_wishes_at_once__all_agree_in_whichever_order_they_go_on(part: int) -> None:
     first = SEED + part * SHORT_WORLDS
-    with memory_folder() as folder:
-        counts = simulate(folder, range(first, first + SHORT_WORLDS), SHORT_STEPS, WISHES)
+    counts = simulate(short_world, range(first, first + SHORT_WORLDS))
 
     assert counts["messages read"] > 20 * counts["messages too old"]
 
@@ -92,8 +75,8 @@ def test_world__four_wishes_at_once__all_agree_in_whichever_order_they_go_on(par
 def test_world__with_the_real_engine__ends_as_with_the_toy(part: int) -> None:
     first = SEED + part * REAL_WORLDS
     seeds = range(first, first + REAL_WORLDS)
-    with memory_folder() as folder, NodeEngine() as engine:
-        counts = simulate(folder, seeds, SHORT_STEPS, WISHES, lambda world: engine)
+    with NodeEngine() as engine:
+        counts = simulate(short_world, seeds, lambda world: engine)
 
     assert counts["messages read"]
 
@@ -129,7 +112,7 @@ def test_world__a_planted_bug__is_found(
 ) -> None:
     plant(monkeypatch)
 
-    with memory_folder() as folder, pytest.raises(Exception) as caught:
-        simulate(folder, range(SEED, SEED + MOST_WORLDS))
+    with pytest.raises(Exception) as caught:
+        simulate(long_world, range(SEED, SEED + MOST_WORLDS))
 
     assert any(note.startswith("seed ") for note in caught.value.__notes__)

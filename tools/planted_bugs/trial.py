@@ -18,7 +18,11 @@ PACKAGES = (
     *("client/chainkit_client", "indexer/chainkit_indexer", "node/chainkit_node"),
     "src/chainkit",
 )
-HUNTS = {"network": "support.network.simulation.hunt", "client": "support.client.stories.hunt"}
+HUNTS = {
+    "network": "support.network.simulation.hunt",
+    "client": "support.client.stories.hunt",
+    "group": "support.client.simulation.hunt",
+}
 """The program that plays the stories of each simulator."""
 SEEDS = 40
 """Stories of each kind that a bug has to show in."""

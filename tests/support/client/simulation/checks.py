@@ -88,6 +88,8 @@ def check_end(
     assert views == {frozenset(member.key for member in active)}, "members differ"
     for member in active:
         assert member.groups.group(GROUP_ID).forked_at_epoch is None, "a fork"
+    for member in members:
+        _check_done(member)
     for author in members:
         for message_id, place, epoch in _published(author):
             for reader in active:
@@ -100,6 +102,19 @@ def check_end(
         words = [each.content for each in _messages(member)]
         assert len(words) == len(set(words)), "a message is shown twice"
         assert set(words) <= set(sent), "somebody else's words"
+
+
+def _check_done(member: Member) -> None:
+    """A commit that counts as done is one of those that made the group's epochs."""
+    if not member.knows_group:
+        return
+    accepted = {each.previous: each.payload_hash for each in member.groups.epochs(GROUP_ID)}
+    for intent in member.groups.intents(GROUP_ID, (IntentState.COMMITTED, IntentState.PROCESSED)):
+        if intent.is_commit and intent.payload_hash is not None:
+            # The first commit of a group is not published.
+            made = accepted.get(intent.published_in_epoch, b"")
+            is_done = made in (None, intent.payload_hash)
+            assert is_done, f"{member.name} takes a commit for done that nobody accepted"
 
 
 def _messages(member: Member) -> list[Message]:

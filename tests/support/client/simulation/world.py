@@ -22,6 +22,8 @@ from support.client.toy_engine import ToyEngine
 NAMES = ("alice", "bob", "carol", "dave")
 MOST_ROUNDS = 120
 """Rounds without faults after which all must be over."""
+PATIENCE_ROUNDS = 10
+"""Rounds without faults in which clients wait for what a message depends on."""
 
 
 MakeEngine = Callable[["World"], MlsEngine]
@@ -43,6 +45,7 @@ class World:
         wishes: int = 0,
         make_engine: MakeEngine = toy_engine,
     ) -> None:
+        self.seed = seed
         self.random = Random(seed)
         self.folder = folder
         self.most_steps = steps
@@ -199,8 +202,10 @@ class World:
 
     def _calm_down(self) -> None:
         self.is_calm = True
-        for _ in range(MOST_ROUNDS):
+        for calm_round in range(MOST_ROUNDS):
             self.steps += 1
+            # What a message depends on may never come: a reorg can lose a commit.
+            gives_up = calm_round >= PATIENCE_ROUNDS
             for client in self.clients:
                 if unfinished([client]):
                     client.start()
@@ -208,7 +213,7 @@ class World:
                     pass
             self.ledger.mine(everything=True)
             for client in self.clients:
-                while client.read_welcome() or client.read_chain() or client.read_node():
+                while client.read_welcome() or client.read_chain() or client.read_node(gives_up):
                     pass
             if self._is_over():
                 return

@@ -1,0 +1,58 @@
+"""Runs worlds until one ends as it must not: ``python -m support.client.simulation.hunt``.
+
+It prints the first failing seed with its reason, and exits with 1; with 0 where none fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from support.client.group_network import memory_folder
+from support.client.simulation.world import MakeEngine, World, toy_engine
+
+LONG_STEPS = 250
+SHORT_STEPS = 40
+WISHES = 4
+"""Before the first step of a short world: all of its steps schedule what follows of them."""
+
+
+def long_world(folder: Path, seed: int, make_engine: MakeEngine = toy_engine) -> Counter[str]:
+    """Run a world with ever new wishes, and count what happened; a failure names its seed."""
+    return _run(World(folder / f"long {seed}", seed, LONG_STEPS, make_engine=make_engine))
+
+
+def short_world(folder: Path, seed: int, make_engine: MakeEngine = toy_engine) -> Counter[str]:
+    """As ``long_world``, with four wishes at once."""
+    return _run(World(folder / f"short {seed}", seed, SHORT_STEPS, WISHES, make_engine))
+
+
+def _run(world: World) -> Counter[str]:
+    try:
+        world.run()
+    except Exception as error:
+        error.add_note(f"seed {world.seed}")
+        raise
+    finally:
+        world.close()
+    return world.counts + Counter(reorgs=world.ledger.reorgs)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, required=True)
+    options = parser.parse_args()
+    with memory_folder() as folder:
+        for seed in range(options.seeds):
+            for play in (short_world, long_world):
+                try:
+                    play(folder, seed)
+                except Exception as error:
+                    print(f"{seed} {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+                    return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

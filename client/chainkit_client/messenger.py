@@ -83,7 +83,6 @@ class Messenger:
         self._engine = engine
         self._session = NetworkSession(chain, gateway, store)
         self._syncs: dict[bytes, GroupSync] = {}
-        # One for all rounds: it knows when each payload was sent.
         self._network = GroupNetwork(
             self._session, engine, lambda group_id: self._sync_of(group_id).topic
         )

@@ -41,6 +41,8 @@ class Outgoing:
     """A ClientEnvelope: the bytes to publish, the same each time."""
     is_commit: bool
     """A commit goes to the chain, a message to an originator."""
+    sent_at_ns: int | None
+    """Nanoseconds since 1970, the last time; None where the network does not hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def build(
     if intent.state is not IntentState.TO_SEND or not session.is_active:
         return None
     if isinstance(intent.arguments, SendMessage):
-        return _build_message(session, intent, intent.arguments, authenticated_data)
+        return _build_message(session, intent, intent.arguments, authenticated_data, now_ns)
     if _has_commit_out(session):
         return None
     digest = keccak256(authenticated_data) if session.is_published else b""
@@ -104,7 +106,7 @@ def build(
         )
         return None
     if session.is_published:
-        return _store(session, intent, made.staged.message, authenticated_data, made)
+        return _store(session, intent, made.staged.message, authenticated_data, now_ns, made)
     _commit_unpublished(session, intent, made, now_ns)
     return None
 
@@ -125,7 +127,11 @@ def client_envelope(authenticated_data: bytes, message: bytes) -> bytes:
 
 
 def _build_message(
-    session: Session, intent: Intent, arguments: SendMessage, authenticated_data: bytes
+    session: Session,
+    intent: Intent,
+    arguments: SendMessage,
+    authenticated_data: bytes,
+    now_ns: int,
 ) -> Outgoing | None:
     if not session.is_published:
         # Nobody else can read it: it is where it belongs.
@@ -146,7 +152,7 @@ def _build_message(
         session.state, plaintext.encoded(), keccak256(authenticated_data)
     )
     session.use(encrypted.state)
-    return _store(session, intent, encrypted.message, authenticated_data)
+    return _store(session, intent, encrypted.message, authenticated_data, now_ns)
 
 
 def _make(
@@ -187,7 +193,7 @@ def _leaves(members: Iterable[Member], installations: tuple[bytes, ...]) -> list
 
 def _commit_unpublished(session: Session, intent: Intent, made: _Commit, now_ns: int) -> None:
     """Accept a commit at once: this installation is alone, and nobody else can commit."""
-    outgoing = _store(session, intent, made.staged.message, b"", made)
+    outgoing = _store(session, intent, made.staged.message, b"", now_ns, made)
     attempt = rows.read_attempt(session.connection, session.tools.seal, outgoing.payload_hash)
     assert attempt is not None
     adopt(session, attempt, now_ns)
@@ -200,6 +206,7 @@ def _store(
     intent: Intent,
     message: bytes,
     authenticated_data: bytes,
+    now_ns: int,
     commit: _Commit | None = None,
 ) -> Outgoing:
     payload_hash = keccak256(message)
@@ -214,11 +221,13 @@ def _store(
         envelope,
         session.epoch,
         session.authenticator,
+        now_ns,
         None if commit is None else commit.staged.state,
         welcomes,
     )
     rows.publish(session.connection, session.tools.seal, intent, built)
-    return Outgoing(intent.id, session.group_id, payload_hash, envelope, commit is not None)
+    is_commit = commit is not None
+    return Outgoing(intent.id, session.group_id, payload_hash, envelope, is_commit, now_ns)
 
 
 def encode_welcomes(welcome: bytes, installations: tuple[bytes, ...]) -> bytes:

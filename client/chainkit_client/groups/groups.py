@@ -237,32 +237,29 @@ class Groups:
         with self._intent(intent_id) as (session, intent):
             return build(session, intent, authenticated_data, key_packages, now_ns)
 
-    def outgoing(self, intent_id: int) -> tuple[Outgoing, bool] | None:
-        """Return the payload of an intent that was built and not read back yet.
-
-        And whether the network may hold it. None where there is no such payload.
-        """
+    def outgoing(self, intent_id: int) -> Outgoing | None:
+        """Return the payload of an intent that was built and not read back yet, None for none."""
         with self._store.reading() as connection:
             intent = rows.read_intent(connection, self._tools.seal, intent_id)
         if intent is None or intent.state is not IntentState.PUBLISHED:
             return None
         assert intent.payload_hash is not None
-        outgoing = Outgoing(
+        return Outgoing(
             intent.id,
             intent.group_id,
             intent.payload_hash,
             intent.client_envelope,
             intent.is_commit,
+            intent.sent_at_ns,
         )
-        return outgoing, intent.may_be_sent
 
     def not_taken(self, outgoing: Outgoing) -> None:
         """Write that the network said that it holds no such payload (409, busy): it may be sent."""
-        self._mark(outgoing, Event.OUTCOME_UNKNOWN, may_be_sent=False)
+        self._mark(outgoing, Event.OUTCOME_UNKNOWN, None)
 
-    def about_to_send(self, outgoing: Outgoing) -> bool:
+    def about_to_send(self, outgoing: Outgoing, now_ns: int) -> bool:
         """Write that a payload is sent again; return False where it is not wanted any more."""
-        return self._mark(outgoing, Event.TAKEN, may_be_sent=True)
+        return self._mark(outgoing, Event.TAKEN, now_ns)
 
     def refused(self, outgoing: Outgoing, reason: str) -> None:
         """Write that the network refuses a payload; after the third time the intent is given up."""
@@ -396,11 +393,11 @@ class Groups:
             yield session, intent
             session.flush()
 
-    def _mark(self, outgoing: Outgoing, event: Event, may_be_sent: bool) -> bool:
+    def _mark(self, outgoing: Outgoing, event: Event, sent_at_ns: int | None) -> bool:
         with self._intent(outgoing.intent_id) as (session, intent):
             is_out = _is_out(intent, outgoing)
             if is_out:
-                rows.move(session.connection, intent.id, event, may_be_sent=may_be_sent)
+                rows.move(session.connection, intent.id, event, sent_at_ns=sent_at_ns)
             return is_out
 
 

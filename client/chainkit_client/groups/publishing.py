@@ -71,7 +71,7 @@ async def advance(groups: Groups, network: Network, group_id: bytes, now_ns: int
     """
     for intent in groups.intents(group_id, _TO_DO):
         if intent.state is IntentState.PUBLISHED:
-            await _look_up(groups, network, intent)
+            await _look_up(groups, network, intent, now_ns)
         elif intent.state is IntentState.TO_SEND:
             await _build_and_send(groups, network, intent, now_ns)
     await _invite(groups, network, group_id)
@@ -87,15 +87,14 @@ async def _build_and_send(groups: Groups, network: Network, intent: Intent, now_
         await _send(groups, network, outgoing)
 
 
-async def _look_up(groups: Groups, network: Network, intent: Intent) -> None:
+async def _look_up(groups: Groups, network: Network, intent: Intent, now_ns: int) -> None:
     """Send the same bytes again where the network does not hold them; else wait."""
-    found = groups.outgoing(intent.id)
-    if found is None:
+    outgoing = groups.outgoing(intent.id)
+    if outgoing is None:
         return
-    outgoing, may_be_sent = found
-    if may_be_sent and not await network.is_absent(outgoing):
+    if outgoing.sent_at_ns is not None and not await network.is_absent(outgoing):
         return
-    if groups.about_to_send(outgoing):
+    if groups.about_to_send(outgoing, now_ns):
         await _send(groups, network, outgoing)
 
 

@@ -38,7 +38,7 @@ _BUILT: Final[dict[str, Any]] = {
     "publish_data": b"",
     "payload_hash": None,
     "published_in_epoch": None,
-    "may_be_sent": False,
+    "sent_at_ns": None,
     "originator_id": None,
     "sequence_id": None,
 }
@@ -58,8 +58,8 @@ class Intent:
     payload_hash: bytes | None
     client_envelope: bytes
     """The payload as it is sent; empty while there is none."""
-    may_be_sent: bool
-    """Whether the network may hold it."""
+    sent_at_ns: int | None
+    """Nanoseconds since 1970, the last time; None where the network does not hold it."""
     refusals: int
     publish_attempts: int
     message_id: bytes | None
@@ -101,6 +101,8 @@ class Built:
     client_envelope: bytes
     epoch: int
     authenticator: bytes
+    sent_at_ns: int
+    """Nanoseconds since 1970."""
     staged_commit: bytes | None = field(default=None, repr=False)
     welcomes: bytes | None = field(default=None, repr=False)
 
@@ -207,7 +209,7 @@ def publish(connection: Connection, seal: Seal, intent: Intent, built: Built) ->
         published_in_epoch=built.epoch,
         publish_attempts=intent.publish_attempts + 1,
         # A process that ends now leaves nobody who knows whether it was sent.
-        may_be_sent=True,
+        sent_at_ns=built.sent_at_ns,
     )
 
 
@@ -290,7 +292,7 @@ def _intent(row: Any, seal: Seal) -> Intent:
         published_in_epoch=row["published_in_epoch"],
         payload_hash=row["payload_hash"],
         client_envelope=row["publish_data"],
-        may_be_sent=row["may_be_sent"],
+        sent_at_ns=row["sent_at_ns"],
         refusals=row["refusals"],
         publish_attempts=row["publish_attempts"],
         message_id=row["message_id"],

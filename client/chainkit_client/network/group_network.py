@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -22,7 +21,7 @@ from chainkit_client.network.session import NetworkSession
 from chainkit_client.nodes.connection import Conflict, NodeUnreached, Unavailable
 from chainkit_client.topics.following import Topic
 
-LOST_SECONDS: Final = 60.0
+LOST_SECONDS: Final = 60
 """A message that is on no node so long after it was sent is not on its way any more."""
 
 _NOTHING_STORED: Final = frozenset(
@@ -38,15 +37,11 @@ class GroupNetwork:
         session: NetworkSession,
         engine: MlsEngine,
         topic_of: Callable[[bytes], Topic],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the session, what checks key packages, and the topic of a group as it was read."""
         self._session = session
         self._engine = engine
         self._topic_of = topic_of
-        self._clock = clock
-        self._sent_at: dict[bytes, tuple[float, int]] = {}
-        """Moment and nanoseconds since 1970 of the last time that each payload was sent."""
         self.unreached: NodeUnreached | None = None
         """The gateway's, where the last payload was not sent for want of a connection."""
 
@@ -71,7 +66,7 @@ class GroupNetwork:
 
     async def publish(self, outgoing: Outgoing) -> Answer:
         """Send a payload through the gateway."""
-        return await self._publish(outgoing.client_envelope, outgoing.payload_hash)
+        return await self._publish(outgoing.client_envelope)
 
     async def is_absent(self, outgoing: Outgoing) -> bool:
         """Tell whether a payload is nowhere, and for good. Its topic was just read, without it.
@@ -80,26 +75,23 @@ class GroupNetwork:
         final beyond the time at which it was sent. A message that comes late is a copy, which all
         readers know by its content.
         """
-        now = self._clock(), self._session.now_ns()
-        moment, sent_ns = self._sent_at.setdefault(outgoing.payload_hash, now)
+        if outgoing.sent_at_ns is None:
+            return True
+        lost_ns = outgoing.sent_at_ns + LOST_SECONDS * NANOSECONDS_PER_SECOND
         if not outgoing.is_commit:
-            return now[0] - moment >= LOST_SECONDS
+            return self._session.now_ns() >= lost_ns
         final = await asyncio.to_thread(self._session.chain.final)
-        lost = sent_ns // NANOSECONDS_PER_SECOND + int(LOST_SECONDS)
-        return final is not None and final.timestamp > lost
+        return final is not None and final.timestamp * NANOSECONDS_PER_SECOND > lost_ns
 
     async def send_welcome(self, welcome: OutgoingWelcome) -> bool:
         """Send a welcome to its installation's topic."""
-        answer = await self._publish(welcome_payload(welcome.installation, welcome.data), None)
+        answer = await self._publish(welcome_payload(welcome.installation, welcome.data))
         return answer.verdict is Verdict.TAKEN
 
-    async def _publish(self, client_envelope: bytes, payload_hash: bytes | None) -> Answer:
-        now_ns = self._session.now_ns()
-        if payload_hash is not None:
-            self._sent_at[payload_hash] = self._clock(), now_ns
+    async def _publish(self, client_envelope: bytes) -> Answer:
         self.unreached = None
         try:
-            await self._session.publisher.publish(client_envelope, now_ns)
+            await self._session.publisher.publish(client_envelope, self._session.now_ns())
         except (Conflict, Unavailable) as error:
             # A gateway that says so may have sent it before: only 409 says that nobody has it.
             is_conflict = isinstance(error, Conflict)

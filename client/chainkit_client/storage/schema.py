@@ -156,8 +156,10 @@ group_intents: Final = Table(
     Column("publish_attempts", Integer, nullable=False, server_default=text("0")),
     # How often it was refused; at the third time it is given up.
     Column("refusals", Integer, nullable=False, server_default=text("0")),
-    # Whether the network may hold the newest payload: it is looked up before it is sent again.
-    Column("may_be_sent", Boolean, nullable=False, server_default=text("0")),
+    # Nanoseconds since 1970: when the newest payload was sent the last time. It is looked up before
+    # it is sent again, for as long as it may be on its way. Null where the network holds no such
+    # payload.
+    Column("sent_at_ns", BigInteger),
     # Where its payload was read.
     Column("originator_id", BigInteger),
     Column("sequence_id", BigInteger),

@@ -143,7 +143,7 @@ class Process:
         self.session.nodes = cast(Any, _Nodes(story.nodes))
         self.groups = CheckedGroups(person)
         self._network = _Network(
-            story, self.session, person.engine, lambda group_id: self._sync_of().topic, clock
+            story, self.session, person.engine, lambda group_id: self._sync_of().topic
         )
         self._sync: GroupSync | None = None
         self._welcomes = Topic(self.groups.welcome_topic)

@@ -7,7 +7,7 @@ import pytest
 from chainkit_client.groups.publishing import Answer, Verdict
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.storage.schema import DeliveryStatus, IntentState
-from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, Device
+from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, SECOND_NS, Device
 
 from .conftest import MakeParty
 
@@ -62,6 +62,24 @@ def test_advance__the_payload_is_absent_for_good__the_same_bytes_are_sent(
     [sent] = party.logs.chain()
     assert alice.intent().publish_attempts == 1
     assert sent == alice.network.published[0].client_envelope
+
+
+def test_outgoing__after_a_restart__tells_when_the_payload_was_sent_the_last_time(
+    make_party: MakeParty,
+) -> None:
+    alice = make_party("alice", "bob")["alice"]
+    alice.network.answers = [UNKNOWN, UNKNOWN, NOT_TAKEN]
+    alice.network.lost = True
+    sent_at_ns = []
+    update(alice)
+    for _ in range(3):
+        alice.restart()
+        outgoing = alice.groups.outgoing(alice.intent().id)
+        assert outgoing is not None
+        sent_at_ns.append(outgoing.sent_at_ns)
+        alice.advance()
+
+    assert sent_at_ns == [BEGIN_NS + 2 * SECOND_NS, BEGIN_NS + 3 * SECOND_NS, None]
 
 
 def test_advance__killed_before_it_was_sent__is_looked_up_and_sent(make_party: MakeParty) -> None:

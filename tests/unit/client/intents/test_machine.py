@@ -77,7 +77,7 @@ def queued(store: Store, connection: Connection, state: IntentState = S.TO_SEND)
 
 
 def built(number: int = 1) -> Built:
-    return Built(bytes([number]) * 32, b"envelope", 3, b"e" * 32, b"staged", b"welcomes")
+    return Built(bytes([number]) * 32, b"envelope", 3, b"e" * 32, 5, b"staged", b"welcomes")
 
 
 @pytest.mark.conforms("R15")

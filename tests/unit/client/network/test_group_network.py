@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
+from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.groups.building import Outgoing
 from chainkit_client.groups.publishing import Verdict
 from chainkit_client.network.group_network import LOST_SECONDS, GroupNetwork
@@ -13,7 +17,8 @@ from chainkit_client.network.publisher import OutcomeUnknown
 from chainkit_client.nodes.connection import NodeUnreached
 from support.client.served import NOW_NS
 
-OUTGOING = Outgoing(1, b"\1" * 16, b"\2" * 32, b"payload", False)
+OUTGOING = Outgoing(1, b"\1" * 16, b"\2" * 32, b"payload", False, NOW_NS)
+COMMIT = replace(OUTGOING, is_commit=True)
 
 
 class Publisher:
@@ -26,22 +31,19 @@ class Publisher:
             raise outcome
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def network(clock: Clock, *outcomes: Exception | None) -> GroupNetwork:
-    session = SimpleNamespace(publisher=Publisher(*outcomes), now_ns=lambda: NOW_NS)
+def network(*outcomes: Exception | None, seconds: int = 0, final: object = None) -> GroupNetwork:
+    session = SimpleNamespace(
+        publisher=Publisher(*outcomes),
+        now_ns=lambda: NOW_NS + seconds * NANOSECONDS_PER_SECOND,
+        chain=SimpleNamespace(final=lambda: final),
+    )
     nothing = cast(Any, None)
-    return GroupNetwork(cast(Any, session), nothing, nothing, clock)
+    return GroupNetwork(cast(Any, session), nothing, nothing)
 
 
 def test_publish__no_connection_to_the_gateway__nothing_was_sent_and_it_is_told() -> None:
     unreached = NodeUnreached("gateway http://host:1", "a connection", "none")
-    sent = network(Clock(), unreached, None)
+    sent = network(unreached, None)
 
     answer = asyncio.run(sent.publish(OUTGOING))
 
@@ -51,12 +53,33 @@ def test_publish__no_connection_to_the_gateway__nothing_was_sent_and_it_is_told(
     assert sent.unreached is None
 
 
-def test_is_absent__message_of_unknown_outcome__only_once_it_cannot_be_on_its_way() -> None:
-    clock = Clock()
-    sent = network(clock, OutcomeUnknown("publish", "an answer", "none"))
+def test_publish__answer_is_lost__its_outcome_is_unknown() -> None:
+    sent = network(OutcomeUnknown("publish", "an answer", "none"))
+
     assert asyncio.run(sent.publish(OUTGOING)).verdict is Verdict.UNKNOWN
 
-    clock.now = LOST_SECONDS - 1
-    assert not asyncio.run(sent.is_absent(OUTGOING))
-    clock.now = LOST_SECONDS
-    assert asyncio.run(sent.is_absent(OUTGOING))
+
+@pytest.mark.parametrize(
+    ("seconds", "is_absent"), [(LOST_SECONDS - 1, False), (LOST_SECONDS, True)]
+)
+def test_is_absent__message__only_once_it_cannot_be_on_its_way(
+    seconds: int, is_absent: bool
+) -> None:
+    # Whichever process has sent it: the time is in the database.
+    assert asyncio.run(network(seconds=seconds).is_absent(OUTGOING)) is is_absent
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_absent"), [(LOST_SECONDS, False), (LOST_SECONDS + 1, True)]
+)
+def test_is_absent__commit__only_once_the_chain_is_final_beyond_it(
+    seconds: int, is_absent: bool
+) -> None:
+    block = SimpleNamespace(timestamp=NOW_NS // NANOSECONDS_PER_SECOND + seconds)
+
+    assert asyncio.run(network(final=block).is_absent(COMMIT)) is is_absent
+    assert not asyncio.run(network(seconds=10**6).is_absent(COMMIT))
+
+
+def test_is_absent__what_the_network_said_it_does_not_hold__is() -> None:
+    assert asyncio.run(network().is_absent(replace(COMMIT, sent_at_ns=None)))

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from chainkit.chain import Endpoint
+from chainkit.terminal.keystore import write_keystore
+from chainkit_client.storage.schema import groups
+from chainkit_client.storage.store import Store
 from localnet.commands import CHAINKIT, Settings
 from localnet.network import Network
 from support.command_line import run
@@ -67,7 +71,7 @@ def check_proofs(
     endpoint = Endpoint.connect(settings.environment["CHAINKIT_RPC"])
     path = folder / "proof.json"
     [*_, message] = [each for each in lines if each["kind"] == "text"]
-    [commit] = [each for each in lines if each["kind"] == "removed"]
+    commit, _ = [each for each in lines if each["kind"] == "removed"]
     for line, originator in ((message, 100), (commit, 0)):
         told = ann.do("prove", line["id"][:8], "--out", path)
         assert (told["originator"], told["sequence_id"]) == (originator, line["sequence_id"])
@@ -86,6 +90,29 @@ def check_proofs(
     assert "expected the beginning of a message's id" in ann.fail("prove", "ffff" * 16)
 
 
+def check_second_device(ben: Person, ben_inbox: str, folder: Path) -> Person:
+    """A wallet's second client is in the same inbox, and no client changes its wallet."""
+    phone = Person(folder / "phone", ben.gateway_url)
+    wallet = ben.home / "wallet.keystore"
+    registered = phone.do(*phone.init, "--wallet", wallet)
+    assert registered["inbox_id"] == ben_inbox
+    assert registered["installation"] != ben.do("whoami")["installation"]
+    other = folder / "other.keystore"
+    write_keystore(other, b"\1" * 32, PASSWORD)
+    assert "expected the wallet of 0x" in phone.fail("init", "--wallet", other)
+    return phone
+
+
+def check_fork_is_told(ann: Person, group: str) -> None:
+    """A script sees by the exit code that another member has another history."""
+    store = Store.open(ann.home / "client.db", PASSWORD)
+    with store.writing() as connection:
+        connection.execute(update(groups).values(forked_at_epoch=1))
+    store.close()
+    assert "FORKED at epoch 1" in ann.say("group", "show", group, expected=1)
+    assert json.loads(ann.say("group", "show", group, "--json", expected=1))["forked_at_epoch"] == 1
+
+
 def test_client_commands__two_people_on_a_network__register_meet_talk_and_see_what_fails(
     people: list[Person], settings: Settings, tmp_path: Path
 ) -> None:
@@ -101,6 +128,7 @@ def test_client_commands__two_people_on_a_network__register_meet_talk_and_see_wh
     assert (ann.home / "wallet.keystore").read_bytes() == wallet
     assert registered == [each.do("whoami") for each in people]
     ben_address = registered[1]["address"]
+    phone = check_second_device(ben, registered[1]["inbox_id"], tmp_path)
 
     # A typo makes nothing.
     typo = ben_address[:-1]
@@ -113,7 +141,8 @@ def test_client_commands__two_people_on_a_network__register_meet_talk_and_see_wh
     assert ann.do("send", short, "hello, Ben")["delivery"] == "published"
     assert "an invitation" in ben.fail("send", short, "too early")
     ben.say("accept", short)
-    ben.do("send", short, "hello, Ann")
+    phone.say("accept", short)
+    phone.do("send", short, "hello, Ann")
     lines = [json.loads(line) for line in ann.say("read", short, "--json").splitlines()]
     texts = [each["text"] for each in lines if each["kind"] == "text"]
     assert texts == ["hello, Ben", "hello, Ann"]
@@ -140,3 +169,4 @@ def test_client_commands__two_people_on_a_network__register_meet_talk_and_see_wh
     assert ben.do("group", "list")[0]["is_member"] is False
     lines = [json.loads(line) for line in ann.say("read", short, "--json").splitlines()]
     check_proofs(ann, lines, settings, tmp_path)
+    check_fork_is_told(ann, short)

@@ -172,8 +172,9 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 
 soak: setup  ## faults, kills, simulated networks and state machines for long; more clusters and demos
 	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/network/test_node_kills.py tests/network/test_simulated_*.py \
-	  tests/network/test_planted_bugs.py tests/client/test_mls_histories.py tests/client/test_group_simulation.py \
-	  tests/client/test_client_stories.py tests/jobs/test_cluster.py tests/e2e/test_demo.py -q -rs --timeout 7200
+	  tests/network/test_planted_bugs.py tests/client/test_mls_histories.py tests/jobs/test_cluster.py \
+	  tests/e2e/test_demo.py -q -rs --timeout 7200
+	CHAINKIT_SOAK=1 $(PYTEST) tests/client/test_group_simulation.py tests/client/test_client_stories.py -q -rs -n $(WORKERS)
 
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index

@@ -9,9 +9,9 @@ import os
 
 import pytest
 
-from tools.planted_bugs.trial import Bug, attempt, bugs, verdict
+from tools.planted_bugs.trial import HUNTS, Bug, attempt, bugs, verdict
 
-SIMULATORS = ("network", "client") if "CHAINKIT_SOAK" in os.environ else ("network",)
+SIMULATORS = tuple(HUNTS) if "CHAINKIT_SOAK" in os.environ else ("network",)
 BUGS = [each for each in bugs() if each.simulator in SIMULATORS]
 
 

@@ -93,8 +93,12 @@ transitions, and the list leaves out one after the other, but for five:
 - an intent for which nobody offers a key package: there is none in these worlds;
 - a commit that is PROCESSED when a reorg takes it back: seed 127 is the first that shows it.
 
-In the causal order, two changes have no effect that a rule could see: to sort without times, or a
-commit before the messages of its epoch, whose keys are kept for three epochs.
+In the causal order, seven more changes were tried and are not noticed here, but by tests of their
+own. Two of them have no effect that a rule could see: to sort without times, or a commit before the
+messages of its epoch, whose keys are kept for three epochs. Nothing is missing for ever in these
+stories, and nothing is published twice: so it is not seen whether a client gives up what is missing
+at once or never, asks for it alone, takes a later one for a proof that it had it, or shows a copy
+again.
 """
 
 _SECTIONS = {

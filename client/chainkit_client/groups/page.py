@@ -32,7 +32,7 @@ class Page:
         """Use ``read``."""
         self.received = received
         self.known = known
-        """What became of those that were read before."""
+        """Results of those that were read before."""
         self.own = own
         """Those that this installation built, by payload hash."""
         self._next = {each.place: following for each, following in pairwise(received)}

@@ -76,7 +76,7 @@ class Session:
         """Cursor and latest time of each originator that are not written yet."""
         self._recent: list[Epoch] | None = None
         self._results: list[PayloadResult] = []
-        """What became of payloads, as far as it is not written yet."""
+        """Results of payloads that are not written yet."""
 
     @classmethod
     def load(cls, connection: Connection, tools: Tools, group_id: bytes) -> Self:
@@ -135,7 +135,7 @@ class Session:
         self._read_up_to[originator_id] = after
 
     def record_result(self, result: PayloadResult) -> None:
-        """Write what became of a payload."""
+        """Take note of what became of a payload."""
         self._results.append(result)
 
     def accept(

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -75,7 +75,7 @@ def _seconds() -> int:
 class _Request:
     id: bytes
     now: bytes
-    call: tuple[bytes, ...]
+    call: tuple[bytes, ...] = field(repr=False)
 
     @property
     def fields(self) -> tuple[bytes, ...]:

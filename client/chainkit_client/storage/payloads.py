@@ -17,7 +17,7 @@ MOST_KEPT: Final = 1_000
 """Payloads of a topic that are kept because they may succeed yet; beyond it those of the highest
 epochs are not: a stranger may claim any epoch."""
 _MOST_VALUES: Final = 500
-"""Of one statement: SQLite bounds them."""
+"""In one statement: SQLite bounds them."""
 
 _RESULTS: Final = schema.payload_results
 _CURSORS: Final = schema.topic_cursors

@@ -204,7 +204,7 @@ class World:
         self.is_calm = True
         for calm_round in range(MOST_ROUNDS):
             self.steps += 1
-            # What a message depends on may never come: a reorg can lose a commit.
+            # A reorg can lose a commit for good, and messages depend on it.
             gives_up = calm_round >= PATIENCE_ROUNDS
             for client in self.clients:
                 if unfinished([client]):

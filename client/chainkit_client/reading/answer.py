@@ -6,7 +6,7 @@ by later ones that depend on it, and by other nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol
@@ -26,6 +26,9 @@ from chainkit_client.reading.verified import (
     Void,
     read_envelope,
 )
+
+ReadEnvelope = Callable[[bytes, int, Keys], Read]
+"""As ``read_envelope``."""
 
 
 class Held(Protocol):
@@ -66,6 +69,7 @@ def read_answer(
     keys: Keys,
     held: Held,
     now_ns: int,
+    read_one: ReadEnvelope = read_envelope,
 ) -> Reading:
     """Verify what a node answered, and compare it with what is held.
 
@@ -75,7 +79,7 @@ def read_answer(
     reading, reads = Reading(), []
     for data in envelopes:
         try:
-            read = read_envelope(data, server_id, keys)
+            read = read_one(data, server_id, keys)
             _check_topic(read.envelope, topic, server_id)
         except MalformedData as error:
             reading.refused.append(error)

@@ -31,6 +31,7 @@ from chainkit_client.ordering.causal import Policy, causally_ordered
 from chainkit_client.ordering.ranges import RangeRequest, range_requests
 from chainkit_client.reading.answer import Conflict, read_answer
 from chainkit_client.reading.held import MemoryLogs
+from chainkit_client.reading.known import KnownReads
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
 from chainkit_client.topics.heads import HeadTaken, HeldHeads, SignedHead
 
@@ -87,6 +88,7 @@ class Topic:
         self._most_waiting = most_waiting
         self._doubted = doubted
         self._logs = MemoryLogs()
+        self._reads = KnownReads()
         self._heads = HeldHeads(topic, self._logs)
         self._named: dict[Place, tuple[int, SignedHead]] = {}
         """Places that are in a head and not here, since when they are missed, and the head."""
@@ -136,7 +138,9 @@ class Topic:
 
         ``look`` applies.
         """
-        reading = read_answer(envelopes, self.topic, server_id, keys, self._logs, now_ns)
+        reading = read_answer(
+            envelopes, self.topic, server_id, keys, self._logs, now_ns, self._reads.read
+        )
         followed = Followed(
             breaches=list(reading.breaches),
             conflicts=list(reading.conflicts),

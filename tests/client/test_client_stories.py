@@ -31,7 +31,7 @@ def play(count: int, lie: str | None = None, make_engine: MakeEngine = toy_engin
 
 
 def test_story__faults_and_reorgs__all_agree_all_ends_and_nobody_is_accused() -> None:
-    counts = play(8 * SOAK)
+    counts = play(6 * SOAK)
 
     # Each kind of fault was there.
     wanted = {"reorgs seen", "kills", "lost before", "lost after", "unreached", "messages read"}

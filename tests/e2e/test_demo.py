@@ -26,6 +26,7 @@ EXPECTED_KEYS = {
 }
 MARK = "CHAINKIT_TEST_MARK"
 SOAKS = "CHAINKIT_SOAK" in os.environ
+only_in_soak = pytest.mark.skipif(not SOAKS, reason="`make soak` interrupts it there, too")
 
 needs_java = pytest.mark.skipif(
     (java_version() or 0) < MINIMUM_JAVA, reason=f"the audit needs Java: {JAVA_HINT}"
@@ -107,8 +108,11 @@ def summary(folder: Path) -> Any:
 @needs_java
 @pytest.mark.parametrize(
     ("number", "stage"),
-    [(signal.SIGTERM, "[2/"), (signal.SIGINT, "[3/"), (signal.SIGKILL, "[3/")],
-    ids=["council decides", "nodes index", "killed while nodes index"],
+    [
+        pytest.param(signal.SIGTERM, "[2/", id="council decides"),
+        pytest.param(signal.SIGINT, "[3/", id="nodes index", marks=only_in_soak),
+        pytest.param(signal.SIGKILL, "[3/", id="killed while nodes index"),
+    ],
 )
 @pytest.mark.timeout(600)
 def test_demo__interrupted__leaves_no_process(

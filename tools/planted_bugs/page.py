@@ -60,8 +60,8 @@ reported. A message may be lost where the liar signed another one under its id, 
 A transaction that comes back late after a reorg lets clients claim that its dependants depend on
 nothing: this is a claim, and stays one.
 
-`tests/client/test_client_stories.py` plays 28 stories, two of them with the real MLS engine, and
-840 in `make soak`, of some hundred scheduled steps each.
+`tests/client/test_client_stories.py` plays 26 stories, two of them with the real MLS engine, and
+780 in `make soak`, of some hundred scheduled steps each.
 
 `tests/support/client/simulation` plays the groups and intents alone, on two logs, with the real
 database: four clients whose processes may end at any await, lost payloads and answers, reorgs, and
@@ -70,7 +70,7 @@ group's epochs. `tests/client/test_group_simulation.py` plays
 
 | worlds | `make test` | `make soak` |
 |---|---:|---:|
-| of 250 steps, with ever new wishes | 15 | 900 |
+| of 250 steps, with ever new wishes | 10 | 900 |
 | of four wishes at once, which 40 steps interleave | 20 | 100,000 |
 | the same, with the real MLS engine | 3 | 1,000 |
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby, islice
 
 from sqlalchemy import insert, select, update
 
 from chainkit.types import TopicKind
-from chainkit_client.groups import history, joining, receiving, rewinding
+from chainkit_client.groups import applying, history, joining, rewinding
 from chainkit_client.groups.building import (
     Outgoing,
     build,
@@ -26,7 +25,6 @@ from chainkit_client.groups.building import (
 from chainkit_client.groups.history import Epoch
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.overview import Group, read_group, read_groups
-from chainkit_client.groups.page import MOST_PAYLOADS
 from chainkit_client.groups.payload import Outcome, Payload, group_topic
 from chainkit_client.groups.plaintext import message_id
 from chainkit_client.groups.results import applied_of
@@ -154,7 +152,7 @@ class Groups:
         failure: EngineFailed | None = None
         with self._session(group_id) as session:
             try:
-                for outcome in self._apply(session, received):
+                for outcome in applying.apply(session, received):
                     outcomes.append(outcome)
             except EngineFailed as error:
                 failure = error
@@ -171,7 +169,7 @@ class Groups:
             group_id = joining.take_welcome(connection, self._tools, payload)
             if group_id is not None:
                 session = Session.load(connection, self._tools, group_id)
-                receiving.settle(session)
+                applying.settle(session)
                 session.flush()
             return group_id
 
@@ -183,14 +181,14 @@ class Groups:
         """
         with self._session(group_id) as session:
             is_back = rewinding.retract(session, originator_id, after)
-            receiving.settle(session)
+            applying.settle(session)
             return is_back
 
     def take_back(self, group_id: bytes, gone: Iterable[Payload]) -> bool:
         """As ``retract``, of payloads that the chain has no more; see ``rewinding.take_back``."""
         with self._session(group_id) as session:
             is_back = rewinding.take_back(session, gone)
-            receiving.settle(session)
+            applying.settle(session)
             return is_back
 
     def have_applied(self, received: Iterable[Payload]) -> bool:
@@ -349,27 +347,6 @@ class Groups:
     def welcome_topic(self) -> bytes:
         """The topic of this installation's welcomes."""
         return TopicKind.WELCOME.topic(self._tools.installation.public_key)
-
-    def _apply(self, session: Session, received: Iterable[Payload]) -> Iterator[Outcome]:
-        for is_chain, several in groupby(
-            received, lambda each: each.originator_id in self._tools.chain_ids
-        ):
-            if is_chain:
-                for payload in several:
-                    yield self._apply_chain(session, payload)
-                continue
-            # The engine is asked once for each, before anything is written.
-            while page := list(islice(several, MOST_PAYLOADS)):
-                yield from receiving.apply_page(session, page)
-
-    def _apply_chain(self, session: Session, payload: Payload) -> Outcome:
-        session.flush()
-        try:
-            with session.connection.begin_nested():
-                return receiving.apply_chain(session, payload)
-        except EngineFailed:
-            session.reload()
-            raise
 
     @contextmanager
     def _session(self, group_id: bytes) -> Iterator[Session]:

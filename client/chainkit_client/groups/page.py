@@ -30,7 +30,6 @@ class Page:
         own: dict[bytes, Attempt],
     ) -> None:
         """Use ``read``."""
-        self.received = received
         self.known = known
         """Results of those that were read before."""
         self.own = own

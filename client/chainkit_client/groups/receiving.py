@@ -8,7 +8,6 @@ So it is kept until its epoch is final, and tried again when the history changes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -22,14 +21,9 @@ from chainkit_client.groups.page import Page
 from chainkit_client.groups.payload import Fork, Outcome, Payload
 from chainkit_client.groups.plaintext import Plaintext, message_id, parse_plaintext
 from chainkit_client.groups.results import (
-    is_commit,
-    is_same,
-    is_worth_trying,
-    kept_payload,
     may_succeed,
     tried_with,
 )
-from chainkit_client.groups.rewinding import retract
 from chainkit_client.groups.session import Session
 from chainkit_client.groups.transcript import (
     Message,
@@ -49,7 +43,6 @@ from chainkit_client.mls.engine import (
     MlsRefused,
     Received,
 )
-from chainkit_client.storage import payloads
 from chainkit_client.storage.payloads import PayloadResult
 from chainkit_client.storage.schema import (
     DeliveryStatus,
@@ -67,85 +60,11 @@ class _Waiting(Exception):
     """The payload is of an epoch that is not reached."""
 
 
-def apply_page(session: Session, received: Sequence[Payload]) -> Iterator[Outcome]:
-    """Apply payloads of nodes, record what becomes of each, and move the topic's cursor.
+def receive(session: Session, payload: Payload, page: Page) -> tuple[Outcome, PayloadResult]:
+    """Receive a payload that is next, and record what became of it.
 
-    At most MOST_PAYLOADS. Raises EngineFailed where the engine did not answer: those before are
-    recorded, and nothing of the payload at fault.
+    Raises EngineFailed where the engine did not answer: nothing is recorded then.
     """
-    page = Page.read(session.connection, session.tools.seal, received)
-    for payload in received:
-        known = page.known.get(payload.place)
-        if known is not None:
-            yield _repeated(known)
-            continue
-        outcome, page.known[payload.place] = _try(session, payload, page)
-        session.read_up_to(*payload.place, payload.originator_ns)
-        yield outcome
-
-
-def apply_chain(session: Session, payload: Payload) -> Outcome:
-    """As ``apply_page``, of one payload of the chain.
-
-    Raises EngineFailed where the engine did not answer: then the caller undoes what was written.
-    """
-    page = Page.read(session.connection, session.tools.seal, [payload])
-    known = page.known.get(payload.place)
-    if known is not None and is_same(known, payload):
-        return _repeated(known)
-    session.flush()
-    cursor = payloads.read_cursor(session.connection, session.topic)
-    if payload.sequence_id <= cursor.get(payload.originator_id, 0):
-        # Another payload stood here, or one was hidden: what lies behind it is read again.
-        retract(session, payload.originator_id, payload.sequence_id - 1)
-    outcome, _ = _try(session, payload, page)
-    session.read_up_to(*payload.place, payload.originator_ns)
-    if outcome.epoch is not None:
-        settle(session)
-    return outcome
-
-
-def _repeated(known: PayloadResult) -> Outcome:
-    place = known.originator_id, known.sequence_id
-    return Outcome(place, known.status, known.reason, is_repeated=True)
-
-
-def settle(session: Session) -> None:
-    """Try the kept payloads again that the group's history may let succeed now."""
-    while session.current is not None and session.is_member and _next_commit(session):
-        pass
-    if session.current is None:
-        return
-    session.flush()
-    for result in payloads.read_kept(session.connection, session.topic, session.epoch):
-        if not is_commit(result) and is_worth_trying(session, result):
-            _try_again(session, result)
-
-
-def _next_commit(session: Session) -> bool:
-    """Try the next kept commit; return whether one was accepted."""
-    session.flush()
-    kept = payloads.read_kept(session.connection, session.topic, session.epoch)
-    place = session.current.place if session.current else None
-    for result in kept:
-        is_behind = place is None or result.sequence_id > place[1]
-        is_chain = result.originator_id in session.tools.chain_ids
-        if not is_chain or not is_behind or not is_commit(result):
-            continue
-        if result.epoch != session.epoch or not is_worth_trying(session, result):
-            continue
-        if _try_again(session, result).epoch is not None:
-            return True
-    return False
-
-
-def _try_again(session: Session, result: PayloadResult) -> Outcome:
-    payload = kept_payload(session, result)
-    page = Page.read(session.connection, session.tools.seal, [payload])
-    return _try(session, payload, page)[0]
-
-
-def _try(session: Session, payload: Payload, page: Page) -> tuple[Outcome, PayloadResult]:
     header: MessageHeader | None = None
     status, reason = PayloadStatus.SUCCEEDED, ""
     outcome = Outcome(payload.place, status)

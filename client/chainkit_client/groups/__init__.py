@@ -2,5 +2,6 @@
 
 ``groups`` is the door. A ``session`` is a group within one transaction; ``applying`` takes payloads
 in their order and ``receiving`` each of them, ``joining`` takes welcomes, ``rewinding`` reorgs and
-finality, ``building`` makes the payloads of intents. ``publishing`` drives the intents over a network that is handed in.
+finality, ``building`` makes the payloads of intents. ``publishing`` drives the intents over a
+network that is handed in.
 """

@@ -9,7 +9,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from support.client.group_network import memory_folder
+from support.client.hunting import hunt
 from support.client.simulation.world import MakeEngine, World, toy_engine
 
 LONG_STEPS = 250
@@ -43,15 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, required=True)
     options = parser.parse_args()
-    with memory_folder() as folder:
-        for seed in range(options.seeds):
-            for play in (short_world, long_world):
-                try:
-                    play(folder, seed)
-                except Exception as error:
-                    print(f"{seed} {type(error).__name__}: {' '.join(str(error).split())[:200]}")
-                    return 1
-    return 0
+    return hunt(options.seeds, (short_world, long_world))
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
-from support.client.group_network import memory_folder
+from support.client.hunting import hunt
 from support.client.stories.nodes import LIES
 from support.client.stories.story import MakeEngine, Story, toy_engine
 
@@ -34,15 +35,8 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, required=True)
     parser.add_argument("--lie", action="append", choices=LIES, default=[])
     options = parser.parse_args()
-    with memory_folder() as folder:
-        for seed in range(options.seeds):
-            for lie in options.lie or [None]:
-                try:
-                    played(folder, seed, lie)
-                except Exception as error:
-                    print(f"{seed} {type(error).__name__}: {' '.join(str(error).split())[:200]}")
-                    return 1
-    return 0
+    lies = options.lie or [None]
+    return hunt(options.seeds, [partial(played, lie=lie) for lie in lies])
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from tools.solidity import compiled_contracts
 PAYLOAD_BOUNDS = (2, 60_000)
 """The least and the greatest payload of the contracts under test, in bytes: both cheap to reach."""
 
-LONGEST = ("test_upgrade_checks.py", "test_deploy_failures.py", "test_deploy.py")
+LONGEST = ("test_deploy.py", "test_deploy_failures.py", "test_stateful_registry.py")
 """Two workers begin with these: begun last, they would leave one worker idle."""
 
 _anvil = pytest.StashKey[Anvil]()

@@ -1,13 +1,10 @@
 import json
-from pathlib import Path
 
-import ape
-import click
 import pytest
 
+from chainkit.contracts.artifacts import creation_code
 from chainkit.text.hexadecimal import hex0x
-from tools import write_abis
-from tools.solidity import compiled_contracts
+from tools.write_abis import PACKAGE
 
 SPEC_EVENTS = {
     "GroupMessages": [
@@ -44,7 +41,7 @@ SPEC_FUNCTIONS = {
 
 
 def shipped(name):
-    return json.loads((write_abis.PACKAGE / "abi" / f"{name}.json").read_text())
+    return json.loads((PACKAGE / "abi" / f"{name}.json").read_text())
 
 
 def declaration(entry):
@@ -53,47 +50,11 @@ def declaration(entry):
     return f"{entry['name']}({inputs})" + (f" -> {outputs}" if outputs else "")
 
 
-@ape.fixture(scope="module", chain_isolation=False)
-def compilation():
-    return write_abis.Compilation()
-
-
-def test_shipped_files__beside_the_contracts__have_not_drifted(compilation):
-    files = write_abis.generated_files(compilation, write_abis.read_releases())
-    assert write_abis.drifting_files(files) == []
-
-
-def test_build__that_these_tests_deploy__is_what_the_sources_compile_to(compilation, project):
+def test_build__that_these_tests_deploy__is_what_the_package_ships(project):
     # Ape keeps what it compiled when only an imported file changes: then `ape compile --force`.
-    for name, contract in compilation.contracts.items():
-        code = contract["evm"]["deployedBytecode"]["object"]
-        built = project.get_contract(name).contract_type.runtime_bytecode
-        assert (str(built.bytecode) if built else "0x").removeprefix("0x") == code, name
-
-
-def test_compiled_contracts__of_contracts__have_the_code_that_ape_deploys(project):
-    for name, contract in compiled_contracts("contracts").items():
+    for name in (*SPEC_FUNCTIONS, "OriginatorSequence", "SequencedLogProxy"):
         built = project.get_contract(name).contract_type.deployment_bytecode
-        assert str(built.bytecode) == hex0x(contract.creation_code), name
-
-
-def test_drifting_files__one_changed_and_one_missing__names_both(tmp_path: Path):
-    files = {"abi/Same.json": "[]\n", "abi/Changed.json": "[]\n", "artifact/Missing.json": "{}\n"}
-    write_abis.write({"abi/Same.json": "[]\n", "abi/Changed.json": "[ ]\n"}, tmp_path)
-    drifting = ["abi/Changed.json", "artifact/Missing.json"]
-    assert write_abis.drifting_files(files, tmp_path) == drifting
-    write_abis.write(files, tmp_path)
-    assert write_abis.drifting_files(files, tmp_path) == []
-
-
-def test_release__noted_twice__is_refused(compilation, tmp_path: Path):
-    once = write_abis.with_release(write_abis.read_releases(tmp_path), compilation, "1.0.0")
-    assert [[noted["version"] for noted in releases] for releases in once.values()] == [
-        ["1.0.0"],
-        ["1.0.0"],
-    ]
-    with pytest.raises(click.ClickException, match=r"1\.0\.0 is noted already"):
-        write_abis.with_release(once, compilation, "1.0.0")
+        assert str(built.bytecode) == hex0x(creation_code(name)), name
 
 
 @pytest.mark.parametrize("name", SPEC_EVENTS)

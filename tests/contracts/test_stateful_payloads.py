@@ -40,7 +40,7 @@ from support.solidity import Transaction, encode_call
 # Hypothesis looks for a shorter example for as long as five minutes, the usual limit.
 pytestmark = pytest.mark.timeout(0 if "FUZZ_SEED" in os.environ else 600)
 
-EXAMPLES, STEPS = 60, 20
+EXAMPLES, STEPS = 20, 20
 FIRST_BOUNDS = (1, 64)
 
 ACCOUNTS = [f"account {number}" for number in range(1, ACTORS + 1)]

@@ -43,7 +43,6 @@ APE_FILES_LEFT_OUT = (
     "test_roles_table.py",
     "test_stateful_*.py",
     "test_traffic_and_reorg.py",
-    "test_upgrade_checks.py",
 )
 TIMEOUT_SECONDS = 600
 

@@ -5,13 +5,12 @@ Those of clients are tried in `make soak`: their stories take longer.
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from support.seeds import IS_SOAK
 from tools.planted_bugs.trial import HUNTS, Bug, attempt, bugs, verdict
 
-SIMULATORS = tuple(HUNTS) if "CHAINKIT_SOAK" in os.environ else ("network",)
+SIMULATORS = tuple(HUNTS) if IS_SOAK else ("network",)
 BUGS = [each for each in bugs() if each.simulator in SIMULATORS]
 
 

@@ -1,12 +1,12 @@
 """Whole clients on simulated nodes: faults, reorgs, and a node that lies, under seeds.
 
-``CHAINKIT_SEED`` begins elsewhere, and ``CHAINKIT_SOAK`` plays thirty times as many.
+`make soak` plays many times as many.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
@@ -15,23 +15,28 @@ from support.client.group_network import memory_folder
 from support.client.stories.hunt import played
 from support.client.stories.nodes import LIES, PROVABLE
 from support.client.stories.story import MakeEngine, toy_engine
+from support.seeds import IS_SOAK, seeds
 
-SOAK = 30 if os.environ.get("CHAINKIT_SOAK") else 1
-SEED = int(os.environ.get("CHAINKIT_SEED", "0"), 0)
+HONEST = seeds(fixed=3, of_day=2, in_soak=180)
+LYING = range(60) if IS_SOAK else [1]
+"""In story 1, the chance to tell it comes for each lie."""
+REAL = range(60) if IS_SOAK else [0]
 
-pytestmark = pytest.mark.timeout(300 * SOAK)
+pytestmark = pytest.mark.timeout(9_000)
 
 
-def play(count: int, lie: str | None = None, make_engine: MakeEngine = toy_engine) -> Counter[str]:
+def play(
+    chosen: Sequence[int], lie: str | None = None, make_engine: MakeEngine = toy_engine
+) -> Counter[str]:
     counts: Counter[str] = Counter()
     with memory_folder() as folder:
-        for seed in range(SEED, SEED + count):
+        for seed in chosen:
             counts += played(folder, seed, lie, make_engine)
     return counts
 
 
 def test_story__faults_and_reorgs__all_agree_all_ends_and_nobody_is_accused() -> None:
-    counts = play(6 * SOAK)
+    counts = play(HONEST)
 
     # Each kind of fault was there.
     wanted = {"reorgs seen", "kills", "lost before", "lost after", "unreached", "messages read"}
@@ -41,13 +46,13 @@ def test_story__faults_and_reorgs__all_agree_all_ends_and_nobody_is_accused() ->
 
 @pytest.mark.parametrize("lie", LIES)
 def test_story__a_node_lies__all_agree_and_a_lie_with_a_proof_is_reported(lie: str) -> None:
-    counts = play(2 * SOAK, lie)
+    counts = play(LYING, lie)
 
     assert counts["lies reported"] or lie not in PROVABLE
 
 
 def test_story__with_the_real_engine__ends_as_with_the_toy() -> None:
     with NodeEngine() as engine:
-        counts = play(2 * SOAK, make_engine=lambda story: engine)
+        counts = play(REAL, make_engine=lambda story: engine)
 
     assert counts["messages read"]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chainkit_client.mls.node_engine import NodeEngine
 from support.client.parties import Party, founder
+from support.seeds import IS_SOAK
 
-EXAMPLES = 400 if os.environ.get("CHAINKIT_SOAK") else 25
+EXAMPLES = 400 if IS_SOAK else 8
 MOST_MEMBERS = 9
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from chainkit.terminal.java import JAVA_HINT, MINIMUM_JAVA, java_version
 from localnet.deployment import PROJECT
+from support.seeds import IS_SOAK, only_in_soak
 
 EXPECTED_KEYS = {
     *("messages_published", "envelopes_per_node", "quarantined", "reorg"),
@@ -25,8 +26,6 @@ EXPECTED_KEYS = {
     *("live_lies_told", "live_lies_reported", "live_lies_proved_by_client"),
 }
 MARK = "CHAINKIT_TEST_MARK"
-SOAKS = "CHAINKIT_SOAK" in os.environ
-only_in_soak = pytest.mark.skipif(not SOAKS, reason="`make soak` interrupts it there, too")
 
 needs_java = pytest.mark.skipif(
     (java_version() or 0) < MINIMUM_JAVA, reason=f"the audit needs Java: {JAVA_HINT}"
@@ -86,7 +85,7 @@ def _read(path: Path) -> bytes:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Demo]]:
     """Demos that run while others beside them are interrupted; in a soak two of them, else one."""
     folder = tmp_path_factory.mktemp("demos")
-    demos = [Demo(folder / f"{number}") for number in range(2 if SOAKS else 1)]
+    demos = [Demo(folder / f"{number}") for number in range(2 if IS_SOAK else 1)]
     try:
         yield demos
     finally:
@@ -111,7 +110,7 @@ def summary(folder: Path) -> Any:
     [
         pytest.param(signal.SIGTERM, "[2/", id="council decides"),
         pytest.param(signal.SIGINT, "[3/", id="nodes index", marks=only_in_soak),
-        pytest.param(signal.SIGKILL, "[3/", id="killed while nodes index"),
+        pytest.param(signal.SIGKILL, "[3/", id="killed while nodes index", marks=only_in_soak),
     ],
 )
 @pytest.mark.timeout(600)

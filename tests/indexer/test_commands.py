@@ -184,15 +184,15 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-@pytest.mark.parametrize("command", ["run", "step"])
 @pytest.mark.parametrize(
-    ("option", "expected"),
+    ("command", "option", "expected"),
     [
-        ("rpc", "connection refused"),
-        ("deployment", "does not exist"),
-        ("keystore", "does not exist"),
-        ("password_file", "does not exist"),
-        ("database", "no folder"),
+        ("run", "rpc", "connection refused"),
+        ("step", "rpc", "connection refused"),
+        ("run", "deployment", "does not exist"),
+        ("step", "keystore", "does not exist"),
+        ("run", "password_file", "does not exist"),
+        ("step", "database", "no folder"),
     ],
 )
 def test_follower__wrong_option__is_one_sentence_and_leaves_nothing(

@@ -1,4 +1,3 @@
-import os
 import random
 import subprocess
 import time
@@ -15,10 +14,11 @@ from support.chains.chain import LocalChain
 from support.command_line import run as run_here
 from support.indexer.follower import Follower
 from support.payloads import commit
+from support.seeds import IS_SOAK
 
 from .conftest import GROUP, Node, chainkit_program
 
-KILLS = 60 if os.environ.get("CHAINKIT_SOAK") else 8
+KILLS = 60 if IS_SOAK else 8
 LONGEST_WRITE_SECONDS = 0.15
 SHALLOW = FinalityPolicy(blocks=2)
 

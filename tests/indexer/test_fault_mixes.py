@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ from support.endpoints.fault_proxy import FaultProxy
 from support.endpoints.restless_pool import RestlessPool
 from support.indexer.follower import ALL_KNOWN, FINALITY, Follower
 from support.indexer.honest_rows import HonestRows, chain_tables
+from support.seeds import IS_SOAK, seeds
 
-IS_SOAK = bool(os.environ.get("CHAINKIT_SOAK"))
-SEEDS = range(int(os.environ.get("CHAINKIT_SEEDS", "60" if IS_SOAK else "3")))
+SEEDS = seeds(fixed=2, of_day=1, in_soak=60)
 ROUNDS = 60 if IS_SOAK else 20
 STEPS_PER_ROUND = 5
 ENDPOINTS = 3

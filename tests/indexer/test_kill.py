@@ -20,16 +20,17 @@ from support.endpoints.fault_proxy import FaultProxy
 from support.indexer.follower import ALL_KNOWN, FINALITY, Follower, clean_run, learn
 from support.indexer.honest_rows import HonestRows, Tables, chain_tables
 from support.indexer.warm_indexer import WarmIndexer
+from support.seeds import IS_SOAK
 
 from .conftest import Node, publish
 
-SOAK = 5 if os.environ.get("CHAINKIT_SOAK") else 1
+SOAK = 20 if IS_SOAK else 1
 SEED = int(os.environ.get("CHAINKIT_SEED", "0x6b696c6c"), 0)
 KILLED = -9
 MOST_SECONDS = 30.0
 FIRST_SECONDS = 0.25
 """The longest life, until one was too short to get on."""
-KILLS = {"sqlite": 70, "postgres": 10}
+KILLS = {"sqlite": 20, "postgres": 5}
 """In each of the three tests."""
 
 

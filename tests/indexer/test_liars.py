@@ -35,12 +35,15 @@ from support.endpoints.liar import Change, KeptAnswers, Liar, errors_of, of_ever
 from support.indexer.follower import KEY
 from support.indexer.honest_rows import PAYLOADS, rows_of
 from support.indexer.registry_node import TABLES, add_node, followed_registry, set_status
+from support.seeds import IS_SOAK
 
 GROUP, INBOX = b"\x11" * 32, b"\x22" * 32
 RECENT_BLOCKS, PAGE_BLOCKS = 6, 4
 MOST_ERRORS = 12
 """So many errors in a row, and a run alone with a liar is given up."""
-OF_A_KIND = {"first": 7, "alone": 2, "registry": 2}
+OF_A_KIND = (
+    {"first": 14, "alone": 4, "registry": 4} if IS_SOAK else {"first": 3, "alone": 1, "registry": 1}
+)
 """How many changes of one field of one kind of answer are tried."""
 
 
@@ -215,7 +218,7 @@ def clean_run(scene: Scene, follow_: Follow) -> tuple[Rows, list[Change]]:
 
 
 @pytest.mark.parametrize(
-    ("follow_", "minimum"), [(follow, 500), (follow_registry, 150)], ids=["payloads", "registry"]
+    ("follow_", "minimum"), [(follow, 200), (follow_registry, 70)], ids=["payloads", "registry"]
 )
 def test_follow__liar_before_an_honest_endpoint__ends_as_a_clean_run(
     scene: Scene, follow_: Follow, minimum: int

@@ -1,4 +1,3 @@
-import os
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from chainkit.errors import StoreError, StoreInUse
 from chainkit_indexer.storage import migrate, schema
 from chainkit_indexer.storage.database import Database
 from support.indexer import revisions, version_0_1_0
+from support.seeds import IS_SOAK
 
 UPGRADE_KILLED_AT = """
 import os, signal, sys
@@ -251,7 +251,7 @@ def test_upgrade__killed_anywhere__leaves_the_old_state(
     before = content(database), described(database)
     kills = 0
     # The first is the end of a transaction that only reads.
-    for change in range(2, 1000, 1 if os.environ.get("CHAINKIT_SOAK") else 11):
+    for change in range(2, 1000, 1 if IS_SOAK else 11):
         command = [sys.executable, "-c", UPGRADE_KILLED_AT, database_url, str(change)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode == 0:

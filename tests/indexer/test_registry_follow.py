@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from support.indexer.registry_node import (
     new_store,
     set_status,
 )
+from support.seeds import IS_SOAK
 
 pytest_plugins = ["support.indexer.registry_fixtures"]
 
@@ -205,7 +205,7 @@ def test_follow__killed_in_between__ends_like_a_clean_run(
     path = tmp_path / "killed.db"
     with FaultProxy(local_chain.url) as proxy:
         proxy.arm(narrow_range(2))
-        for kill_after in range(1, 14, 1 if os.environ.get("CHAINKIT_SOAK") else 6):
+        for kill_after in range(1, 14, 1 if IS_SOAK else 6):
             child = subprocess.Popen(
                 [sys.executable, "-c", FOLLOW_FOREVER, proxy.url,
                  str(local_chain.record_path), str(path), key(99).hex()],

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -19,9 +18,9 @@ from support.chains.model_chain import cut_connection
 from support.chains.model_databases import Databases, Killed, killed_at, tables_of
 from support.chains.model_machine import LOWEST_HEAD, Fork, ModelMachine, blocks_of_shapes, forks
 from support.chains.model_node import KEY
+from support.seeds import IS_SOAK
 
-IS_SOAK = os.environ.get("CHAINKIT_SOAK") == "1"
-EXAMPLES = {"sqlite": 3000, "postgres": 1500} if IS_SOAK else {"sqlite": 60, "postgres": 25}
+EXAMPLES = {"sqlite": 3000, "postgres": 1500} if IS_SOAK else {"sqlite": 15, "postgres": 8}
 STEPS = 60 if IS_SOAK else 40
 LONGEST_SECONDS = 6 * 3600 if IS_SOAK else 900
 """A failure is shrunk for up to five minutes before it is shown."""

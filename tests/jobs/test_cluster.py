@@ -30,8 +30,8 @@ from support.audit.spark_cluster import (
     standalone_cluster,
     wait_for,
 )
-
-IS_SOAK = "CHAINKIT_SOAK" in os.environ
+from support.command_line import run
+from support.seeds import only_in_soak
 
 FOUND = 1
 """The exit code of an audit with findings, which each of these has."""
@@ -108,13 +108,13 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def expected(scene: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def expected(
+    spark: SparkSession, scene: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, bytes]:
     """The audit's files, written on all cores of one machine."""
-    driver = Driver(tmp_path_factory.mktemp("local"))
-    out = driver.folder / "out"
-    code, said = ended(driver.plain(SUBMIT, *scene, "--out", out))
-    assert code == FOUND, said
-    assert list(driver.scratch.iterdir()) == []
+    out = tmp_path_factory.mktemp("local") / "out"
+    outcome = run(*scene, "--out", out)
+    assert outcome.code == FOUND, outcome.err
     return contents(out)
 
 
@@ -124,7 +124,7 @@ def contents(out: Path) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.skipif(not IS_SOAK, reason="the standalone cluster does the same, and more")
+@only_in_soak
 def test_reconcile__local_cluster__gives_the_same_bytes_and_leaves_nothing(
     scene: list[str], expected: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -180,6 +180,7 @@ def proof_here(spark: SparkSession, chain: Path) -> str:
     return repr(prove_chain(spark, export, trusted))
 
 
+@only_in_soak
 def test_workers__submitted__run_the_shipped_python_and_prove_alike(
     scene: list[str], cluster: Cluster, environment: Path, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -208,6 +209,7 @@ def test_workers__submitted__run_the_shipped_python_and_prove_alike(
     assert report["proof"] == proof_here(spark, chain)
 
 
+@only_in_soak
 def test_reconcile__interrupted__leaves_nothing(
     scene: list[str], cluster: Cluster, environment: Path, tmp_path: Path
 ) -> None:

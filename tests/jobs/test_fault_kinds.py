@@ -26,12 +26,14 @@ from benchmarks.audit.faults.plan import (
 from benchmarks.audit.oracle import count
 from chainkit_jobs.reconcile.screening import runner
 from support.command_line import run
+from support.seeds import IS_SOAK
 
 FAULTY_NODES = 6
 NODES = FAULTY_NODES + len(INNOCENT)
 ONCE = Shape(2_000, NODES, rows_per_block=20, range_blocks=30, is_signed=True)
-TOGETHER = Shape(20_000, rows_per_block=20, range_blocks=300, is_signed=True)
-FAULTS, CHAIN_FAULTS = 1_800, 40
+ROWS = 20_000 if IS_SOAK else 5_000
+TOGETHER = Shape(ROWS, rows_per_block=20, range_blocks=ROWS // 70, is_signed=True)
+FAULTS, CHAIN_FAULTS = ROWS // 11, ROWS // 500
 
 pytestmark = pytest.mark.usefixtures("spark")
 

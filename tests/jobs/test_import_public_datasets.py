@@ -31,6 +31,7 @@ from support.audit.etl_fixtures import (
     told,
 )
 from support.audit.imports import read_chain
+from support.seeds import only_in_soak
 
 AWS_UNTOLD = {
     "blocks": ("difficulty", "withdrawals_root", "blob_gas_used", "excess_blob_gas"),
@@ -97,6 +98,7 @@ def test_import__aws_by_days__becomes_a_chain_export(spark: SparkSession, tmp_pa
         assert written == expected_rows(table, AWS_UNTOLD[table])
 
 
+@only_in_soak
 def test_import__aws_without_a_day_of_logs_and_of_blocks__named(
     spark: SparkSession, tmp_path: Path
 ) -> None:

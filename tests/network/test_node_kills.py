@@ -31,10 +31,10 @@ from support.network.mortal_sequencer import (
     MortalSequencer,
     digest_of,
 )
+from support.seeds import IS_SOAK
 
-IS_LONG = bool(os.environ.get("CHAINKIT_SOAK"))
-KILLS = 1_000 if IS_LONG else 20
-TAKEOVERS = 100 if IS_LONG else 3
+KILLS = 1_000 if IS_SOAK else 20
+TAKEOVERS = 100 if IS_SOAK else 3
 SEED = int(os.environ.get("CHAINKIT_SEED", "0x6b696c6c"), 0)
 MOST_ANSWERS = 60
 """Before a kill; some come before the first answer, or before the database is open."""
@@ -44,7 +44,7 @@ CLOCK_NS = 120 * 10**9
 ALL = 2**40
 
 # The long variant is longer than any other test.
-pytestmark = pytest.mark.timeout(3600 if IS_LONG else 300)
+pytestmark = pytest.mark.timeout(3600 if IS_SOAK else 300)
 
 
 @dataclass

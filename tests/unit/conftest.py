@@ -2,8 +2,10 @@ import pytest
 from hypothesis import settings
 from pytest_socket import disable_socket
 
-# A slow machine is no failure, and the whole folder runs in seconds.
-settings.register_profile("unit", deadline=None, max_examples=60)
+from support.seeds import IS_SOAK
+
+# A slow machine is no failure, and the whole folder runs in a minute.
+settings.register_profile("unit", deadline=None, max_examples=1_000 if IS_SOAK else 25)
 settings.load_profile("unit")
 
 

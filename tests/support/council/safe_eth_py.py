@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
+from types import SimpleNamespace
 
-_LIMIT = sys.getrecursionlimit()
 
-from safe_eth.safe import SafeTx  # noqa: E402
-from safe_eth.safe.multi_send import MultiSend  # noqa: E402
-from safe_eth.safe.safe_signature import SafeSignature  # noqa: E402
+@cache
+def safe_eth_py() -> SimpleNamespace:
+    """Return its classes; imported when they are first asked for, which takes seconds."""
+    limit = sys.getrecursionlimit()
+    from safe_eth.safe import SafeTx
+    from safe_eth.safe.multi_send import MultiSend
+    from safe_eth.safe.safe_signature import SafeSignature
 
-# The EVM that comes with it raises the limit for itself. Hostile JSON, which is stopped by the
-# limit, would overflow the stack of the whole test process instead.
-sys.setrecursionlimit(_LIMIT)
-
-__all__ = ["MultiSend", "SafeSignature", "SafeTx"]
+    # The EVM that comes with it raises the limit for itself. Hostile JSON, which is stopped by the
+    # limit, would overflow the stack of the whole test process instead.
+    sys.setrecursionlimit(limit)
+    return SimpleNamespace(MultiSend=MultiSend, SafeSignature=SafeSignature, SafeTx=SafeTx)

@@ -45,10 +45,16 @@ def test_root__any_values__is_the_library_s(values: Sequence[bytes]) -> None:
     assert trie_root(values) == root_of_the_library(values)
 
 
-@pytest.mark.parametrize("count", [1, 2, 15, 16, 17, 127, 128, 129, 255, 256, 257, 4_100])
 @pytest.mark.parametrize("length", [1, 25, 60, 300])
+@pytest.mark.parametrize("count", [1, 2, 15, 16, 17, 127, 128, 129, 255, 256, 257])
 def test_root__as_many_values__is_the_library_s(count: int, length: int) -> None:
     values = [(b"%d|" % n * length)[:length] for n in range(1, count + 1)]
+
+    assert trie_root(values) == root_of_the_library(values)
+
+
+def test_root__index_of_three_bytes__is_the_library_s() -> None:
+    values = [b"%d" % n for n in range(4_100)]
 
     assert trie_root(values) == root_of_the_library(values)
 
@@ -180,7 +186,7 @@ def test_verify__well_formed_nodes_of_no_trie__gives_bytes_or_is_refused(
         rlp.encode([b"\x00\x80", b"short"]),
         rlp.encode([b""] * 16 + [b"value"]),
         rlp.encode([b"\x20\x80", b""]),
-        nested(100_000),
+        nested(20_000),
         b"\xbf" + b"\xff" * 8,
         b"",
     ],

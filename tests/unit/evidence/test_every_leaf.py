@@ -26,6 +26,7 @@ from chainkit.documents.canonical import line_bytes
 from chainkit.errors import ChainkitError
 from chainkit.evidence.folder import read_bundle
 from support.audit.bundles import ACCUSED, OTHER, BundleScene, bundle_scene, copied, relabel, reseal
+from support.seeds import cases_of_the_day
 
 MARKER = "decafbad" * 2
 FALSE_LINE = f"verdict         proved {MARKER}"
@@ -36,6 +37,7 @@ SEALED = ("files", "sha256")
 PAGE, FINDINGS, TRANSACTIONS = "bundle.json", "findings.jsonl", "transactions.jsonl"
 LEAST = {PAGE: (100, 5), FINDINGS: (300, 5), TRANSACTIONS: (300, 0)}
 """How many changed files must be refused, and how many shown, by the file with the leaf."""
+EVERY = 4
 
 Path_ = tuple[Any, ...]
 
@@ -97,7 +99,7 @@ def forgeries(scene: BundleScene, name: str) -> Iterator[None]:
     kept = {each: each.read_bytes() for each in scene.bundle.rglob("*") if each.is_file()}
     whole = kept[scene.bundle / name]
     for number, line in enumerate([whole] if name == PAGE else whole.splitlines()):
-        for forged in changed(json.loads(line)):
+        for forged in cases_of_the_day(changed(json.loads(line)), EVERY):
             if name == PAGE:
                 write_page(scene, forged)
             else:
@@ -193,5 +195,5 @@ def test_verify_and_triage__every_leaf_forged_and_sealed__show_and_rank_nothing_
         assert [line for line in drawn if line[16:18] != "> "] == []
         assert (now := ranked(scene)) == order or all(is_less(each) for each in now)
 
-    assert refused >= LEAST[name][0]
-    assert accepted >= LEAST[name][1]
+    assert refused >= LEAST[name][0] // EVERY
+    assert accepted >= LEAST[name][1] // EVERY

@@ -18,6 +18,15 @@ EXPECTED_REPORTS: Mapping[Lie | ChainLie, tuple[Misbehavior, Weight]] = {
 EXCUSED = (Misbehavior.UNRESPONSIVE_NODE, Misbehavior.SLOW_NODE)
 
 
+def check(story: Story) -> None:
+    """Fail unless all of them hold, whether a node lied or not."""
+    _check_same(story)
+    _check_signed(story)
+    _check_streams(story)
+    _check_nothing_lost(story)
+    _check_no_honest_node_accused(story)
+
+
 def is_told(story: Story, lie: Lie | ChainLie) -> bool:
     """Tell whether the lie has misled an honest node; not every story gives it the chance."""
     liar = story.world.nodes[NODE_IDS[-1]].liar
@@ -25,7 +34,17 @@ def is_told(story: Story, lie: Lie | ChainLie) -> bool:
     return liar.is_told or lie in (Lie.STALLS, Lie.DRIPS, Lie.FAILS)
 
 
-def check_same(story: Story) -> None:
+def check_reported(story: Story, lie: Lie | ChainLie) -> None:
+    """An honest node has reported the lie as what it is."""
+    found = {
+        (each.misbehavior, each.weight)
+        for each in story.accusations
+        if each.node_id == NODE_IDS[-1]
+    }
+    assert EXPECTED_REPORTS[lie] in found, "the lie is not reported as what it is"
+
+
+def _check_same(story: Story) -> None:
     """Honest nodes hold the same bytes under each id that its originator signed once."""
     disputed = set[tuple[int, int]]().union(*(node.disputed for node in story.honest))
     for node_id in NODE_IDS:
@@ -43,7 +62,7 @@ def check_same(story: Story) -> None:
         assert all(log == logs[0] for log in logs), f"logs of {node_id} differ"
 
 
-def check_signed(story: Story) -> None:
+def _check_signed(story: Story) -> None:
     """Each envelope that an honest node holds has its originator's signature."""
     keys = story.world.keys()
     for node in story.honest:
@@ -53,7 +72,7 @@ def check_signed(story: Story) -> None:
                 assert recover_originator(parse_originated(envelope)) == key
 
 
-def check_nothing_lost(story: Story) -> None:
+def _check_nothing_lost(story: Story) -> None:
     """Each honest node holds all that an honest one acknowledged, and gets what is new at once."""
     assert story.is_live, "messages do not arrive once all is mended"
     for node in story.honest:
@@ -61,12 +80,12 @@ def check_nothing_lost(story: Story) -> None:
         assert story.acknowledged <= held, "an acknowledged message is lost"
 
 
-def check_streams(story: Story) -> None:
+def _check_streams(story: Story) -> None:
     """Each honest node has the streams of all others open, also of those that were away."""
     assert story.silent == set(), f"streams are not open: {sorted(story.silent)[0]}"
 
 
-def check_no_honest_node_accused(story: Story) -> None:
+def _check_no_honest_node_accused(story: Story) -> None:
     """No honest node is reported but for being slow or silent, which anybody may be."""
     honest = {node.node_id for node in story.honest}
     accused = [
@@ -79,13 +98,3 @@ def check_no_honest_node_accused(story: Story) -> None:
     assert refuted == [], f"a report does not show what it says: {refuted[0]}"
     faults = [each for node in story.honest for each in node.faults]
     assert faults == [], faults[0]
-
-
-def check_reported(story: Story, lie: Lie | ChainLie) -> None:
-    """An honest node has reported the lie as what it is."""
-    found = {
-        (each.misbehavior, each.weight)
-        for each in story.accusations
-        if each.node_id == NODE_IDS[-1]
-    }
-    assert EXPECTED_REPORTS[lie] in found, "the lie is not reported as what it is"

@@ -10,12 +10,8 @@ import logging
 
 from support.network.simulation.checks import (
     EXPECTED_REPORTS,
-    check_no_honest_node_accused,
-    check_nothing_lost,
+    check,
     check_reported,
-    check_same,
-    check_signed,
-    check_streams,
     is_told,
 )
 from support.network.simulation.lies import ChainLie, Lie
@@ -26,11 +22,7 @@ def fault(seed: int, lie: Lie | ChainLie | None) -> str | None:
     """Return why a seed's story fails, None where it does not."""
     try:
         story = played(seed, lie)
-        check_same(story)
-        check_signed(story)
-        check_streams(story)
-        check_nothing_lost(story)
-        check_no_honest_node_accused(story)
+        check(story)
         if lie in EXPECTED_REPORTS and is_told(story, lie):
             check_reported(story, lie)
     except Exception as error:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from chainkit.council.safe import InnerCall, decode_batch, encode_batch
 from chainkit.errors import MalformedData
-from support.council.safe_eth_py import MultiSend
+from support.council.safe_eth_py import safe_eth_py
 from support.council.safes import calls
 from support.vectors import case_name, from_hex, load
 
@@ -48,7 +48,7 @@ def test_decode__any_batch__gives_its_calls_as_safe_eth_py_does(batch: list[Inne
     calldata = encode_batch(batch)
 
     assert decode_batch(calldata) == tuple(batch)
-    theirs = MultiSend.from_transaction_data(calldata)
+    theirs = safe_eth_py().MultiSend.from_transaction_data(calldata)
     assert [(bytes.fromhex(one.to[2:]), bytes(one.data)) for one in theirs] == [
         (call.target, call.calldata) for call in batch
     ]

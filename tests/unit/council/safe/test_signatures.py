@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chainkit.council.safe import check_signatures, pack, recover_owner, unpack
 from chainkit.errors import InvalidSignature
-from support.council.safe_eth_py import SafeSignature
+from support.council.safe_eth_py import safe_eth_py
 from support.council.safes import Owner, owner, owners_of, second_form
 from support.vectors import case_name, from_hex, load
 
@@ -66,7 +66,7 @@ def test_pack__any_owners_and_kinds__are_read_alike_by_safe_eth_py(
 
     packed = pack(hash_, signatures)
 
-    theirs = SafeSignature.parse_signature(packed, hash_)
+    theirs = safe_eth_py().SafeSignature.parse_signature(packed, hash_)
     assert [one.owner for one in theirs] == [one.address for one in ascending(*signers)]
     assert sorted(unpack(packed)) == sorted(signatures)
 
@@ -121,7 +121,7 @@ def test_check__same_owner_twice_in_any_kind__is_refused(check: bool, second: st
 @pytest.mark.parametrize("kind", ["sign", "eth_sign"])
 def test_recover__second_form_of_a_signature__is_refused(kind: str) -> None:
     signature = getattr(OWNERS[0], kind)(HASH)
-    theirs = SafeSignature.parse_signature(second_form(signature), HASH)
+    theirs = safe_eth_py().SafeSignature.parse_signature(second_form(signature), HASH)
     assert [one.owner for one in theirs] == [ADDRESSES[0]]
 
     with pytest.raises(InvalidSignature, match="lower half of the order, got a high S"):

@@ -19,6 +19,7 @@ from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Idle
 from support.chains.fake_chain import FakeChain, Post, malformed, update
 from support.indexer import fake_node
+from support.seeds import IS_SOAK
 
 KEY = SigningKey(bytes([7]) * 32)
 LOWEST_FORK = 4
@@ -130,7 +131,7 @@ class Forks(RuleBasedStateMachine):
 
 TestForks = Forks.TestCase
 TestForks.settings = settings(
-    max_examples=40,
+    max_examples=400 if IS_SOAK else 12,
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -21,6 +21,7 @@ _ANN, _BEN = 8, 9
 """Numbers of the development accounts whose wallets sign."""
 
 _SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.1
 
 
 async def talk(gateway_url: str, folder: Path, text: str) -> list[str]:
@@ -30,8 +31,12 @@ async def talk(gateway_url: str, folder: Path, text: str) -> list[str]:
     groups = await ann.join()
     group = groups[0] if groups else await ann.create_group([ben.account])
     await ann.send(group, text)
-    await ben.join()
-    return await ben.read(group)
+    # Ben may read from a node that does not have the welcome or the text yet.
+    while group not in await ben.join():
+        await asyncio.sleep(_POLL_SECONDS)
+    while text not in (texts := await ben.read(group)):
+        await asyncio.sleep(_POLL_SECONDS)
+    return texts
 
 
 def main() -> None:

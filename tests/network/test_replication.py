@@ -20,7 +20,7 @@ from support.network.api import Api
 
 from .conftest import PASSWORD
 
-SECONDS = 5.0
+SECONDS = 60.0
 CHANCE = random.Random(28)
 
 

@@ -35,9 +35,9 @@ FORGE_FORMAT := forge fmt contracts tests/forge $(OTHER_CONTRACTS)
 PYTEST := python -m pytest
 # A file's tests share chains and servers, so they stay together; files begin in the given order.
 WORKERS := 2
-PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder --keep-durations build/durations/$@.txt
 
-.PHONY: all help setup check check-python check-contracts format test test-changed unit forge coverage contracts integration \
+.PHONY: all help setup check check-python check-contracts format test test-tools test-all test-changed unit unit-and-ape forge forge-suites coverage contracts integration \
   gas-check fuzz soak bench-index bench-node bench-network bench-client bench-audit mutation planted-bugs gas demo localnet chat lock generate clean
 
 all: check unit  ## check and run the fast tests
@@ -92,7 +92,7 @@ $(STAMPS)/spark: $(STAMPS)/python tools/write_spark_archive.py
 	@SPARK_SUBMIT_OPTS= python -m tools.write_spark_archive .cache/spark.jsa
 	@touch $@
 
-test-changed integration: export SPARK_SUBMIT_OPTS := -XX:SharedArchiveFile=$(CACHE)/spark.jsa \
+test-changed test-tools integration: export SPARK_SUBMIT_OPTS := -XX:SharedArchiveFile=$(CACHE)/spark.jsa \
   -Xlog:cds=off -Xlog:cds+dynamic=off
 
 ## ---------------------------------------------------------------- checks
@@ -130,10 +130,25 @@ format: setup  ## rewrite the sources in the one format
 
 ## ---------------------------------------------------------------- tests
 
-test: check unit forge  ## everything that must hold (what CI runs)
-	@# Each of these two keeps one core busy.
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target coverage gas-check
-	@$(MAKE) --no-print-directory contracts integration
+test: check  ## everything that must hold (what CI runs)
+	@# The compiler keeps one core busy; two workers fill what it and forge leave.
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit-and-ape forge-suites
+	@$(MAKE) --no-print-directory integration
+
+# Recipes and no prerequisites: those would run at the same time.
+unit-and-ape:
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory contracts
+
+forge-suites:
+	@$(MAKE) --no-print-directory forge
+	@$(MAKE) --no-print-directory coverage
+	@$(MAKE) --no-print-directory gas-check
+
+test-tools: setup $(STAMPS)/spark  ## the tools' own tests, the planted bugs, a quick run of each benchmark
+	$(PYTEST) tests/tools -q -rs $(PARALLEL)
+
+test-all: test test-tools fuzz soak  ## everything, for a night
 
 test-changed: setup $(STAMPS)/spark  ## the tests that the change since BASE (HEAD) can break
 	@tests=$$(python -m tools.tests_of_change --base "$${BASE:-HEAD}"); \
@@ -172,7 +187,7 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 
 soak: setup  ## faults, kills, simulated networks and state machines for long; more clusters and demos
 	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/network/test_node_kills.py tests/network/test_simulated_*.py \
-	  tests/network/test_planted_bugs.py tests/client/test_mls_histories.py tests/jobs/test_cluster.py \
+	  tests/tools/test_planted_bugs.py tests/client/test_mls_histories.py tests/jobs/test_cluster.py \
 	  tests/e2e/test_demo.py -q -rs --timeout 7200
 	CHAINKIT_SOAK=1 $(PYTEST) tests/client/test_group_simulation.py tests/client/test_client_stories.py -q -rs -n $(WORKERS)
 

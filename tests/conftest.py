@@ -1,1 +1,30 @@
-pytest_plugins = ["support.chains.chain", "support.indexer.databases"]
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+from support.seeds import day_of_run
+
+pytest_plugins = ["support.chains.chain", "support.durations", "support.indexer.databases"]
+
+SPARK = {"tests/jobs/test_import": "imports", "tests/jobs/": "audits"}
+"""Files whose tests share a worker by how their paths begin: each worker starts a Spark session."""
+
+
+def pytest_report_header() -> str:
+    return f"seeds and cases of the day: CHAINKIT_DAY={day_of_run()}"
+
+
+class BySession(LoadFileScheduling):
+    """Gives a worker a whole file, or all files that use the same Spark session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return next((name for start, name in SPARK.items() if file.startswith(start)), file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySession | None:
+    return BySession(config, log) if config.getoption("dist") == "loadfile" else None

@@ -16,10 +16,11 @@ GUIDE = PROJECT / "docs" / "council.md"
 LAST_LINE = "docs/council.md has a rehearsal"
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Iterator[dict[str, str]]:
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The settings that `make localnet` says to export, while it runs."""
-    command = [sys.executable, "-m", "localnet", "--folder", str(tmp_path / "localnet")]
+    folder = tmp_path_factory.mktemp("localnet") / "localnet"
+    command = [sys.executable, "-m", "localnet", "--folder", str(folder)]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = []

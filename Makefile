@@ -92,7 +92,7 @@ $(STAMPS)/spark: $(STAMPS)/python tools/write_spark_archive.py
 	@SPARK_SUBMIT_OPTS= python -m tools.write_spark_archive .cache/spark.jsa
 	@touch $@
 
-test-changed test-tools integration: export SPARK_SUBMIT_OPTS := -XX:SharedArchiveFile=$(CACHE)/spark.jsa \
+test-changed test-tools integration soak: export SPARK_SUBMIT_OPTS := -XX:SharedArchiveFile=$(CACHE)/spark.jsa \
   -Xlog:cds=off -Xlog:cds+dynamic=off
 
 ## ---------------------------------------------------------------- checks
@@ -185,11 +185,12 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 	  FOUNDRY_PROFILE=fuzz forge test --fuzz-seed "$$FUZZ_SEED"; \
 	  $(PYTEST) -p ape.pytest.plugin -s tests/contracts/test_stateful_*.py
 
-soak: setup  ## faults, kills, simulated networks and state machines for long; more clusters and demos
-	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/network/test_node_kills.py tests/network/test_simulated_*.py \
-	  tests/tools/test_planted_bugs.py tests/client/test_mls_histories.py tests/jobs/test_cluster.py \
+soak: setup $(STAMPS)/spark  ## all cases and thousands of seeds of what `make test` plays a part of
+	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/jobs tests/network/test_node_kills.py tests/network/test_simulated_*.py \
+	  tests/tools/test_planted_bugs.py tests/client/test_mls_histories.py tests/client/test_group_kills.py \
 	  tests/e2e/test_demo.py -q -rs --timeout 7200
-	CHAINKIT_SOAK=1 $(PYTEST) tests/client/test_group_simulation.py tests/client/test_client_stories.py -q -rs -n $(WORKERS)
+	CHAINKIT_SOAK=1 $(PYTEST) tests/unit tests/client/test_group_simulation.py tests/client/test_client_stories.py \
+	  -q -rs -n $(WORKERS) --timeout 36000
 
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index

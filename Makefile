@@ -132,7 +132,7 @@ format: setup  ## rewrite the sources in the one format
 
 test: check  ## everything that must hold (what CI runs)
 	@# The compiler keeps one core busy; two workers fill what it and forge leave.
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit-and-ape forge-suites
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit-and-ape forge-suites $(STAMPS)/spark
 	@$(MAKE) --no-print-directory integration
 
 # Recipes and no prerequisites: those would run at the same time.

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
@@ -11,6 +12,11 @@ pytest_plugins = ["support.chains.chain", "support.durations", "support.indexer.
 
 SPARK = {"tests/jobs/test_import": "imports", "tests/jobs/": "audits"}
 """Files whose tests share a worker by how their paths begin: each worker starts a Spark session."""
+
+
+def pytest_configure() -> None:
+    # A shell lets what it runs in the background ignore Ctrl-C, and so would what the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

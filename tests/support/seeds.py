@@ -40,6 +40,11 @@ def seeds_of_the_day(count: int) -> range:
     return range(first, first + count)
 
 
+def is_of_a_day(seed: int) -> bool:
+    """Tell whether another run may not play it: nothing may be counted on that it shows."""
+    return seed >= _SEEDS_OF_A_DAY
+
+
 def seeds(fixed: int, of_day: int, in_soak: int) -> Sequence[int]:
     """Return the first seeds and some of the day's; in a soak, more of the first ones."""
     return range(in_soak) if IS_SOAK else [*range(fixed), *seeds_of_the_day(of_day)]

@@ -61,7 +61,7 @@ reported. A message may be lost where the liar signed another one under its id, 
 A transaction that comes back late after a reorg lets clients claim that its dependants depend on
 nothing: this is a claim, and stays one.
 
-`tests/client/test_client_stories.py` plays 15 stories, one of them with the real MLS engine, and
+`tests/client/test_client_stories.py` plays 17 stories, three of them with the real MLS engine, and
 780 in `make soak`, of some hundred scheduled steps each.
 
 `tests/support/client/simulation` plays the groups and intents alone, on two logs, with the real

@@ -37,7 +37,8 @@ PYTEST := python -m pytest
 WORKERS := 2
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder --keep-durations build/durations/$@.txt
 
-.PHONY: all help setup check check-python check-contracts format test test-tools test-all test-changed unit unit-and-ape forge forge-suites coverage contracts integration \
+.PHONY: all help setup check check-python check-contracts format test test-tools test-all test-changed \
+  unit unit-and-ape forge forge-suites coverage contracts integration \
   gas-check fuzz soak bench-index bench-node bench-network bench-client bench-audit mutation planted-bugs gas demo localnet chat lock generate clean
 
 all: check unit  ## check and run the fast tests

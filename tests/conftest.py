@@ -17,10 +17,13 @@ SPARK = {"tests/jobs/test_import": "imports", "tests/jobs/": "audits"}
 def pytest_configure() -> None:
     # A shell lets what it runs in the background ignore Ctrl-C, and so would what the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Before the workers start: all of them collect the tests of one day, also over midnight.
+    day_of_run()
 
 
-def pytest_report_header() -> str:
-    return f"seeds and cases of the day: CHAINKIT_DAY={day_of_run()}"
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    # No header: `pytest -q` shows none.
+    terminalreporter.write_line(f"seeds and cases of the day: CHAINKIT_DAY={day_of_run()}")
 
 
 class BySession(LoadFileScheduling):

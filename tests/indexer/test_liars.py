@@ -218,7 +218,9 @@ def clean_run(scene: Scene, follow_: Follow) -> tuple[Rows, list[Change]]:
 
 
 @pytest.mark.parametrize(
-    ("follow_", "minimum"), [(follow, 200), (follow_registry, 70)], ids=["payloads", "registry"]
+    ("follow_", "minimum"),
+    [(follow, 500), (follow_registry, 150)] if IS_SOAK else [(follow, 200), (follow_registry, 70)],
+    ids=["payloads", "registry"],
 )
 def test_follow__liar_before_an_honest_endpoint__ends_as_a_clean_run(
     scene: Scene, follow_: Follow, minimum: int

@@ -10,10 +10,11 @@ import pytest
 from support.network.simulation.checks import EXPECTED_REPORTS, check, check_reported, is_told
 from support.network.simulation.lies import ChainLie, Lie
 from support.network.simulation.story import played
-from support.seeds import IS_SOAK, seeds
+from support.seeds import IS_SOAK, is_of_a_day, seeds
 
-FIRST = range(5)
-SEEDS = seeds(fixed=len(FIRST), of_day=1, in_soak=1000)
+SEEDS = seeds(fixed=5, of_day=1, in_soak=1000)
+LEAST_TOLD = 501 if IS_SOAK else 1
+"""Not every story lets the liar tell its lie; of the fixed ones it is known that one does."""
 
 
 @pytest.mark.timeout(3600)
@@ -21,14 +22,12 @@ SEEDS = seeds(fixed=len(FIRST), of_day=1, in_soak=1000)
 def test_a_lie__is_reported_as_what_it_is_and_no_honest_node_is_accused(
     lie: Lie | ChainLie,
 ) -> None:
-    told = set()
+    told = 0
     for seed in SEEDS:
         story = played(seed, lie)
 
         check(story)
         if is_told(story, lie):
-            told.add(seed)
+            told += not is_of_a_day(seed)
             check_reported(story, lie)
-    # Not every story lets the liar tell its lie; of the first ones it is known that one does.
-    told.intersection_update(SEEDS if IS_SOAK else FIRST)
-    assert len(told) > (len(SEEDS) // 2 if IS_SOAK else 0) or lie not in EXPECTED_REPORTS
+    assert told >= LEAST_TOLD or lie not in EXPECTED_REPORTS

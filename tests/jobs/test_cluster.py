@@ -30,7 +30,6 @@ from support.audit.spark_cluster import (
     standalone_cluster,
     wait_for,
 )
-from support.command_line import run
 from support.seeds import only_in_soak
 
 FOUND = 1
@@ -108,13 +107,13 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def expected(
-    spark: SparkSession, scene: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, bytes]:
+def expected(scene: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The audit's files, written on all cores of one machine."""
-    out = tmp_path_factory.mktemp("local") / "out"
-    outcome = run(*scene, "--out", out)
-    assert outcome.code == FOUND, outcome.err
+    driver = Driver(tmp_path_factory.mktemp("local"))
+    out = driver.folder / "out"
+    code, said = ended(driver.plain(SUBMIT, *scene, "--out", out))
+    assert code == FOUND, said
+    assert list(driver.scratch.iterdir()) == []
     return contents(out)
 
 

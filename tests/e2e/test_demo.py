@@ -91,6 +91,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Demo]]:
     finally:
         for demo in demos:
             demo.process.kill()
+            demo.process.communicate()
         assert [demo.wait_until_alone() for demo in demos] == [[] for _ in demos]
 
 

@@ -1,6 +1,5 @@
 """One Spark session for all jobs' tests, without Java skipped and only then; a faulty endpoint."""
 
-import logging
 from collections.abc import Iterator
 
 import pytest
@@ -28,10 +27,7 @@ def spark() -> Iterator[SparkSession]:
         # The heap is small, and no core is free for a collector that works beside the tests.
         "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC",
     }
-    level = logging.getLogger().level
     with spark_session("local[2]", settings) as session:
-        # A session silences this process; the tests of what is logged run in it, too.
-        logging.getLogger().setLevel(level)
         yield session
 
 

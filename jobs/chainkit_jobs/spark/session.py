@@ -210,9 +210,14 @@ def _get_or_create(master: str, settings: Mapping[str, str]) -> SparkContext:
 
 
 def _silence_py4j() -> None:
-    # Ctrl-C breaks py4j's calls off, which it would tell in tracebacks beside our own sentence.
-    for logger in (logging.getLogger("py4j"), logging.getLogger()):
-        logger.setLevel(logging.CRITICAL)
+    """Log nothing of py4j's: Ctrl-C breaks its calls off, and it logs a traceback for each."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # Some of its lines go to the root logger, which other modules of the process use as well.
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 def _local_cluster_folder(context: SparkContext) -> Path | None:

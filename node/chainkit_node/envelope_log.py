@@ -14,8 +14,7 @@ from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
-from chainkit.identity.address_log import parse_lookup
-from chainkit.identity.identifiers import MemberKind
+from chainkit.identity.identifiers import MemberKind, parse_identifier
 from chainkit.protocol.log_ranges import LogRange
 from chainkit.service.refusals import InvalidRequest
 from chainkit.types import Cursor, TopicKind
@@ -264,7 +263,7 @@ def _size(rows: Iterable[StoredEnvelope]) -> int:
 
 
 def _key(text: str, kind: MemberKind) -> Identifier | None:
-    identifier = parse_lookup(text, kind)
+    identifier = parse_identifier(text, kind)
     return None if identifier is None else (str(identifier.kind), identifier.value)
 
 

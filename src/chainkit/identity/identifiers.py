@@ -80,6 +80,18 @@ def passkey_from_hex(text: str) -> MemberIdentifier:
     return passkey(bytes.fromhex(text))
 
 
+def parse_identifier(text: str, kind: MemberKind) -> MemberIdentifier | None:
+    """Return the wallet or passkey that somebody asks for, in any case; None for other text."""
+    reader = _READERS.get(kind)
+    try:
+        return reader(text.lower()) if reader else None
+    except MalformedData:
+        return None
+
+
+_READERS: Final = {MemberKind.ETHEREUM: wallet, MemberKind.PASSKEY: passkey_from_hex}
+
+
 def parse_inbox_id(text: str) -> bytes:
     """Return the 32 bytes of an inbox id. Raises MalformedData for another form."""
     if not _INBOX_ID.fullmatch(text):

@@ -1,20 +1,27 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from chainkit.errors import MalformedData
 from chainkit.identity.identifiers import (
+    MemberIdentifier,
+    MemberKind,
     derive_inbox_id,
     installation,
+    parse_identifier,
     parse_inbox_id,
     passkey,
     passkey_from_hex,
     wallet,
     wallet_of,
 )
+from support.identity import Passkey, Wallet
 from support.vectors import load
 
 INBOXES = load("identity_updates")["inboxes"]
+ALICE = Wallet("alice").identifier
+PASSKEY = Passkey("alice").identifier
 ADDRESS = "0x1234567890abcdef1234567890abcdef12345678"
 
 
@@ -77,3 +84,27 @@ def test_wallet_of__bytes_of_another_length__are_refused() -> None:
 def test_parse_inbox_id__text_in_another_form__is_refused(text: str) -> None:
     with pytest.raises(MalformedData, match="inbox id: expected 64 lower-case"):
         parse_inbox_id(text)
+
+
+@pytest.mark.conforms("I14")
+@pytest.mark.parametrize("write", [str.upper, str.lower, str.title])
+@pytest.mark.parametrize("identifier", [ALICE, PASSKEY])
+def test_parse_identifier__text_in_any_case__is_the_same_identifier(
+    identifier: MemberIdentifier, write: Callable[[str], str]
+) -> None:
+    assert parse_identifier(write(str(identifier)), identifier.kind) == identifier
+
+
+@pytest.mark.conforms("I14")
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("", MemberKind.ETHEREUM),
+        ("alice", MemberKind.ETHEREUM),
+        (str(ALICE), MemberKind.PASSKEY),
+        (str(PASSKEY), MemberKind.ETHEREUM),
+        ("00" * 32, MemberKind.INSTALLATION),
+    ],
+)
+def test_parse_identifier__text_of_another_kind__is_none(text: str, kind: MemberKind) -> None:
+    assert parse_identifier(text, kind) is None

@@ -141,7 +141,7 @@ def test_publish__answer_was_lost__finds_what_the_node_stored(
     assert len(world.first.asked) == 1
 
 
-@pytest.mark.conforms("N9")
+@pytest.mark.conforms("N9", "C5")
 def test_publish__envelope_of_another_key__is_not_answered_and_another_node_is_asked(
     world: World,
 ) -> None:

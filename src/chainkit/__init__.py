@@ -1,4 +1,4 @@
-"""The light library that node operator, auditor and security council share.
+"""The light library that node operator, application developer, auditor and council share.
 
 Imports run one way, and import-linter holds them to it (``make check``)::
 
@@ -16,7 +16,7 @@ Imports run one way, and import-linter holds them to it (``make check``)::
         chain, documents                 endpoints; files that people and strangers wrote
         ethereum, protocol, text         blocks and receipts; the bytes of XIP-49; words
         signatures, types                keys; the values that travel
-        errors                           the one exception tree
+        errors, extras                   the one exception tree; how to install what is missing
 
 ``chain`` alone talks to an endpoint. Code that makes or judges bytes (protocol, ethereum, evidence,
 identity, misbehavior, ``exports.tables``) has no network, no clock and no environment: the same

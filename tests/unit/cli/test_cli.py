@@ -215,7 +215,7 @@ def test_run__command_whose_packages_are_missing__names_the_extra(
 
     assert result.exit_code == 2
     assert f"chainkit {command} needs the package absent_package" in result.output
-    assert f"pip install 'chainkit[{extra}]'" in result.output
+    assert f"pip install '.[{extra}]' in a clone of chainkit" in result.output
 
 
 # ------------------------------------------------------------------ a light start
@@ -283,7 +283,7 @@ main()
     )
 
     assert done.returncode == 2
-    assert f"needs the package {package}: pip install 'chainkit[{extra}]'" in done.stderr
+    assert f"needs the package {package}: pip install '.[{extra}]' in a clone" in done.stderr
 
 
 def program(*arguments: str) -> list[str]:

@@ -169,9 +169,9 @@ def test_look_for_program__one_that_fails__is_missing(programs: Path) -> None:
 @pytest.mark.parametrize(
     ("package", "hint"),
     [
-        ("sqlalchemy", "chainkit[indexer]"),
-        ("pyspark", "chainkit[audit]"),
-        ("ape", "chainkit[contracts]"),
+        ("sqlalchemy", ".[indexer]"),
+        ("pyspark", ".[audit]"),
+        ("ape", ".[contracts]"),
     ],
 )
 def test_look_for_package__not_installed__names_the_extra(

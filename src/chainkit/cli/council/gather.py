@@ -15,6 +15,7 @@ from chainkit.council.gathering.asking import Connect, Gathered, Gatherer, Host
 from chainkit.council.gathering.folder import ReportFolder
 from chainkit.council.gathering.page import gather_page
 from chainkit.errors import ConfigurationError
+from chainkit.extras import how_to_install
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact, echo_wrapped
@@ -30,7 +31,6 @@ DEFAULT_SECONDS: Final = 120.0
 _INCOMPLETE, _NOTHING = 1, 2
 """Exit codes where a node did not give all of its reports, and where none gave any answer."""
 
-_EXTRA: Final = "pip install 'chainkit[council]'"
 _HEADINGS: Final = ("node", "status", "reports", "new", "wrong key", "malformed", "left out")
 
 
@@ -116,7 +116,9 @@ def _connect_for(seconds: float) -> Connect:
     try:
         from chainkit.council.gathering.transport import connect_for
     except ModuleNotFoundError as error:
-        raise ConfigurationError("council gather", "the package grpcio", "none", _EXTRA) from error
+        raise ConfigurationError(
+            "council gather", "the package grpcio", "none", how_to_install("council")
+        ) from error
     return connect_for(seconds)
 
 

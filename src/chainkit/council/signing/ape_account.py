@@ -17,9 +17,9 @@ from click.exceptions import Abort
 
 from chainkit.council.signing.hashes import encode_transaction, typed_data_message
 from chainkit.errors import ConfigurationError, InvalidSignature
+from chainkit.extras import how_to_install
 from chainkit.signatures import SIGNATURE_LENGTH, keccak256
 
-_EXTRA: Final = "pip install 'chainkit[contracts]'"
 _WORD: Final = 32
 
 
@@ -85,7 +85,7 @@ def _load(label: str, alias: str) -> Any:
     try:
         ape = importlib.import_module("ape")
     except ModuleNotFoundError as error:
-        got = f"no package {error.name}: {_EXTRA}"
+        got = f"no package {error.name}: {how_to_install('contracts')}"
         raise ConfigurationError(label, "Ape to be installed", got) from None
     try:
         return ape.accounts.load(alias)

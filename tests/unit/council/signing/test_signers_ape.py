@@ -138,7 +138,7 @@ def test_ape__not_installed__names_the_extra(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ConfigurationError, match="expected Ape to be installed") as caught:
         ApeSigner("council-1")
 
-    assert "pip install 'chainkit[contracts]'" in str(caught.value)
+    assert "pip install '.[contracts]' in a clone" in str(caught.value)
 
 
 def test_ape__plugin_signs_another_chains_transaction__is_noticed(

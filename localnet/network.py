@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import grpc
 
+from chainkit.protocol.methods import PUBLISH_PAYER_ENVELOPES
 from chainkit.protocol.payer_envelope import sign_payer_envelope
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
@@ -131,10 +132,9 @@ def publish_welcome(url: str, node_id: int, installation_key: bytes) -> bytes:
     """Publish a welcome on a node, paid by a payer of its own; return the envelope."""
     payer = SigningKey(keccak256(installation_key))
     paid = sign_payer_envelope(welcome(installation_key), node_id, payer)
-    method = "/xmtp.xmtpv4.message_api.ReplicationApi/PublishPayerEnvelopes"
     request = Envelopes(envelopes=[paid]).SerializeToString()
     with grpc.insecure_channel(url.removeprefix("http://")) as channel:
-        publish: Any = channel.unary_unary(method)
+        publish: Any = channel.unary_unary(PUBLISH_PAYER_ENVELOPES)
         answer: bytes = publish(request, timeout=_START_SECONDS)
     [envelope] = Envelopes.FromString(answer).envelopes
     return envelope

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from chainkit.contracts.deployment import read_deployment_record
+from chainkit.nodes.gateway import Gateway
 from chainkit.signatures import SigningKey
 from chainkit_client.messenger import Messenger
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
-from chainkit_client.nodes.gateway import Gateway
 from chainkit_client.storage.store import Store
 from localnet.accounts import COUNCIL, development_account, write_keystore
 from localnet.anvil import Anvil

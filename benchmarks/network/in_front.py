@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from benchmarks.node.load import channel
+from chainkit.protocol.methods import COMPARE_RANGES, QUERY_ENVELOPES, SUBSCRIBE_ENVELOPES
 from chainkit.service.grpc_server import GrpcServer, Methods
-from chainkit_node.peers.client import COMPARE_RANGES, QUERY_ENVELOPES, SUBSCRIBE_ENVELOPES
 
 SERVICES: Final = {
     path.split("/")[1]: [

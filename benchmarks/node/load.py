@@ -13,14 +13,18 @@ import grpc
 
 from benchmarks.index.chain import BenchmarkChain
 from benchmarks.node.floor_server import FRAMES, SERVICE
+from chainkit.protocol.methods import (
+    MOST_MESSAGE_BYTES,
+    PUBLISH_PAYER_ENVELOPES,
+    SUBSCRIBE_ENVELOPES,
+)
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.types import TopicKind
 
-_REPLICATION: Final = "/xmtp.xmtpv4.message_api.ReplicationApi"
 _OPTIONS: Final = (
-    ("grpc.max_receive_message_length", 25 << 20),
-    ("grpc.max_send_message_length", 25 << 20),
+    ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
     # Each channel has a connection of its own.
     ("grpc.use_local_subchannel_pool", 1),
 )
@@ -94,7 +98,7 @@ async def publish(
 ) -> Rate:
     """Measure publishes, ``batch`` payloads to a request."""
     async with channel(port) as connected:
-        method: Any = connected.unary_unary(f"{_REPLICATION}/PublishPayerEnvelopes")
+        method: Any = connected.unary_unary(PUBLISH_PAYER_ENVELOPES)
         starts = range(0, len(payloads) - batch + 1, batch)
         requests = itertools.cycle([_request(payloads[start : start + batch]) for start in starts])
 
@@ -125,7 +129,7 @@ async def catch_up(port: int, node_id: int, expected: int) -> tuple[float, bytes
     query = message_api_pb2.EnvelopesQuery(originator_node_ids=[node_id])
     request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
     async with channel(port) as connected:
-        method: Any = connected.unary_stream(f"{_REPLICATION}/SubscribeEnvelopes")
+        method: Any = connected.unary_stream(SUBSCRIBE_ENVELOPES)
         size, largest, began = 0, b"", time.perf_counter()
         stream = method(request)
         async for frame in stream:
@@ -161,7 +165,7 @@ async def publish_to_streams(
         query = message_api_pb2.EnvelopesQuery(topics=[topic])
         request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
         connected = stream_channels[number % _CHANNELS]
-        method: Any = connected.unary_stream(f"{_REPLICATION}/SubscribeEnvelopes")
+        method: Any = connected.unary_stream(SUBSCRIBE_ENVELOPES)
         frames = 0
         async for frame in method(request):
             frames += 1
@@ -172,7 +176,7 @@ async def publish_to_streams(
 
     async def send(number: int) -> None:
         topic, connected = topics[number], channels[number % _CHANNELS]
-        method: Any = connected.unary_unary(f"{_REPLICATION}/PublishPayerEnvelopes")
+        method: Any = connected.unary_unary(PUBLISH_PAYER_ENVELOPES)
         began[topic] = time.perf_counter()
         await method(_request([payloads[number]]))
         rate.taken.append(await arrived[topic].get() - began[topic])
@@ -203,7 +207,7 @@ async def blocks_to_stream(port: int, chain: BenchmarkChain, blocks: int, events
     request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
     rate, began = Rate(), time.perf_counter()
     async with channel(port) as connected:
-        method: Any = connected.unary_stream(f"{_REPLICATION}/SubscribeEnvelopes")
+        method: Any = connected.unary_stream(SUBSCRIBE_ENVELOPES)
         stream = method(request)
         for _ in range(_FRAMES_UNTIL_OPEN):
             await stream.read()
@@ -229,7 +233,7 @@ async def idle_streams(port: int, count: int, resident: Callable[[], int]) -> fl
         query = message_api_pb2.EnvelopesQuery(topics=[topic])
         request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
         connected = channels[len(streams) // _STREAMS_PER_CHANNEL]
-        method: Any = connected.unary_stream(f"{_REPLICATION}/SubscribeEnvelopes")
+        method: Any = connected.unary_stream(SUBSCRIBE_ENVELOPES)
         streams.append(method(request))
         if len(streams) % _OPENED_AT_ONCE == 0:
             opened = streams[-_OPENED_AT_ONCE:]

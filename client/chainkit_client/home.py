@@ -21,12 +21,12 @@ from chainkit.contracts.followed import read_followed_deployment
 from chainkit.documents.fields import read_json
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError
+from chainkit.nodes.gateway import Gateway
 from chainkit.terminal.connection import open_chain
 from chainkit.text.node_url import grpc_target
 from chainkit_client.messenger import Messenger
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
-from chainkit_client.nodes.gateway import Gateway
 from chainkit_client.storage.store import Store
 
 _DATABASE: Final = "client.db"

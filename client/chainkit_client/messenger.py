@@ -24,6 +24,7 @@ from chainkit.errors import ChainkitError, MalformedData, StoreError
 from chainkit.identity.actions import AddAssociation, CreateInbox
 from chainkit.identity.identifiers import derive_inbox_id, parse_inbox_id
 from chainkit.identity.writing import InstallationSigner, Step, WalletSigner, written_update
+from chainkit.nodes.gateway import Gateway
 from chainkit.signatures import SigningKey
 from chainkit.types import TopicKind
 from chainkit_client.groups.groups import Groups
@@ -45,7 +46,6 @@ from chainkit_client.network.payloads import (
     received_welcome,
 )
 from chainkit_client.network.session import NetworkSession
-from chainkit_client.nodes.gateway import Gateway
 from chainkit_client.storage.evidence import KeptBreach, read_breaches
 from chainkit_client.storage.own import (
     insert_installation,

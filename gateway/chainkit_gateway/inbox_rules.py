@@ -15,9 +15,9 @@ from chainkit.errors import ChainkitError, MalformedData, RefusedUpdate
 from chainkit.identity.judge import judge, restore
 from chainkit.identity.refusals import Refusal
 from chainkit.identity.update import update_in
+from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.service.refusals import InvalidRequest, PassedOn
-from chainkit_client.nodes.connection import NodeLost, NodeUnreached
 from chainkit_gateway.types import Publication
 
 MOST_UPDATES: Final = 1000

@@ -18,13 +18,13 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from chainkit.errors import ChainError, ConfigurationError, MalformedEnvelope, MalformedLog
+from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.payer_envelope import parse_payer_envelope, sign_payer_envelope
 from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope, UnsignedOriginatorEnvelope
 from chainkit.service.refusals import NotReady, PassedOn
 from chainkit.signatures import SigningKey
 from chainkit.types import TopicKind
-from chainkit_client.nodes.connection import NodeLost, NodeUnreached
 from chainkit_gateway.chain_publisher import Mined
 from chainkit_gateway.inbox_rules import check_update
 from chainkit_gateway.journal import Begun, Journal

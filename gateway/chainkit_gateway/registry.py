@@ -10,9 +10,9 @@ from dataclasses import replace
 from chainkit.chain import Endpoint, EndpointPool
 from chainkit.contracts.registry.reading import Registry
 from chainkit.errors import ChainError, ChainkitError, ConfigurationError
+from chainkit.nodes.connection import NodeEntry
+from chainkit.nodes.pool import Nodes
 from chainkit.service.log_lines import LogEvent, log_event
-from chainkit_client.nodes.connection import NodeEntry
-from chainkit_client.nodes.pool import Nodes
 
 ReadEntries = Callable[[], Mapping[int, NodeEntry]]
 """Returns the enabled nodes by id; blocks."""

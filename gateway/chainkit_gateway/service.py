@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from chainkit.errors import ChainError, StoreError
+from chainkit.nodes.pool import Nodes
+from chainkit.protocol.methods import PAYER_API
 from chainkit.service.grpc_server import GrpcServer, Methods
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.monitor_server import MonitorServer, parse_listen
 from chainkit.text.counting import counted
-from chainkit_client.nodes.pool import Nodes
 from chainkit_gateway.clients import Clients
 from chainkit_gateway.desk import ClientDesk
 from chainkit_gateway.monitoring import CountedPublisher, GatewayMonitor
@@ -22,7 +23,6 @@ from chainkit_gateway.payer_account import PayerAccount
 from chainkit_gateway.publishing import Payer, Publisher
 from chainkit_gateway.registry import RegistryWatch
 
-_SERVICE: Final = "xmtp.xmtpv4.payer_api.PayerApi"
 _GRACE_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 5.0
 _BEAT_SECONDS: Final = 1.0
@@ -65,7 +65,7 @@ async def serve(gateway: Gateway) -> None:
         "GetNodes": desk.get_nodes,
         "PublishClientEnvelopes": desk.publish_client_envelopes,
     }
-    server = GrpcServer(Methods(of_callers=methods), {_SERVICE: tuple(methods)})
+    server = GrpcServer(Methods(of_callers=methods), {PAYER_API: tuple(methods)})
     watched = _watched(gateway)
     tasks = [asyncio.create_task(each) for each in _chores(gateway)]
     try:

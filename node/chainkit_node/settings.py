@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chainkit.protocol.log_ranges import MOST_ASKED
-from chainkit.service.grpc_server import MOST_MESSAGE_BYTES
+from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 Imports run one way, and import-linter holds them to it (``make check``)::
 
     chainkit_node                        serves and originates; it runs the indexer, too
-    chainkit_gateway, chainkit_indexer,
-    chainkit_jobs                        the services; they never import each other
-    chainkit_client                      asks nodes and believes none; node and gateway use it
+    chainkit_client, chainkit_gateway,
+    chainkit_indexer, chainkit_jobs      the other services; they never import each other
 
         cli                              the ``chainkit`` command, a folder per group
         council                          checks evidence; drafts, signs and executes calls
+        nodes                            asks nodes and gateways over gRPC
         evidence, service, terminal      what proves a finding; what all services and all command
                                          lines share
         contracts, exports, identity, misbehavior  what stands on the chain; tables of Parquet;
@@ -18,9 +18,9 @@ Imports run one way, and import-linter holds them to it (``make check``)::
         signatures, types                keys; the values that travel
         errors, extras                   the one exception tree; how to install what is missing
 
-``chain`` alone talks to an endpoint. Code that makes or judges bytes (protocol, ethereum, evidence,
-identity, misbehavior, ``exports.tables``) has no network, no clock and no environment: the same
-chain gives the same bytes to everyone who holds this wheel.
+``chain`` alone talks to an endpoint, ``nodes`` alone to a node. Code that makes or judges bytes
+(protocol, ethereum, evidence, identity, misbehavior, ``exports.tables``) has no network, no clock
+and no environment: the same chain gives the same bytes to everyone who holds this wheel.
 """
 
 __version__ = "0.1.0"

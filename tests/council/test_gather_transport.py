@@ -10,8 +10,9 @@ import pytest
 from chainkit.council.gathering.asking import Gathered, Gatherer, Host
 from chainkit.council.gathering.folder import ReportFolder
 from chainkit.council.gathering.pages import Share
-from chainkit.council.gathering.transport import MOST_ANSWER_BYTES, connect_for
+from chainkit.council.gathering.transport import connect_for
 from chainkit.errors import ConfigurationError
+from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.types import Node
 from support.audit.identities import key_of
 from support.council.hosts import HonestHost, hosted, served
@@ -61,7 +62,7 @@ def test_ask__node_without_the_service__is_told(tmp_path: Path) -> None:
 
 
 def test_ask__answer_larger_than_any__is_not_taken(tmp_path: Path) -> None:
-    with served(lambda _: bytes(MOST_ANSWER_BYTES + 1)) as url:
+    with served(lambda _: bytes(MOST_MESSAGE_BYTES + 1)) as url:
         result = gathered(tmp_path, url)
 
     assert "got RESOURCE_EXHAUSTED" in (result.fault or "")

@@ -11,12 +11,12 @@ import pytest
 
 from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import read_deployment_record
+from chainkit.nodes.gateway import Gateway
 from chainkit.signatures import SigningKey
 from chainkit_client.intents.arguments import AddMembers
 from chainkit_client.messenger import Messenger
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
-from chainkit_client.nodes.gateway import Gateway
 from chainkit_client.storage.schema import IntentState, MembershipState, MessageKind
 from chainkit_client.storage.store import Store
 from localnet.anvil import Anvil

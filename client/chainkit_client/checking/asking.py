@@ -15,6 +15,9 @@ from typing import Final
 
 from chainkit.errors import ChainkitError, MalformedAnswer, MalformedData
 from chainkit.misbehavior.types import SLOW_SECONDS, UNRESPONSIVE_SECONDS, Misbehavior
+from chainkit.nodes.connection import NodeConnection
+from chainkit.nodes.highest import find_highest
+from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.proto import message_api_pb2
@@ -22,8 +25,6 @@ from chainkit.service.refusals import LIMIT_CODES, PassedOn
 from chainkit_client.breach import Breach
 from chainkit_client.checking.comparison import NodeLog
 from chainkit_client.checking.findings import Finding, found_delay
-from chainkit_client.nodes.connection import NodeConnection, NodeLost, NodeUnreached
-from chainkit_client.nodes.highest import find_highest
 from chainkit_client.reading.answer import read_answer
 from chainkit_client.reading.held import MemoryLogs
 from chainkit_client.reading.verified import Keys

@@ -18,6 +18,8 @@ from chainkit.council.evidence.report import check_unchanged
 from chainkit.errors import RetryableChainError
 from chainkit.evidence.verdict import Verdict
 from chainkit.misbehavior.types import UNRESPONSIVE_SECONDS
+from chainkit.nodes.connection import NodeEntry
+from chainkit.nodes.pool import Nodes
 from chainkit.service.log_lines import one_line
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
@@ -36,8 +38,6 @@ from chainkit_client.cli.reports import (
     write_reports,
 )
 from chainkit_client.network.chain import Chain
-from chainkit_client.nodes.connection import NodeEntry
-from chainkit_client.nodes.pool import Nodes
 from chainkit_client.reading.verified import Keys
 
 _PATIENCE_SECONDS: Final = 5.0

@@ -13,6 +13,8 @@ import click
 
 from chainkit.errors import ChainkitError
 from chainkit.extras import how_to_install
+from chainkit.nodes.connection import NodeConnection, NodeEntry
+from chainkit.nodes.gateway import Gateway
 from chainkit.service.log_lines import one_line
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
@@ -22,8 +24,6 @@ from chainkit_client.cli.opened import open_store
 from chainkit_client.home import Settings, connect_chain
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
-from chainkit_client.nodes.connection import NodeConnection, NodeEntry
-from chainkit_client.nodes.gateway import Gateway
 from chainkit_client.storage.evidence import read_breaches
 from chainkit_client.storage.own import read_installation
 from chainkit_client.storage.store import Store

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from chainkit.errors import ChainkitError, ConfigurationError, RetryableChainError
+from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.service.log_lines import one_line
 from chainkit.terminal.facts import echo_notice
 from chainkit.terminal.waiting import told_while_waiting
@@ -16,7 +17,6 @@ from chainkit_client.intents.rows import Intent
 from chainkit_client.messenger import Messenger, NotSettled
 from chainkit_client.mls.engine import EngineFailed
 from chainkit_client.network.topic_reader import NodesSilent
-from chainkit_client.nodes.connection import NodeLost, NodeUnreached
 from chainkit_client.storage.schema import IntentState
 from chainkit_client.storage.store import Store
 

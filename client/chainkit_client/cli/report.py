@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from chainkit.nodes.connection import NodeEntry
+from chainkit.nodes.pool import Nodes
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
 from chainkit_client.cli import pages
@@ -24,8 +26,6 @@ from chainkit_client.cli.reports import (
 )
 from chainkit_client.home import connect_chain
 from chainkit_client.network.chain import Chain
-from chainkit_client.nodes.connection import NodeEntry
-from chainkit_client.nodes.pool import Nodes
 from chainkit_client.storage.evidence import read_breaches, report_taken
 from chainkit_client.storage.store import Store
 

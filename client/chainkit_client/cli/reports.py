@@ -12,11 +12,11 @@ import click
 
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ChainkitError, ConfigurationError
+from chainkit.nodes.connection import NodeConnection
 from chainkit.protocol.reports import misbehavior_digest, sign_report
 from chainkit.service.log_lines import one_line
 from chainkit.service.refusals import PassedOn
 from chainkit.signatures import SigningKey
-from chainkit_client.nodes.connection import NodeConnection
 
 _SUBMIT_SECONDS: Final = 5.0
 

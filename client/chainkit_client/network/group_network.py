@@ -8,6 +8,7 @@ from typing import Final
 
 import grpc
 
+from chainkit.nodes.outcomes import Conflict, NodeUnreached, Unavailable
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.service.refusals import PassedOn
 from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
@@ -18,7 +19,6 @@ from chainkit_client.mls.engine import MlsEngine, MlsRefused
 from chainkit_client.network.payloads import offered_key_package, welcome_payload
 from chainkit_client.network.publisher import OutcomeUnknown
 from chainkit_client.network.session import NetworkSession
-from chainkit_client.nodes.connection import Conflict, NodeUnreached, Unavailable
 from chainkit_client.topics.following import Topic
 
 LOST_SECONDS: Final = 60

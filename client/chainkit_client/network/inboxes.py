@@ -10,12 +10,12 @@ from chainkit.identity.identifiers import MemberKind, parse_inbox_id, wallet
 from chainkit.identity.judge import judge
 from chainkit.identity.state import AssociationState
 from chainkit.identity.update import update_in
+from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.service.refusals import PassedOn
 from chainkit.types import TopicKind
 from chainkit_client.network.asked import ASK_SECONDS
 from chainkit_client.network.session import NetworkSession
 from chainkit_client.network.topic_reader import NodesSilent
-from chainkit_client.nodes.connection import NodeLost, NodeUnreached
 from chainkit_client.reading.verified import VerifiedEnvelope
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from chainkit.errors import ChainkitError, MalformedData
+from chainkit.nodes.outcomes import NodeLost
 from chainkit_client.breach import Breach
 from chainkit_client.network.signers import signing_node
-from chainkit_client.nodes.connection import NodeLost
 from chainkit_client.reading.publish_answer import Published, read_publish_answer
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
 

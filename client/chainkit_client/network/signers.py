@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chainkit_client.nodes.connection import signer_of
+from chainkit.nodes.connection import signer_of
 from chainkit_client.reading.verified import Keys
 
 

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from chainkit.errors import ChainkitError, MalformedAnswer, MalformedData
+from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.topic_heads import Entry
 from chainkit.service.refusals import PassedOn
 from chainkit_client.network.asked import ASK_SECONDS, AskedNode
-from chainkit_client.nodes.connection import NodeLost, NodeUnreached
 from chainkit_client.ordering.ranges import RangeRequest
 from chainkit_client.reading.verified import Keys, read_envelope
 from chainkit_client.topics.following import Followed, Topic

@@ -15,6 +15,7 @@ from chainkit.contracts.deployment import read_deployment_record
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.council.signing.key import KeySigner
 from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.nodes.pool import Nodes
 from chainkit.service.log_lines import configure_logging
 from chainkit.signatures import SigningKey
 from chainkit.terminal.command import CompleteCommand
@@ -30,7 +31,6 @@ from chainkit.terminal.options import (
 )
 from chainkit.text.ether import parse_ether
 from chainkit.text.hosts import is_loopback
-from chainkit_client.nodes.pool import Nodes
 from chainkit_gateway.chain_publisher import ChainPublisher
 from chainkit_gateway.cli.options import journal_option_for
 from chainkit_gateway.clients import Clients, RateLimits, Tokens

@@ -17,26 +17,20 @@ from google.protobuf.message import DecodeError
 
 from chainkit.chain.backoff import Backoff
 from chainkit.errors import (
-    ChainError,
-    EndpointUnavailable,
     InconsistentAnswer,
     RateLimited,
     RefusedRequest,
 )
-from chainkit.exports import one_line
+from chainkit.nodes.channel import connect_blocking
+from chainkit.nodes.outcomes import as_endpoint_error
 from chainkit.protocol.envelope_queries import envelopes_behind
+from chainkit.protocol.methods import QUERY_ENVELOPES
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.text.node_url import grpc_target
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
-
-METHOD: Final = "/xmtp.xmtpv4.message_api.ReplicationApi/QueryEnvelopes"
 
 MOST_PAGE_ROWS: Final = 1_000
 """Envelopes of an answer: no node of ours gives more at once."""
-
-MOST_ANSWER_BYTES: Final = 25 << 20
-"""Bytes of an answer: today's clients take as many."""
 
 ATTEMPTS: Final = 8
 """Times that one page is asked for before the node counts as away."""
@@ -44,17 +38,6 @@ ATTEMPTS: Final = 8
 _PAUSES: Final = Backoff(first_seconds=0.5, longest_seconds=30.0, jitter=0.5)
 _SECONDS: Final = 60.0
 """Time that an answer may take."""
-
-_TRANSIENT: Final = (
-    grpc.StatusCode.RESOURCE_EXHAUSTED,
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-)
-_OPTIONS: Final = (
-    ("grpc.max_receive_message_length", MOST_ANSWER_BYTES),
-    # This module asks again itself, and waits longer.
-    ("grpc.enable_retries", 0),
-)
 
 Ask = Callable[[bytes], bytes]
 """Sends a QueryEnvelopesRequest and returns the answer. Raises grpc.RpcError."""
@@ -84,8 +67,8 @@ class NodeApi:
 
         Raises ConfigurationError for anything else.
         """
-        channel = _channel(url)
-        query: Any = channel.unary_unary(METHOD)
+        channel = connect_blocking("URL of the node", url)
+        query: Any = channel.unary_unary(QUERY_ENVELOPES)
         return cls(
             url, lambda request: query(request, timeout=_SECONDS), page_rows, close=channel.close
         )
@@ -118,7 +101,8 @@ class NodeApi:
             try:
                 return self._parsed(self._ask(self._request(after)))
             except grpc.RpcError as error:
-                failure = self._failure(error)
+                place = f"asked {ATTEMPTS} times"
+                failure = as_endpoint_error(self._subject, "a page of envelopes", error, place)
                 if isinstance(failure, RefusedRequest) or attempt == ATTEMPTS - 1:
                     raise failure from error
                 if isinstance(failure, RateLimited):
@@ -143,22 +127,6 @@ class NodeApi:
             raise InconsistentAnswer(self._subject, expected, len(envelopes))
         return list(envelopes)
 
-    def _failure(self, error: Any) -> ChainError:
-        code = error.code()
-        got = one_line(f"{code.name} {error.details() or ''}")
-        expected = "a page of envelopes"
-        if code not in _TRANSIENT:
-            return RefusedRequest(self._subject, expected, got)
-        kind = RateLimited if code is grpc.StatusCode.RESOURCE_EXHAUSTED else EndpointUnavailable
-        return kind(self._subject, expected, got, f"asked {ATTEMPTS} times")
-
     @property
     def _subject(self) -> str:
         return f"node {self.name}"
-
-
-def _channel(url: str) -> grpc.Channel:
-    scheme, target = grpc_target("URL of the node", url)
-    if scheme == "http":
-        return grpc.insecure_channel(target, options=_OPTIONS)
-    return grpc.secure_channel(target, grpc.ssl_channel_credentials(), options=_OPTIONS)

@@ -17,24 +17,23 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
 from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.nodes.channel import connect
+from chainkit.nodes.highest import find_highest
 from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.envelope_queries import envelopes_behind
+from chainkit.protocol.methods import COMPARE_RANGES, QUERY_ENVELOPES, QUERY_REPORTS
 from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.service.grpc_client import connect
 from chainkit.text.printable import printable
 from chainkit.types import NANOSECONDS_PER_SECOND, Node
-from chainkit_client.nodes.highest import find_highest
 from chainkit_node.inspection.network import NodeAnswer
 from chainkit_node.inspection.reported import Reported
 from chainkit_node.inspection.words import shown
-from chainkit_node.peers.client import COMPARE_RANGES, QUERY_ENVELOPES
 
 PATIENCE_SECONDS: Final = 5.0
 """For all answers of a node."""
 
 _HEALTH: Final = "/grpc.health.v1.Health/Check"
-_REPORTS: Final = "/xmtp.xmtpv4.message_api.MisbehaviorApi/QueryMisbehaviorReports"
 _MOST_RECONNECT_MS: Final = 1000
 _AT_ONCE: Final = 8
 """Questions to one node at a time."""
@@ -161,7 +160,7 @@ class NetworkAsker:
             request = message_api_pb2.QueryMisbehaviorReportsRequest(
                 after_ns=connection.reports_after
             )
-            answer = await _call(connection, _REPORTS, request, optional=True)
+            answer = await _call(connection, QUERY_REPORTS, request, optional=True)
             if answer is None:
                 return
             page = _parsed(message_api_pb2.QueryMisbehaviorReportsResponse, answer).reports

@@ -10,16 +10,12 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from chainkit.errors import ChainkitError, MalformedData
+from chainkit.nodes.outcomes import cursor_in, status_details
 from chainkit.protocol.envelope_queries import envelopes_behind
+from chainkit.protocol.methods import QUERY_ENVELOPES, SUBSCRIBE_ENVELOPES
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.service.grpc_client import cursor_in, status_details
 from chainkit_node.peers.connections import PeerConnection
-
-QUERY_ENVELOPES: Final = "/xmtp.xmtpv4.message_api.ReplicationApi/QueryEnvelopes"
-SUBSCRIBE_ENVELOPES: Final = "/xmtp.xmtpv4.message_api.ReplicationApi/SubscribeEnvelopes"
-COMPARE_RANGES: Final = "/chainkit.node_api.v1.LogApi/CompareRanges"
-
 
 _NO_ANSWER: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import grpc
 
-from chainkit.service.grpc_client import connect
+from chainkit.nodes.channel import connect
 from chainkit.types import Node
 from chainkit_node.peers.tokens import PeerTokens
-
-_MOST_RECONNECT_MS: Final = 5000
-"""A node that is back is not kept out for minutes."""
 
 
 class PeerConnection:
@@ -29,9 +26,7 @@ class PeerConnection:
         """
         self.node = node
         self._tokens = tokens
-        self._channel = connect(
-            f"URL of node {node.node_id}", node.http_address, _MOST_RECONNECT_MS
-        )
+        self._channel = connect(f"URL of node {node.node_id}", node.http_address)
 
     def unary(
         self, method: str, request: bytes, timeout_seconds: float

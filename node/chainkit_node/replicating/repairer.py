@@ -18,9 +18,10 @@ from typing import Final, Protocol
 
 from chainkit.errors import ChainkitError
 from chainkit.protocol.log_comparison import Differences
+from chainkit.protocol.methods import COMPARE_RANGES, QUERY_ENVELOPES
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.types import Node
-from chainkit_node.peers.client import COMPARE_RANGES, QUERY_ENVELOPES, Peer
+from chainkit_node.peers.client import Peer
 from chainkit_node.peers.directory import Listing
 from chainkit_node.peers.work import PeerFaults, end_all
 from chainkit_node.repairing.comparison import ComparedLog, compare, fetch

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from chainkit.protocol.proto import node_api_pb2
+from chainkit.protocol.methods import (
+    LOG_API,
+    MESSAGE_PACKAGE,
+    MISBEHAVIOR_API,
+    REPLICATION_API,
+    TOPIC_API,
+)
 from chainkit.service.grpc_server import Methods, Unary
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.hub import Hub
@@ -15,17 +21,16 @@ from chainkit_node.serving.reports import MisbehaviorApi
 from chainkit_node.serving.subscribing import Subscriber
 from chainkit_node.settings import ServingLimits
 
-PACKAGE: Final = "xmtp.xmtpv4.message_api"
 _QUERIES: Final = ("QueryEnvelopes", "SubscribeTopics", "GetInboxIds", "GetNewestEnvelope")
 _PUBLISH: Final = ("PublishPayerEnvelopes",)
 SERVICES: Final = {
-    f"{PACKAGE}.ReplicationApi": (*_QUERIES, *_PUBLISH, "SubscribeEnvelopes"),
+    REPLICATION_API: (*_QUERIES, *_PUBLISH, "SubscribeEnvelopes"),
     # The names that today's schema gives to halves of it.
-    f"{PACKAGE}.QueryApi": _QUERIES,
-    f"{PACKAGE}.PublishApi": _PUBLISH,
-    f"{PACKAGE}.MisbehaviorApi": ("SubmitMisbehaviorReport", "QueryMisbehaviorReports"),
-    node_api_pb2.DESCRIPTOR.services_by_name["LogApi"].full_name: ("CompareRanges",),
-    node_api_pb2.DESCRIPTOR.services_by_name["TopicApi"].full_name: ("QueryTopicHeads",),
+    f"{MESSAGE_PACKAGE}.QueryApi": _QUERIES,
+    f"{MESSAGE_PACKAGE}.PublishApi": _PUBLISH,
+    MISBEHAVIOR_API: ("SubmitMisbehaviorReport", "QueryMisbehaviorReports"),
+    LOG_API: ("CompareRanges",),
+    TOPIC_API: ("QueryTopicHeads",),
 }
 
 

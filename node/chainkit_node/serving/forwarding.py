@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import grpc
 
-from chainkit.protocol.topic_heads import QUERY_TOPIC_HEADS
-from chainkit.service.grpc_client import connect, status_details
+from chainkit.nodes.channel import connect
+from chainkit.nodes.outcomes import status_details
+from chainkit.protocol.methods import PUBLISH_PAYER_ENVELOPES, QUERY_TOPIC_HEADS, SUBMIT_REPORT
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady, PassedOn
-from chainkit_node.serving.api import PACKAGE
 
 _SECONDS: Final = 30.0
 _MOST_RECONNECT_MS: Final = 1000
@@ -23,10 +23,8 @@ class Forwarder:
     def __init__(self, url: str) -> None:
         """Take ``http://host:port`` or ``https://host:port``. Raises ConfigurationError."""
         self._channel = connect("--writer", url, _MOST_RECONNECT_MS)
-        publish = f"/{PACKAGE}.ReplicationApi/PublishPayerEnvelopes"
-        report = f"/{PACKAGE}.MisbehaviorApi/SubmitMisbehaviorReport"
-        self._publish: Any = self._channel.unary_unary(publish)
-        self._report: Any = self._channel.unary_unary(report)
+        self._publish: Any = self._channel.unary_unary(PUBLISH_PAYER_ENVELOPES)
+        self._report: Any = self._channel.unary_unary(SUBMIT_REPORT)
         self._heads: Any = self._channel.unary_unary(QUERY_TOPIC_HEADS)
         self._is_lost = False
 

@@ -21,10 +21,11 @@ from typing import Final, Protocol
 
 from chainkit.errors import ChainkitError, MalformedData
 from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.methods import QUERY_ENVELOPES
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import LIMIT_CODES
 from chainkit.types import Node, Place
-from chainkit_node.peers.client import QUERY_ENVELOPES, Peer, PeerRefused, PeerSilent
+from chainkit_node.peers.client import Peer, PeerRefused, PeerSilent
 from chainkit_node.peers.directory import Listing
 from chainkit_node.peers.work import PeerFaults, end_all
 from chainkit_node.replicating.intake import SafetyReports, Source, Takes

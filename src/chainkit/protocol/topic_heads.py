@@ -20,9 +20,6 @@ from chainkit.protocol.originated_envelope import originator_digest, parse_origi
 from chainkit.protocol.proto import node_api_pb2
 from chainkit.signatures import TOPIC_HEAD_LABEL, SigningKey, keccak256, recover_public_key
 
-QUERY_TOPIC_HEADS: Final = "/chainkit.node_api.v1.TopicApi/QueryTopicHeads"
-"""The method by which a node is asked for its heads."""
-
 MOST_ENTRIES: Final = 1000
 """Entries of one answer, and of one evidence: some 45 kB."""
 

@@ -19,10 +19,11 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from chainkit.errors import ChainkitError, ConfigurationError, StoreError
+from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.service.allowance import address_of
 from chainkit.service.log_lines import LogEvent, log_event
-from chainkit.service.refusals import NotReady, PassedOn, Refusal
+from chainkit.service.refusals import STATUS_KEY, NotReady, PassedOn, Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,6 @@ class Caller:
 Unary = Callable[[bytes], Awaitable[bytes]]
 CallerUnary = Callable[[bytes, Caller], Awaitable[bytes]]
 Streaming = Callable[[bytes], AsyncIterator[bytes]]
-
-MOST_MESSAGE_BYTES: Final = 25 << 20
-"""Bytes of a request or an answer: today's clients send and take as many."""
-
-STATUS_KEY: Final = "grpc-status-details-bin"
-"""Where gRPC carries a google.rpc.Status."""
 
 _OPTIONS: Final = (
     # Two processes on one port would each get a share of the readers.

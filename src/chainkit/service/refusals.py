@@ -26,6 +26,9 @@ MOST_PASSED_ON: Final = 2048
 """Characters of another service's words, and bytes of its details, that are passed on: gRPC carries
 8 KiB of metadata in all."""
 
+STATUS_KEY: Final = "grpc-status-details-bin"
+"""Where gRPC carries the google.rpc.Status of a refusal."""
+
 LIMIT_CODES: Final = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAUTHENTICATED)
 """Codes with which a node does as its limits say: they are no failure of it."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from chainkit.nodes.outcomes import NodeLost
 from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.topic_heads import Chain, Entry, TopicHead, entry_of, sign_topic_head
-from chainkit_client.nodes.connection import NodeLost
 from support.client.served import TOPIC
 from support.network.originator import Originator
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from chainkit.nodes.connection import signer_of
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.types import BlockReference, Place
 from chainkit_client.groups.payload import Outcome, Payload
@@ -13,7 +14,6 @@ from chainkit_client.mls.engine import EngineFailed
 from chainkit_client.network.chain import Found, Standing
 from chainkit_client.network.group_sync import GroupSync
 from chainkit_client.network.topic_reader import TopicReader
-from chainkit_client.nodes.connection import signer_of
 from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage.schema import PayloadStatus
 from chainkit_client.storage.store import Store

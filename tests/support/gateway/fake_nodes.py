@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from chainkit.nodes.outcomes import NodeLost
+from chainkit.nodes.preference import in_order_of_preference
 from chainkit.protocol.originated_envelope import (
     OriginatedEnvelope,
     sign_originated,
@@ -11,8 +13,6 @@ from chainkit.protocol.originated_envelope import (
 )
 from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope, UnsignedOriginatorEnvelope
 from chainkit.signatures import SigningKey
-from chainkit_client.nodes.connection import NodeLost
-from chainkit_client.nodes.preference import in_order_of_preference
 
 KEY = SigningKey(b"\5" * 32)
 PAGE = 2

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from chainkit.errors import ConfigurationError
-from chainkit.service.grpc_server import MOST_MESSAGE_BYTES, Caller
+from chainkit.protocol.methods import MOST_MESSAGE_BYTES
+from chainkit.service.grpc_server import Caller
 from chainkit.service.refusals import InvalidRequest, Overloaded, Unauthenticated
 from chainkit_gateway.clients import Clients, RateLimits, Tokens
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.protocol.envelope import originator_envelope
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.service.refusals import InvalidRequest
 from chainkit.types import TopicKind
-from chainkit_client.nodes.connection import NodeLost, NodeUnreached
 from chainkit_gateway import inbox_rules
 from chainkit_gateway.inbox_rules import Ask, check_update
 from chainkit_gateway.routing import route

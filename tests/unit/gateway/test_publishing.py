@@ -12,13 +12,14 @@ import grpc
 import pytest
 
 from chainkit.errors import EndpointUnavailable
+from chainkit.nodes.connection import signer_of
+from chainkit.nodes.outcomes import NodeUnreached
+from chainkit.nodes.preference import in_order_of_preference
 from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.protocol.payer_envelope import parse_payer_envelope
 from chainkit.protocol.proto.envelopes_pb2 import UnsignedOriginatorEnvelope
 from chainkit.service.refusals import InvalidRequest, NotNow, NotReady, PassedOn
 from chainkit.signatures import SigningKey
-from chainkit_client.nodes.connection import NodeUnreached, signer_of
-from chainkit_client.nodes.preference import in_order_of_preference
 from chainkit_gateway.chain_publisher import Mined
 from chainkit_gateway.journal import Journal
 from chainkit_gateway.publishing import CHAIN_THREADS, Payer, Publisher

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from chainkit.errors import ConfigurationError, EndpointUnavailable
-from chainkit_client.nodes.connection import NodeEntry
-from chainkit_client.nodes.pool import Nodes
+from chainkit.nodes.connection import NodeEntry
+from chainkit.nodes.pool import Nodes
 from chainkit_gateway.registry import RegistryWatch, readdressed
 
 KEY = b"\4" + bytes(64)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import grpc
 
 from chainkit.misbehavior.types import Misbehavior
+from chainkit.nodes.outcomes import Conflict, NodeLost, NodeUnreached
 from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.protocol.originated_envelope import (
     OriginatedEnvelope,
@@ -23,7 +24,6 @@ from chainkit.protocol.topic_heads import Chain, Entry, TopicHead, entry_of, sig
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import Node, Place
 from chainkit_client.groups.payload import group_topic
-from chainkit_client.nodes.connection import Conflict, NodeLost, NodeUnreached
 from support import mls, publishes
 from support.client.group_network import BEGIN_NS, GROUP_ID, SECOND_NS, payload_hash_of
 from support.client.stories.ledger import Block, SeenChain, transaction_of

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 
+from chainkit.nodes.outcomes import NodeLost, NodeUnreached, Unavailable
+from chainkit.nodes.preference import in_order_of_preference
 from chainkit.protocol.publish_rules.client_envelope import Destination, parse_client_envelope
 from chainkit.service.refusals import PassedOn
 from chainkit.types import Node
@@ -22,8 +24,6 @@ from chainkit_client.network.group_sync import GroupSync
 from chainkit_client.network.payloads import received_welcome
 from chainkit_client.network.session import NetworkSession
 from chainkit_client.network.topic_reader import NodesSilent
-from chainkit_client.nodes.connection import NodeLost, NodeUnreached, Unavailable
-from chainkit_client.nodes.preference import in_order_of_preference
 from chainkit_client.storage.evidence import KeptBreach, read_breaches
 from chainkit_client.storage.own import insert_installation, insert_key_package
 from chainkit_client.topics.following import Topic

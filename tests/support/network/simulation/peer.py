@@ -12,12 +12,13 @@ import grpc
 
 from chainkit.protocol.envelope import parse_originator_envelope, stated_place
 from chainkit.protocol.log_ranges import LogRange
+from chainkit.protocol.methods import COMPARE_RANGES, QUERY_ENVELOPES
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
-from chainkit_node.peers.client import COMPARE_RANGES, QUERY_ENVELOPES, PeerRefused, PeerSilent
+from chainkit_node.peers.client import PeerRefused, PeerSilent
 from support.network.simulation.lies import STRANGER, ChainLie, Lie
 from support.network.simulation.world import World
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from chainkit.nodes.outcomes import NodeUnreached
 from chainkit_client.network.inboxes import NoSuchInbox, find_inbox
 from chainkit_client.network.topic_reader import NodesSilent
-from chainkit_client.nodes.connection import NodeUnreached
 
 ADDRESS = "0x" + "11" * 20
 

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
+from chainkit.nodes.outcomes import NodeUnreached
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.groups.building import Outgoing
 from chainkit_client.groups.publishing import Verdict
 from chainkit_client.network.group_network import LOST_SECONDS, GroupNetwork
 from chainkit_client.network.publisher import OutcomeUnknown
-from chainkit_client.nodes.connection import NodeUnreached
 from support.client.served import NOW_NS
 
 OUTGOING = Outgoing(1, b"\1" * 16, b"\2" * 32, b"payload", False, NOW_NS)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import grpc
 import pytest
 
+from chainkit.nodes.outcomes import Conflict, NodeLost, NodeUnreached, Unavailable
 from chainkit.service.refusals import PassedOn
 from chainkit.signatures import SigningKey
 from chainkit_client.breach import Breach
@@ -16,7 +17,6 @@ from chainkit_client.network.publisher import (
     GatewayPublisher,
     OutcomeUnknown,
 )
-from chainkit_client.nodes.connection import Conflict, NodeLost, NodeUnreached, Unavailable
 from support import publishes
 from support.client.served import KEYS, NODE, NOW_NS, PEER, of_chain
 from support.network.originator import Originator

@@ -9,10 +9,10 @@ import pytest
 
 from chainkit.misbehavior.evidence import Weight, judge_safety
 from chainkit.misbehavior.report import parse_unsigned
+from chainkit.nodes.outcomes import NodeLost
 from chainkit.protocol.topic_heads import Entry
 from chainkit_client.network import topic_reader
 from chainkit_client.network.topic_reader import NodesSilent, TopicReader
-from chainkit_client.nodes.connection import NodeLost
 from chainkit_client.topics.following import Followed, Topic
 from support import publishes
 from support.client.nodes import FakeNode

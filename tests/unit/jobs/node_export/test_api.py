@@ -74,7 +74,7 @@ def test_page__node_stays_away__ends_with_the_reason(
         asking.page(0)
 
     assert str(refused.value) == (
-        f"node node.example: expected a page of envelopes, got {code.name} come back later "
+        f"node node.example: expected a page of envelopes, got {code.name} come\\x0aback later "
         f"(asked {ATTEMPTS} times)"
     )
     assert (len(node.requests), len(slept)) == (ATTEMPTS, ATTEMPTS - 1)

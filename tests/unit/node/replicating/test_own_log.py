@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from chainkit.protocol.methods import QUERY_ENVELOPES
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.service.refusals import NotReady
 from chainkit.types import BlockReference, Node
 from chainkit_node.originating.sequence_record import SequenceRecord
-from chainkit_node.peers.client import QUERY_ENVELOPES, PeerSilent
+from chainkit_node.peers.client import PeerSilent
 from chainkit_node.peers.directory import Listing
 from chainkit_node.replicating.intake import Source, Taken
 from chainkit_node.replicating.own_log import OwnLog

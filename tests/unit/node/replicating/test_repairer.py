@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from chainkit.protocol.log_ranges import LogRange
+from chainkit.protocol.methods import COMPARE_RANGES
 from chainkit.protocol.proto.node_api_pb2 import CompareRangesRequest, CompareRangesResponse
 from chainkit.types import BlockReference, Node
-from chainkit_node.peers.client import COMPARE_RANGES
 from chainkit_node.peers.directory import Listing
 from chainkit_node.replicating.intake import Source, Taken
 from chainkit_node.replicating.repairer import ROUND_SECONDS, Repairer

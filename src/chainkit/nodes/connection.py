@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,38 +10,20 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from chainkit.errors import (
-    ChainkitError,
     MalformedData,
     MalformedEnvelope,
 )
+from chainkit.nodes.channel import connect, wait_until_connected
+from chainkit.nodes.outcomes import NodeLost, sorted_out
+from chainkit.protocol import methods
 from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
 from chainkit.protocol.originated_envelope import parse_originated, recover_originator
 from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.protocol.topic_heads import QUERY_TOPIC_HEADS, Entry, read_entry
-from chainkit.service.grpc_client import connect, cursor_in, status_details
-from chainkit.service.refusals import PassedOn
+from chainkit.protocol.topic_heads import Entry, read_entry
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 
-CONNECT_SECONDS: Final = 3.0
-"""How long a connection may take, before the next node is asked."""
-
 _GRACE_SECONDS: Final = 10.0
-_SERVICE: Final = "/xmtp.xmtpv4.message_api.ReplicationApi"
-_REPORTS: Final = "/xmtp.xmtpv4.message_api.MisbehaviorApi"
-_MOST_RECONNECT_MS: Final = 5000
-"""A node that is back is not kept out for minutes."""
-_READY: Final = grpc.ChannelConnectivity.READY
-_REFUSALS: Final = frozenset(
-    {
-        grpc.StatusCode.INVALID_ARGUMENT,
-        grpc.StatusCode.FAILED_PRECONDITION,
-        grpc.StatusCode.ABORTED,
-        grpc.StatusCode.UNAUTHENTICATED,
-        grpc.StatusCode.PERMISSION_DENIED,
-    }
-)
-_OWN_WORDS: Final = frozenset({grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +36,6 @@ class NodeEntry:
     """65 bytes: the key that signs its envelopes."""
 
 
-class NodeUnreached(ChainkitError):
-    """Nothing was sent to the node: there is no connection to it."""
-
-
-class NodeLost(ChainkitError):
-    """The node was asked, and did not answer: nobody knows whether it did what it was asked."""
-
-
-class Conflict(PassedOn):
-    """409: the payload's cursor and the node's do not fit; ``cursor`` is the node's (§3.3.4).
-
-    The client reads up to there, and publishes again.
-    """
-
-    cursor: Mapping[int, int]
-
-
-class Unavailable(PassedOn):
-    """503: the node answers nothing of this kind now, and did nothing."""
-
-
 class NodeConnection:
     """One node, as an asyncio client: requests and answers are bytes."""
 
@@ -86,13 +46,13 @@ class NodeConnection:
         """
         self.node_id = node_id
         self.entry = entry
-        self._channel = connect(f"URL of node {node_id}", entry.url, _MOST_RECONNECT_MS)
-        self._publish: Any = self._channel.unary_unary(f"{_SERVICE}/PublishPayerEnvelopes")
-        self._query: Any = self._channel.unary_unary(f"{_SERVICE}/QueryEnvelopes")
-        self._inboxes: Any = self._channel.unary_unary(f"{_SERVICE}/GetInboxIds")
-        self._heads: Any = self._channel.unary_unary(QUERY_TOPIC_HEADS)
-        self._submit: Any = self._channel.unary_unary(f"{_REPORTS}/SubmitMisbehaviorReport")
-        self._subscribe: Any = self._channel.unary_stream(f"{_SERVICE}/SubscribeEnvelopes")
+        self._channel = connect(f"URL of node {node_id}", entry.url)
+        self._publish: Any = self._channel.unary_unary(methods.PUBLISH_PAYER_ENVELOPES)
+        self._query: Any = self._channel.unary_unary(methods.QUERY_ENVELOPES)
+        self._inboxes: Any = self._channel.unary_unary(methods.GET_INBOX_IDS)
+        self._heads: Any = self._channel.unary_unary(methods.QUERY_TOPIC_HEADS)
+        self._submit: Any = self._channel.unary_unary(methods.SUBMIT_REPORT)
+        self._subscribe: Any = self._channel.unary_stream(methods.SUBSCRIBE_ENVELOPES)
 
     async def publish(self, payer_envelope: bytes, seconds: float) -> bytes:
         """Let the node originate, and return its OriginatorEnvelope.
@@ -217,39 +177,6 @@ class NodeConnection:
         if count is not None and len(envelopes) != count:
             raise NodeLost(subject, f"{count} envelopes", len(envelopes))
         return envelopes
-
-
-async def wait_until_connected(subject: str, channel: grpc.aio.Channel) -> None:
-    """Wait until a channel is connected. Raises NodeUnreached where it fails, or takes long."""
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            while (state := channel.get_state(try_to_connect=True)) is not _READY:
-                if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                    raise NodeUnreached(subject, "a connection", "none")
-                await channel.wait_for_state_change(state)
-    except TimeoutError as error:
-        expected = f"a connection within {CONNECT_SECONDS:g} s"
-        raise NodeUnreached(subject, expected, "none") from error
-
-
-def sorted_out(subject: str, error: grpc.aio.AioRpcError) -> ChainkitError:
-    """Tell a refusal from an answer that was lost: then the node may have stored it."""
-    words = error.details() or error.code().name
-    details = status_details(error)
-    # gRPC itself makes the others too, of a connection that broke or took too long.
-    if error.code() in _REFUSALS or (details is not None and error.code() in _OWN_WORDS):
-        return _refusal(error.code(), words, details)
-    return NodeLost(subject, "an answer", words)
-
-
-def _refusal(code: grpc.StatusCode, words: str, details: bytes | None) -> PassedOn:
-    cursor = cursor_in(details)
-    if code is grpc.StatusCode.ABORTED and cursor is not None:
-        conflict = Conflict(code, words, details)
-        conflict.cursor = cursor
-        return conflict
-    kind = Unavailable if code is grpc.StatusCode.UNAVAILABLE else PassedOn
-    return kind(code, words, details)
 
 
 def signer_of(envelope: bytes) -> bytes | None:

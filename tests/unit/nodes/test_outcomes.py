@@ -5,10 +5,10 @@ import pytest
 from google.rpc import status_pb2
 from grpc.aio import AioRpcError, Metadata
 
+from chainkit.nodes.outcomes import Conflict, NodeLost, Unavailable, sorted_out
 from chainkit.protocol.proto import envelopes_pb2
-from chainkit.service.grpc_server import STATUS_KEY, Caller
-from chainkit.service.refusals import MOST_PASSED_ON, PassedOn
-from chainkit_client.nodes.connection import Conflict, NodeLost, Unavailable, sorted_out
+from chainkit.service.grpc_server import Caller
+from chainkit.service.refusals import MOST_PASSED_ON, STATUS_KEY, PassedOn
 
 Code = grpc.StatusCode
 STATUS = b"a google.rpc.Status"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit_client.nodes.highest import find_highest
+from chainkit.nodes.highest import find_highest
 
 LARGEST = 2**63 - 1
 

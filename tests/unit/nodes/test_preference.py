@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit_client.nodes.preference import in_order_of_preference
+from chainkit.nodes.preference import in_order_of_preference
 
 
 def test_order__topics__begin_with_any_node() -> None:

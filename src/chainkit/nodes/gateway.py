@@ -8,13 +8,12 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
+from chainkit.nodes.channel import connect, wait_until_connected
+from chainkit.nodes.outcomes import NodeLost, sorted_out
+from chainkit.protocol.methods import PUBLISH_CLIENT_ENVELOPES
 from chainkit.protocol.proto import payer_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.service.grpc_client import connect
-from chainkit_client.nodes.connection import NodeLost, sorted_out, wait_until_connected
 
-_PUBLISH: Final = "/xmtp.xmtpv4.payer_api.PayerApi/PublishClientEnvelopes"
-_MOST_RECONNECT_MS: Final = 5000
 _GRACE_SECONDS: Final = 10.0
 
 
@@ -27,8 +26,8 @@ class Gateway:
         Raises ConfigurationError for another URL.
         """
         self.url = url
-        self._channel = connect("gateway", url, _MOST_RECONNECT_MS)
-        self._publish: Any = self._channel.unary_unary(_PUBLISH)
+        self._channel = connect("gateway", url)
+        self._publish: Any = self._channel.unary_unary(PUBLISH_CLIENT_ENVELOPES)
 
     async def publish(self, client_envelopes: Sequence[bytes], seconds: float) -> Sequence[bytes]:
         """Publish ClientEnvelopes, and return the OriginatorEnvelope of each, in their order.

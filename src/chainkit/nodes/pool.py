@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from chainkit.errors import ConfigurationError
-from chainkit_client.nodes.connection import NodeConnection, NodeEntry
-from chainkit_client.nodes.preference import in_order_of_preference
+from chainkit.nodes.connection import NodeConnection, NodeEntry
+from chainkit.nodes.preference import in_order_of_preference
 
 
 class Nodes:

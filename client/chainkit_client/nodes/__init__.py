@@ -1,1 +1,0 @@
-"""Nodes, as a client chooses and asks them."""

@@ -1,0 +1,60 @@
+"""Channels to a node or a gateway. A channel connects when it is used."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import grpc
+
+from chainkit.nodes.outcomes import NodeUnreached
+from chainkit.protocol.methods import MOST_MESSAGE_BYTES
+from chainkit.text.node_url import grpc_target
+
+CONNECT_SECONDS: Final = 3.0
+"""How long a connection may take, before the next node is asked."""
+
+_MOST_RECONNECT_MS: Final = 5000
+"""A node that is back is not kept out for minutes."""
+_BOUNDS: Final = (
+    ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
+)
+_READY: Final = grpc.ChannelConnectivity.READY
+
+
+def connect(
+    subject: str, url: str, most_reconnect_ms: int = _MOST_RECONNECT_MS
+) -> grpc.aio.Channel:
+    """Return a channel to ``http://host:port`` or ``https://host:port``.
+
+    A server that is back is tried again after ``most_reconnect_ms`` at the latest. Certificates are
+    checked with the roots that gRPC trusts. Raises ConfigurationError about ``subject`` for another
+    URL.
+    """
+    scheme, target = grpc_target(subject, url)
+    options = (*_BOUNDS, ("grpc.max_reconnect_backoff_ms", most_reconnect_ms))
+    if scheme == "http":
+        return grpc.aio.insecure_channel(target, options=options)
+    return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(), options=options)
+
+
+def connect_blocking(subject: str, url: str) -> grpc.Channel:
+    """Return a channel for code without an event loop; see ``connect``."""
+    scheme, target = grpc_target(subject, url)
+    if scheme == "http":
+        return grpc.insecure_channel(target, options=_BOUNDS)
+    return grpc.secure_channel(target, grpc.ssl_channel_credentials(), options=_BOUNDS)
+
+
+async def wait_until_connected(subject: str, channel: grpc.aio.Channel) -> None:
+    """Wait until a channel is connected. Raises NodeUnreached where it fails, or takes long."""
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            while (state := channel.get_state(try_to_connect=True)) is not _READY:
+                if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                    raise NodeUnreached(subject, "a connection", "none")
+                await channel.wait_for_state_change(state)
+    except TimeoutError as error:
+        expected = f"a connection within {CONNECT_SECONDS:g} s"
+        raise NodeUnreached(subject, expected, "none") from error

@@ -1,0 +1,115 @@
+"""The errors of calls that ended without an answer: a node refused, or a connection was lost.
+
+A node's own refusal has a google.rpc.Status in its details. gRPC itself makes errors without one,
+and so do other implementations: a code alone cannot always tell whether the node did something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc import status_pb2
+
+from chainkit.errors import (
+    ChainError,
+    ChainkitError,
+    EndpointUnavailable,
+    RateLimited,
+    RefusedRequest,
+)
+from chainkit.protocol.proto import envelopes_pb2
+from chainkit.service.refusals import STATUS_KEY, PassedOn
+from chainkit.text.printable import printable
+
+_REFUSALS: Final = frozenset(
+    {
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.PERMISSION_DENIED,
+    }
+)
+_OWN_WORDS: Final = frozenset({grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE})
+_TRANSIENT: Final = (
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+)
+_MOST_WORDS: Final = 200
+"""Characters of a node's own words in an error of ours."""
+
+
+class NodeUnreached(ChainkitError):
+    """Nothing was sent to the node: there is no connection to it."""
+
+
+class NodeLost(ChainkitError):
+    """The node was asked, and did not answer: nobody knows whether it did what it was asked."""
+
+
+class Conflict(PassedOn):
+    """409: the payload's cursor and the node's do not fit; ``cursor`` is the node's (§3.3.4).
+
+    The client reads up to there, and publishes again.
+    """
+
+    cursor: Mapping[int, int]
+
+
+class Unavailable(PassedOn):
+    """503: the node answers nothing of this kind now, and did nothing."""
+
+
+def sorted_out(subject: str, error: grpc.aio.AioRpcError) -> ChainkitError:
+    """Tell a refusal from an answer that was lost: then the node may have stored it."""
+    words = error.details() or error.code().name
+    details = status_details(error)
+    # gRPC itself makes the others too, of a connection that broke or took too long.
+    if error.code() in _REFUSALS or (details is not None and error.code() in _OWN_WORDS):
+        return _refusal(error.code(), words, details)
+    return NodeLost(subject, "an answer", words)
+
+
+def as_endpoint_error(subject: str, expected: str, error: Any, hint: str = "") -> ChainError:
+    """Return the error of a node that is only read, as of any endpoint.
+
+    Only EndpointUnavailable and RateLimited are worth another try. ``error`` is gRPC's.
+    """
+    code = error.code()
+    words = printable(f"{code.name} {error.details() or ''}".strip())[:_MOST_WORDS]
+    if code not in _TRANSIENT:
+        return RefusedRequest(subject, expected, words)
+    kind = RateLimited if code is grpc.StatusCode.RESOURCE_EXHAUSTED else EndpointUnavailable
+    return kind(subject, expected, words, hint)
+
+
+def status_details(error: grpc.aio.AioRpcError) -> bytes | None:
+    """Return the google.rpc.Status of a refusal; None where gRPC itself made the error."""
+    found = [value for key, value in error.trailing_metadata() or () if key == STATUS_KEY]
+    return found[0] if found and isinstance(found[0], bytes) else None
+
+
+def cursor_in(details: bytes | None) -> Mapping[int, int] | None:
+    """Return the cursor in the details of a refusal, None where there is none."""
+    cursor = envelopes_pb2.Cursor()
+    try:
+        found = status_pb2.Status.FromString(details or b"").details
+        if not found or not found[0].Unpack(cursor):
+            return None
+    except DecodeError:
+        return None
+    return dict(cursor.node_id_to_sequence_id)
+
+
+def _refusal(code: grpc.StatusCode, words: str, details: bytes | None) -> PassedOn:
+    cursor = cursor_in(details)
+    if code is grpc.StatusCode.ABORTED and cursor is not None:
+        conflict = Conflict(code, words, details)
+        conflict.cursor = cursor
+        return conflict
+    kind = Unavailable if code is grpc.StatusCode.UNAVAILABLE else PassedOn
+    return kind(code, words, details)

@@ -22,10 +22,6 @@ from benchmarks.network.rows import signed_rows
 from benchmarks.node.page import ROWS as NODE_ROWS
 from benchmarks.node.payloads import PAYER, payer_envelopes, topics
 from chainkit.errors import ConfigurationError
-from chainkit.protocol.log_ranges import DIGEST_LENGTH, FAN_OUT
-from chainkit.protocol.proto import node_api_pb2
-from chainkit_node.replicating.repairer import ROUND_SECONDS
-from chainkit_node.settings import NodeLimits
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 FIGURES: Final = ROOT / "docs" / "benchmarks.md"
@@ -33,8 +29,7 @@ PAGE: Final = ROOT / "docs" / "scale.md"
 
 RATES: Final = tuple(10**power for power in range(2, 7))
 """Messages a second of the whole network."""
-NODES: Final = (10, 20, 100, 1_000)
-USUAL_NODES: Final = 20
+NODES: Final = 20
 
 _NODE, _NETWORK = "How fast a node is", "How fast nodes are together"
 _BLOCK: Final = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
@@ -56,15 +51,11 @@ class Costs:
     originated_per_s: float
     copied_per_s: float
     streamed_per_s: float
-    equal_bytes: int
-    """The one answer of a comparison of two complete logs that are equal."""
-    peer_mib: float
 
 
 def read_costs(page: str) -> Costs:
     """Return the costs as the benchmarks' page has them. Raises ConfigurationError."""
     node, network = _figures(page, _NODE, NODE_ROWS), _figures(page, _NETWORK, NETWORK_ROWS)
-    memory = network["twenty_peers_mib"] - network["alone_mib"]
     return Costs(
         wire_bytes=_wire_bytes(),
         row_bytes=network["row_bytes"],
@@ -74,8 +65,6 @@ def read_costs(page: str) -> Costs:
         originated_per_s=node["publish_batched_per_s"],
         copied_per_s=node["store_floor_per_s"],
         streamed_per_s=node["stream_envelopes_per_s"],
-        equal_bytes=_equal_bytes(),
-        peer_mib=max(memory, 0.0) / USUAL_NODES,
     )
 
 
@@ -84,9 +73,7 @@ def with_tables(page: str, costs: Costs) -> str:
     made = {
         "costs": _costs_table(costs),
         "rates": _rates_table(costs),
-        "nodes": _nodes_table(costs),
         "ends": _ends_table(costs),
-        "processes": _processes_table(costs),
     }
     return _BLOCK.sub(lambda found: f"{found[1]}{made[found[2]]}\n{found[3]}", page)
 
@@ -124,14 +111,8 @@ def _figures(page: str, title: str, rows: Mapping[str, str]) -> dict[str, float]
 
 def _wire_bytes() -> int:
     some = topics(1)
-    [row] = signed_rows(PAYER, USUAL_NODES, 1, some, payer_envelopes(some, USUAL_NODES))
+    [row] = signed_rows(PAYER, NODES, 1, some, payer_envelopes(some, NODES))
     return len(row.envelope)
-
-
-def _equal_bytes() -> int:
-    digests = node_api_pb2.RangeContent(digests=bytes(DIGEST_LENGTH * FAN_OUT))
-    answer = node_api_pb2.CompareRangesResponse(highest_sequence_id=10**6, contents=[digests])
-    return answer.ByteSize()
 
 
 def _costs_table(costs: Costs) -> str:
@@ -145,15 +126,13 @@ def _costs_table(costs: Costs) -> str:
         ("originate, 100 payloads to a request, envelopes/s", costs.originated_per_s, node),
         ("PostgreSQL's COPY stores, rows/s", costs.copied_per_s, node),
         ("send to one reader or peer, envelopes/s", costs.streamed_per_s, node),
-        ("compare two equal logs, bytes of the answer", costs.equal_bytes, "the message, written"),
-        ("memory for one more peer, MiB", costs.peer_mib, network),
     ]
     head = ("cost", "figure", "source")
     return table(head, [(what, shown(value), source) for what, value, source in rows])
 
 
 def _rates_table(costs: Costs) -> str:
-    others = (USUAL_NODES - 1) / USUAL_NODES
+    others = (NODES - 1) / NODES
     rows = []
     for rate in RATES:
         took = rate * others
@@ -164,7 +143,7 @@ def _rates_table(costs: Costs) -> str:
                 shown(megabits),
                 shown(2 * took),
                 shown(took * costs.take_us / _MICROSECONDS),
-                shown(rate / USUAL_NODES),
+                shown(rate / NODES),
                 shown(rate * costs.row_bytes * _SECONDS_PER_DAY / 10**9),
             )
         )
@@ -175,68 +154,19 @@ def _rates_table(costs: Costs) -> str:
     return table(head, rows)
 
 
-def _nodes_table(costs: Costs) -> str:
-    rows = []
-    for count in NODES:
-        asked = 2 * count - 1
-        rows.append(
-            (
-                f"{count:,}",
-                f"{count - 1:,}",
-                f"{asked:,}",
-                shown(asked * costs.equal_bytes / ROUND_SECONDS),
-                shown((count - 1) * costs.peer_mib),
-                "yes" if count - 1 <= NodeLimits().streams else "no",
-            )
-        )
-    head = (
-        *("nodes", "streams in, and out", "comparisons a round", "their answers, bytes/s"),
-        *("memory for peers, MiB", "within --node-streams"),
-    )
-    return table(head, rows)
-
-
 def _ends_table(costs: Costs) -> str:
     """Each limit of one process as a rate of the whole network; the lowest one comes first."""
-    others = (USUAL_NODES - 1) / USUAL_NODES
+    others = (NODES - 1) / NODES
     ends = {
         "verifying and storing others', on one core": _MICROSECONDS / costs.take_us / others,
         "verifying and storing others', as measured": costs.caught_up_per_s / others,
         "only recovering keys, on one core": _MICROSECONDS / costs.recovers_us / others,
-        "originating its own share": costs.originated_per_s * USUAL_NODES,
-        "sending its own share to all others": (
-            costs.streamed_per_s / (USUAL_NODES - 1) * USUAL_NODES
-        ),
+        "originating its own share": costs.originated_per_s * NODES,
+        "sending its own share to all others": (costs.streamed_per_s / (NODES - 1) * NODES),
         "PostgreSQL's COPY, from one connection": costs.copied_per_s,
     }
     in_order = sorted(ends.items(), key=lambda each: each[1])
     return table(("one process ends at", "messages/s"), [(a, shown(b)) for a, b in in_order])
-
-
-def _processes_table(costs: Costs) -> str:
-    others = (USUAL_NODES - 1) / USUAL_NODES
-    rows = []
-    for rate in RATES:
-        verifying = rate * others * costs.take_us / _MICROSECONDS
-        share = rate / USUAL_NODES
-        rows.append(
-            (
-                f"{rate:,}",
-                _processes(verifying),
-                _processes(share / costs.originated_per_s),
-                _processes(share * (USUAL_NODES - 1) / costs.streamed_per_s),
-                _processes(rate / costs.copied_per_s),
-            )
-        )
-    head = (
-        *("messages/s", "intakes, a core each", "originating", "sending to peers"),
-        "databases that COPY",
-    )
-    return table(head, rows)
-
-
-def _processes(load: float) -> str:
-    return f"{max(1, math.ceil(load)):,}"
 
 
 def shown(value: float) -> str:

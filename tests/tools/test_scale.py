@@ -28,8 +28,6 @@ COSTS = scale.read_costs(
         recover_floor_cpu_us="150.0",
         catch_up_per_s="5,000.0",
         row_bytes="1,000.0",
-        alone_mib="60.0",
-        twenty_peers_mib="100.0",
     )
 )
 
@@ -48,9 +46,8 @@ def test_page__as_it_is__has_the_tables_of_the_figures() -> None:
 
 
 def test_read_costs__figures_of_both_benchmarks__are_taken_by_their_rows() -> None:
-    assert (COSTS.take_us, COSTS.originated_per_s, COSTS.peer_mib) == (250.0, 2000.0, 2.0)
+    assert (COSTS.take_us, COSTS.originated_per_s) == (250.0, 2000.0)
     assert 400 < COSTS.wire_bytes < 700
-    assert 320 < COSTS.equal_bytes < 340
 
 
 def test_read_costs__a_row_is_gone__is_named() -> None:
@@ -67,24 +64,11 @@ def test_rates__ten_thousand_a_second_among_20__each_verifies_nineteen_twentieth
     assert float(megabits) == pytest.approx(9_500 * COSTS.wire_bytes * 8 / 1e6, rel=0.01)
 
 
-def test_nodes__a_thousand__each_asks_twice_as_many_but_for_itself() -> None:
-    assert rows("nodes")[3][:3] == ["1,000", "999", "1,999"]
-    assert rows("nodes")[3][4] == shown_memory(999)
-
-
-def shown_memory(peers: int) -> str:
-    return scale.shown(peers * COSTS.peer_mib)
-
-
 def test_ends__verifying_takes_longest__comes_first() -> None:
     assert rows("ends")[0] == ["PostgreSQL's COPY, from one connection", "2,000"]
 
     fast = replace(COSTS, streamed_per_s=1e6, originated_per_s=1e5, copied_per_s=1e5)
     assert rows("ends", fast)[0] == ["verifying and storing others', on one core", "4,210"]
-
-
-def test_processes__of_each_kind__are_rounded_up() -> None:
-    assert rows("processes")[2] == ["10,000", "3", "1", "5", "5"]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 from chainkit.protocol import wire
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import keccak256
+from chainkit_client.groups.commits import adopt
 from chainkit_client.groups.plaintext import MOST_HISTORY, Plaintext
-from chainkit_client.groups.receiving import adopt
 from chainkit_client.groups.session import Session
 from chainkit_client.groups.transcript import change_delivery
 from chainkit_client.groups.welcome import Welcome

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 
 from chainkit.chain import Endpoint
@@ -19,26 +18,7 @@ from chainkit.evidence.emission import MinedTransaction, PayloadAddresses
 from chainkit.evidence.judgement import EnvelopeJudge, Find
 from chainkit.evidence.verdict import Verdict
 from chainkit.types import BlockHeader, BlockReference, Node
-
-
-class Standing(StrEnum):
-    """Whether the chain has a payload that a node vouched for."""
-
-    CONFIRMED = "confirmed"
-    """Exactly so, in a block up to the one that was asked for."""
-    ABSENT = "absent"
-    """Not now: it is not mined here yet, or a reorg took it back or moved it."""
-    FALSE = "false"
-    """No branch of the chain ever had it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A payload's standing, and where it stands."""
-
-    standing: Standing
-    block: BlockReference | None = None
-    """The block of a confirmed one."""
+from chainkit_client.network.standing import Found, Standing
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from typing import Final
 from chainkit.types import BlockReference, Place
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.payload import Outcome, Payload, group_topic
-from chainkit_client.network.chain import Standing
 from chainkit_client.network.session import NetworkSession
+from chainkit_client.network.standing import Standing
 from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage.evidence import keep_envelopes, read_topic
 from chainkit_client.storage.store import Store

@@ -13,9 +13,10 @@ from chainkit.nodes.gateway import Gateway
 from chainkit.nodes.pool import Nodes
 from chainkit.types import Node
 from chainkit_client.breach import Breach
-from chainkit_client.network.chain import Chain, Found, Standing
+from chainkit_client.network.chain import Chain
 from chainkit_client.network.publisher import GatewayPublisher
 from chainkit_client.network.signers import signing_node
+from chainkit_client.network.standing import Found, Standing
 from chainkit_client.network.topic_reader import TopicReader
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
 from chainkit_client.storage.evidence import keep_breaches

@@ -11,7 +11,7 @@ from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.types import BlockReference, Place
 from chainkit_client.groups.payload import Outcome, Payload
 from chainkit_client.mls.engine import EngineFailed
-from chainkit_client.network.chain import Found, Standing
+from chainkit_client.network.standing import Found, Standing
 from chainkit_client.network.group_sync import GroupSync
 from chainkit_client.network.topic_reader import TopicReader
 from chainkit_client.reading.verified import VerifiedEnvelope

@@ -14,7 +14,7 @@ from chainkit.protocol.envelope import (
 )
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import BlockHeader, BlockReference, Node, message_sent
-from chainkit_client.network.chain import Found, Standing
+from chainkit_client.network.standing import Found, Standing
 from support.client.group_network import BEGIN_NS, GROUP_ID, SECOND_NS
 
 FINALITY = 6

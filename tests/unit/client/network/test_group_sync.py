@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from chainkit_client.mls.engine import EngineFailed
-from chainkit_client.network.chain import Standing
+from chainkit_client.network.standing import Standing
 from chainkit_client.storage.evidence import read_envelope_at
 from support.client.served import NODE, PEER
 from support.client.sync_stage import Stage, commit, message, transaction_of

@@ -1,11 +1,9 @@
 """Brings one group up to date: its topic is read, and what the chain confirms is applied.
 
 A payload of the chain counts where the chain has it exactly so. It is looked up again in each round
-until it is final: where a reorg took it back, the group goes back, and the topic is read from its
-beginning. Groups apply nothing twice, so that costs time and nothing else.
+until it is final: where a reorg took it back, the group goes back.
 
-A payload that the chain does not have is doubted, and left out: another node may serve another one
-in its place. It is looked up again in the next rounds: the chain's endpoint may lag behind nodes.
+``sync_machine`` says what follows what; here is the work of each of its steps.
 """
 
 from __future__ import annotations
@@ -14,23 +12,26 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final
 
-from chainkit.types import BlockReference, Place
+from chainkit.types import BlockReference
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.payload import Outcome, Payload, group_topic
+from chainkit_client.network import sync_machine
 from chainkit_client.network.session import NetworkSession
 from chainkit_client.network.standing import Standing
+from chainkit_client.network.sync_machine import (
+    MOST_READS,
+    Event,
+    LookedUp,
+    Stands,
+    Step,
+    SyncState,
+    transition,
+)
 from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage.evidence import keep_envelopes, read_topic
 from chainkit_client.storage.store import Store
-from chainkit_client.topics.following import Applied, Followed, Topic
-
-MOST_READS: Final = 4
-"""How often a topic is read in one round; the next round goes on."""
-
-MOST_DOUBTED: Final = 100
-"""Each is looked up once in a round; the oldest is forgotten where there are more."""
+from chainkit_client.topics.following import Applied, Topic
 
 
 @dataclass(slots=True)
@@ -45,12 +46,6 @@ class Round:
     """A payload is served that the chain does not have yet, or not any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Stands:
-    envelope: VerifiedEnvelope
-    block: BlockReference
-
-
 class GroupSync:
     """One group, on one event loop."""
 
@@ -62,219 +57,206 @@ class GroupSync:
         self._store = store
         self._groups = groups
         self._group_id = group_id
-        self._standing: dict[Place, _Stands] = {}
-        """Payloads of the chain that were applied and are not final, by place."""
-        self._doubted: dict[bytes, tuple[VerifiedEnvelope, Standing]] = {}
-        """Payloads that the chain does not have, by digest."""
+        # One round after the other.
+        self._turn = asyncio.Lock()
         final = groups.last_final(group_id)
-        self._final = dict.fromkeys(session.keys.chain_ids, final)
-        """The last id of each originator of the chain that is final."""
+        self._state = SyncState(dict.fromkeys(session.keys.chain_ids, final))
         self._begin()
 
     @property
     def topic(self) -> Topic:
         """The group's topic, as far as it was read."""
-        return self._topic
+        return self._reader.topic
 
     async def sync(self) -> Round:
         """Do one round. Raises NodesSilent, ChainError, EngineFailed, StoreError, ReorgTooDeep."""
-        done = Round(reorgs=int(await self._take_back()))
-        await self._look_up_doubted()
-        for _ in range(MOST_READS):
-            found = await self._read()
-            self._pending += found.applied
-            if not await self._settle_conflicts(found):
-                # The chain changed since the round began.
-                done.reorgs += await self._take_back()
-            elif await self._apply(done):
-                break
+        async with self._turn:
+            done = Round()
+            self._move(Event.STARTED)
+            try:
+                while self._state.step is not Step.IDLE:
+                    event = await self._work(done)
+                    done.reorgs += event is Event.TAKEN_BACK
+                    self._move(event)
+            except BaseException:
+                self._move(Event.FAILED)
+                raise
+            done.waits_for_chain = self._state.waits_for_chain
+            return done
+
+    def _move(self, event: Event) -> None:
+        move = transition(self._state.step, event)
+        self._state = sync_machine.moved(self._state, event)
+        if move.begins_again:
             self._begin()
-        done.waits_for_chain = any(
-            standing is Standing.ABSENT for _, standing in self._doubted.values()
-        )
-        await self._finalize()
-        return done
+
+    async def _work(self, done: Round) -> Event:
+        """Do the work of the step, and return what came of it."""
+        match self._state.step:
+            case Step.CHECKING | Step.RECHECKING:
+                return await self._check()
+            case Step.LOOKING_UP:
+                return await self._look_up_doubted()
+            case Step.READING:
+                return await self._read()
+            case Step.SETTLING:
+                return await self._settle_conflicts()
+            case Step.CONFIRMING:
+                return await self._confirm()
+            case Step.APPLYING:
+                return await self._apply(done)
+            case _:
+                return await self._finalize()
 
     def _begin(self) -> None:
         """Begin with what is kept of the topic, without what is doubted."""
-        self._topic = Topic(group_topic(self._group_id), doubted=self._doubted.keys())
-        self._reader = self._session.reader(self._topic)
-        self._pending: list[Applied] = []
-        self._handed_in: dict[Place, Payload] = {}
-        """Payloads of the chain that the group was given, and that are not final."""
+        topic = Topic(group_topic(self._group_id), doubted=self._state.doubted.keys())
+        self._reader = self._session.reader(topic)
         with self._store.reading() as connection:
-            kept = read_topic(connection, self._topic.topic)
+            kept = read_topic(connection, topic.topic)
         keys, now_ns = self._session.keys, self._session.now_ns()
         for server_id, envelopes in groupby(kept, self._session.server_of):
             if server_id is not None:
-                self._topic.hold(envelopes, server_id, keys, now_ns)
+                topic.hold(envelopes, server_id, keys, now_ns)
 
-    def _doubt(self, envelope: VerifiedEnvelope, standing: Standing) -> None:
-        self._doubted[envelope.digest] = envelope, standing
-        if len(self._doubted) > MOST_DOUBTED:
-            del self._doubted[next(iter(self._doubted))]
+    async def _check(self) -> Event:
+        """Look up what is not final, and let the group go back where the chain took some back."""
+        there = await self._still_there(self._state.standing.values())
+        looked: list[LookedUp] = []
+        try:
+            for each in self._state.standing.values():
+                if each.block not in there:
+                    looked.append((each.envelope, await self._session.find(each.envelope)))
+        finally:
+            self._state = sync_machine.looked_up(self._state, looked)
+        gone = [each for each, found in looked if found.standing is not Standing.CONFIRMED]
+        if not gone:
+            return Event.UNCHANGED if await self._have_applied() else Event.LEFT
+        payloads = list(map(Payload.of, gone))
+        await asyncio.to_thread(self._groups.take_back, self._group_id, payloads)
+        self._state = sync_machine.taken_back(self._state, gone)
+        return Event.TAKEN_BACK
 
-    async def _look_up_doubted(self) -> None:
-        """Take what the chain has by now."""
-        confirmed = []
-        for digest, (envelope, standing) in list(self._doubted.items()):
-            if standing is Standing.ABSENT:
-                found = await self._session.find(envelope)
-                if found.standing is Standing.CONFIRMED:
-                    confirmed.append(digest)
-        for digest in confirmed:
-            del self._doubted[digest]
-        if confirmed:
-            self._begin()
+    async def _look_up_doubted(self) -> Event:
+        confirmed = {
+            digest
+            for digest, (envelope, standing) in self._state.doubted.items()
+            if standing is Standing.ABSENT
+            and (await self._session.find(envelope)).standing is Standing.CONFIRMED
+        }
+        self._state = sync_machine.trusting(self._state, confirmed)
+        return Event.CONFIRMED if confirmed else Event.UNCHANGED
 
-    async def _settle_conflicts(self, found: Followed) -> bool:
-        """Let the chain decide between two payloads in one place; tell whether the held one stays.
-
-        The held one is looked up when it is applied.
-        """
-        confirmed = []
-        for conflict in found.conflicts:
-            standing = (await self._session.find(conflict.served)).standing
-            if standing is Standing.CONFIRMED:
-                confirmed.append(conflict.served)
-            else:
-                self._doubt(conflict.served, standing)
-        if confirmed:
-            with self._store.writing() as connection:
-                keep_envelopes(connection, confirmed)
-        return not confirmed
-
-    async def _read(self) -> Followed:
+    async def _read(self) -> Event:
+        if self._state.reads == MOST_READS:
+            return Event.READ_OFTEN
         # A node may have left out a payload of the chain between others, or served what a reorg
         # took back: what is not final is read again, from all that are asked.
-        self._topic.read_again = {
-            each: self._final.get(each, 0) + 1 for each in self._session.keys.chain_ids
+        self.topic.read_again = {
+            each: self._state.final.get(each, 0) + 1 for each in self._session.keys.chain_ids
         }
+        self.topic.doubted = self._state.doubted.keys()
         found = await self._reader.read()
         self._session.keep(found.breaches)
         # Also those that wait: another node may hide them by the next time.
-        if found.accepted:
-            with self._store.writing() as connection:
-                keep_envelopes(connection, found.accepted)
-        return found
+        self._keep(found.accepted)
+        self._state = sync_machine.read(self._state, found)
+        return Event.READ
 
-    async def _take_back(self) -> bool:
-        """Look up what is not final; return whether the chain took something back.
-
-        Where another process left the group elsewhere, the topic is handed in again.
-        """
-        gone = []
-        there = await self._still_there(self._standing.values())
-        for place, stands in list(self._standing.items()):
-            if stands.block in there:
-                continue
-            found = await self._session.find(stands.envelope)
-            if found.standing is Standing.CONFIRMED and found.block is not None:
-                self._standing[place] = _Stands(stands.envelope, found.block)
-            else:
-                self._doubt(stands.envelope, found.standing)
-                gone.append(stands.envelope)
-        if not gone:
-            if not await self._have_applied():
-                self._begin()
-            return False
-        payloads = list(map(Payload.of, gone))
-        await asyncio.to_thread(self._groups.take_back, self._group_id, payloads)
-        for originator_id, first in _lowest(each.place for each in gone).items():
-            for place in [each for each in self._standing if each[0] == originator_id]:
-                if place[1] >= first:
-                    del self._standing[place]
-        self._begin()
-        return True
-
-    async def _apply(self, done: Round) -> bool:
-        """Apply what is next, up to a payload of the chain that is not confirmed: it is doubted.
-
-        Returns whether there was none. A payload of the chain that comes late takes the group back
-        to before it; then all that lies behind it is to be handed in again.
-        """
-        ready: list[Applied] = []
-        for each in self._pending:
-            if not await self._stands(each.envelope):
-                break
-            ready.append(each)
-        is_all = len(ready) == len(self._pending)
-        self._pending = self._pending[len(ready) :]
-        payloads = [_payload(each) for each in ready if not each.is_copy]
+    async def _settle_conflicts(self) -> Event:
+        """Ask for what is served in a held payload's place; the held one is asked for later on."""
+        confirmed: list[VerifiedEnvelope] = []
+        lacking: list[LookedUp] = []
         try:
-            done.outcomes += await asyncio.to_thread(self._groups.apply, self._group_id, payloads)
-        except BaseException:
-            # They are read again: groups apply nothing twice.
-            self._begin()
-            raise
-        for payload in payloads:
-            if payload.place in self._standing:
-                self._handed_in[payload.place] = payload
-        return is_all and await self._have_applied()
+            for conflict in self._state.conflicts:
+                found = await self._session.find(conflict.served)
+                if found.standing is Standing.CONFIRMED:
+                    confirmed.append(conflict.served)
+                else:
+                    lacking.append((conflict.served, found))
+        finally:
+            self._state = sync_machine.doubting(self._state, lacking)
+        self._keep(confirmed)
+        return Event.REPLACED if confirmed else Event.UNCHANGED
 
-    async def _have_applied(self) -> bool:
-        """Tell whether the group is where this object took it: other processes apply, too."""
-        given = list(self._handed_in.values())
-        return await asyncio.to_thread(self._groups.have_applied, given)
+    async def _confirm(self) -> Event:
+        """Look up what is next, up to a payload that the chain does not have."""
+        looked: list[LookedUp] = []
+        count = 0
+        try:
+            while count < len(self._state.pending) and await self._stands(
+                self._state.pending[count].envelope, looked
+            ):
+                count += 1
+        finally:
+            self._state = sync_machine.looked_up(self._state, looked)
+        self._state = sync_machine.confirmed(self._state, count)
+        return Event.LOOKED_UP
 
-    async def _stands(self, envelope: VerifiedEnvelope) -> bool:
-        """Tell whether an envelope is a node's own, or the chain has it; if not, it is doubted."""
-        known = self._standing.get(envelope.place)
+    async def _stands(self, envelope: VerifiedEnvelope, looked: list[LookedUp]) -> bool:
+        """Tell whether an envelope is a node's own, or the chain has it; add what was looked up."""
+        known = self._state.standing.get(envelope.place)
         is_known = known is not None and known.envelope.digest == envelope.digest
         if envelope.transaction_hash is None or is_known:
             return True
         if await self._was_final(envelope):
             return True
         found = await self._session.find(envelope)
-        if found.standing is not Standing.CONFIRMED or found.block is None:
-            self._doubt(envelope, found.standing)
-            return False
-        self._standing[envelope.place] = _Stands(envelope, found.block)
-        return True
+        looked.append((envelope, found))
+        return found.standing is Standing.CONFIRMED
 
     async def _was_final(self, envelope: VerifiedEnvelope) -> bool:
         """Tell whether the group has applied exactly this, and it is final."""
-        if envelope.sequence_id > self._final.get(envelope.originator_id, 0):
+        if envelope.sequence_id > self._state.final.get(envelope.originator_id, 0):
             return False
         return await asyncio.to_thread(self._groups.have_applied, [Payload.of(envelope)])
 
-    async def _finalize(self) -> None:
-        """Let the group forget what no reorg takes back any more."""
-        if not self._standing:
-            return
-        final = await asyncio.to_thread(self._session.chain.final)
-        if final is None:
-            return
-        passed = {
-            place: each
-            for place, each in self._standing.items()
-            if each.block.number <= final.number
-        }
+    async def _apply(self, done: Round) -> Event:
+        """Hand in what is confirmed.
+
+        A payload of the chain that comes late takes the group back to before it; then all that lies
+        behind it is to be handed in again.
+        """
+        payloads = [_payload(each) for each in self._state.ready if not each.is_copy]
+        done.outcomes += await asyncio.to_thread(self._groups.apply, self._group_id, payloads)
+        self._state = sync_machine.handed_in(self._state, payloads)
+        if self._state.pending:
+            return Event.HELD_UP
+        return Event.APPLIED if await self._have_applied() else Event.LEFT
+
+    async def _have_applied(self) -> bool:
+        """Tell whether the group is where this object took it: other processes apply, too."""
+        given = list(self._state.handed_in.values())
+        return await asyncio.to_thread(self._groups.have_applied, given)
+
+    async def _finalize(self) -> Event:
+        if self._state.standing:
+            final = await asyncio.to_thread(self._session.chain.final)
+            if final is not None:
+                await self._finalize_up_to(final.number)
+        return Event.FINALIZED
+
+    async def _finalize_up_to(self, block: int) -> None:
+        passed = sync_machine.passed(self._state, block)
         there = await self._still_there(passed.values())
         # A reorg may have come since they were looked up: the next round takes them back.
         is_right = all(each.block in there for each in passed.values())
         if passed and is_right and await self._have_applied():
             highest = max(sequence_id for _, sequence_id in passed)
             await asyncio.to_thread(self._groups.finalize, self._group_id, highest)
-            for place in passed:
-                del self._standing[place]
-                self._handed_in.pop(place, None)
-                self._final[place[0]] = max(place[1], self._final.get(place[0], 0))
+            self._state = sync_machine.finalized(self._state, passed)
 
-    async def _still_there(self, standing: Iterable[_Stands]) -> frozenset[BlockReference]:
+    async def _still_there(self, standing: Iterable[Stands]) -> frozenset[BlockReference]:
         """Return the blocks of payloads that the chain has now."""
         blocks = {each.block for each in standing}
         if not blocks:
             return frozenset()
         return await asyncio.to_thread(self._session.chain.still_there, blocks)
 
-
-def _lowest(places: Iterable[Place]) -> dict[int, int]:
-    """Return the lowest sequence id of each originator."""
-    lowest: dict[int, int] = {}
-    for originator_id, sequence_id in places:
-        lowest[originator_id] = min(sequence_id, lowest.get(originator_id, sequence_id))
-    return lowest
+    def _keep(self, envelopes: list[VerifiedEnvelope]) -> None:
+        if envelopes:
+            with self._store.writing() as connection:
+                keep_envelopes(connection, envelopes)
 
 
 def _payload(applied: Applied) -> Payload:

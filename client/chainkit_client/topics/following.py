@@ -86,7 +86,8 @@ class Topic:
         self.topic = topic
         self._patience_ns = int(patience_seconds * NANOSECONDS_PER_SECOND)
         self._most_waiting = most_waiting
-        self._doubted = doubted
+        self.doubted = doubted
+        """Digests of envelopes that are not taken."""
         self._logs = MemoryLogs()
         self._reads = KnownReads()
         self._heads = HeldHeads(topic, self._logs)
@@ -147,7 +148,7 @@ class Topic:
             refused=len(reading.refused),
         )
         for envelope in reading.accepted:
-            if envelope.digest in self._doubted:
+            if envelope.digest in self.doubted:
                 continue
             self._logs.log(envelope.originator_id).hold(envelope.held)
             self._waiting[envelope.place] = envelope

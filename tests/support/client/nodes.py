@@ -28,6 +28,8 @@ class FakeNode:
     """Its own ids that it leaves out of its heads."""
     error: Exception | None = None
     """Raised by each question."""
+    meanwhile: Callable[[], None] = lambda: None
+    """Happens when it is asked for envelopes."""
     has_heads: bool = True
     doctored: Callable[[Page], Page] = lambda page: page
     """Makes another page of an honest one."""
@@ -47,6 +49,7 @@ class FakeNode:
         self, request: message_api_pb2.QueryEnvelopesRequest, seconds: float
     ) -> Sequence[bytes]:
         self.questions += 1
+        self.meanwhile()
         if self.error is not None:
             raise self.error
         seen = request.query.last_seen.node_id_to_sequence_id

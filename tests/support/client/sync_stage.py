@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from chainkit.nodes.connection import signer_of
+from chainkit.errors import ChainError
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.types import BlockReference, Place
 from chainkit_client.groups.payload import Outcome, Payload
 from chainkit_client.mls.engine import EngineFailed
-from chainkit_client.network.standing import Found, Standing
 from chainkit_client.network.group_sync import GroupSync
+from chainkit_client.network.standing import Found, Standing
 from chainkit_client.network.topic_reader import TopicReader
 from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage.schema import PayloadStatus
@@ -70,6 +71,8 @@ class FakeSession:
         """Transaction to its block."""
         self.false: set[bytes] = set()
         self.lookups = 0
+        self.lookups_until_silent: int | None = None
+        """So many are answered; None where all are."""
 
     def mine(self, number: int, in_block: int, seconds: float = 0.0) -> None:
         """Mine a commit, and let both nodes serve it."""
@@ -94,6 +97,8 @@ class FakeSession:
         assert not breaches
 
     async def find(self, envelope: VerifiedEnvelope) -> Found:
+        if self.lookups == self.lookups_until_silent:
+            raise ChainError("endpoint", "an answer", "none")
         self.lookups += 1
         assert envelope.transaction_hash is not None
         number = self.mined.get(envelope.transaction_hash)

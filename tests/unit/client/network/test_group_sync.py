@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from chainkit.errors import ChainError
 from chainkit_client.mls.engine import EngineFailed
 from chainkit_client.network.standing import Standing
 from chainkit_client.storage.evidence import read_envelope_at
@@ -94,4 +95,29 @@ def test_sync__engine_fails__all_is_read_and_applied_again(stage: Stage) -> None
     assert stage.groups.applied == []
     stage.round()
 
+    assert stage.groups.applied == [(0, 3)]
+
+
+def test_sync__chain_is_silent_in_between__the_next_round_looks_up_the_rest(stage: Stage) -> None:
+    for number in (3, 4):
+        stage.session.mine(number, number, seconds=number)
+    stage.session.lookups_until_silent = 1
+    with pytest.raises(ChainError):
+        stage.round()
+    assert stage.groups.applied == []
+
+    stage.session.lookups_until_silent = None
+    stage.round()
+
+    assert (stage.groups.applied, stage.session.lookups) == ([(0, 3), (0, 4)], 2)
+
+
+def test_sync__two_at_once__are_one_after_the_other(stage: Stage) -> None:
+    stage.session.mine(3, 1)
+
+    async def both() -> list[int]:
+        rounds = await asyncio.gather(stage.sync.sync(), stage.sync.sync())
+        return [len(each.outcomes) for each in rounds]
+
+    assert asyncio.run(both()) == [1, 0]
     assert stage.groups.applied == [(0, 3)]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
+
+from chainkit.errors import ChainError
 from support.client.served import NODE, PEER
 from support.client.sync_stage import Stage, commit, transaction_of
 
@@ -167,3 +170,54 @@ def test_sync__another_process_applied_what_is_gone__the_right_one_is_applied_ag
     stage.round()
 
     assert stage.groups.held[0, 3] == right
+
+
+def test_sync__chain_is_silent_while_it_took_two_back__the_next_round_goes_back(
+    stage: Stage,
+) -> None:
+    stage.session.mine(3, 1)
+    stage.session.mine(4, 2, seconds=1)
+    stage.round()
+    stage.session.mined.clear()
+    stage.session.lookups_until_silent = stage.session.lookups + 1
+
+    with pytest.raises(ChainError):
+        stage.round()
+    assert stage.groups.retracted == []
+    stage.session.lookups_until_silent = None
+    found = stage.round()
+
+    assert (found.reorgs, stage.groups.retracted) == (1, [2])
+    assert found.waits_for_chain
+
+
+def test_sync__another_process_goes_back_all_the_time__is_read_four_times_in_a_round(
+    stage: Stage,
+) -> None:
+    stage.session.mine(3, 1)
+    stage.groups.have_applied = lambda received: not received  # type: ignore[method-assign]
+
+    stage.round()
+
+    assert stage.groups.applied == [(0, 3)] * 4
+    assert stage.session.lookups == 1
+
+
+def test_sync__the_chain_changes_within_a_round__what_is_gone_is_taken_back_at_once(
+    stage: Stage,
+) -> None:
+    stage.session.mine(3, 1)
+    stage.session.mine(4, 2, seconds=1)
+    stage.round()
+    other = commit(3, seconds=0.5)
+    later = [commit(4, seconds=1, server=each) for each in (NODE, PEER)]
+    stage.session.one.hold(other)
+
+    def reorg() -> None:
+        stage.session.mined = {transaction_of(each): 7 for each in (other, *later)}
+
+    stage.session.one.meanwhile = reorg
+    found = stage.round()
+
+    assert (found.reorgs, stage.groups.retracted) == (1, [2])
+    assert sorted(stage.groups.held) == [(0, 3), (0, 4)]

@@ -1,0 +1,249 @@
+"""The machine of a group's rounds: all steps and events, as a table. Any other pair is an error.
+
+A round looks up what is applied and not final (CHECKING), and what is doubted (LOOKING_UP). Then
+the topic is read (READING), the chain decides between two payloads in one place (SETTLING), what is
+next is looked up (CONFIRMING) and handed in to the group (APPLYING), which forgets what no reorg
+takes back any more (FINALIZING).
+
+- Where the chain took something back, or another process moved the group, the topic is read from
+  its beginning: groups apply nothing twice, so that costs time and nothing else.
+- A payload that the chain does not have is doubted, and left out: the chain's endpoint may lag
+  behind nodes, or another node may serve another one in its place. The topic is read again in the
+  same round, and the doubted payload is looked up again in the next ones.
+- A round that fails ends where it is. The next one goes on with what is known by then.
+
+Pure: the caller does the work of each step, and writes what came of it into the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from chainkit.types import BlockReference, Place
+from chainkit_client.groups.payload import Payload
+from chainkit_client.intents.machine import IllegalTransition
+from chainkit_client.network.standing import Found, Standing
+from chainkit_client.reading.answer import Conflict
+from chainkit_client.reading.verified import VerifiedEnvelope
+from chainkit_client.topics.following import Applied, Followed
+
+MOST_READS: Final = 4
+"""How often a topic is read in one round; the next round goes on."""
+
+MOST_DOUBTED: Final = 100
+"""Each is looked up once in a round; the oldest is forgotten where there are more."""
+
+LookedUp: TypeAlias = tuple[VerifiedEnvelope, Found]
+
+
+class Step(Enum):
+    """Where a round is. The work of each step ends in an event."""
+
+    IDLE = "between two rounds"
+    CHECKING = "look up what is applied and not final"
+    LOOKING_UP = "look up what is doubted"
+    READING = "read the topic"
+    SETTLING = "let the chain decide between two payloads in one place"
+    RECHECKING = "look up what is not final again: the chain changed since the round began"
+    CONFIRMING = "look up what is next"
+    APPLYING = "hand in what is confirmed"
+    FINALIZING = "let the group forget what no reorg takes back any more"
+
+
+class Event(Enum):
+    """Anything that may come of a step."""
+
+    STARTED = "a round is asked for"
+    UNCHANGED = "nothing is new"
+    TAKEN_BACK = "the chain took payloads back, and the group went back"
+    LEFT = "another process left the group elsewhere"
+    CONFIRMED = "the chain has what was doubted"
+    READ = "nodes answered"
+    READ_OFTEN = "read as often as one round may"
+    REPLACED = "the chain has the payload that was served, and not the one that is held"
+    LOOKED_UP = "looked up to the first that is not confirmed"
+    HELD_UP = "applied up to one that is not confirmed"
+    APPLIED = "all is applied"
+    FINALIZED = "what is final is forgotten"
+    FAILED = "the work was not done"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The consequence of an event."""
+
+    step: Step
+    begins_again: bool = False
+    """Whether the topic is read from its beginning, without what is doubted."""
+
+
+TRANSITIONS: Final[Mapping[tuple[Step, Event], Move]] = MappingProxyType(
+    {
+        (Step.IDLE, Event.STARTED): Move(Step.CHECKING),
+        (Step.CHECKING, Event.UNCHANGED): Move(Step.LOOKING_UP),
+        (Step.CHECKING, Event.TAKEN_BACK): Move(Step.LOOKING_UP, begins_again=True),
+        (Step.CHECKING, Event.LEFT): Move(Step.LOOKING_UP, begins_again=True),
+        (Step.CHECKING, Event.FAILED): Move(Step.IDLE),
+        (Step.LOOKING_UP, Event.UNCHANGED): Move(Step.READING),
+        (Step.LOOKING_UP, Event.CONFIRMED): Move(Step.READING, begins_again=True),
+        (Step.LOOKING_UP, Event.FAILED): Move(Step.IDLE),
+        (Step.READING, Event.READ): Move(Step.SETTLING),
+        (Step.READING, Event.READ_OFTEN): Move(Step.FINALIZING),
+        (Step.READING, Event.FAILED): Move(Step.IDLE),
+        (Step.SETTLING, Event.UNCHANGED): Move(Step.CONFIRMING),
+        (Step.SETTLING, Event.REPLACED): Move(Step.RECHECKING),
+        (Step.SETTLING, Event.FAILED): Move(Step.IDLE),
+        # The served one is kept: it is held instead from now on.
+        (Step.RECHECKING, Event.UNCHANGED): Move(Step.READING, begins_again=True),
+        (Step.RECHECKING, Event.TAKEN_BACK): Move(Step.READING, begins_again=True),
+        (Step.RECHECKING, Event.LEFT): Move(Step.READING, begins_again=True),
+        (Step.RECHECKING, Event.FAILED): Move(Step.IDLE),
+        (Step.CONFIRMING, Event.LOOKED_UP): Move(Step.APPLYING),
+        (Step.CONFIRMING, Event.FAILED): Move(Step.IDLE),
+        (Step.APPLYING, Event.APPLIED): Move(Step.FINALIZING),
+        (Step.APPLYING, Event.HELD_UP): Move(Step.READING, begins_again=True),
+        (Step.APPLYING, Event.LEFT): Move(Step.READING, begins_again=True),
+        # Nobody knows how many were applied: all are handed in again.
+        (Step.APPLYING, Event.FAILED): Move(Step.IDLE, begins_again=True),
+        (Step.FINALIZING, Event.FINALIZED): Move(Step.IDLE),
+        (Step.FINALIZING, Event.FAILED): Move(Step.IDLE),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """A payload of the chain, and the block in which it was found."""
+
+    envelope: VerifiedEnvelope
+    block: BlockReference
+
+
+@dataclass(frozen=True, slots=True)
+class SyncState:
+    """Everything that is known of a group's topic beside the topic itself."""
+
+    final: Mapping[int, int]
+    """The last id of each originator of the chain that is final."""
+    step: Step = Step.IDLE
+    reads: int = 0
+    """How often the topic was read in this round."""
+    standing: Mapping[Place, Stands] = field(default_factory=dict)
+    """Payloads that the chain has and that are not final, by place."""
+    doubted: Mapping[bytes, tuple[VerifiedEnvelope, Standing]] = field(default_factory=dict)
+    """Payloads that the chain does not have, by digest; the oldest first."""
+    conflicts: Sequence[Conflict] = ()
+    """Those of the last answer: a payload was served in the place of a held one."""
+    pending: tuple[Applied, ...] = ()
+    """Next in the order, and not confirmed yet."""
+    ready: tuple[Applied, ...] = ()
+    """Next in the order before those: confirmed, and not handed in yet."""
+    handed_in: Mapping[Place, Payload] = field(default_factory=dict)
+    """Payloads of the chain that the group was given, and that are not final."""
+
+    @property
+    def waits_for_chain(self) -> bool:
+        """Whether the chain may have yet, or again, what it does not have now."""
+        return any(standing is Standing.ABSENT for _, standing in self.doubted.values())
+
+
+def transition(step: Step, event: Event) -> Move:
+    """Return what follows from an event. Raises IllegalTransition where the table has nothing."""
+    found = TRANSITIONS.get((step, event))
+    if found is None:
+        expected = " or ".join(each.name for each, possible in TRANSITIONS if possible is event)
+        raise IllegalTransition(f"step of a group's round ({event.value})", expected, step.name)
+    return found
+
+
+def moved(state: SyncState, event: Event) -> SyncState:
+    """Return the state after an event. Raises IllegalTransition."""
+    move = transition(state.step, event)
+    reads = 0 if event is Event.STARTED else state.reads
+    if not move.begins_again:
+        return replace(state, step=move.step, reads=reads)
+    return replace(
+        state, step=move.step, reads=reads, conflicts=(), pending=(), ready=(), handed_in={}
+    )
+
+
+def looked_up(state: SyncState, found: Iterable[LookedUp]) -> SyncState:
+    """Take what the chain says about payloads: each stands, or is doubted."""
+    stand, lack = dict(state.standing), []
+    for envelope, each in found:
+        if each.standing is Standing.CONFIRMED and each.block is not None:
+            stand[envelope.place] = Stands(envelope, each.block)
+        else:
+            lack.append((envelope, each))
+    return replace(doubting(state, lack), standing=stand)
+
+
+def doubting(state: SyncState, found: Iterable[LookedUp]) -> SyncState:
+    """Doubt payloads, and forget the oldest of those that were doubted where there are too many."""
+    doubted = dict(state.doubted)
+    for envelope, each in found:
+        doubted[envelope.digest] = envelope, each.standing
+        if len(doubted) > MOST_DOUBTED:
+            del doubted[next(iter(doubted))]
+    return replace(state, doubted=doubted)
+
+
+def trusting(state: SyncState, digests: Collection[bytes]) -> SyncState:
+    """Doubt payloads no more."""
+    doubted = {each: one for each, one in state.doubted.items() if each not in digests}
+    return replace(state, doubted=doubted)
+
+
+def taken_back(state: SyncState, gone: Iterable[VerifiedEnvelope]) -> SyncState:
+    """Let nothing stand from the first payload on that an originator of the chain has no more."""
+    lowest: dict[int, int] = {}
+    for each in gone:
+        first = lowest.get(each.originator_id, each.sequence_id)
+        lowest[each.originator_id] = min(each.sequence_id, first)
+    standing = {
+        (one, number): each
+        for (one, number), each in state.standing.items()
+        if number < lowest.get(one, number + 1)
+    }
+    return replace(state, standing=standing)
+
+
+def read(state: SyncState, found: Followed) -> SyncState:
+    """Take what nodes answered."""
+    pending = (*state.pending, *found.applied)
+    return replace(state, reads=state.reads + 1, conflicts=found.conflicts, pending=pending)
+
+
+def confirmed(state: SyncState, count: int) -> SyncState:
+    """Let the first ``count`` that are pending be ready."""
+    return replace(state, ready=state.pending[:count], pending=state.pending[count:])
+
+
+def handed_in(state: SyncState, payloads: Iterable[Payload]) -> SyncState:
+    """Take note of what the group was given."""
+    given = {each.place: each for each in payloads if each.place in state.standing}
+    return replace(state, ready=(), handed_in={**state.handed_in, **given})
+
+
+def passed(state: SyncState, final_block: int) -> Mapping[Place, Stands]:
+    """Return what stands in blocks up to a height."""
+    return {
+        place: each for place, each in state.standing.items() if each.block.number <= final_block
+    }
+
+
+def finalized(state: SyncState, places: Collection[Place]) -> SyncState:
+    """Take note that payloads are final."""
+    final = dict(state.final)
+    for one, number in places:
+        final[one] = max(number, final.get(one, 0))
+    return replace(
+        state,
+        final=final,
+        standing={each: one for each, one in state.standing.items() if each not in places},
+        handed_in={each: one for each, one in state.handed_in.items() if each not in places},
+    )

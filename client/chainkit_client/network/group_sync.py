@@ -28,6 +28,7 @@ from chainkit_client.network.sync_machine import (
     SyncState,
     transition,
 )
+from chainkit_client.network.topic_reader import NodesSilent
 from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage.evidence import keep_envelopes, read_topic
 from chainkit_client.storage.store import Store
@@ -78,8 +79,8 @@ class GroupSync:
                     event = await self._work(done)
                     done.reorgs += event is Event.TAKEN_BACK
                     self._move(event)
-            except BaseException:
-                self._move(Event.FAILED)
+            except BaseException as error:
+                self._move(Event.SILENT if isinstance(error, NodesSilent) else Event.FAILED)
                 raise
             done.waits_for_chain = self._state.waits_for_chain
             return done

@@ -69,6 +69,7 @@ class Event(Enum):
     HELD_UP = "applied up to one that is not confirmed"
     APPLIED = "all is applied"
     FINALIZED = "what is final is forgotten"
+    SILENT = "no node answered"
     FAILED = "the work was not done"
 
 
@@ -93,7 +94,9 @@ TRANSITIONS: Final[Mapping[tuple[Step, Event], Move]] = MappingProxyType(
         (Step.LOOKING_UP, Event.FAILED): Move(Step.IDLE),
         (Step.READING, Event.READ): Move(Step.SETTLING),
         (Step.READING, Event.READ_OFTEN): Move(Step.FINALIZING),
-        (Step.READING, Event.FAILED): Move(Step.IDLE),
+        (Step.READING, Event.SILENT): Move(Step.IDLE),
+        # The topic may have given out what nobody keeps: no later answer brings it again.
+        (Step.READING, Event.FAILED): Move(Step.IDLE, begins_again=True),
         (Step.SETTLING, Event.UNCHANGED): Move(Step.CONFIRMING),
         (Step.SETTLING, Event.REPLACED): Move(Step.RECHECKING),
         (Step.SETTLING, Event.FAILED): Move(Step.IDLE),

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from chainkit.errors import ChainError, StoreError
 from chainkit.nodes.connection import signer_of
-from chainkit.errors import ChainError
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.types import BlockReference, Place
 from chainkit_client.groups.payload import Outcome, Payload
@@ -70,6 +70,7 @@ class FakeSession:
         self.mined: dict[bytes, int] = {}
         """Transaction to its block."""
         self.false: set[bytes] = set()
+        self.store_error: StoreError | None = None
         self.lookups = 0
         self.lookups_until_silent: int | None = None
         """So many are answered; None where all are."""
@@ -95,6 +96,8 @@ class FakeSession:
 
     def keep(self, breaches: Sequence[Any]) -> None:
         assert not breaches
+        if self.store_error is not None:
+            raise self.store_error
 
     async def find(self, envelope: VerifiedEnvelope) -> Found:
         if self.lookups == self.lookups_until_silent:

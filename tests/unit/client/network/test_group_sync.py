@@ -6,9 +6,11 @@ import asyncio
 
 import pytest
 
-from chainkit.errors import ChainError
+from chainkit.errors import ChainError, StoreError
 from chainkit_client.mls.engine import EngineFailed
 from chainkit_client.network.standing import Standing
+from chainkit_client.network.topic_reader import NodesSilent
+from chainkit_client.nodes.connection import NodeLost
 from chainkit_client.storage.evidence import read_envelope_at
 from support.client.served import NODE, PEER
 from support.client.sync_stage import Stage, commit, message, transaction_of
@@ -110,6 +112,31 @@ def test_sync__chain_is_silent_in_between__the_next_round_looks_up_the_rest(stag
     stage.round()
 
     assert (stage.groups.applied, stage.session.lookups) == ([(0, 3), (0, 4)], 2)
+
+
+def test_sync__an_answer_is_not_kept__is_read_and_applied_in_the_next_round(stage: Stage) -> None:
+    stage.session.one.hold(message(NODE, 2))
+    stage.session.store_error = StoreError("database", "a write", "a lock")
+    with pytest.raises(StoreError):
+        stage.round()
+
+    stage.session.store_error = None
+    stage.round()
+
+    assert stage.groups.applied == [(100, 2)]
+
+
+def test_sync__no_node_answers__what_was_read_is_not_read_again(stage: Stage) -> None:
+    stage.session.one.hold(message(NODE, 2))
+    stage.round()
+    topic = stage.sync.topic
+    for node in (stage.session.one, stage.session.other):
+        node.error = NodeLost("node", "an answer", "none")
+
+    with pytest.raises(NodesSilent):
+        stage.round()
+
+    assert stage.sync.topic is topic
 
 
 def test_sync__two_at_once__are_one_after_the_other(stage: Stage) -> None:

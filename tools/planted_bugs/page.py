@@ -96,6 +96,10 @@ transitions, and the list leaves out one after the other, but for five:
 - an intent for which nobody offers a key package: there is none in these worlds;
 - a commit that is PROCESSED when a reorg takes it back: seed 127 is the first that shows it.
 
+A group's rounds have 27 transitions, and the list leaves out 15 of them, one after the other. The
+other twelve have tests of their own. Eight of them are failures, which end a process of a story;
+four need another process, or another reorg, at the right moment of a round.
+
 In the causal order, seven more changes were tried and are not noticed here, but by tests of their
 own. Two of them have no effect that a rule could see: to sort without times, or a commit before the
 messages of its epoch, whose keys are kept for three epochs. Nothing is missing for ever in these

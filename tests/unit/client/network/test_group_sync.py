@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from chainkit.errors import ChainError, StoreError
+from chainkit.nodes.outcomes import NodeLost
 from chainkit_client.mls.engine import EngineFailed
 from chainkit_client.network.standing import Standing
 from chainkit_client.network.topic_reader import NodesSilent
-from chainkit_client.nodes.connection import NodeLost
 from chainkit_client.storage.evidence import read_envelope_at
 from support.client.served import NODE, PEER
 from support.client.sync_stage import Stage, commit, message, transaction_of

@@ -16,8 +16,8 @@ from chainkit.signatures import SIGNATURE_LENGTH
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.identity import Identity
-from chainkit_indexer.storage.range_digests import forget_ranges, store_ranges
 from chainkit_indexer.storage.store import Store
+from chainkit_node.storage.range_digests import forget_ranges, store_ranges
 
 ORIGINATOR: Final = 100
 PIECE_LEAVES: Final = 64

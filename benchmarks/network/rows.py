@@ -21,8 +21,8 @@ from chainkit.protocol.originated_envelope import (
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import StoredEnvelope
-from chainkit_indexer.storage.range_digests import forget_ranges, store_ranges
 from chainkit_indexer.storage.store import Store
+from chainkit_node.storage.range_digests import forget_ranges, store_ranges
 
 _AT_ONCE: Final = 10_000
 _APART_NS: Final = 1_000

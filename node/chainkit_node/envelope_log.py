@@ -27,14 +27,14 @@ from chainkit_indexer.storage.envelopes import (
     read_last_on_topics,
     read_newest,
 )
-from chainkit_indexer.storage.inboxes import (
+from chainkit_indexer.storage.store import Store
+from chainkit_node.storage.inboxes import (
     Identifier,
     find_inboxes,
     read_inbox_cursors,
     read_refused,
 )
-from chainkit_indexer.storage.range_digests import read_contents, read_highest_id
-from chainkit_indexer.storage.store import Store
+from chainkit_node.storage.range_digests import read_contents, read_highest_id
 from chainkit_node.types import HeldRanges, Page, Selection
 
 _THREADS: Final = 4

@@ -21,11 +21,11 @@ from chainkit.protocol.proto import message_api_pb2
 from chainkit.signatures import SigningKey
 from chainkit.types import BlockHeader, BlockReference, Node
 from chainkit_indexer.registry.history import RegistryHistory, RegistryUpdate
-from chainkit_indexer.storage.reports import StoredReport, read_reports_after
 from chainkit_node.peers.directory import Listing
 from chainkit_node.reporting.book import ReportBook
 from chainkit_node.reporting.bounds import ReportBounds, Share
 from chainkit_node.reporting.metrics import ReportMetrics
+from chainkit_node.storage.reports import StoredReport, read_reports_after
 from support import mls, publishes
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import KEY, FakeNode

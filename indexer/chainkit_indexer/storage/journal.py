@@ -151,6 +151,18 @@ def retract_after(
     return _delete_above(connection, table, originator_id, last)
 
 
+def retract_inboxes(connection: Connection, originator_id: int, last: int) -> None:
+    """Take back what identity updates above a sequence id made of the inboxes' members."""
+    members, refused, cursors = schema.inbox_members, schema.refused_updates, schema.inbox_cursors
+    added = members.c.originator_id == originator_id
+    connection.execute(delete(members).where(added, members.c.associated_sequence_id > last))
+    revoked = update(members).where(added, members.c.revoked_sequence_id > last)
+    connection.execute(revoked.values(revoked_sequence_id=None))
+    _delete_above(connection, refused, originator_id, last)
+    is_beyond = cursors.c.originator_id == originator_id, cursors.c.sequence_id > last
+    connection.execute(update(cursors).where(*is_beyond).values(sequence_id=last))
+
+
 def _delete_above(connection: Connection, table: Table, originator_id: int, last: int) -> int:
     is_above = (table.c.originator_id == originator_id) & (table.c.sequence_id > last)
     return connection.execute(delete(table).where(is_above)).rowcount

@@ -30,13 +30,13 @@ from chainkit_indexer.storage.identity import (
     insert_identity,
     read_identity,
 )
-from chainkit_indexer.storage.inboxes import retract_inboxes
 from chainkit_indexer.storage.journal import (
     find_final_above,
     insert_reorg,
     insert_reorg_between,
     record_outcomes,
     retract_after,
+    retract_inboxes,
 )
 from chainkit_indexer.storage.migrate import check_revision, create
 from chainkit_indexer.storage.provenance import cut_runs, extend_runs
@@ -312,7 +312,8 @@ class Store:
 
 
 def _retract_rows(connection: Connection, sequence_ids: Mapping[int, int], reorg_id: int) -> int:
-    retract_inboxes(connection, sequence_ids)
+    for originator_id, last in sequence_ids.items():
+        retract_inboxes(connection, originator_id, last)
     return sum(
         retract_after(connection, table, originator_id, last, reorg_id)
         for table in PAYLOAD_TABLES

@@ -16,8 +16,8 @@ from chainkit.text.counting import counted
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.service.opening import existing
 from chainkit_indexer.service.options import database_option
-from chainkit_indexer.storage.reports import StoredReport, read_reports_after
 from chainkit_node.inspection.words import response
+from chainkit_node.storage.reports import StoredReport, read_reports_after
 
 _MOST_BYTES: Final = 64 << 20
 """Bytes of reports that are in memory at a time."""

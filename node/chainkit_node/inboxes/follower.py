@@ -38,7 +38,11 @@ from chainkit.identity.wallets import NO_WALLETS, Wallets
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope
-from chainkit_indexer.storage.inboxes import (
+from chainkit_indexer.storage.store import Store
+from chainkit_indexer.types import RolledBack, StepResult
+from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.inboxes.waiting import WaitingUpdates
+from chainkit_node.storage.inboxes import (
     Identifier,
     JudgedUpdate,
     move_inbox_cursor,
@@ -46,10 +50,6 @@ from chainkit_indexer.storage.inboxes import (
     read_refused,
     record_judged,
 )
-from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import RolledBack, StepResult
-from chainkit_node.envelope_log import EnvelopeLog
-from chainkit_node.inboxes.waiting import WaitingUpdates
 from chainkit_node.types import Selection
 
 _PAGE: Final = 500

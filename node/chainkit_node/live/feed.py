@@ -9,12 +9,12 @@ from sqlalchemy import Connection
 
 from chainkit.errors import ChainkitError, StoreUnavailable
 from chainkit_indexer.storage.envelopes import StoredEnvelope
-from chainkit_indexer.storage.gaps import GapRow, read_filled_after, read_last_change
 from chainkit_indexer.storage.journal import read_reorgs_after
 from chainkit_indexer.types import RolledBack, StepResult
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
+from chainkit_node.storage.gaps import GapRow, read_filled_after, read_last_change
 from chainkit_node.types import Selection
 
 _MOST_PUSHED: Final = 1000

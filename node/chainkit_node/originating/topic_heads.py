@@ -24,7 +24,7 @@ from chainkit.protocol.topic_heads import (
 )
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_topic_log
-from chainkit_indexer.storage.range_digests import read_highest_id
+from chainkit_node.storage.range_digests import read_highest_id
 
 MOST_READ_BYTES: Final = 16 << 20
 """Envelopes that one request reads and hashes: some 0.4 s."""

@@ -12,13 +12,13 @@ from typing import Final
 
 from chainkit.errors import ChainkitError, StoreUnavailable
 from chainkit_indexer.storage.envelopes import read_highest
-from chainkit_indexer.storage.range_digests import (
+from chainkit_indexer.storage.store import Store
+from chainkit_indexer.types import StepResult
+from chainkit_node.storage.range_digests import (
     find_missing_leaves,
     read_highest_id,
     store_ranges,
 )
-from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import StepResult
 
 _PIECE_LEAVES: Final = 64
 """Each has 64 envelopes: one transaction reads 4,096."""

@@ -16,11 +16,11 @@ from chainkit.misbehavior.judging import may_have_expired
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import LEAST_RETENTION_SECONDS
 from chainkit.types import NANOSECONDS_PER_SECOND
-from chainkit_indexer.storage.gaps import GapRow, change_gaps, forget_filled, read_asked_gaps
-from chainkit_indexer.storage.replicated import read_after, read_before
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import GapState
 from chainkit_node.replicating.intake import SafetyReports
+from chainkit_node.storage.gaps import GapRow, change_gaps, forget_filled, read_asked_gaps
+from chainkit_node.storage.replicated import read_after, read_before
 
 _RETENTION_NS: Final = LEAST_RETENTION_SECONDS * NANOSECONDS_PER_SECOND
 _FILLED_NS: Final = 24 * 60 * 60 * NANOSECONDS_PER_SECOND

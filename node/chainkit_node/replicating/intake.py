@@ -28,9 +28,11 @@ from chainkit_indexer.storage.envelopes import (
     read_by_originators,
     read_last,
 )
-from chainkit_indexer.storage.gaps import GapRow, fill_gaps, insert_gap, read_last_change
-from chainkit_indexer.storage.range_digests import forget_ranges
-from chainkit_indexer.storage.replicated import (
+from chainkit_indexer.storage.store import Store
+from chainkit_indexer.types import GapState
+from chainkit_node.storage.gaps import GapRow, fill_gaps, insert_gap, read_last_change
+from chainkit_node.storage.range_digests import forget_ranges
+from chainkit_node.storage.replicated import (
     insert_dispute,
     is_disputed,
     read_after,
@@ -38,8 +40,6 @@ from chainkit_indexer.storage.replicated import (
     read_before,
     read_newest_of,
 )
-from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import GapState
 
 MOST_PER_COMMIT: Final = 1_000
 """Envelopes of one transaction: the sequencer waits for it."""

@@ -29,15 +29,6 @@ from chainkit.service.allowance import Held
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
-from chainkit_indexer.storage.reports import (
-    FROM_CLIENT,
-    FROM_NODE,
-    StoredReport,
-    count_reports,
-    holds_report,
-    insert_report,
-    next_report_time,
-)
 from chainkit_indexer.storage.store import Store
 from chainkit_node.group_thread import GroupThread
 from chainkit_node.peers.directory import Listing, NodeDirectory
@@ -51,6 +42,15 @@ from chainkit_node.reporting.refusals import (
     TooManyReports,
     TooManyWaiting,
     reason_of,
+)
+from chainkit_node.storage.reports import (
+    FROM_CLIENT,
+    FROM_NODE,
+    StoredReport,
+    count_reports,
+    holds_report,
+    insert_report,
+    next_report_time,
 )
 
 MOST_WAITING_BYTES: Final = 32 << 20

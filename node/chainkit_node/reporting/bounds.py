@@ -12,7 +12,7 @@ from typing import Final
 
 from chainkit.misbehavior.evidence import Weight
 from chainkit.protocol.originated_envelope import MAXIMUM_ORIGINATOR_ENVELOPE_LENGTH
-from chainkit_indexer.storage.reports import FROM_CLIENT, FROM_NODE, ReportKind
+from chainkit_node.storage.reports import FROM_CLIENT, FROM_NODE, ReportKind
 
 ROW_BYTES: Final = 400
 """Bytes that a row takes beside its report, with its entries in the indexes."""

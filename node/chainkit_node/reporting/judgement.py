@@ -16,9 +16,9 @@ from chainkit.misbehavior.report import Report, parse_unsigned
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.reports import misbehavior_digest
 from chainkit.signatures import keccak256
-from chainkit_indexer.storage.reports import FROM_CLIENT, ReportKind
 from chainkit_node.reporting.bounds import ReportBounds
 from chainkit_node.reporting.refusals import InvalidReport, LargeReport, RefutedReport
+from chainkit_node.storage.reports import FROM_CLIENT, ReportKind
 
 _SUBJECT = "misbehavior report"
 

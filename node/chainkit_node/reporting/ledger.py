@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping
 from sqlalchemy import Connection
 
 from chainkit.misbehavior.evidence import Weight
-from chainkit_indexer.storage.reports import (
+from chainkit_node.reporting.bounds import ROW_BYTES, ReportBounds, Share
+from chainkit_node.storage.reports import (
     ReportCount,
     ReportKind,
     delete_reports,
     oldest_reports,
 )
-from chainkit_node.reporting.bounds import ROW_BYTES, ReportBounds, Share
 
 _NONE = ReportCount(0, 0)
 

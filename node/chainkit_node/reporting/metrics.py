@@ -8,8 +8,8 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from chainkit.misbehavior.types import Misbehavior
-from chainkit_indexer.storage.reports import FROM_CLIENT, FROM_NODE
 from chainkit_node.reporting.refusals import Reason
+from chainkit_node.storage.reports import FROM_CLIENT, FROM_NODE
 
 _PREFIX: Final = "chainkit_node_reports"
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from chainkit_indexer.storage.reports import StoredReport, read_reports_after
 from chainkit_indexer.storage.store import Store
 from chainkit_node.reporting.bounds import ReportBounds
+from chainkit_node.storage.reports import StoredReport, read_reports_after
 
 _THREADS: Final = 1
 """Queries for reports wait for each other, and never for the threads that read envelopes."""

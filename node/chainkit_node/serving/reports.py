@@ -8,7 +8,6 @@ from collections.abc import Callable
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.service.allowance import Buckets
 from chainkit.service.grpc_server import Caller, Unary
-from chainkit_indexer.storage.reports import StoredReport
 from chainkit_node.live.handover import Handover
 from chainkit_node.reporting.book import ReportBook
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
@@ -21,6 +20,7 @@ from chainkit_node.reporting.refusals import (
 )
 from chainkit_node.reporting.shelf import ReportShelf
 from chainkit_node.serving import requests
+from chainkit_node.storage.reports import StoredReport
 
 _SUBJECT = "misbehavior report"
 _SECONDS_PER_MINUTE = 60

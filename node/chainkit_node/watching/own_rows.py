@@ -13,8 +13,8 @@ from chainkit.types import Place
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.blocks import read_block, read_final_block
 from chainkit_indexer.storage.envelopes import read_highest
-from chainkit_indexer.storage.replicated import read_after
 from chainkit_indexer.storage.store import Store
+from chainkit_node.storage.replicated import read_after
 from chainkit_node.watching.comparing import PAGE, Question
 
 MOST_PICKED: Final = 5

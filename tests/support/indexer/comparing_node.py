@@ -17,12 +17,12 @@ from chainkit.signatures import SigningKey
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.identity import Identity
-from chainkit_indexer.storage.range_digests import forget_ranges
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.serving.comparing import LogComparer
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.reading import Reader
 from chainkit_node.settings import ServingLimits
+from chainkit_node.storage.range_digests import forget_ranges
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
 from support.log_sides import ORIGINATOR

@@ -18,8 +18,8 @@ from chainkit.protocol.wire import UNSIGNED_TAG, bytes_field
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
 from chainkit_indexer.storage.envelopes import StoredEnvelope, insert_envelopes
-from chainkit_indexer.storage.range_digests import forget_ranges, read_contents, store_ranges
 from chainkit_indexer.types import GapState
+from chainkit_node.storage.range_digests import forget_ranges, read_contents, store_ranges
 from support.log_sides import ORIGINATOR, Side
 
 NOW = 1_000

@@ -15,10 +15,10 @@ from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import StoredEnvelope
-from chainkit_indexer.storage.gaps import GapRow, read_filled_after
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.types import GapState
 from chainkit_node.replicating.intake import Intake, Source, Taken
+from chainkit_node.storage.gaps import GapRow, read_filled_after
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator

@@ -12,7 +12,7 @@ from chainkit.errors import StoreUnavailable
 from chainkit.protocol.log_ranges import LogRange, RangeContent
 from chainkit_indexer.storage import migrate, schema
 from chainkit_indexer.storage.database import Database
-from chainkit_indexer.storage.range_digests import (
+from chainkit_node.storage.range_digests import (
     forget_ranges,
     read_contents,
     read_highest_id,

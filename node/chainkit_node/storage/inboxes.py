@@ -1,7 +1,7 @@
 """The inboxes' members, as the identity updates up to a cursor made them; see ``schema``.
 
-They follow the served envelopes: ``retract_inboxes`` belongs into each transaction that takes
-envelopes back.
+A reorg takes them back in the transaction that takes back the updates (``Store.retract``), also
+where ``index rewind`` does it and no node runs: so their tables are the indexer's.
 """
 
 from __future__ import annotations
@@ -118,23 +118,3 @@ def find_inboxes(
     ordered = query.order_by(members.associated_sequence_id)
     # The last of several counts.
     return {(row.kind, row.identifier): row.inbox_id for row in connection.execute(ordered)}
-
-
-def retract_inboxes(connection: Connection, sequence_ids: Mapping[int, int]) -> None:
-    """Take back what updates above an ancestor made: originator id to its sequence id there."""
-    members, refused = schema.inbox_members, schema.refused_updates
-    for originator_id, last in sequence_ids.items():
-        added = members.c.originator_id == originator_id
-        connection.execute(delete(members).where(added, members.c.associated_sequence_id > last))
-        connection.execute(
-            update(members)
-            .where(added, members.c.revoked_sequence_id > last)
-            .values(revoked_sequence_id=None)
-        )
-        connection.execute(
-            delete(refused).where(
-                refused.c.originator_id == originator_id, refused.c.sequence_id > last
-            )
-        )
-        if read_inbox_cursor(connection, originator_id) > last:
-            move_inbox_cursor(connection, originator_id, last)

@@ -6,7 +6,7 @@ import pytest
 
 from chainkit.errors import StoreError
 from chainkit_indexer.storage.database import Database
-from chainkit_indexer.storage.reports import (
+from chainkit_node.storage.reports import (
     FROM_CLIENT,
     FROM_NODE,
     ReportCount,

@@ -9,7 +9,10 @@ from sqlalchemy import delete
 
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage import schema
-from chainkit_indexer.storage.gaps import (
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.store import Store
+from chainkit_indexer.types import GapState
+from chainkit_node.storage.gaps import (
     GapRow,
     change_gaps,
     fill_gaps,
@@ -19,9 +22,6 @@ from chainkit_indexer.storage.gaps import (
     read_filled_after,
     read_last_change,
 )
-from chainkit_indexer.storage.identity import Identity
-from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import GapState
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
 

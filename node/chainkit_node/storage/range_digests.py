@@ -43,7 +43,7 @@ from chainkit.protocol.log_ranges import (
 )
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import read_last
-from chainkit_indexer.storage.expired_ids import read_expired, read_last_expired
+from chainkit_node.storage.expired_ids import read_expired, read_last_expired
 
 _MOST_COMPUTED: Final = 128
 """Ranges without rows that one reading computes; each leaf reads 64 envelopes."""

@@ -17,11 +17,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Protocol
 
-from sqlalchemy import Connection
-
-from chainkit.misbehavior.judging import HeldEnvelope, Judged, judge_batch
+from chainkit.misbehavior.judging import judge_batch
 from chainkit.misbehavior.types import Misbehavior
-from chainkit.protocol.originated_envelope import originator_digest, parse_originated
+from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.received_envelope import ReceivedEnvelope, read_received
 from chainkit_indexer.storage.envelopes import (
     StoredEnvelope,
@@ -29,17 +27,7 @@ from chainkit_indexer.storage.envelopes import (
     read_last,
 )
 from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import GapState
-from chainkit_node.storage.gaps import GapRow, fill_gaps, insert_gap, read_last_change
-from chainkit_node.storage.range_digests import forget_ranges
-from chainkit_node.storage.replicated import (
-    insert_dispute,
-    is_disputed,
-    read_after,
-    read_at,
-    read_before,
-    read_newest_of,
-)
+from chainkit_node.storage.replicated import StoredLog, store_judged
 
 MOST_PER_COMMIT: Final = 1_000
 """Envelopes of one transaction: the sequencer waits for it."""
@@ -197,14 +185,7 @@ class Intake:
         with self._store.writing() as connection:
             held = StoredLog(connection, originator_id)
             judged = judge_batch(received, held, now_ns, is_direct)
-            new, late = _rows(judged.new), _rows(judged.late)
-            self._store.insert_envelopes(connection, [*new, *late])
-            _note_gaps(connection, judged, now_ns)
-            _keep_disputes(connection, judged)
-            # The digests that others compare change with what lies below the end.
-            changed = [each.sequence_id for each in judged.late]
-            changed += [each.other.sequence_id for each in judged.disputes]
-            forget_ranges(connection, originator_id, changed)
+            new, late = store_judged(self._store, connection, judged, now_ns)
         for offence in judged.offences:
             self._reports.submit_own_safety(offence.node_id, offence.misbehavior, offence.envelopes)
         if new or late:
@@ -215,71 +196,3 @@ class Intake:
 
 def _received(data: Sequence[bytes], source: Source) -> list[ReceivedEnvelope]:
     return [read_received(each, source.originator_id, source.signing_key) for each in data]
-
-
-class StoredLog:
-    """The stored envelopes of one originator, for ``judge_batch``."""
-
-    def __init__(self, connection: Connection, originator_id: int) -> None:
-        """Read within a transaction."""
-        self._connection = connection
-        self._originator_id = originator_id
-
-    def last(self) -> HeldEnvelope | None:
-        """Return the one of the highest id."""
-        return _held(read_newest_of(self._connection, self._originator_id))
-
-    def at(self, sequence_id: int) -> HeldEnvelope | None:
-        """Return the envelope of an id."""
-        return _held(read_at(self._connection, self._originator_id, sequence_id))
-
-    def before(self, sequence_id: int) -> HeldEnvelope | None:
-        """Return the one of the highest id below an id."""
-        return _held(read_before(self._connection, self._originator_id, sequence_id))
-
-    def after(self, sequence_id: int) -> HeldEnvelope | None:
-        """Return the one of the lowest id above an id."""
-        return _held(read_after(self._connection, self._originator_id, sequence_id))
-
-
-def _held(row: StoredEnvelope | None) -> HeldEnvelope | None:
-    if row is None:
-        return None
-    digest = originator_digest(parse_originated(row.envelope).unsigned_originator_envelope)
-    return HeldEnvelope(row.sequence_id, row.originator_ns, digest, row.envelope)
-
-
-def _rows(received: Sequence[ReceivedEnvelope]) -> list[StoredEnvelope]:
-    return [
-        StoredEnvelope(
-            each.originator_id,
-            each.sequence_id,
-            each.originator_ns,
-            each.topic,
-            each.expires_at,
-            each.envelope,
-        )
-        for each in received
-    ]
-
-
-def _note_gaps(connection: Connection, judged: Judged, now_ns: int) -> None:
-    changed_ns = now_ns
-    if judged.gaps:
-        changed_ns = max(now_ns, read_last_change(connection) + 1)
-    for gap in judged.gaps:
-        state = GapState.OMITTED if gap.is_omitted else GapState.ASKED
-        insert_gap(
-            connection,
-            GapRow(gap.originator_id, gap.first_id, gap.last_id, state, changed_ns),
-        )
-    if judged.late:
-        ids = [each.sequence_id for each in judged.late]
-        fill_gaps(connection, judged.late[0].originator_id, ids, now_ns)
-
-
-def _keep_disputes(connection: Connection, judged: Judged) -> None:
-    for dispute in judged.disputes:
-        other = dispute.other
-        if not is_disputed(connection, other.originator_id, other.sequence_id):
-            insert_dispute(connection, other.originator_id, other.sequence_id, other.envelope)

@@ -19,6 +19,7 @@ from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.types import GapState
 from chainkit_node.replicating.intake import Intake, Source, Taken
 from chainkit_node.storage.gaps import GapRow, read_filled_after
+from chainkit_node.storage.range_digests import find_missing_leaves, store_ranges
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
@@ -116,6 +117,21 @@ def test_take__another_one_under_an_id__the_first_stays_and_the_other_is_kept(
         kept = list(connection.scalars(select(schema.disputed_envelopes.c.envelope)))
     assert kept == [other]
     assert receiver.reports[0] == (200, Misbehavior.DUPLICATE_SEQUENCE_ID, (other, LOG[2]))
+
+
+def test_take__below_the_end_of_the_log__takes_the_digests_of_the_range_away(
+    receiver: Receiver,
+) -> None:
+    log = [NODE.signed(each) for each in range(1, 66)]
+    receiver.intake.take([*log[:2], *log[3:]], DIRECT)
+
+    for below_the_end in (log[2], NODE.signed(3, 3.5)):
+        with receiver.store.writing() as connection:
+            assert store_ranges(connection, NODE.node_id, most_leaves=10) == 1
+        receiver.intake.take([below_the_end], DIRECT)
+
+    with receiver.store.reading() as connection:
+        assert find_missing_leaves(connection, NODE.node_id, 65, most=10) == [0]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 import json
 import signal
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,12 +11,15 @@ from sqlalchemy import update
 from chainkit.chain import Endpoint, RetryPolicy
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.store import Store
 from support.chains.chain import LocalChain
 from support.command_line import run as run_here
-from support.indexer import version_0_1_0
 
 from .conftest import GROUP, Node, chainkit, chainkit_program, publish
 from .test_commands import unused_url
+
+pytest_plugins = ["support.indexer.revisions"]
 
 
 def test_rewind__indexer_runs__is_refused_and_read_only_commands_are_not(
@@ -253,25 +258,47 @@ def test_status__watched_until_ctrl_c__ends_as_interrupted(
     assert process.wait(timeout=10) == 130
 
 
-def test_migrate__database_of_version_0_1_0__shows_then_upgrades_it(tmp_path: Path) -> None:
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """A database of the first revision: asked for before ``second_revision``."""
     path = tmp_path / "node.db"
-    database = Database(str(path))
-    version_0_1_0.make(database)
-    database.close()
-    command = ("index", "migrate", "--database", path)
+    identity = Identity(1, bytes(32), bytes(65), first_block=0, contracts=())
+    Store.open(str(path), identity).close()
+    return path
 
-    refused = run_here("index", "status", "--database", path)
+
+def test_migrate__older_database__shows_then_upgrades_it(older: Path, second_revision: str) -> None:
+    command = ("index", "migrate", "--database", older)
+
+    refused = run_here("index", "status", "--database", older)
     shown = run_here(*command)
-    still_refused = run_here("index", "status", "--database", path)
+    still_refused = run_here("index", "status", "--database", older)
     done = run_here(*command, "--apply", "--json").content
     again = run_here(*command)
 
     assert refused.code == still_refused.code == 2
     assert "chainkit index migrate" in refused.err
-    assert "nothing was changed; add --apply to upgrade: revision 0001 to" in shown.out
+    assert "nothing was changed; add --apply to upgrade: revision 0001 to 0002" in shown.out
     assert (done["before"], done["applied"]) == ("0001", True)
     assert again.out == f"up to date: revision {done['newest']}\n"
-    assert run_here("index", "status", "--database", path).code == 0
+    assert run_here("index", "status", "--database", older).code == 0
+
+
+def test_migrate__database_from_before_the_first_release__is_refused_in_a_sentence(
+    older: Path,
+) -> None:
+    with closing(sqlite3.connect(older)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0006'")
+        connection.commit()
+
+    shown = run_here("index", "migrate", "--database", older)
+    refused = run_here("index", "migrate", "--database", older, "--apply")
+    used = run_here("index", "status", "--database", older)
+
+    assert (shown.code, refused.code, used.code) == (0, 2, 2)
+    for outcome in (refused, used):
+        assert "expected revision 0001 or older, got 0006 (a newer chainkit" in outcome.err
+        assert "Traceback" not in outcome.err
 
 
 def test_migrate__no_database__leaves_nothing(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def migrate_command(database: str, is_applied: bool, as_json: bool) -> None:
     elif found == REVISION:
         click.echo(f"up to date: revision {found}")
     elif not is_older:
-        click.echo(f"revision {found} is newer than {REVISION}, which this program has")
+        click.echo(f"revision {found} is none of this program, whose newest is {REVISION}")
     else:
         done = "upgraded" if is_applied else "nothing was changed; add --apply to upgrade"
         click.echo(f"{done}: revision {found} to {REVISION}")

@@ -91,8 +91,7 @@ def insert_identity(connection: Connection, identity: Identity) -> None:
 def check_identity(name: str, expected: Identity, found: Identity) -> None:
     """Raise StoreError, which names the difference, where a database has another identity.
 
-    A database that begins at a lower block than the record contains as much: revision 0001 began
-    at the block of the first of all contracts.
+    A database that begins at a lower block than the record contains as much.
     """
     if found.first_block <= expected.first_block:
         expected, found = _without_blocks(expected), _without_blocks(found)

@@ -1,7 +1,7 @@
 """Makes and upgrades the tables; each database has its revision in ``alembic_version``.
 
-Alembic itself is loaded only to upgrade: it costs 14 MB and a third of a second. New tables are
-made as ``schema`` has them, and a test holds that the migrations make the same.
+Alembic itself is loaded only to upgrade: it costs 14 MB and a third of a second. A test compares
+what the revisions make with ``schema``.
 """
 
 from __future__ import annotations
@@ -19,18 +19,16 @@ from sqlalchemy import (
     insert,
     inspect,
     select,
-    text,
 )
 
 from chainkit.errors import StoreError
-from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
+from chainkit_indexer.storage.migrations.versions import revision_0001
 
-REVISION: Final = "0006"
-"""The revision of ``schema``: the newest in ``migrations/versions``. They sort as text."""
+REVISION: Final = "0001"
+"""The newest in ``migrations/versions``. They sort as text."""
 
-_FIRST: Final = "0001"
-"""Databases of this revision do not store it: they were made before there were others."""
+_MIGRATIONS: Final = "chainkit_indexer:storage/migrations"
 
 _VERSION_TABLE: Final = "alembic_version"
 _versions = Table(
@@ -48,7 +46,7 @@ _COMMON_TABLES: Final = frozenset({"identity", "blocks", "cursor", "envelopes", 
 def revision(database: Database) -> str | None:
     """Return the revision of a database, or None where it has no tables yet.
 
-    Raises StoreError where the tables are not an indexer's.
+    Raises StoreError where the tables are not an indexer's, or older than all revisions.
     """
     with database.reading() as connection:
         tables = set(inspect(connection).get_table_names())
@@ -58,7 +56,8 @@ def revision(database: Database) -> str | None:
             found = ", ".join(sorted(tables))
             raise StoreError(f"database {database.name}", "an indexer's tables", found)
         if _VERSION_TABLE not in tables:
-            return _FIRST
+            place = f"a chainkit from before revision {revision_0001.revision} made it"
+            raise StoreError(f"database {database.name}", "one with a revision", "none", place)
         return str(connection.execute(select(_versions)).scalar_one_or_none())
 
 
@@ -80,10 +79,11 @@ def create(database: Database) -> None:
     """Make the tables of a database that has none."""
     database.prepare()
     with database.writing() as connection:
-        schema.metadata.create_all(connection)
-        connection.execute(text(schema.SERVED_ENVELOPES))
+        revision_0001.make(connection)
         _versions.create(connection)
-        connection.execute(insert(_versions).values(version_num=REVISION))
+        connection.execute(insert(_versions).values(version_num=revision_0001.revision))
+        if revision_0001.revision != REVISION:
+            _migrate(connection)
 
 
 def upgrade(database: Database) -> str:
@@ -100,23 +100,22 @@ def upgrade(database: Database) -> str:
     _refuse_newer(database, found)
     if found != REVISION:
         with database.writing() as connection:
-            _migrate(connection, unsaid=_FIRST if found == _FIRST else None)
+            _migrate(connection)
     return found
 
 
 def _refuse_newer(database: Database, found: str | None) -> None:
     if found is not None and found > REVISION:
         expected = f"revision {REVISION} or older"
-        raise StoreError(f"database {database.name}", expected, found, "a newer chainkit made it")
+        place = "a newer chainkit made it, or one from before the first release"
+        raise StoreError(f"database {database.name}", expected, found, place)
 
 
-def _migrate(connection: Connection, unsaid: str | None) -> None:
+def _migrate(connection: Connection) -> None:
     from alembic import command
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", "chainkit_indexer:storage/migrations")
+    config.set_main_option("script_location", _MIGRATIONS)
     config.attributes["connection"] = connection
-    if unsaid is not None:
-        command.stamp(config, unsaid)
     command.upgrade(config, REVISION)

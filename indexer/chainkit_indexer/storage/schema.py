@@ -3,7 +3,7 @@
 Except for the envelopes of other originators than the chain's, the reorgs' journal, ``provenance``
 and what is kept to replay, every table is a function of the chain and the node's key: no local
 clock, no order of arrival. Hashes, keys and payloads are binary; sequence ids fit 63 bits.
-``migrations/`` makes the same tables of older ones; a test compares the two.
+``migrations/`` makes them, and the view ``served_envelopes``; a test compares both.
 """
 
 from __future__ import annotations
@@ -144,24 +144,6 @@ chain_envelopes = (
     .subquery("chain_envelopes")
 )
 """The envelopes of the chain's originators with their logs; its columns are an export's."""
-
-SERVED_ENVELOPES: Final = """
-CREATE VIEW served_envelopes AS SELECT
-    envelope_logs.originator_id, envelope_logs.sequence_id,
-    envelope_logs.block_number, envelope_logs.block_hash,
-    transaction_hash, transaction_index, log_index, originator_ns, topic, envelope,
-    cursor.block_number - envelope_logs.block_number + 1 AS confirmations,
-    CASE WHEN envelope_logs.block_number <= cursor.final_block_number
-        THEN 'final' ELSE 'soft' END AS finality,
-    (SELECT established FROM provenance WHERE first_block <= envelope_logs.block_number
-        ORDER BY first_block DESC LIMIT 1) AS established
-FROM envelope_logs
-    JOIN envelopes ON envelopes.originator_id = envelope_logs.originator_id
-        AND envelopes.sequence_id = envelope_logs.sequence_id
-    CROSS JOIN cursor
-"""
-"""A view of the chain's envelopes that adds how final each is, and how its block was
-established."""
 
 provenance = Table(
     "provenance",

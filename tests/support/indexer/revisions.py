@@ -1,43 +1,39 @@
-"""Databases as older revisions had them; in 0003, each envelope was in one row with its log."""
+"""A second revision, which no program has: for tests of how databases are upgraded."""
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Final
 
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import insert, inspect, select, text
+import pytest
 
-from chainkit_indexer.storage import schema
-from chainkit_indexer.storage.database import Database
-from chainkit_indexer.storage.store import Store
+import chainkit_indexer
+from chainkit_indexer.cli import repair
+from chainkit_indexer.storage import migrate
 
-_SAME: Final = [
-    table
-    for table in schema.metadata.sorted_tables
-    if table not in (schema.envelopes, schema.envelope_logs)
-]
+_SECOND: Final = "0002"
+_SECOND_REVISION: Final = f'''
+from alembic import op
+from sqlalchemy import Column, Text
 
+revision = "{_SECOND}"
+down_revision = "0001"
 
-def make_tables(database: Database, revision: str) -> None:
-    """Let Alembic make the tables of a revision in an empty database."""
-    database.prepare()
-    config = Config()
-    config.set_main_option("script_location", "chainkit_indexer:storage/migrations")
-    with database.writing() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+def upgrade():
+    op.add_column("reorgs", Column("remark", Text))
+    op.execute("UPDATE reorgs SET remark = 'from before'")
+    op.create_index("reorgs_by_remark", "reorgs", ["remark"])
+'''
 
 
-def copy_rows_to_0003(source: Store, database: Database) -> None:
-    """Put the rows of a database of today into tables of revision 0003."""
-    names = schema.chain_envelopes.c.keys()
-    places = ", ".join(f":{name}" for name in names)
-    into_envelopes = text(f"INSERT INTO envelopes ({', '.join(names)}) VALUES ({places})")
-    with source.reading() as reader, database.writing() as writer:
-        for table in _SAME:
-            if rows := [dict(row) for row in reader.execute(select(table)).mappings()]:
-                writer.execute(insert(table), rows)
-        envelopes = reader.execute(select(schema.chain_envelopes)).mappings()
-        writer.execute(into_envelopes, [dict(row) for row in envelopes])
-        assert "envelope_logs" not in inspect(writer).get_table_names()
+@pytest.fixture
+def second_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let the program have a second revision, which adds a column to the reorgs; return it."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(Path(chainkit_indexer.__file__).parent / "storage/migrations", folder)
+    (folder / "versions/revision_0002.py").write_text(_SECOND_REVISION)
+    monkeypatch.setattr(migrate, "_MIGRATIONS", str(folder))
+    for module in (migrate, repair):
+        monkeypatch.setattr(module, "REVISION", _SECOND)
+    return _SECOND

@@ -4,9 +4,5 @@ from __future__ import annotations
 
 from alembic import context
 
-from chainkit_indexer.storage import schema
-
-context.configure(
-    connection=context.config.attributes["connection"], target_metadata=schema.metadata
-)
+context.configure(connection=context.config.attributes["connection"])
 context.run_migrations()

@@ -29,19 +29,6 @@ ENVELOPE_COLUMNS: Final = (
 QUARANTINE_COLUMNS: Final = (*LOG_COLUMNS, "contract", "identifier", "payload", "reason")
 
 
-class GapState(StrEnum):
-    """A state of sequence ids of an originator that are missing."""
-
-    ASKED = "asked"
-    """Other nodes are asked for them."""
-    EXPIRED = "expired"
-    """They were left out because they had expired."""
-    OMITTED = "omitted"
-    """They cannot have expired, and no other node has them so far."""
-    FILLED = "filled"
-    """They came later."""
-
-
 @dataclass(frozen=True, slots=True)
 class IndexedBlock:
     """A block that was followed, with the state of the originators' counters after it."""

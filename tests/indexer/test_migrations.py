@@ -15,12 +15,13 @@ from sqlalchemy import insert, inspect, text
 from chainkit.errors import StoreError, StoreInUse
 from chainkit_indexer.storage import migrate, schema
 from chainkit_indexer.storage.database import Database
+from chainkit_node.storage import schema as node_tables
 from support.chains.model_databases import Killed, killed_at
 from support.indexer.databases import PAGE_PAYLOADS, write_page
 
 pytest_plugins = ["support.indexer.revisions"]
 
-SCHEMAS = [schema.metadata]
+SCHEMAS = [schema.metadata, node_tables.metadata]
 
 
 @pytest.fixture

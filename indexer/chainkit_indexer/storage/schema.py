@@ -3,7 +3,8 @@
 Except for the envelopes of other originators than the chain's, the reorgs' journal, ``provenance``
 and what is kept to replay, every table is a function of the chain and the node's key: no local
 clock, no order of arrival. Hashes, keys and payloads are binary; sequence ids fit 63 bits.
-``migrations/`` makes them, and the view ``served_envelopes``; a test compares both.
+``migrations/`` makes them, and the view ``served_envelopes``, and the tables that only a node reads
+(``chainkit_node/storage/schema.py``); a test compares them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
-    UniqueConstraint,
     and_,
     select,
 )
@@ -258,8 +258,9 @@ inbox_members = Table(
     Index("inbox_members_by_identifier", "identifier", "kind"),
 )
 """Each time that a wallet or passkey belonged to an inbox (XIP-46): which identity update added it,
-and which revoked it, null while it belongs there. ``kind`` is a ``MemberKind``. A reorg takes rows
-back by their sequence ids, in the transaction that takes back the updates."""
+and which revoked it, null while it belongs there. ``kind`` is a ``MemberKind``. Only a node adds
+rows. A reorg takes rows back by their sequence ids, in the transaction that takes back the updates,
+also where no node runs."""
 
 inbox_cursors = Table(
     "inbox_cursors",
@@ -279,60 +280,3 @@ refused_updates = Table(
     Index("refused_updates_by_inbox", "inbox_id"),
 )
 """Identity updates below that cursor that break a rule of XIP-46, and change nothing."""
-
-misbehavior_reports = Table(
-    "misbehavior_reports",
-    metadata,
-    _key("server_time_ns", BigInteger),
-    _column("node_id", BigInteger),
-    _column("type", Integer),
-    _column("origin", Text),
-    _column("weight", Text),
-    _column("digest", LargeBinary),
-    _column("report", LargeBinary),
-    _column("signature", LargeBinary),
-    UniqueConstraint("digest", name="misbehavior_reports_digest"),
-    Index("misbehavior_reports_by_node", "node_id", "type", "origin", "weight", "server_time_ns"),
-)
-"""Reports that this node hosts and signed (XIP-49 §3.2.8). ``report`` is the serialized
-UnsignedMisbehaviorReport, about ``node_id``; ``origin`` is ``node`` where this node saw it itself,
-``client`` where somebody submitted it. ``weight`` is ``proved`` or ``claimed``, as this node judged
-it when it came. ``digest`` is the same for what says the same. ``server_time_ns`` never goes back,
-and no two reports have the same."""
-
-disputed_envelopes = Table(
-    "disputed_envelopes",
-    metadata,
-    _key("originator_id", BigInteger),
-    _key("sequence_id", BigInteger),
-    _column("envelope", LargeBinary),
-)
-"""Envelopes that an originator signed under a sequence id under which ``envelopes`` has another:
-one of them is enough as evidence (XIP-49 §3.2.7)."""
-
-gaps = Table(
-    "gaps",
-    metadata,
-    _key("originator_id", BigInteger),
-    _key("first_id", BigInteger),
-    _column("last_id", BigInteger),
-    _column("state", Text),
-    _column("changed_ns", BigInteger),
-    Index("gaps_by_change", "changed_ns"),
-)
-"""Ranges of sequence ids, both ends included, that were missing between the envelopes that were
-received. ``state`` is a ``GapState``; ``changed_ns`` is the moment by this node's clock at which it
-became so, and never falls. Those that were filled stay for a while: readers learn of them."""
-
-range_digests = Table(
-    "range_digests",
-    metadata,
-    _key("originator_id", BigInteger),
-    _key("level", Integer),
-    _key("number", BigInteger),
-    _column("digests", LargeBinary),
-)
-"""Digests of the parts of an originator's ranges (``chainkit.protocol.log_ranges``), one after the
-other: about 20 bytes for each envelope. A range has a row once no envelope can be appended to it,
-and never without the rows of its parts. It loses its row when it changes: see
-``storage/range_digests.py``."""

@@ -16,10 +16,8 @@ from chainkit.text.printable import printable
 from chainkit.types import NANOSECONDS_PER_SECOND, BlockReference, Node
 from chainkit_indexer.inspection.status import ReorgSummary, Status, read_status_within
 from chainkit_indexer.registry.history import nodes_at
-from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import read_highest, read_last
 from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import GapState
 from chainkit_node.inspection.live import LiveParts
 from chainkit_node.inspection.report_summaries import (
     count_against,
@@ -40,6 +38,8 @@ from chainkit_node.inspection.snapshot import (
     ReorgStatus,
 )
 from chainkit_node.inspection.words import shown
+from chainkit_node.storage import schema
+from chainkit_node.storage.gaps import GapState
 
 _OPEN = (GapState.ASKED.value, GapState.OMITTED.value)
 

@@ -14,7 +14,6 @@ from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.originated_envelope import originator_digest, parse_originated
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import NANOSECONDS_PER_SECOND
-from chainkit_indexer.storage import schema
 from chainkit_node.inspection.snapshot import (
     MOST_REPORTS,
     MOST_ROWS,
@@ -22,6 +21,7 @@ from chainkit_node.inspection.snapshot import (
     ReportSummary,
     ReportTally,
 )
+from chainkit_node.storage import schema
 
 _MOST_BYTES: Final = 256 << 10
 """Length of a report that is still taken apart."""

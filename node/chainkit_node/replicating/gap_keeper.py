@@ -17,9 +17,8 @@ from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import LEAST_RETENTION_SECONDS
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import GapState
 from chainkit_node.replicating.intake import SafetyReports
-from chainkit_node.storage.gaps import GapRow, change_gaps, forget_filled, read_asked_gaps
+from chainkit_node.storage.gaps import GapRow, GapState, change_gaps, forget_filled, read_asked_gaps
 from chainkit_node.storage.replicated import read_after, read_before
 
 _RETENTION_NS: Final = LEAST_RETENTION_SECONDS * NANOSECONDS_PER_SECOND

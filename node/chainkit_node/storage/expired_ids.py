@@ -10,10 +10,11 @@ from typing import Final
 from sqlalchemy import BigInteger, Connection, bindparam, select
 
 from chainkit.protocol.log_ranges import ABSENT, LogRange, split
-from chainkit_indexer.storage import schema
-from chainkit_indexer.types import GapState
+from chainkit_indexer.storage.schema import envelopes
+from chainkit_node.storage import schema
+from chainkit_node.storage.gaps import GapState
 
-_envelopes: Final = schema.envelopes.c
+_envelopes: Final = envelopes.c
 _gaps: Final = schema.gaps.c
 
 _ORIGINATOR: Final = bindparam("originator", type_=BigInteger())

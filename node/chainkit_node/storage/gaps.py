@@ -6,15 +6,29 @@ The ranges of one originator do not overlap. A range that is filled in part is c
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
-from chainkit_indexer.storage import schema
-from chainkit_indexer.types import GapState
+from chainkit_node.storage import schema
 
 MOST_READ: Final = 1_000
 """Ranges of one look."""
+
+
+class GapState(StrEnum):
+    """A state of sequence ids of an originator that are missing."""
+
+    ASKED = "asked"
+    """Other nodes are asked for them."""
+    EXPIRED = "expired"
+    """They were left out because they had expired."""
+    OMITTED = "omitted"
+    """They cannot have expired, and no other node has them so far."""
+    FILLED = "filled"
+    """They came later."""
+
 
 _TABLE: Final = schema.gaps
 _UNFILLED: Final = (GapState.ASKED, GapState.OMITTED, GapState.EXPIRED)

@@ -41,8 +41,9 @@ from chainkit.protocol.log_ranges import (
     range_digest,
     root_of,
 )
-from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import read_last
+from chainkit_indexer.storage.schema import envelopes
+from chainkit_node.storage import schema
 from chainkit_node.storage.expired_ids import read_expired, read_last_expired
 
 _MOST_COMPUTED: Final = 128
@@ -51,7 +52,7 @@ _AT_ONCE: Final = 500
 """Numbers of one statement: SQLite before version 3.32 takes 999 parameters."""
 
 _rows: Final = schema.range_digests.c
-_held: Final = schema.envelopes.c
+_held: Final = envelopes.c
 _disputed: Final = schema.disputed_envelopes.c
 
 _ORIGINATOR: Final = bindparam("originator", type_=BigInteger())

@@ -9,14 +9,15 @@ from sqlalchemy import ColumnElement, Connection, insert, select, true
 from chainkit.misbehavior.judging import Gap, HeldEnvelope, Judged
 from chainkit.protocol.originated_envelope import originator_digest, parse_originated
 from chainkit.protocol.received_envelope import ReceivedEnvelope
-from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_indexer.storage.schema import envelopes
 from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import ENVELOPE_COLUMNS, GapState
-from chainkit_node.storage.gaps import GapRow, fill_gaps, insert_gap, read_last_change
+from chainkit_indexer.types import ENVELOPE_COLUMNS
+from chainkit_node.storage import schema
+from chainkit_node.storage.gaps import GapRow, GapState, fill_gaps, insert_gap, read_last_change
 from chainkit_node.storage.range_digests import forget_ranges
 
-_TABLE = schema.envelopes
+_TABLE = envelopes
 _COLUMNS = tuple(_TABLE.c[name] for name in ENVELOPE_COLUMNS)
 
 

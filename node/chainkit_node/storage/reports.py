@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Select, delete, func, insert, select
 
-from chainkit_indexer.storage import schema
+from chainkit_node.storage import schema
 
 FROM_NODE: Final = "node"
 FROM_CLIENT: Final = "client"

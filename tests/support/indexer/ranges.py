@@ -15,10 +15,11 @@ from chainkit.protocol.log_ranges import (
     root_of,
 )
 from chainkit.protocol.wire import UNSIGNED_TAG, bytes_field
-from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
 from chainkit_indexer.storage.envelopes import StoredEnvelope, insert_envelopes
-from chainkit_indexer.types import GapState
+from chainkit_indexer.storage.schema import envelopes
+from chainkit_node.storage import schema
+from chainkit_node.storage.gaps import GapState
 from chainkit_node.storage.range_digests import forget_ranges, read_contents, store_ranges
 from support.log_sides import ORIGINATOR, Side
 
@@ -82,7 +83,7 @@ class ChangingLog:
 
     def prune(self, first: int, last: int) -> None:
         """Delete envelopes that expired; no gap may be there yet."""
-        table = schema.envelopes
+        table = envelopes
         values = {
             "originator_id": ORIGINATOR,
             "first_id": first,

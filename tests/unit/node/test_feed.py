@@ -14,14 +14,13 @@ from chainkit.errors import StoreUnavailable
 from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import GapState
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.inboxes.follower import InboxFollower
 from chainkit_node.live import feed
 from chainkit_node.live.feed import ChainFeed, DatabaseFeed
 from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
-from chainkit_node.storage.gaps import GapRow, fill_gaps, insert_gap
+from chainkit_node.storage.gaps import GapRow, GapState, fill_gaps, insert_gap
 from chainkit_node.types import Selection
 from support.chains.fake_chain import FakeChain, Post, update
 from support.indexer.fake_node import FakeNode

@@ -10,12 +10,11 @@ from sqlalchemy import select
 
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.signatures import SigningKey
-from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.identity import Identity
-from chainkit_indexer.types import GapState
 from chainkit_node.replicating.gap_keeper import GapKeeper
 from chainkit_node.replicating.intake import Intake, Source
-from chainkit_node.storage.gaps import GapRow
+from chainkit_node.storage import schema
+from chainkit_node.storage.gaps import GapRow, GapState
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator

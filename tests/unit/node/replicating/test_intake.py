@@ -13,12 +13,12 @@ from chainkit.errors import InvalidSignature, MalformedEnvelope
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit.signatures import SigningKey
-from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.identity import Identity
-from chainkit_indexer.types import GapState
+from chainkit_indexer.storage.schema import envelopes
 from chainkit_node.replicating.intake import Intake, Source, Taken
-from chainkit_node.storage.gaps import GapRow, read_filled_after
+from chainkit_node.storage import schema
+from chainkit_node.storage.gaps import GapRow, GapState, read_filled_after
 from chainkit_node.storage.range_digests import find_missing_leaves, store_ranges
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
@@ -53,7 +53,7 @@ class Receiver:
         self.late += [each.envelope for each in late]
 
     def stored(self) -> list[bytes]:
-        query = select(schema.envelopes.c.envelope).order_by(schema.envelopes.c.sequence_id)
+        query = select(envelopes.c.envelope).order_by(envelopes.c.sequence_id)
         with self.store.reading() as connection:
             return list(connection.scalars(query))
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from sqlalchemy import delete
 
 from chainkit.signatures import SigningKey
-from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
-from chainkit_indexer.types import GapState
+from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import (
     GapRow,
+    GapState,
     change_gaps,
     fill_gaps,
     forget_filled,

@@ -10,8 +10,10 @@ from sqlalchemy import func, select
 
 from chainkit.errors import StoreUnavailable
 from chainkit.protocol.log_ranges import LogRange, RangeContent
-from chainkit_indexer.storage import migrate, schema
+from chainkit_indexer.storage import migrate
 from chainkit_indexer.storage.database import Database
+from chainkit_indexer.storage.schema import envelopes
+from chainkit_node.storage import schema
 from chainkit_node.storage.range_digests import (
     forget_ranges,
     read_contents,
@@ -117,4 +119,4 @@ def test_read_highest_id__last_envelopes_pruned__stays(log: ChangingLog) -> None
     with log.database.reading() as connection:
         assert read_highest_id(connection, ORIGINATOR) == 200
         assert read_highest_id(connection, OTHER) == 0
-        assert connection.scalar(select(func.max(schema.envelopes.c.sequence_id))) == 149
+        assert connection.scalar(select(func.max(envelopes.c.sequence_id))) == 149

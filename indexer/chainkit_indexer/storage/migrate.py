@@ -89,9 +89,8 @@ def create(database: Database) -> None:
 def upgrade(database: Database) -> str:
     """Bring the tables of a database up to date and return the revision that it had before.
 
-    All of it is one transaction, so it may be killed anywhere. Needs free space of three times the
-    size of the database. Raises StoreInUse if an indexer runs on it, and StoreError where there are
-    no tables, or newer ones.
+    All of it is one transaction, so it may be killed anywhere. Raises StoreInUse if an indexer runs
+    on it, and StoreError where there are no tables, newer ones, or ones without a revision.
     """
     database.lock()
     found = revision(database)

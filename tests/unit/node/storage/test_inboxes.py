@@ -12,12 +12,8 @@ from sqlalchemy import Connection, create_engine
 from chainkit.identity.identifiers import MemberIdentifier, MemberKind
 from chainkit.identity.judge import judge
 from chainkit_indexer.storage import schema
-from chainkit_indexer.storage.inboxes import (
-    JudgedUpdate,
-    find_inboxes,
-    record_judged,
-    retract_inboxes,
-)
+from chainkit_indexer.storage.journal import retract_inboxes
+from chainkit_node.storage.inboxes import JudgedUpdate, find_inboxes, record_judged
 from support.identity import Wallet
 from support.vectors import from_hex, load
 
@@ -41,7 +37,7 @@ def log(database: Connection) -> Connection:
 
 
 def emptied(database: Connection) -> Connection:
-    retract_inboxes(database, {ORIGINATOR: 0})
+    retract_inboxes(database, ORIGINATOR, 0)
     return database
 
 
@@ -118,7 +114,7 @@ def test_retract__any_history__is_as_if_the_rest_had_never_come(
         answers.append(max(joined, key=joined.__getitem__, default=None))
         assert inbox_of(log) == answers[-1]
 
-    retract_inboxes(log, {ORIGINATOR: kept})
+    retract_inboxes(log, ORIGINATOR, kept)
 
     assert inbox_of(log) == answers[min(kept, len(toggled))]
 

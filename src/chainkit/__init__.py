@@ -6,7 +6,7 @@ Imports run one way, and import-linter holds them to it (``make check``)::
     chainkit_client, chainkit_gateway,
     chainkit_indexer, chainkit_jobs      the other services; they never import each other
 
-        cli                              the ``chainkit`` command, a folder per group
+        cli, sqlite                      the ``chainkit`` command; how services open SQLite's files
         council                          checks evidence; drafts, signs and executes calls
         nodes                            asks nodes and gateways over gRPC
         evidence, service, terminal      what proves a finding; what all services and all command

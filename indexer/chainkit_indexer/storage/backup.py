@@ -11,13 +11,13 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from sqlalchemy import URL
 
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError, StoreError
 from chainkit.exports import flush
+from chainkit.sqlite import connect
 from chainkit_indexer.storage.location import parse_location
 
 _PAGES_AT_ONCE: Final = 1024
@@ -63,11 +63,7 @@ def copy_database(source: Path, target: Path, report: Report = lambda done, page
 
 
 def _copy(source: Path, target: Path, report: Report) -> None:
-    address = f"file:{quote(str(source.resolve()))}?mode=ro"
-    with (
-        closing(sqlite3.connect(address, uri=True, isolation_level=None)) as original,
-        closing(sqlite3.connect(target, isolation_level=None)) as copy,
-    ):
+    with closing(connect(source, "ro")) as original, closing(connect(target, "rwc")) as copy:
         # Within one transaction: else it would begin anew with each commit of a writer.
         original.execute("BEGIN")
         original.execute("SELECT count(*) FROM sqlite_schema").fetchone()

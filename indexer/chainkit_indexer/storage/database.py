@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table
-from sqlalchemy.exc import DBAPIError
 
 from chainkit.errors import StoreError, StoreUnavailable
+from chainkit.sqlite import errors_as
 from chainkit_indexer.storage.location import HiddenWords, parse_location, shown
 from chainkit_indexer.storage.sqlite import Sqlite
 
@@ -135,14 +135,8 @@ class Database:
         with self._turns(), self._errors():
             self._backend.close()
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except DBAPIError as error:
-            raise self._store_error(error.orig) from error
-        except self._backend.driver_error as error:
-            raise self._store_error(error) from error
+    def _errors(self) -> AbstractContextManager[None]:
+        return errors_as(self._store_error, self._backend.driver_error)
 
     def _store_error(self, cause: BaseException | None) -> StoreError:
         kind = StoreUnavailable if self._backend.may_pass(cause) else StoreError

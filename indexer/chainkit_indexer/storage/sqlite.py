@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import socket
@@ -12,18 +11,17 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, NullPool, QueuePool, Table, create_engine, event
+from sqlalchemy import Connection, NullPool, Table
 
 from chainkit.errors import StoreInUse, StoreUnavailable
+from chainkit.sqlite import connect, driver_of, may_pass, new_engines, use_write_ahead_log
 
 LOCK_SECONDS: Final = 5
 """How long a transaction waits for a program that holds the file's own write lock."""
 
 _ROWS_PER_STATEMENT: Final = 50
 """Before version 3.32, SQLite takes no more than 999 values."""
-_WRITES: Final = "chainkit_writes"
 _SETTINGS: Final = (
     "PRAGMA foreign_keys = ON",
     # FULL waits for the disk in each commit. NORMAL would only risk the newest pages, which the
@@ -35,22 +33,13 @@ _SETTINGS: Final = (
     # Bytes: a long reader lets the log grow; afterwards it gives the space back.
     "PRAGMA journal_size_limit = 67108864",
 )
-_PASSING: Final = frozenset(
-    {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_PROTOCOL,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_NOMEM,
-    }
-)
 
 
 class Sqlite:
     """The engine on a file; nothing is opened or created before the first transaction."""
 
     driver_error: Final = sqlite3.Error
+    may_pass = staticmethod(may_pass)
 
     def __init__(self, file: Path, read_only: bool) -> None:
         """Take the file; a reader opens it without the right to write."""
@@ -60,10 +49,10 @@ class Sqlite:
         self._lock: _Lock | None = None
         if read_only:
             # Each connection checks again whether another program writes to it.
-            self._engine = _engine(self._connect_to_read, NullPool)
+            engines = new_engines(self._connect_to_read, NullPool)
         else:
-            self._engine = _engine(self._connect, QueuePool)
-        self._writer = self._engine.execution_options(**{_WRITES: True})
+            engines = new_engines(lambda: connect(self._file, "rwc", _SETTINGS, LOCK_SECONDS))
+        self._engine, self._writer = engines
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -71,7 +60,7 @@ class Sqlite:
         before = _state(self._file)
         with self._engine.begin() as connection:
             # Asked now: a session that was lost meanwhile has no driver to ask.
-            is_unguarded = isinstance(_driver(connection), _Unguarded)
+            is_unguarded = isinstance(driver_of(connection), _Unguarded)
             try:
                 yield connection
             finally:
@@ -95,11 +84,7 @@ class Sqlite:
 
     def prepare(self) -> None:
         """Let readers see a steady state while a writer commits. Lasts as long as the file."""
-        connection = self._engine.raw_connection()
-        try:
-            connection.cursor().execute("PRAGMA journal_mode = WAL")
-        finally:
-            connection.close()
+        use_write_ahead_log(self._engine)
 
     def insert_many(
         self, connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Any]
@@ -109,7 +94,7 @@ class Sqlite:
         Many to a statement: in each one the driver gives Python's lock away, and may wait for it.
         Bytes as a bytearray: for ``bytes`` it looks for an adapter first: a quarter of the time.
         """
-        driver = _driver(connection)
+        driver = driver_of(connection)
         for start in range(0, len(rows), _ROWS_PER_STATEMENT):
             part = rows[start : start + _ROWS_PER_STATEMENT]
             row = f"({', '.join('?' * len(columns))})"
@@ -128,25 +113,10 @@ class Sqlite:
             self._lock.release()
             self._lock = None
 
-    @staticmethod
-    def may_pass(cause: BaseException | None) -> bool:
-        """Tell whether waiting may help: it is locked, or the disk is full or out of order."""
-        if isinstance(cause, OSError):
-            return cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-        # The lowest byte is the kind of error, the others say which of its causes.
-        return getattr(cause, "sqlite_errorcode", 0) & 0xFF in _PASSING
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = _open(str(self._file), sqlite3.Connection)
-        for setting in _SETTINGS:
-            connection.execute(setting)
-        return connection
-
     def _connect_to_read(self) -> sqlite3.Connection:
-        address = f"file:{quote(str(self._file))}?mode=ro"
         if self._is_at_rest():
-            return _open(f"{address}&immutable=1", _Unguarded)
-        return _open(address, sqlite3.Connection)
+            return connect(self._file, "ro&immutable=1", seconds=LOCK_SECONDS, kind=_Unguarded)
+        return connect(self._file, "ro", seconds=LOCK_SECONDS)
 
     def _is_at_rest(self) -> bool:
         """Tell whether the database exists, was closed, and has not been opened since."""
@@ -201,37 +171,6 @@ class _Lock:
             os.truncate(self._descriptor, 0)
             name = f"process {os.getpid()} on {socket.gethostname()}"
             os.write(self._descriptor, name.encode())
-
-
-def _open(address: str, kind: type[sqlite3.Connection]) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        address,
-        timeout=LOCK_SECONDS,
-        # Python's driver would begin transactions at its own discretion: late, and not for DDL.
-        isolation_level=None,
-        check_same_thread=False,
-        factory=kind,
-        uri=address.startswith("file:"),
-    )
-    return connection
-
-
-def _engine(connect: Any, pool: type[NullPool] | type[QueuePool]) -> Engine:
-    engine = create_engine("sqlite://", creator=connect, poolclass=pool, hide_parameters=True)
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        writes = connection.get_execution_options().get(_WRITES, False)
-        # A deferred transaction that turns to writing fails if another one wrote meanwhile.
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine
-
-
-def _driver(connection: Connection) -> sqlite3.Connection:
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
-    return driver
 
 
 def _state(file: Path) -> tuple[int, ...]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
-from urllib.parse import quote
 
 from sqlalchemy import (
     BigInteger,
@@ -26,23 +26,22 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
-    create_engine,
     delete,
-    event,
     exists,
     func,
-    inspect,
     select,
     update,
 )
 from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.exc import DBAPIError
 
 from chainkit.errors import ConfigurationError, StoreUnavailable
+from chainkit.sqlite import Stamp, connect, errors_as, is_new, new_engines, use_write_ahead_log
 from chainkit.types import BlockReference
 from chainkit_gateway.types import Publication, Sent, Settlement
 
-_JOURNAL: Final = "a gateway's journal"
+_STAMP: Final = Stamp(int.from_bytes(b"ckgw"), 1, "a gateway's journal", "another database")
+# A row must be on the disk before its transaction or envelope leaves.
+_SETTINGS: Final = ("PRAGMA synchronous = FULL",)
 _metadata: Final = MetaData()
 
 _publications: Final = Table(
@@ -103,39 +102,28 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open or make the file. Raises ConfigurationError where that is not possible."""
-        _check_no_folder(path)
-        engine = create_engine(f"sqlite:///{path}", hide_parameters=True)
+        """Open the file, or make it where there is none.
 
-        @event.listens_for(engine, "connect")
-        def connect(connection: Any, record: object) -> None:
-            connection.execute("PRAGMA journal_mode = WAL")
-            # A row must be on the disk before its transaction or envelope leaves.
-            connection.execute("PRAGMA synchronous = FULL")
-
-        try:
-            _metadata.create_all(engine)
-        except DBAPIError as error:
-            expected = "a file that can be written"
-            raise ConfigurationError(f"journal {path}", expected, error.orig) from error
+        Raises ConfigurationError where that is not possible, and, before it writes anything, where
+        the file is no gateway's journal of this version.
+        """
+        with _opened(path, "rwc", "a file that can be written") as (engine, writer):
+            with writer.begin() as connection:
+                if is_new(connection):
+                    _metadata.create_all(connection)
+                    _STAMP.write(connection)
+                _STAMP.check(connection, f"journal {path}", ConfigurationError)
+            use_write_ahead_log(engine)
         return cls(engine)
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Open a file to read it, also while a gateway writes it.
 
-        Raises ConfigurationError where it is no gateway's journal.
+        Raises ConfigurationError where it is no gateway's journal of this version.
         """
-        _check_no_folder(path)
-        engine = create_engine(
-            f"sqlite:///file:{quote(str(path))}?mode=ro&uri=true", hide_parameters=True
-        )
-        try:
-            names = set(inspect(engine).get_table_names())
-        except DBAPIError as error:
-            raise ConfigurationError(f"journal {path}", _JOURNAL, error.orig) from error
-        if not names >= set(_metadata.tables):
-            raise ConfigurationError(f"journal {path}", _JOURNAL, "another database")
+        with _opened(path, "ro", _STAMP.owned) as (engine, _), engine.begin() as connection:
+            _STAMP.check(connection, f"journal {path}", ConfigurationError)
         return cls(engine)
 
     def find(self, digest: bytes) -> Begun | None:
@@ -256,12 +244,10 @@ class Journal:
 
     @contextmanager
     def _begun(self) -> Iterator[Connection]:
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except DBAPIError as error:
-            # A full disk, or a lock that lasts: nothing was written, and nothing may be sent.
-            raise StoreUnavailable("journal", "an answer", error.orig) from error
+        # A full disk, or a lock that lasts: nothing was written, and nothing may be sent.
+        refusal = partial(StoreUnavailable, "journal", "an answer")
+        with errors_as(refusal), self._engine.begin() as connection:
+            yield connection
 
     def _transactions(self, *conditions: Any, most: int | None = None) -> list[Sent]:
         wanted = select(_transactions).where(*conditions).order_by(*_IN_ORDER).limit(most)
@@ -269,10 +255,18 @@ class Journal:
             return [_sent(row) for row in connection.execute(wanted).mappings()]
 
 
-def _check_no_folder(path: Path) -> None:
-    # SQLite's own words for it are "disk I/O error".
+@contextmanager
+def _opened(path: Path, mode: str, expected: str) -> Iterator[tuple[Engine, Engine]]:
     if path.is_dir():
-        raise ConfigurationError(f"journal {path}", _JOURNAL, "a folder")
+        # SQLite's own words for it are "disk I/O error".
+        raise ConfigurationError(f"journal {path}", _STAMP.owned, "a folder")
+    engine, writer = new_engines(lambda: connect(path, mode, _SETTINGS))
+    try:
+        with errors_as(partial(ConfigurationError, f"journal {path}", expected)):
+            yield engine, writer
+    except BaseException:
+        engine.dispose()
+        raise
 
 
 def _beginning(publication: Publication, now_ns: int) -> dict[str, Any]:

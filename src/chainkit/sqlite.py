@@ -106,6 +106,11 @@ def driver_of(connection: Connection) -> sqlite3.Connection:
     return found
 
 
+def is_new(connection: Connection) -> bool:
+    """Tell whether no program has marked the file, or made a table in it."""
+    return not _header(connection, "application_id") and not _header(connection, "schema_version")
+
+
 @contextmanager
 def errors_as(refusal: Refusal, driver_error: type[Exception] = sqlite3.Error) -> Iterator[None]:
     """Raise what ``refusal`` makes of a driver's error, also of one that SQLAlchemy wrapped."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from chainkit.protocol.proto.payer_api_pb2 import PublishClientEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.types import TopicKind
 from chainkit_gateway.cli.costs import costs_command
+from chainkit_gateway.journal import Journal
 from localnet.accounts import development_account, write_keystore
 from localnet.anvil import Anvil
 from localnet.commands import CHAINKIT, Settings
@@ -222,6 +225,23 @@ def test_costs__commits_published__are_what_the_account_paid(
     assert told["paid_wei"] == before - balance() > 0
     assert told["reserved_wei"] == 0
     assert [(each["client"], each["published"]) for each in told["days"]] == [("127.0.0.1", 2)]
+
+
+def test_run__journal_of_a_newer_chainkit__is_refused_and_stays_as_it_was(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    path = tmp_path / "gateway.db"
+    Journal.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    before = path.read_bytes()
+
+    ended = subprocess.run(gateway.command, env=gateway.environment, capture_output=True, text=True)
+
+    got = "version 2, which a newer chainkit made"
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert f"error: journal {path}: expected version 1, got {got}\n" in ended.stderr
+    assert path.read_bytes() == before
 
 
 @pytest.mark.conforms("N1")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +10,12 @@ import pytest
 
 from chainkit.errors import ConfigurationError, StoreUnavailable
 from chainkit.types import BlockReference
+from chainkit_client.storage.store import Store
 from chainkit_gateway.journal import Begun, Journal
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import Sent, Settlement
+from chainkit_indexer.storage import migrate
+from chainkit_indexer.storage.database import Database
 from support import publishes
 
 COMMIT = route(publishes.commit(), "ann")
@@ -156,6 +161,78 @@ def test_open__folder__says_that_it_is_one(
 ) -> None:
     with pytest.raises(ConfigurationError, match="expected a gateway's journal, got a folder"):
         opens(tmp_path)
+
+
+def of_a_client(path: Path) -> None:
+    Store.open(path, "password", 2).close()
+
+
+def of_an_indexer(path: Path) -> None:
+    database = Database(str(path))
+    migrate.create(database)
+    database.close()
+
+
+def executed(*statements: str) -> Callable[[Path], None]:
+    def execute(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    return execute
+
+
+@pytest.mark.parametrize("opens", [Journal.open, Journal.read])
+@pytest.mark.parametrize(
+    "make",
+    [
+        of_a_client,
+        of_an_indexer,
+        executed("CREATE TABLE publications (digest)", "CREATE TABLE transactions (hash)"),
+        executed("PRAGMA application_id = 1"),
+    ],
+)
+def test_open__another_programs_database__is_refused_and_stays_as_it_was(
+    tmp_path: Path, make: Callable[[Path], None], opens: Callable[[Path], Journal]
+) -> None:
+    path = tmp_path / "other.db"
+    make(path)
+    before = path.read_bytes()
+
+    with pytest.raises(ConfigurationError) as caught:
+        opens(path)
+
+    expected = f"journal {path}: expected a gateway's journal, got another database"
+    assert str(caught.value) == expected
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("opens", [Journal.open, Journal.read])
+def test_open__newer_version__is_refused_and_stays_as_it_was(
+    tmp_path: Path, opens: Callable[[Path], Journal]
+) -> None:
+    path = tmp_path / "gateway.db"
+    Journal.open(path).close()
+    executed("PRAGMA user_version = 2")(path)
+    before = path.read_bytes()
+
+    with pytest.raises(ConfigurationError) as caught:
+        opens(path)
+
+    got = "version 2, which a newer chainkit made"
+    assert str(caught.value) == f"journal {path}: expected version 1, got {got}"
+    assert path.read_bytes() == before
+
+
+def test_open__killed_before_its_first_transaction__makes_the_tables(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.db"
+    path.touch()
+
+    journal = Journal.open(path)
+
+    journal.add_transaction(COMMIT, FIRST)
+    assert journal.transactions_from(0) == [FIRST]
+    journal.close()
 
 
 def test_begin_at_node__file_cannot_be_written__is_a_typed_error(

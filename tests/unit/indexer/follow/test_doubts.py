@@ -38,13 +38,21 @@ def _without(kind: str) -> Any:
 
 
 @pytest.mark.conforms("2.1-2")
-@pytest.mark.parametrize("kind", ["all", "first", "middle", "last"])
-def test_step__logs_missing__never_commits(node: FakeNode, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("all", "got up to 0"),
+        ("first", "expected sequence 1"),
+        ("middle", "expected sequence 2"),
+        ("last", "got up to 2"),
+    ],
+)
+def test_step__logs_missing__never_commits(node: FakeNode, kind: str, message: str) -> None:
     node.chain.mine([A, B, D])
     before = node.content()
     node.chain.tamper = _without(kind)
 
-    with pytest.raises(InconsistentAnswer):
+    with pytest.raises(InconsistentAnswer, match=message):
         node.step()
 
     assert node.content() == before

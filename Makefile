@@ -39,7 +39,7 @@ PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder --keep-durations
 
 .PHONY: all help setup check check-python check-contracts format test test-tools test-all test-changed \
   unit unit-and-ape forge forge-suites coverage contracts integration \
-  gas-check fuzz soak bench-index bench-node bench-network bench-client bench-audit mutation planted-bugs gas demo localnet chat lock generate clean
+  gas-check fuzz soak bench-index bench-node bench-network bench-client bench-audit mutation planted-bugs conformance gas demo localnet chat lock generate clean
 
 all: check unit  ## check and run the fast tests
 
@@ -213,6 +213,9 @@ mutation: setup  ## break the contracts on purpose, see which tests notice; writ
 
 planted-bugs: setup  ## break rules of nodes and clients on purpose: do the simulators notice? writes docs/simulation.md
 	python -m tools.planted_bugs
+
+conformance: setup  ## break rules of demands that are not proved: do their tests notice? writes docs/conformance.md
+	python -m tools.conformance prove --unproved
 
 gas: setup  ## measure what messages and the registry cost; writes docs/gas.*
 	python -m tools.gas_study

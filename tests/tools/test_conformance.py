@@ -9,14 +9,14 @@ import pytest
 
 from chainkit.errors import ConfigurationError
 from support.project import ROOT
+from tools.breaking import Break
 from tools.conformance.__main__ import PAGE, current
-from tools.conformance.check import Conformance, faults
-from tools.conformance.demands import Chapter, Demand, Mutation, read_demands
+from tools.conformance.check import Conformance, Proof, faults
+from tools.conformance.demands import Chapter, Demand, read_demands
 from tools.conformance.markers import find_markers
-from tools.conformance.page import page
-from tools.conformance.proof import Proof, read_proofs, write_proofs
+from tools.conformance.page import page, read_proofs
 
-MUTATION = Mutation("code.py", "limit = 5", "limit = 6")
+MUTATION = Break("code.py", "limit = 5", "limit = 6")
 BUILT = Demand("N1", "A limit | of 5.", ("code.py",), MUTATION)
 TESTS = ("tests/test_limit.py::test_limit",)
 
@@ -29,17 +29,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def listed(*demands: Demand, tests: Sequence[str] = TESTS, number: str = "N1") -> Conformance:
-    proofs = {"N1": Proof(MUTATION, TESTS)}
+    proofs = {"N1": Proof(MUTATION.digest, frozenset(TESTS))}
     return Conformance([Chapter("Nodes", "XIP-49 3", demands)], {number: tests}, proofs)
-
-
-@pytest.mark.parametrize("demand", current().shown, ids=lambda demand: demand.number)
-def test_mutation__of_each_demand_that_is_shown__occurs_once(demand: Demand) -> None:
-    assert demand.mutation is not None
-    source = (ROOT / demand.mutation.file).read_text(encoding="utf-8")
-
-    assert source.count(demand.mutation.text) == 1
-    assert demand.mutation.text != demand.mutation.replacement
 
 
 def test_check__this_project__has_no_faults_and_a_current_page() -> None:
@@ -86,7 +77,8 @@ def test_faults__text_that_does_not_occur_once__are_told(
     (root / "code.py").write_text(source)
 
     assert list(faults(listed(BUILT), root)) == [
-        f"N1: expected the mutation's text once in code.py, got {count}"
+        "N1: expected a mutation that applies, got code.py: expected the text of a break once, "
+        f"and another instead, got {count}"
     ]
 
 
@@ -107,20 +99,27 @@ def test_find_markers__python_and_solidity__finds_each_number(root: Path) -> Non
     }
 
 
-def test_is_proved__mutation_or_test_is_another_now__is_not() -> None:
+def test_noticing__mutation_or_test_is_another_now__is_none() -> None:
     changed = replace(BUILT, mutation=replace(MUTATION, replacement="limit = 4"))
 
-    assert listed(BUILT).is_proved(BUILT)
-    assert not listed(changed).is_proved(changed)
-    assert not listed(BUILT, tests=("tests/test_limit.py::test_other",)).is_proved(BUILT)
+    assert listed(BUILT).noticing(BUILT) == set(TESTS)
+    assert listed(changed).noticing(changed) == set()
+    assert listed(BUILT, tests=("tests/test_limit.py::test_other",)).noticing(BUILT) == set()
 
 
 def test_page__built_and_not_built__counts_and_shows_both() -> None:
     text = page(listed(BUILT, Demand("N2", "A peer.")))
 
     assert "**2 demands: 1 shown (1 of them proved), 1 not built yet.**" in text
-    assert "| N1 | A limit \\| of 5. | proved | [code.py](../code.py) | [test_limit](" in text
+    assert "| N1 | A limit \\| of 5. | proved <!-- " in text
+    assert " --> | [code.py](../code.py) | **[test_limit](../tests/test_limit.py)** |" in text
     assert "| N2 | A peer. | not built yet |  |  |" in text
+
+
+def test_read_proofs__page__are_what_it_was_written_from() -> None:
+    conformance = listed(BUILT, Demand("N2", "A peer."), tests=(*TESTS, "tests/test_b.py::test_b"))
+
+    assert read_proofs(page(conformance)) == conformance.proofs
 
 
 def test_read_demands__field_missing__is_refused(tmp_path: Path) -> None:
@@ -131,13 +130,3 @@ def test_read_demands__field_missing__is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigurationError, match="N1: expected code, mutation, summary"):
         read_demands(path)
-
-
-def test_write_proofs__read_again__are_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "proved.json"
-    proofs = {"N1": Proof(MUTATION, TESTS)}
-
-    write_proofs(proofs, path)
-
-    assert read_proofs(path) == proofs
-    assert read_proofs(tmp_path / "none.json") == {}

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
-from functools import cache
-from pathlib import Path
+from dataclasses import replace
 from typing import Final
 
 import click
 
 from chainkit.errors import ChainkitError, ConfigurationError
-from tools.conformance.check import Conformance, faults
-from tools.conformance.demands import Demand, Mutation, read_demands
+from tools.breaking import ROOT, Break, Copies, Copy
+from tools.conformance.check import Conformance, Proof, faults
+from tools.conformance.demands import Demand, read_demands
 from tools.conformance.markers import find_markers
-from tools.conformance.page import page
-from tools.conformance.proof import Proof, read_proofs, write_proofs
-from tools.conformance.proving import Copy
+from tools.conformance.page import page, read_proofs
+from tools.conformance.proving import failed, failed_with
 
-ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "conformance.md"
 
-Attempt = Callable[[Mutation, tuple[str, ...]], tuple[str, ...]]
-"""Returns which of the tests notice a mutation."""
+Trial = tuple[Break | None, tuple[str, ...]]
+"""A mutation, and the marked tests that should notice it."""
 
 
 def current() -> Conformance:
     """Return the list, markers and proofs of this project. Raises ConfigurationError."""
-    return Conformance(read_demands(), find_markers(ROOT), read_proofs())
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    return Conformance(read_demands(), find_markers(ROOT), read_proofs(text))
 
 
 @click.group(invoke_without_command=True)
@@ -65,7 +62,7 @@ def main(context: click.Context, check: bool) -> None:
 def prove(numbers: tuple[str, ...], unproved: bool) -> None:
     """Break each rule that is shown, in a copy of the project, and see whether its tests notice.
 
-    Writes tools/conformance/proved.json and the page; exits with 1 if a rule can be broken unseen.
+    Writes the page; exits with 1 if a rule can be broken unseen.
 
     Example: python -m tools.conformance prove N4 2.2.1-1
     """
@@ -73,46 +70,46 @@ def prove(numbers: tuple[str, ...], unproved: bool) -> None:
     chosen = [
         demand
         for demand in conformance.shown
-        if not (unproved and conformance.is_proved(demand))
+        if not (unproved and conformance.noticing(demand))
         and (not numbers or demand.number in numbers)
     ]
-    proofs = dict(conformance.proofs)
-    unseen = 0
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-        copy = Copy(ROOT, Path(folder))
-        _check_unchanged(copy, [test for each in chosen for test in conformance.tests[each.number]])
-        # XIP-49 demands the same of two contracts: one mutation and one test can show both.
-        failed_with = cache(copy.failed_with)
-        for demand in chosen:
-            failed = _try(failed_with, demand, tuple(conformance.tests[demand.number]))
-            proofs.pop(demand.number, None)
-            if failed and demand.mutation is not None:
-                proofs[demand.number] = Proof(demand.mutation, failed)
-            unseen += not failed
-            write_proofs(proofs)
-    PAGE.write_text(page(current()), encoding="utf-8")
+    # XIP-49 demands the same of two contracts: one mutation and one test can show both.
+    trials: dict[Trial, list[Demand]] = {}
+    for demand in chosen:
+        trial = demand.mutation, tuple(conformance.tests[demand.number])
+        trials.setdefault(trial, []).append(demand)
+    tests = list(dict.fromkeys(test for _, marked in trials for test in marked))
+    half = len(tests) // 2
+    proofs, unseen = dict(conformance.proofs), 0
+    with Copies() as copies:
+        for broken in copies.each([tests[:half], tests[half:]], failed):
+            if broken:
+                raise ConfigurationError("tests", "all to pass unchanged", ", ".join(broken))
+        outcomes = copies.each(trials, _outcome)
+        for demands, (proof, words) in zip(trials.values(), outcomes, strict=True):
+            for demand in demands:
+                proofs.pop(demand.number, None)
+                if proof is not None:
+                    proofs[demand.number] = proof
+                unseen += proof is None
+                click.echo(f"{demand.number:10} {words}")
+            PAGE.write_text(page(replace(conformance, proofs=proofs)), encoding="utf-8")
     sys.exit(1 if unseen else 0)
 
 
-def _check_unchanged(copy: Copy, tests: Sequence[str]) -> None:
-    """Raise ConfigurationError if a test fails without any mutation."""
-    if broken := copy.failed(tuple(dict.fromkeys(tests))):
-        raise ConfigurationError("tests", "all to pass without a mutation", ", ".join(broken))
-
-
-def _try(failed_with: Attempt, demand: Demand, tests: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the marked tests that notice the mutation, none where something is wrong."""
-    if demand.mutation is None:
-        click.echo(f"{demand.number:10} no mutation")
-        return ()
+def _outcome(copy: Copy, trial: Trial) -> tuple[Proof | None, str]:
+    """Return the proof that marked tests notice a mutation, or none, and words about it."""
+    mutation, tests = trial
+    if mutation is None:
+        return None, "no mutation"
     try:
-        failed = failed_with(demand.mutation, tests)
+        noticed = failed_with(copy, mutation, tests)
     except ChainkitError as error:
-        click.echo(f"{demand.number:10} {error}")
-        return ()
-    noticed = f"{len(failed)} of {len(tests)}: {failed[0]}" if failed else "NOT NOTICED"
-    click.echo(f"{demand.number:10} {demand.mutation.file}  {noticed}")
-    return failed
+        return None, str(error)
+    if not noticed:
+        return None, f"{mutation.file}  NOT NOTICED"
+    words = f"{mutation.file}  {len(noticed)} of {len(tests)}: {noticed[0]}"
+    return Proof(mutation.digest, frozenset(noticed)), words
 
 
 if __name__ == "__main__":

@@ -7,8 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from chainkit.errors import ConfigurationError
+from tools.breaking import Break
 from tools.conformance.demands import Chapter, Demand
-from tools.conformance.proof import Proof
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A mutation, and the tests that failed with it."""
+
+    digest: str
+    """The digest of the mutation."""
+    failed: frozenset[str]
+    """As ``path::name``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +41,12 @@ class Conformance:
         """The demands that have tests."""
         return tuple(demand for demand in self.demands if self.tests.get(demand.number))
 
-    def is_proved(self, demand: Demand) -> bool:
-        """Tell whether a test that is still marked failed with the mutation that is still named."""
+    def noticing(self, demand: Demand) -> frozenset[str]:
+        """Return the tests, still marked, that failed with the mutation that is still named."""
         proof = self.proofs.get(demand.number)
-        if proof is None or proof.mutation != demand.mutation:
-            return False
-        return not set(proof.failed).isdisjoint(self.tests.get(demand.number, ()))
+        if proof is None or demand.mutation is None or proof.digest != demand.mutation.digest:
+            return frozenset()
+        return proof.failed.intersection(self.tests.get(demand.number, ()))
 
 
 def faults(conformance: Conformance, root: Path) -> Iterator[str]:
@@ -48,21 +59,25 @@ def faults(conformance: Conformance, root: Path) -> Iterator[str]:
         if number not in counted:
             yield f"{tests[0]}: expected the number of a demand, got {number}"
     for demand in conformance.demands:
-        yield from _faults_of(demand, conformance.tests.get(demand.number, ()), root)
+        for fault in _faults_of(demand, conformance.tests.get(demand.number, ()), root):
+            yield f"{demand.number}: expected {fault}"
 
 
 def _faults_of(demand: Demand, tests: Sequence[str], root: Path) -> Iterator[str]:
     if demand.code and not tests:
-        yield f"{demand.number}: expected a test of {demand.code[0]}, got none"
+        yield f"a test of {demand.code[0]}, got none"
     if tests and not demand.code:
-        yield f"{demand.number}: expected the code that meets it, got only {tests[0]}"
+        yield f"the code that meets it, got only {tests[0]}"
     for path in demand.code:
         if not (root / path).is_file():
-            yield f"{demand.number}: expected a file, got {path}"
-    if demand.mutation is None:
-        return
-    file = root / demand.mutation.file
-    count = file.read_text(encoding="utf-8").count(demand.mutation.text) if file.is_file() else 0
-    if count != 1:
-        expected = f"the mutation's text once in {demand.mutation.file}"
-        yield f"{demand.number}: expected {expected}, got {count}"
+            yield f"a file, got {path}"
+    if demand.mutation is not None:
+        yield from _faults_of_mutation(demand.mutation, root / demand.mutation.file)
+
+
+def _faults_of_mutation(mutation: Break, file: Path) -> Iterator[str]:
+    source = file.read_text(encoding="utf-8") if file.is_file() else ""
+    try:
+        mutation.applied_to(source)
+    except ConfigurationError as error:
+        yield f"a mutation that applies, got {error}"

@@ -9,21 +9,11 @@ from typing import Any, Final
 import yaml
 
 from chainkit.errors import ConfigurationError
+from tools.breaking import Break
 
 DEMANDS: Final = Path(__file__).with_name("demands.yaml")
 _FIELDS: Final = {"summary", "code", "mutation"}
 _MUTATION_FIELDS: Final = {"file", "text", "replacement"}
-
-
-@dataclass(frozen=True, slots=True)
-class Mutation:
-    """A change to one file that breaks one rule."""
-
-    file: str
-    """Path from the project's root."""
-    text: str
-    """Occurs exactly once in the file."""
-    replacement: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +24,7 @@ class Demand:
     summary: str
     code: tuple[str, ...] = ()
     """Paths of the files that meet it; empty where it is not built yet."""
-    mutation: Mutation | None = None
+    mutation: Break | None = None
     """Breaks the rule, so that a test must fail; None where it is not built yet."""
 
 
@@ -69,7 +59,7 @@ def _demand(number: Any, value: Any) -> Demand:
     _check_fields(number, value, _FIELDS)
     mutation = value["mutation"]
     _check_fields(f"{number}, mutation", mutation, _MUTATION_FIELDS)
-    return Demand(number, value["summary"], tuple(value["code"]), Mutation(**mutation))
+    return Demand(number, value["summary"], tuple(value["code"]), Break(**mutation))
 
 
 def _check_fields(subject: str, value: Any, fields: set[str]) -> None:

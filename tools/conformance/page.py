@@ -1,10 +1,12 @@
-"""Writes ``docs/conformance.md``: a table for each chapter."""
+"""Writes ``docs/conformance.md``, a table for each chapter, and reads again what was proved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
-from tools.conformance.check import Conformance
+from tools.conformance.check import Conformance, Proof
 from tools.conformance.demands import Chapter, Demand
 
 _HEAD = """# Conformance
@@ -14,9 +16,9 @@ Generated from `tools/conformance/demands.yaml` and the markers on the tests, by
 The summaries are ours; the specification decides.
 
 - **shown**: the code meets the demand, and the tests named fail if the rule is broken.
-- **proved**: this was tried. A mutation broke the rule in a copy of the project, and a test that
-  is named failed (`tools/conformance/proved.json`). Try again with
-  `python -m tools.conformance prove`.
+- **proved**: this was tried. A mutation broke the rule in a copy of the project, and the tests in
+  bold failed. This page is the only record of that: a comment has the mutation's digest. Where
+  the mutation or the tests have changed, `make conformance` tries again.
 - **not built yet**: nothing in the project meets the demand, or only a part of it.
 
 A number from the specification's own section (`2.2.1-3`) counts the demands of that section. The
@@ -26,10 +28,22 @@ H message history, I identity updates.
 """
 
 
+_PROVED: Final = re.compile(r"^\| (\S+) \| .* \| proved <!-- (\w+) --> \| (.*) \|$", re.MULTILINE)
+_NOTICED: Final = re.compile(r"\*\*\[(\w+)\]\(\.\./([^)]+)\)\*\*")
+
+
+def read_proofs(text: str) -> Mapping[str, Proof]:
+    """Return what a page says was proved, by the numbers of the demands."""
+    return {
+        number: Proof(digest, frozenset(f"{path}::{name}" for name, path in _NOTICED.findall(rest)))
+        for number, digest, rest in _PROVED.findall(text)
+    }
+
+
 def page(conformance: Conformance) -> str:
     """Return the whole page."""
     counted, shown = len(conformance.demands), len(conformance.shown)
-    proved = sum(map(conformance.is_proved, conformance.shown))
+    proved = sum(bool(conformance.noticing(demand)) for demand in conformance.shown)
     counts = f"**{counted} demands: {shown} shown ({proved} of them proved), "
     return "\n".join(
         (
@@ -49,20 +63,19 @@ def _chapter(chapter: Chapter, conformance: Conformance) -> str:
 
 def _row(demand: Demand, conformance: Conformance) -> str:
     tests = conformance.tests.get(demand.number, ())
-    if not tests:
-        status = "not built yet"
-    else:
-        status = "proved" if conformance.is_proved(demand) else "shown"
+    noticing = conformance.noticing(demand)
+    status = "shown" if tests else "not built yet"
+    if noticing and demand.mutation:
+        status = f"proved <!-- {demand.mutation.digest} -->"
     code = "<br>".join(f"[{path.rsplit('/', 1)[-1]}](../{path})" for path in demand.code)
-    cells = (demand.number, demand.summary.replace("|", "\\|"), status, code, _tests(tests))
-    return f"| {' | '.join(cells)} |"
+    summary = demand.summary.replace("|", "\\|")
+    return f"| {demand.number} | {summary} | {status} | {code} | {_links(tests, noticing)} |"
 
 
-def _tests(tests: Sequence[str]) -> str:
-    return "<br>".join(_links(tests))
-
-
-def _links(tests: Sequence[str]) -> Iterator[str]:
+def _links(tests: Sequence[str], noticing: Collection[str]) -> str:
+    links = []
     for test in tests:
         path, name = test.split("::")
-        yield f"[{name}](../{path})"
+        link = f"[{name}](../{path})"
+        links.append(f"**{link}**" if test in noticing else link)
+    return "<br>".join(links)

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from tools.breaking import ROOT
 from tools.solidity import compile_standard, standard_input
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("contracts", "contracts/base")
 """The contracts that the scripts deploy; interfaces have no code."""
 

@@ -1,12 +1,12 @@
 """Plant bugs in the rules of nodes and clients, and let the simulators find them."""
 
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import click
 
+from tools.breaking import ROOT, Copies
 from tools.planted_bugs.page import page
-from tools.planted_bugs.trial import HUNTS, ROOT, bugs, verdict
+from tools.planted_bugs.trial import HUNTS, bugs, verdict
 
 PAGE = ROOT / "docs" / "simulation.md"
 
@@ -27,8 +27,8 @@ def main(only: str | None, simulator: str | None) -> None:
         if (only is None or only in each.name) and simulator in (None, each.simulator)
     ]
     with (
-        ThreadPoolExecutor(max_workers=2) as pool,
-        click.progressbar(pool.map(verdict, chosen), len(chosen), label="bugs") as bar,
+        Copies() as copies,
+        click.progressbar(copies.each(chosen, verdict), len(chosen), label="bugs") as bar,
     ):
         verdicts = list(bar)
     if only is None and simulator is None:

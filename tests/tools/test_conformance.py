@@ -25,6 +25,7 @@ TESTS = ("tests/test_limit.py::test_limit",)
 def root(tmp_path: Path) -> Path:
     (tmp_path / "code.py").write_text("limit = 5\n")
     (tmp_path / "tests").mkdir()
+    (tmp_path / "pyproject.toml").write_text("")
     return tmp_path
 
 
@@ -79,6 +80,18 @@ def test_faults__text_that_does_not_occur_once__are_told(
     assert list(faults(listed(BUILT), root)) == [
         "N1: expected a mutation that applies, got code.py: expected the text of a break once, "
         f"and another instead, got {count}"
+    ]
+
+
+def test_faults__code_that_no_program_uses__are_told(root: Path) -> None:
+    path = "src/chainkit/limits.py"
+    (root / path).parent.mkdir(parents=True)
+    (root / path).write_text("def used_by_tests():\n    limit = 5\n")
+    demand = replace(BUILT, code=(path,), mutation=replace(MUTATION, file=path))
+
+    assert list(faults(listed(demand), root)) == [
+        f"N1: expected code that a program uses, got {path}",
+        f"N1: expected a mutation of code that a program uses, got {path}: used_by_tests",
     ]
 
 

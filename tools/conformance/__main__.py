@@ -37,7 +37,7 @@ def main(context: click.Context, check: bool) -> None:
     """Write docs/conformance.md from the list of demands and the markers on the tests.
 
     Exits with 1 where the list is wrong: a demand with code and without a test, a marker of an
-    unknown number, a mutation whose text does not occur once.
+    unknown number, a mutation whose text does not occur once, code that no program uses.
 
     Example: python -m tools.conformance --check
     """

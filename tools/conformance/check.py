@@ -10,6 +10,7 @@ from pathlib import Path
 from chainkit.errors import ConfigurationError
 from tools.breaking import Break
 from tools.conformance.demands import Chapter, Demand
+from tools.conformance.reach import Reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,13 @@ def faults(conformance: Conformance, root: Path) -> Iterator[str]:
     for number, tests in conformance.tests.items():
         if number not in counted:
             yield f"{tests[0]}: expected the number of a demand, got {number}"
+    reach = Reach(root)
     for demand in conformance.demands:
-        for fault in _faults_of(demand, conformance.tests.get(demand.number, ()), root):
+        for fault in _faults_of(demand, conformance.tests.get(demand.number, ()), root, reach):
             yield f"{demand.number}: expected {fault}"
 
 
-def _faults_of(demand: Demand, tests: Sequence[str], root: Path) -> Iterator[str]:
+def _faults_of(demand: Demand, tests: Sequence[str], root: Path, reach: Reach) -> Iterator[str]:
     if demand.code and not tests:
         yield f"a test of {demand.code[0]}, got none"
     if tests and not demand.code:
@@ -71,13 +73,19 @@ def _faults_of(demand: Demand, tests: Sequence[str], root: Path) -> Iterator[str
     for path in demand.code:
         if not (root / path).is_file():
             yield f"a file, got {path}"
+        elif unused := reach.unused(path):
+            yield f"code that a program uses, got {unused}"
     if demand.mutation is not None:
-        yield from _faults_of_mutation(demand.mutation, root / demand.mutation.file)
+        yield from _faults_of_mutation(demand.mutation, root / demand.mutation.file, reach)
 
 
-def _faults_of_mutation(mutation: Break, file: Path) -> Iterator[str]:
+def _faults_of_mutation(mutation: Break, file: Path, reach: Reach) -> Iterator[str]:
     source = file.read_text(encoding="utf-8") if file.is_file() else ""
     try:
         mutation.applied_to(source)
     except ConfigurationError as error:
         yield f"a mutation that applies, got {error}"
+        return
+    line = source[: source.index(mutation.text)].count("\n") + 1
+    if unused := reach.unused(mutation.file, line):
+        yield f"a mutation of code that a program uses, got {unused}"

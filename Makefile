@@ -37,7 +37,7 @@ PYTEST := python -m pytest
 WORKERS := 2
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder --keep-durations build/durations/$@.txt
 
-.PHONY: all help setup check check-python check-contracts format test test-tools test-all test-changed \
+.PHONY: all help setup mls-engine check check-python check-contracts format test test-tools test-all test-changed \
   unit unit-and-ape forge forge-suites coverage contracts integration \
   gas-check fuzz soak bench-index bench-node bench-network bench-client bench-audit mutation planted-bugs conformance gas demo localnet chat lock generate clean
 
@@ -49,6 +49,8 @@ help:  ## list the targets
 ## ---------------------------------------------------------------- set-up
 
 setup: $(STAMPS)/contracts $(STAMPS)/mls-engine  ## install everything below this folder and compile the contracts
+
+mls-engine: $(STAMPS)/mls-engine  ## build the engine that each wheel contains; needs no other set-up
 
 $(STAMPS)/uv: requirements/uv.txt tools/install_uv.sh
 	@tools/install_uv.sh "$(PYTHON)" $(CACHE)
@@ -62,8 +64,8 @@ $(STAMPS)/python: $(STAMPS)/uv requirements/dev.txt pyproject.toml
 	@uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(STAMPS)/node: requirements/node.txt tools/install_node.sh | $(STAMPS)/python
-	@tools/install_node.sh $(CACHE)
+$(STAMPS)/node: requirements/node.txt tools/install_node.sh | $(STAMPS)/uv
+	@tools/install_node.sh "$(PYTHON)" $(CACHE)
 	@touch $@
 
 $(STAMPS)/npm: $(STAMPS)/node package.json package-lock.json .npmrc
@@ -71,7 +73,7 @@ $(STAMPS)/npm: $(STAMPS)/node package.json package-lock.json .npmrc
 	@npm ci --loglevel=error
 	@touch $@
 
-$(STAMPS)/programs: $(STAMPS)/npm tools/install_programs.sh tools/solc.js
+$(STAMPS)/programs: $(STAMPS)/python $(STAMPS)/npm tools/install_programs.sh tools/solc.js
 	@tools/install_programs.sh $(CACHE)
 	@touch $@
 
@@ -189,7 +191,7 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 soak: setup $(STAMPS)/spark  ## all cases and thousands of seeds of what `make test` plays a part of
 	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/jobs tests/network/test_node_kills.py tests/network/test_simulated_*.py \
 	  tests/tools/test_planted_bugs.py tests/client/test_mls_histories.py tests/client/test_group_kills.py \
-	  tests/e2e/test_demo.py -q -rs --timeout 7200
+	  tests/e2e/test_demo.py tests/e2e/test_wheel.py -q -rs --timeout 7200
 	CHAINKIT_SOAK=1 $(PYTEST) tests/unit tests/client/test_group_simulation.py tests/client/test_client_stories.py \
 	  -q -rs -n $(WORKERS) --timeout 36000
 

@@ -9,4 +9,4 @@ def how_to_install(extra: str = "") -> str:
     ``extra`` is one of ``[project.optional-dependencies]``; without one, the library alone.
     """
     what = f"'.[{extra}]'" if extra else "."
-    return f"pip install {what} in a clone of chainkit"
+    return f"make mls-engine && pip install {what} in a clone of chainkit"

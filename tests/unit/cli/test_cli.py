@@ -283,7 +283,10 @@ main()
     )
 
     assert done.returncode == 2
-    assert f"needs the package {package}: pip install '.[{extra}]' in a clone" in done.stderr
+    assert (
+        f"needs the package {package}: make mls-engine && pip install '.[{extra}]' in a clone"
+        in done.stderr
+    )
 
 
 def program(*arguments: str) -> list[str]:

@@ -1,14 +1,10 @@
 import hashlib
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from chainkit.errors import ConfigurationError
 from chainkit_client.mls.program import PROGRAM, check_program, find_node, pinned_digests
-from support.project import ROOT
 
 
 def test_bundle__as_it_was_built__has_the_pinned_digests() -> None:
@@ -33,19 +29,6 @@ def test_notice__beside_the_bundle__has_the_licence_of_each_package_in_it() -> N
     for name in bundled:
         assert f"\n{name} " in notice, name
     assert notice.count("Permission is hereby granted") == len(bundled)
-
-
-def test_wheel__for_applications_without_npm__contains_the_bundle(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120, check=True)
-    [wheel] = tmp_path.glob("*.whl")
-
-    with zipfile.ZipFile(wheel) as archive:
-        shipped = {
-            name: hashlib.sha256(archive.read(f"chainkit_client/mls/bundle/{name}")).hexdigest()
-            for name in pinned_digests()
-        }
-    assert shipped == pinned_digests()
 
 
 def test_check_program__another_file_than_the_pinned_one__is_refused(tmp_path: Path) -> None:

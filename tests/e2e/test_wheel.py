@@ -123,7 +123,9 @@ def test_build__without_the_pinned_engine__is_refused_in_one_sentence(
     done = build(clone, tmp_path / "out")
 
     assert done.returncode == 1
-    assert re.fullmatch(r"client/\S+/engine\.mjs: expected SHA-256 .*`make setup`.*\n", done.stderr)
+    assert re.fullmatch(
+        r"client/\S+/engine\.mjs: expected SHA-256 .*`make mls-engine`.*\n", done.stderr
+    )
     assert list((tmp_path / "out").glob("*")) == []
 
 

@@ -8,7 +8,9 @@ import click
 
 from chainkit.terminal.command import LazyCommand, LazyGroup, require_packages
 
-require_packages("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2", "packaging", "grpc")
+require_packages(
+    *("pyspark", "pyarrow", "pandas", "matplotlib", "jinja2", "packaging", "grpc", "google.rpc")
+)
 
 
 def _command(name: str, sentence: str) -> LazyCommand:

@@ -117,7 +117,7 @@ def _connect_for(seconds: float) -> Connect:
         from chainkit.council.gathering.transport import connect_for
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            "council gather", "the package grpcio", "none", how_to_install("council")
+            "council gather", f"the package {error.name}", "none", how_to_install("council")
         ) from error
     return connect_for(seconds)
 

@@ -58,7 +58,7 @@ def test_gather__without_grpcio__names_the_extra(
     outcome = gather(tmp_path)
 
     assert outcome.code == 2
-    assert "expected the package grpcio, got none" in outcome.err
+    assert "expected the package grpc, got none" in outcome.err
     assert "pip install '.[council]' in a clone" in " ".join(outcome.err.split())
 
 

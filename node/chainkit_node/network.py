@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from chainkit.signatures import SigningKey
 from chainkit.types import Node
 from chainkit_indexer.storage.envelopes import StoredEnvelope
-from chainkit_indexer.storage.store import Store
-from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.inspection.live import RecentRepairs
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.peers.client import PeerClient
 from chainkit_node.peers.connections import PeerConnection
-from chainkit_node.peers.directory import NodeDirectory
-from chainkit_node.peers.newest import NewestListing
 from chainkit_node.peers.tokens import PeerTokens
+from chainkit_node.process import OpenedLog
 from chainkit_node.replicating.dependency_keeper import DependencyKeeper, StoredLogs
 from chainkit_node.replicating.gap_keeper import GapKeeper
 from chainkit_node.replicating.intake import Intake
@@ -28,45 +24,38 @@ from chainkit_node.replicating.plan import SubscriptionPlan
 from chainkit_node.replicating.repairer import Repair, Repairer
 from chainkit_node.replicating.replicator import Replicator
 from chainkit_node.reporting.book import ReportBook
-from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.watching.own_rows import WatchedRows
 from chainkit_node.watching.rounds import Rounds
 from chainkit_node.watching.watchdog import Watchdog
-
-PublishReplicated = Callable[[Sequence[StoredEnvelope], Sequence[StoredEnvelope]], None]
-"""Tells streams of envelopes behind all others, and of those that filled a gap; on any thread."""
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkMeans:
-    """Everything of a running node that its work among others needs."""
-
-    store: Store
-    log: EnvelopeLog
-    directory: NodeDirectory
-    newest: NewestListing
-    key: SigningKey
-    record: SequenceRecord | None
-    book: ReportBook
-    metrics: NodeMetrics
 
 
 class NetworkWorks:
     """Made on the event loop's thread, and run there."""
 
     def __init__(
-        self, means: NetworkMeans, publish: PublishReplicated, watch_seconds: float
+        self,
+        opened: OpenedLog,
+        key: SigningKey,
+        record: SequenceRecord | None,
+        book: ReportBook,
+        watch_seconds: float,
     ) -> None:
         """Put the works together; ``watch_seconds`` lie between two rounds of the watchdog.
 
         There is no watchdog where they are 0.
         """
-        store, book, metrics = means.store, means.book, means.metrics
-        listing, chance = means.newest.listing, random.SystemRandom()
-        tokens = PeerTokens(means.newest.enabled_id, means.key, time.time)
+        store, metrics = opened.store, opened.metrics
+        listing, chance = opened.newest.listing, random.SystemRandom()
+        tokens = PeerTokens(opened.newest.enabled_id, key, time.time)
 
         def connect(node: Node) -> PeerClient:
             return PeerClient(PeerConnection(node, tokens))
+
+        def publish(new: Sequence[StoredEnvelope], late: Sequence[StoredEnvelope]) -> None:
+            if new:
+                opened.publish(new)
+            if late:
+                opened.insert(late)
 
         self.repairs = RecentRepairs(time.monotonic)
 
@@ -74,16 +63,16 @@ class NetworkWorks:
             metrics.repaired(repair)
             self.repairs.repaired(repair)
 
-        logs = StoredLogs(store, means.directory.listing)
+        logs = StoredLogs(store, opened.directory.listing)
         self._dependencies = DependencyKeeper(
             logs, book, time.monotonic, metrics.dropped_dependency
         )
         self._intake = Intake(store, book, time.time_ns, publish, self._dependencies.take)
-        self.own_log = OwnLog(listing, connect, self._intake, means.record)
+        self.own_log = OwnLog(listing, connect, self._intake, record)
         self.repairer = Repairer(
             listing,
             connect,
-            means.log,
+            opened.log,
             self._intake,
             GapKeeper(store, book, time.time_ns),
             time.monotonic,

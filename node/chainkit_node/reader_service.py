@@ -12,29 +12,17 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-import grpc
-
 from chainkit.errors import StoreError
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit_indexer.storage.store import Store
-from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.closing_steps import ClosingSteps
 from chainkit_node.live.feed import DatabaseFeed
-from chainkit_node.live.handover import Handover
-from chainkit_node.live.hub import Hub
-from chainkit_node.peers.directory import NodeDirectory
-from chainkit_node.peers.newest import NewestListing
-from chainkit_node.reporting.bounds import ReportBounds, ReportRate
-from chainkit_node.reporting.shelf import ReportShelf
-from chainkit_node.serving.api import api_methods
-from chainkit_node.serving.callers import Peers
+from chainkit_node.process import ServingSettings, SigningMethods, build_server, open_log
 from chainkit_node.serving.forwarding import Forwarder
-from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.reader_health import ReaderHealth
 from chainkit_node.serving.readiness import Readiness
-from chainkit_node.serving.reports import MisbehaviorApi
-from chainkit_node.serving.server import NodeServer, ended_by_signals
-from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
+from chainkit_node.serving.server import ended_by_signals
 from chainkit_node.watched_thread import WatchedThread
 
 LOOK_SECONDS: Final = 5.0
@@ -51,16 +39,7 @@ class ReaderService:
     store: Store
     metrics: NodeMetrics
     health: ReaderHealth
-    limits: ServingLimits
-    strangers: StrangerLimits
-    nodes: NodeLimits
-    report_rate: ReportRate
-    address: str
-    """``HOST:PORT`` for gRPC; port 0 takes a free one."""
-    certificate: grpc.ServerCredentials | None
-    """None serves in plain text."""
-    shares_port: bool
-    """Other processes of the same node listen at the address, too."""
+    serving: ServingSettings
     writer_url: str
     """Where requests are passed on to that make the node sign."""
 
@@ -70,39 +49,32 @@ async def run_reader(service: ReaderService) -> None:
 
     Raises StoreError where the database is no node's.
     """
-    loop, ended = asyncio.get_running_loop(), ended_by_signals()
-    hub, handover, log = Hub(), Handover(loop), EnvelopeLog(service.store)
-    forwarder = Forwarder(service.writer_url)
-    metrics = service.metrics
-    shelf = ReportShelf(service.store, ReportBounds())
-    submit = forwarder.submit_misbehavior_report
-    reports = MisbehaviorApi(shelf, submit, service.report_rate, metrics.reports)
-    publish = forwarder.publish_payer_envelopes
-    heads = forwarder.query_topic_heads
-    methods = api_methods(log, hub, publish, heads, reports, service.limits, metrics)
-    newest = NewestListing(NodeDirectory(service.store, time.monotonic).listing, ended.set)
-    peers = Peers(newest.listing, time.time, metrics.refused_token)
-    bounds = server_bounds(
-        service.strangers, service.nodes, peers, metrics.refused, shares_port=service.shares_port
-    )
-    server = NodeServer(methods, bounds, metrics)
-    feed = DatabaseFeed(log, hub, handover)
-    follower = CommitFollower(service.store, feed, service.health, Readiness(server.tell_ready))
-    thread = WatchedThread("commits", follower.run, lambda: loop.call_soon_threadsafe(ended.set))
-    try:
-        await newest.start()
-        await server.start(service.address, service.certificate, "reading process of a node")
+    loop, ended, serving = asyncio.get_running_loop(), ended_by_signals(), service.serving
+    async with ClosingSteps() as steps:
+        opened = open_log(service.store, service.metrics, ended, steps)
+        forwarder = Forwarder(service.writer_url)
+        steps.add(forwarder.close)
+        methods = SigningMethods(
+            forwarder.publish_payer_envelopes,
+            forwarder.query_topic_heads,
+            forwarder.submit_misbehavior_report,
+        )
+        server = build_server(opened, methods, serving)
+        feed = DatabaseFeed(opened.log, opened.hub, opened.handover)
+        readiness = Readiness(server.tell_ready)
+        follower = CommitFollower(service.store, feed, service.health, readiness)
+        thread = WatchedThread(
+            "commits", follower.run, lambda: loop.call_soon_threadsafe(ended.set)
+        )
+        steps.add(thread.finish)
+        steps.add(follower.stop)
+        # Before all others: a call that is open still gets its answer.
+        steps.add(server.stop)
+        await opened.newest.start()
+        await server.start(serving.address, serving.certificate, "reading process of a node")
         thread.start()
         await ended.wait()
-    finally:
-        await server.stop()
-        follower.stop()
-        await asyncio.to_thread(thread.finish)
-        await forwarder.close()
-        shelf.close()
-        log.close()
-        await newest.finish()
-    thread.raise_error()
+        thread.raise_error()
 
 
 class CommitFollower:

@@ -21,12 +21,13 @@ class WatchedThread:
         self._thread.start()
 
     def finish(self) -> None:
-        """Wait for its end, if it was started."""
+        """Wait for its end, if it was started. Raises the error that ended it."""
         if self._thread.ident is not None:
             self._thread.join()
+        self.raise_error()
 
     def raise_error(self) -> None:
-        """Raise what ended it, if that was an error."""
+        """Raise the error that ended it, if there is one so far."""
         if self._error is not None:
             raise self._error
 

@@ -32,11 +32,12 @@ from chainkit_node.cli.options import (
     watch_option,
 )
 from chainkit_node.inboxes.contract_wallets import ContractWallets
+from chainkit_node.process import ServingSettings
 from chainkit_node.reporting.bounds import ReportRate
 from chainkit_node.service import NodeService, run_node
 from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.open_files import within_open_files
-from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
+from chainkit_node.settings import NodeLimits, StrangerLimits
 
 
 @click.command("run", cls=CompleteCommand)
@@ -96,13 +97,14 @@ def run_command(
                     record=record,
                     stop=stop,
                     monitor=monitor,
-                    limits=ServingLimits(),
-                    strangers=within_open_files(strangers),
-                    nodes=nodes,
-                    report_rate=report_rate,
+                    serving=ServingSettings(
+                        strangers=within_open_files(strangers),
+                        nodes=nodes,
+                        report_rate=report_rate,
+                        address=listening.grpc_address,
+                        certificate=certificate,
+                    ),
                     watch_seconds=watch_seconds,
-                    address=listening.grpc_address,
-                    certificate=certificate,
                 )
             )
         )

@@ -24,13 +24,14 @@ from chainkit_node.cli.options import (
     report_option,
     stranger_options,
 )
+from chainkit_node.process import ServingSettings
 from chainkit_node.reader_service import ReaderService, run_reader
 from chainkit_node.reporting.bounds import ReportRate
 from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.open_files import within_open_files
 from chainkit_node.serving.reader_health import ReaderHealth
-from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
+from chainkit_node.settings import NodeLimits, StrangerLimits
 
 
 @click.command("serve", cls=CompleteCommand)
@@ -90,13 +91,14 @@ def serve_command(
                     store=store,
                     metrics=metrics,
                     health=health,
-                    limits=ServingLimits(),
-                    strangers=within_open_files(strangers),
-                    nodes=nodes,
-                    report_rate=report_rate,
-                    address=listening.grpc_address,
-                    certificate=certificate,
-                    shares_port=shares_port,
+                    serving=ServingSettings(
+                        strangers=within_open_files(strangers),
+                        nodes=nodes,
+                        report_rate=report_rate,
+                        address=listening.grpc_address,
+                        certificate=certificate,
+                        shares_port=shares_port,
+                    ),
                     writer_url=writer_url,
                 )
             )

@@ -86,10 +86,9 @@ def test_watched_thread__work_ends__tells_of_it_and_keeps_the_error(
 
     thread.start()
     assert ended.wait(60)
-    thread.finish()
 
     if work.__name__ == "run":
         with pytest.raises(ValueError, match="broken"):
-            thread.raise_error()
+            thread.finish()
     else:
-        thread.raise_error()
+        thread.finish()

@@ -1,0 +1,111 @@
+"""The parts of every process of a node, both of one that signs and of one that only reads."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import grpc
+
+from chainkit.service.grpc_server import Unary
+from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_indexer.storage.store import Store
+from chainkit_node.closing_steps import ClosingSteps
+from chainkit_node.envelope_log import EnvelopeLog
+from chainkit_node.live.handover import Handover
+from chainkit_node.live.hub import Hub
+from chainkit_node.peers.directory import NodeDirectory
+from chainkit_node.peers.newest import NewestListing
+from chainkit_node.reporting.bounds import ReportBounds, ReportRate
+from chainkit_node.reporting.shelf import ReportShelf
+from chainkit_node.serving.api import api_methods
+from chainkit_node.serving.callers import Peers
+from chainkit_node.serving.gate import server_bounds
+from chainkit_node.serving.metrics import NodeMetrics
+from chainkit_node.serving.reports import MisbehaviorApi
+from chainkit_node.serving.server import NodeServer
+from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
+
+
+@dataclass(frozen=True, slots=True)
+class ServingSettings:
+    """Where a process serves, and how much it serves to whom."""
+
+    strangers: StrangerLimits
+    nodes: NodeLimits
+    report_rate: ReportRate
+    address: str
+    """``HOST:PORT`` for gRPC; port 0 takes a free one."""
+    certificate: grpc.ServerCredentials | None
+    """None serves in plain text."""
+    shares_port: bool = False
+    """Other processes of the same node listen at the address, too."""
+    limits: ServingLimits = field(default_factory=ServingLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class SigningMethods:
+    """Methods whose answers the node signs, or stores what it is sent."""
+
+    publish: Unary
+    topic_heads: Unary
+    submit_report: Unary
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLog:
+    """The database as readers see it, and the streams of each commit."""
+
+    store: Store
+    log: EnvelopeLog
+    directory: NodeDirectory
+    newest: NewestListing
+    bounds: ReportBounds
+    shelf: ReportShelf
+    hub: Hub
+    handover: Handover
+    metrics: NodeMetrics
+
+    def publish(self, rows: Sequence[StoredEnvelope]) -> None:
+        """Send streams the envelopes that stand behind all others; from any thread."""
+        self.handover.call(self.hub.publish, rows)
+
+    def insert(self, rows: Sequence[StoredEnvelope]) -> None:
+        """Send streams the envelopes that filled a gap; from any thread."""
+        self.handover.call(self.hub.insert, rows)
+
+
+def open_log(
+    store: Store, metrics: NodeMetrics, ended: asyncio.Event, steps: ClosingSteps
+) -> OpenedLog:
+    """Open what a process reads; call it on the event loop's thread.
+
+    ``ended`` is set where the listing of nodes is no longer read. The listing closes last: parts
+    that still run ask it for nodes.
+    """
+    directory = NodeDirectory(store, time.monotonic)
+    newest = NewestListing(directory.listing, ended.set)
+    steps.add(newest.finish)
+    log = EnvelopeLog(store)
+    steps.add(log.close)
+    bounds = ReportBounds()
+    shelf = ReportShelf(store, bounds)
+    steps.add(shelf.close)
+    handover = Handover(asyncio.get_running_loop())
+    return OpenedLog(store, log, directory, newest, bounds, shelf, Hub(), handover, metrics)
+
+
+def build_server(
+    opened: OpenedLog, signing: SigningMethods, settings: ServingSettings
+) -> NodeServer:
+    """Return the server of all methods; it does not listen yet."""
+    log, hub, limits, metrics = opened.log, opened.hub, settings.limits, opened.metrics
+    publish, heads, submit = signing.publish, signing.topic_heads, signing.submit_report
+    reports = MisbehaviorApi(opened.shelf, submit, settings.report_rate, metrics.reports)
+    methods = api_methods(log, hub, publish, heads, reports, limits, metrics)
+    peers = Peers(opened.newest.listing, time.time, metrics.refused_token)
+    callers, shares_port = (settings.strangers, settings.nodes), settings.shares_port
+    bounds = server_bounds(*callers, peers, metrics.refused, shares_port=shares_port)
+    return NodeServer(methods, bounds, metrics)

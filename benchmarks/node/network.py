@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,9 +23,8 @@ from localnet.process import end, end_with_parent, interruptions_deferred
 
 _PASSWORD: Final = "bench"
 _UNLIMITED: Final = (
-    *("--requests-per-second", "0", "--streams-per-address", "0", "--streams", "0"),
-    *("--answer-bytes-per-second", "0", "--calls", "0"),
-    *("--filter-bytes", "0", "--filter-bytes-per-address", "0"),
+    *("requests_per_second", "streams_of_one", "streams", "filter_bytes_of_one", "filter_bytes"),
+    *("calls", "answer_bytes_per_second"),
 )
 
 
@@ -57,7 +57,9 @@ def measured_node(folder: Path) -> Iterator[Measured]:
         owner = folder / "owner.keystore"
         write_keystore(owner, _PASSWORD, COUNCIL)
         database = server.new_database()
-        options = (*_UNLIMITED, "--websocket", anvil.url.replace("http", "ws", 1))
+        limits = folder / "limits.json"
+        limits.write_text(json.dumps({"strangers": dict.fromkeys(_UNLIMITED, 0)}))
+        options = ("--limits", str(limits), "--websocket", anvil.url.replace("http", "ws", 1))
         node = start_node(stack, settings, folder, owner, database, *options)
         anvil.request("evm_setAutomine", False)
         yield Measured(

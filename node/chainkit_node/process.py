@@ -24,6 +24,7 @@ from chainkit_node.serving.api import api_methods
 from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.metrics import NodeMetrics
+from chainkit_node.serving.open_files import within_open_files
 from chainkit_node.serving.reports import MisbehaviorApi
 from chainkit_node.serving.server import NodeServer
 from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
@@ -106,6 +107,7 @@ def build_server(
     reports = MisbehaviorApi(opened.shelf, submit, settings.report_rate, metrics.reports)
     methods = api_methods(log, hub, publish, heads, reports, limits, metrics)
     peers = Peers(opened.newest.listing, time.time, metrics.refused_token)
-    callers, shares_port = (settings.strangers, settings.nodes), settings.shares_port
+    callers = within_open_files(settings.strangers), settings.nodes
+    shares_port = settings.shares_port
     bounds = server_bounds(*callers, peers, metrics.refused, shares_port=shares_port)
     return NodeServer(methods, bounds, metrics)

@@ -56,8 +56,11 @@ def meeting(
     owner = folder / "owner.keystore"
     write_keystore(owner, PASSWORD, COUNCIL)
     with ExitStack() as stack:
-        limits = ("--requests-per-second", "1", "--request-burst", str(BURST))
-        server = start_node(stack, settings, folder, owner, folder / "node.db", *limits)
+        limits = folder / "limits.json"
+        strangers = {"requests_per_second": 1, "request_burst": BURST}
+        limits.write_text(json.dumps({"strangers": strangers}))
+        options = ("--limits", str(limits))
+        server = start_node(stack, settings, folder, owner, folder / "node.db", *options)
         # A new one: the registry takes a key once, and may outlive this fixture.
         key = keys.PrivateKey(randbytes(32))
         client_id = add_node(settings, owner, key)

@@ -71,12 +71,14 @@ def node(
     folder = tmp_path_factory.mktemp("tls")
     files = CertificateFiles(folder / "certificate.pem", folder / "key.pem")
     write(files, pair := make_pair())
+    limits = folder / "limits.json"
+    limits.write_text(json.dumps({"strangers": {"request_burst": BURST}}))
     service = Background(
         settings,
         folder / "log",
         *(*arguments, "--tls-certificate", files.certificate, "--tls-key", files.key),
         *("--grpc", "0.0.0.0:0", "--listen", "127.0.0.1:0", "--stale-seconds", "0"),
-        *("--requests-per-second", "1", "--request-burst", str(BURST), "--log-format", "json"),
+        *("--requests-per-second", "1", "--limits", limits, "--log-format", "json"),
     )
     try:
         service.start()

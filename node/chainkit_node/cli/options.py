@@ -14,16 +14,13 @@ import click
 from chainkit.chain import Endpoint, RetryPolicy
 from chainkit.errors import ConfigurationError
 from chainkit.service.monitor_server import parse_listen
-from chainkit.terminal.options import Option, file_option, gathered, several
+from chainkit.terminal.options import file_option, gathered, several
 from chainkit.text.hosts import is_loopback
 from chainkit_node.originating.sequence_record import SequenceRecord
-from chainkit_node.reporting.bounds import ReportRate
 from chainkit_node.serving.certificate import CertificateFiles
-from chainkit_node.settings import CallerLimits, NodeLimits, StrangerLimits
 from chainkit_node.watching.rounds import ROUND_SECONDS
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:5051"
-_NODE_PREFIX: Final = "node_"
 _CHAIN_AND_URL: Final = re.compile(r"([1-9][0-9]{0,18})=(.+)")
 
 _LONGEST_ANSWER_BYTES: Final = 4 << 20
@@ -172,96 +169,6 @@ wallet_option = click.option(
 )
 """The command takes a mapping of chain ids to endpoints."""
 
-
-def _stranger_limit(flag: str, field: str, purpose: str, smallest: int = 0) -> Option:
-    return _limit(StrangerLimits(), flag, field, field, purpose, smallest)
-
-
-def _node_limit(flag: str, field: str, purpose: str, smallest: int = 0) -> Option:
-    return _limit(NodeLimits(), flag, field, _NODE_PREFIX + field, purpose, smallest)
-
-
-def _limit(
-    defaults: CallerLimits, flag: str, field: str, name: str, purpose: str, smallest: int
-) -> Option:
-    return click.option(
-        flag,
-        name,
-        type=click.IntRange(min=smallest),
-        default=getattr(defaults, field),
-        show_default=True,
-        help=purpose,
-    )
-
-
-stranger_options = several(
-    _stranger_limit(
-        "--requests-per-second",
-        "requests_per_second",
-        "Requests of one address, in the long run; 0 for no limit, here and below. "
-        "An IPv6 network of 64 bits counts as one address.",
-    ),
-    _stranger_limit(
-        "--request-burst", "request_burst", "Requests of one address, at once.", smallest=1
-    ),
-    _stranger_limit("--streams-per-address", "streams_of_one", "Open streams of one address."),
-    _stranger_limit("--streams", "streams", "Open streams of all addresses."),
-    _stranger_limit(
-        "--filter-bytes-per-address",
-        "filter_bytes_of_one",
-        "Bytes of the requests of one address's open streams.",
-    ),
-    _stranger_limit("--filter-bytes", "filter_bytes", "Bytes of the requests of all open streams."),
-    _stranger_limit("--calls", "calls", "Calls answered at a time, without streams."),
-    _stranger_limit(
-        "--answer-bytes-per-second",
-        "answer_bytes_per_second",
-        "Bytes of answers to one address; above it they are slowed down.",
-    ),
-    _stranger_limit("--connections", "connections", "Open connections of all addresses."),
-    gathered(StrangerLimits, "strangers"),
-)
-"""Decorator: how much strangers may ask for; the command takes StrangerLimits."""
-
-node_limit_options = several(
-    _node_limit(
-        "--node-requests-per-second",
-        "requests_per_second",
-        "Requests of one other node of the registry, in the long run. Nodes show a token, and do "
-        "not count for their addresses.",
-    ),
-    _node_limit("--node-request-burst", "request_burst", "Requests of one node, at once.", 1),
-    _node_limit("--streams-per-node", "streams_of_one", "Open streams of one node."),
-    _node_limit("--node-streams", "streams", "Open streams of all nodes."),
-    _node_limit(
-        "--filter-bytes-per-node",
-        "filter_bytes_of_one",
-        "Bytes of the requests of one node's open streams.",
-    ),
-    _node_limit(
-        "--node-filter-bytes", "filter_bytes", "Bytes of the requests of all nodes' open streams."
-    ),
-    _node_limit("--node-calls", "calls", "Nodes' calls answered at a time, without streams."),
-    _node_limit(
-        "--node-answer-bytes-per-second",
-        "answer_bytes_per_second",
-        "Bytes of answers to one node; above it they are slowed down.",
-    ),
-    gathered(NodeLimits, "nodes", _NODE_PREFIX),
-)
-"""Decorator: how much other nodes may ask for; the command takes NodeLimits."""
-
-
-report_option = click.option(
-    "--reports-per-minute",
-    "report_rate",
-    type=click.IntRange(min=0),
-    default=ReportRate().per_minute,
-    show_default=True,
-    callback=lambda context, parameter, value: ReportRate(value),
-    help="Reports of misbehavior that one address may submit; 0 for no limit.",
-)
-"""The command takes a ReportRate."""
 
 watch_option = click.option(
     "--watch-seconds",

@@ -20,32 +20,23 @@ from chainkit_indexer.service.options import (
     follower_options,
     run_options,
 )
+from chainkit_node.cli.limits import LimitOptions, limit_options
 from chainkit_node.cli.options import (
     ListenOptions,
     RecordOptions,
     listen_options,
-    node_limit_options,
     record_options,
-    report_option,
-    stranger_options,
     wallet_option,
     watch_option,
 )
 from chainkit_node.inboxes.contract_wallets import ContractWallets
-from chainkit_node.process import ServingSettings
-from chainkit_node.reporting.bounds import ReportRate
 from chainkit_node.service import NodeService, run_node
-from chainkit_node.serving.certificate import server_credentials
-from chainkit_node.serving.open_files import within_open_files
-from chainkit_node.settings import NodeLimits, StrangerLimits
 
 
 @click.command("run", cls=CompleteCommand)
 @follower_options
 @listen_options
-@stranger_options
-@node_limit_options
-@report_option
+@limit_options
 @watch_option
 @record_options
 @wallet_option
@@ -54,9 +45,7 @@ def run_command(
     follower: FollowerOptions,
     options: RunOptions,
     listening: ListenOptions,
-    strangers: StrangerLimits,
-    nodes: NodeLimits,
-    report_rate: ReportRate,
+    limits: LimitOptions,
     watch_seconds: float,
     records: RecordOptions,
     wallet_endpoints: Mapping[int, Sequence[Endpoint]],
@@ -72,15 +61,12 @@ def run_command(
       chainkit node run --rpc http://127.0.0.1:8545 --deployment deployment.json \\
         --keystore node.json --password-file password.txt --database node.db
     """
-    files = listening.certificate_files()
-    certificate = None if files is None else server_credentials(files)
+    serving = limits.serving(listening)
     key = load_signing_key(follower.keystore_path, follower.password_path)
     stop = StopRequest()
-    limits = ReadyLimits(
-        options.stale_seconds, options.ready_lag_blocks, follower.serves_final_only
-    )
+    ready = ReadyLimits(options.stale_seconds, options.ready_lag_blocks, follower.serves_final_only)
     with (
-        Monitor(stop, options.log_format, options.listen, limits) as monitor,
+        Monitor(stop, options.log_format, options.listen, ready) as monitor,
         following(follower, key, signs_beside=True) as follows,
         records.opened() as record,
         HeadWatcher(options.websocket_url, options.poll_seconds) as heads,
@@ -97,13 +83,7 @@ def run_command(
                     record=record,
                     stop=stop,
                     monitor=monitor,
-                    serving=ServingSettings(
-                        strangers=within_open_files(strangers),
-                        nodes=nodes,
-                        report_rate=report_rate,
-                        address=listening.grpc_address,
-                        certificate=certificate,
-                    ),
+                    serving=serving,
                     watch_seconds=watch_seconds,
                 )
             )

@@ -17,21 +17,11 @@ from chainkit.terminal.options import log_format_option, monitor_option
 from chainkit_indexer.service.options import database_option
 from chainkit_indexer.storage.location import parse_location
 from chainkit_indexer.storage.store import Store
-from chainkit_node.cli.options import (
-    ListenOptions,
-    listen_options,
-    node_limit_options,
-    report_option,
-    stranger_options,
-)
-from chainkit_node.process import ServingSettings
+from chainkit_node.cli.limits import LimitOptions, limit_options
+from chainkit_node.cli.options import ListenOptions, listen_options
 from chainkit_node.reader_service import ReaderService, run_reader
-from chainkit_node.reporting.bounds import ReportRate
-from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.metrics import NodeMetrics
-from chainkit_node.serving.open_files import within_open_files
 from chainkit_node.serving.reader_health import ReaderHealth
-from chainkit_node.settings import NodeLimits, StrangerLimits
 
 
 @click.command("serve", cls=CompleteCommand)
@@ -53,9 +43,7 @@ from chainkit_node.settings import NodeLimits, StrangerLimits
     help="Let several of these processes listen at one port, each with its own limits; the system "
     "gives every connection to one of them.",
 )
-@stranger_options
-@node_limit_options
-@report_option
+@limit_options
 @monitor_option
 @log_format_option
 def serve_command(
@@ -63,9 +51,7 @@ def serve_command(
     writer_url: str,
     listening: ListenOptions,
     shares_port: bool,
-    strangers: StrangerLimits,
-    nodes: NodeLimits,
-    report_rate: ReportRate,
+    limits: LimitOptions,
     listen: str | None,
     log_format: str,
 ) -> None:
@@ -79,8 +65,7 @@ def serve_command(
       chainkit node serve --database postgresql+psycopg://reader@db/chainkit \\
         --writer http://127.0.0.1:5052 --grpc 127.0.0.1:5051 --share-port
     """
-    files = listening.certificate_files()
-    certificate = None if files is None else server_credentials(files)
+    serving = limits.serving(listening, shares_port)
     configure_logging(log_format)
     metrics = NodeMetrics()
     health = ReaderHealth(metrics)
@@ -91,14 +76,7 @@ def serve_command(
                     store=store,
                     metrics=metrics,
                     health=health,
-                    serving=ServingSettings(
-                        strangers=within_open_files(strangers),
-                        nodes=nodes,
-                        report_rate=report_rate,
-                        address=listening.grpc_address,
-                        certificate=certificate,
-                        shares_port=shares_port,
-                    ),
+                    serving=serving,
                     writer_url=writer_url,
                 )
             )

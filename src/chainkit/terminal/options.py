@@ -25,18 +25,18 @@ def several(*options: Option) -> Option:
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
-def gathered(kind: type[DataclassInstance], parameter: str, prefix: str = "") -> Option:
+def gathered(kind: type[DataclassInstance], parameter: str) -> Option:
     """Return a decorator that hands options to a command as one value.
 
-    They are those that ``kind``, a dataclass, has fields for, with ``prefix`` before each name; the
-    command, or a decorator below this one, takes ``parameter`` in their place.
+    They are those that ``kind``, a dataclass, has fields for; the command, or a decorator below
+    this one, takes ``parameter`` in their place.
     """
     names = [field.name for field in fields(kind)]
 
     def gather(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def call(*arguments: Any, **options: Any) -> Any:
-            value = kind(**{name: options.pop(prefix + name) for name in names})
+            value = kind(**{name: options.pop(name) for name in names})
             return command(*arguments, **options, **{parameter: value})
 
         return call

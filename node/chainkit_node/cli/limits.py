@@ -1,0 +1,130 @@
+"""How much callers may ask for: a JSON file, and options for limits that people often change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from chainkit.documents.fields import Faults, Fields, read_json
+from chainkit.terminal.options import Option, file_option, gathered, several
+from chainkit_node.cli.options import ListenOptions
+from chainkit_node.process import ServingSettings
+from chainkit_node.reporting.bounds import ReportRate
+from chainkit_node.serving.certificate import server_credentials
+from chainkit_node.settings import CallerLimits, NodeLimits, StrangerLimits
+
+_SMALLEST: Final = {"request_burst": 1}
+"""For every other field 0 switches the limit off."""
+
+_Limits = TypeVar("_Limits", bound=CallerLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """The file with limits, and what options set in its place; None where they say nothing."""
+
+    limits_path: Path | None
+    requests_per_second: int | None
+    streams_of_one: int | None
+    streams: int | None
+    answer_bytes_per_second: int | None
+    reports_per_minute: int
+
+    def serving(self, listening: ListenOptions, shares_port: bool = False) -> ServingSettings:
+        """Read all files that the options name. Raises ConfigurationError as their readers do."""
+        files = listening.certificate_files()
+        certificate = None if files is None else server_credentials(files)
+        strangers, nodes = StrangerLimits(), NodeLimits()
+        if self.limits_path is not None:
+            strangers, nodes = read_limits(self.limits_path)
+        names = ("requests_per_second", "streams_of_one", "streams", "answer_bytes_per_second")
+        typed = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return ServingSettings(
+            strangers=replace(strangers, **typed),
+            nodes=nodes,
+            report_rate=ReportRate(self.reports_per_minute),
+            address=listening.grpc_address,
+            certificate=certificate,
+            shares_port=shares_port,
+        )
+
+
+def read_limits(path: Path) -> tuple[StrangerLimits, NodeLimits]:
+    """Read the limits of strangers and of nodes; those that the file leaves out have defaults.
+
+    Raises ConfigurationError that names the file and each field that is unknown or has no integer
+    in its range.
+    """
+    subject = f"limits {path}"
+    content, faults = Fields(read_json(path, subject), subject), Faults(subject)
+    sections = _known(("strangers", "nodes"), content, faults)
+    found = {each: faults.read(None, content.inner, each) for each in sections}
+    strangers = _section(StrangerLimits(), found.get("strangers"), faults)
+    nodes = _section(NodeLimits(), found.get("nodes"), faults)
+    faults.raise_all()
+    return strangers, nodes
+
+
+def _section(defaults: _Limits, content: Fields | None, faults: Faults) -> _Limits:
+    if content is None:
+        return defaults
+    given: dict[str, Any] = {}
+    for name in _known([field.name for field in fields(defaults)], content, faults):
+        smallest = _SMALLEST.get(name, 0)
+        given[name] = faults.read(smallest, content.integer, name)
+        if given[name] < smallest:
+            faults.add(f"an integer from {smallest}", given[name], content.path(name))
+    return replace(defaults, **given)
+
+
+def _known(names: Sequence[str], content: Fields, faults: Faults) -> list[str]:
+    """Return the fields that have one of the names, and note all others."""
+    for name in content.names():
+        if name not in names:
+            faults.add(f"one of {', '.join(names)}", "another field", content.path(name))
+    return [name for name in names if content.has(name)]
+
+
+def _stranger_limit(flag: str, field: str, purpose: str) -> Option:
+    # No default of click's own: it would replace what the file says.
+    default = str(getattr(StrangerLimits(), field))
+    at_least_0 = click.IntRange(min=0)
+    return click.option(flag, field, type=at_least_0, show_default=default, help=purpose)
+
+
+limit_options = several(
+    file_option(
+        "--limits",
+        "limits_path",
+        "CHAINKIT_LIMITS",
+        "Limits of strangers and of other nodes, in JSON, such as "
+        '{"strangers": {"request_burst": 500}, "nodes": {"streams": 100}}; docs/node.md lists all. '
+        "The options below take precedence.",
+    ),
+    _stranger_limit(
+        "--requests-per-second",
+        "requests_per_second",
+        "Requests of one address, in the long run; 0 for no limit, here and below. "
+        "An IPv6 network of 64 bits counts as one address.",
+    ),
+    _stranger_limit("--streams-per-address", "streams_of_one", "Open streams of one address."),
+    _stranger_limit("--streams", "streams", "Open streams of all addresses."),
+    _stranger_limit(
+        "--answer-bytes-per-second",
+        "answer_bytes_per_second",
+        "Bytes of answers to one address; above it they are slowed down.",
+    ),
+    click.option(
+        "--reports-per-minute",
+        type=click.IntRange(min=0),
+        default=ReportRate().per_minute,
+        show_default=True,
+        help="Reports of misbehavior that one address may submit; 0 for no limit.",
+    ),
+    gathered(LimitOptions, "limits"),
+)
+"""Decorator: how much callers may ask for; the command takes LimitOptions."""

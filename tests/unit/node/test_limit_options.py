@@ -1,0 +1,111 @@
+"""Limits of callers: the file, the options that take precedence, and the table that lists them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from chainkit.errors import ConfigurationError
+from chainkit_node.cli.limits import LimitOptions, limit_options, read_limits
+from chainkit_node.cli.options import ListenOptions
+from chainkit_node.process import ServingSettings
+from chainkit_node.settings import NodeLimits, StrangerLimits
+from support.project import ROOT
+
+LISTENING = ListenOptions("127.0.0.1:0", None, None, False)
+
+
+def written(folder: Path, content: Any) -> Path:
+    path = folder / "limits.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def settings(*arguments: str) -> ServingSettings:
+    @click.command()
+    @limit_options
+    def command(limits: LimitOptions) -> ServingSettings:
+        return limits.serving(LISTENING)
+
+    result = CliRunner().invoke(command, arguments, standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    assert isinstance(result.return_value, ServingSettings)
+    return result.return_value
+
+
+def test_limits__nothing_is_said__have_defaults(tmp_path: Path) -> None:
+    found = settings()
+
+    assert (found.strangers, found.nodes) == (StrangerLimits(), NodeLimits())
+    assert found.report_rate.per_minute == 30
+    assert read_limits(written(tmp_path, {})) == (StrangerLimits(), NodeLimits())
+
+
+def test_limits__file_and_options__options_take_precedence(tmp_path: Path) -> None:
+    strangers = {"streams": 7, "requests_per_second": 8, "connections": 0}
+    path = written(tmp_path, {"strangers": strangers, "nodes": {"calls": 9}})
+
+    found = settings("--limits", str(path), "--streams", "0", "--streams-per-address", "3")
+
+    assert found.strangers == StrangerLimits(
+        streams=0, requests_per_second=8, connections=0, streams_of_one=3
+    )
+    assert found.nodes == NodeLimits(calls=9)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"stranger": {}}, "expected one of strangers, nodes, got another field (stranger)"),
+        ({"nodes": {"connections": 1}}, "got another field (nodes.connections)"),
+        ({"nodes": 5}, "expected an object, got int (nodes)"),
+        ({"nodes": {"calls": "9"}}, "expected an integer from 0, got '9' (nodes.calls)"),
+        ({"nodes": {"calls": True}}, "expected an integer from 0, got True (nodes.calls)"),
+        ({"strangers": {"streams": -1}}, "integer from 0, got -1 (strangers.streams)"),
+        (
+            {"strangers": {"request_burst": 0}},
+            "expected an integer from 1, got 0 (strangers.request_burst)",
+        ),
+        ([], "expected an object, got list"),
+    ],
+)
+def test_read_limits__unknown_field_or_value__names_file_and_field(
+    tmp_path: Path, content: Any, said: str
+) -> None:
+    path = written(tmp_path, content)
+
+    with pytest.raises(ConfigurationError) as caught:
+        read_limits(path)
+
+    assert str(caught.value).startswith(f"limits {path}: ")
+    assert said in str(caught.value)
+
+
+def test_read_limits__several_faults__reports_all_in_one_error(tmp_path: Path) -> None:
+    path = written(tmp_path, {"nodes": {"calls": -1, "topics": 1}, "strangers": {"streams": None}})
+
+    with pytest.raises(ConfigurationError) as caught:
+        read_limits(path)
+
+    assert caught.value.place == "strangers.streams, nodes.topics, nodes.calls"
+
+
+def test_table_of_limits__says_each_field_with_its_default() -> None:
+    text = (ROOT / "docs" / "node.md").read_text()
+    _, _, behind = text.partition("| field | `strangers` | `nodes` | above it |\n")
+    rows = re.findall(r"^\| `(\w+)` \| ([\d,]+)?[^|]*\| ([\d,]+)?[^|]*\|", behind, re.MULTILINE)
+    columns: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    for name, *cells in rows[: len(asdict(StrangerLimits()))]:
+        for column, cell in zip(columns, cells, strict=True):
+            if cell:
+                column[name] = int(cell.replace(",", ""))
+
+    assert columns == (asdict(StrangerLimits()), asdict(NodeLimits()))

@@ -84,11 +84,7 @@ def status(
     elif status.nonce_use is not None and status.nonce_use.is_own:
         _echo_past(status.nonce_use)
     else:
-        screen = Screen(reading, status.cautions)
-        with screen.counted():
-            _echo(reading, status)
-            echo_slots(slots)
-        screen.end()
+        _echo(reading, status, slots)
         for obstacle in status.obstacles:
             echo_fact("in the way", obstacle)
         if status.is_executable:
@@ -128,16 +124,13 @@ def execute_proposal(
     if needs_payer:
         sending.signing.require("--broadcast of a Safe's proposal")
     status = _stand(reading, rpc_url, files)
-    screen = Screen(reading, status.cautions)
-    if not as_json:
-        with screen.counted():
-            _echo(reading, status)
-    require_executable(status)
-    slots = simulated(reading, status.account, no_tracing)
-    if not as_json:
-        with screen.counted():
-            echo_slots(slots)
-        screen.end()
+    slots = None
+    try:
+        slots = _changed(reading, status, no_tracing)
+    finally:
+        # Also where the proposal cannot be executed: a person then reads what is in the way.
+        if not as_json:
+            _echo(reading, status, slots)
     stand_again = partial(_stand_again, reading, rpc_url, files, no_tracing, slots)
     payer = sending.signing.open(reading.record.chain_id) if needs_payer else None
     if payer:
@@ -179,13 +172,18 @@ def _stand_again(
     the newest block, and changes there what was shown.
     """
     status = _stand(reading, rpc_url, files)
-    require_executable(status)
-    slots = simulated(reading, status.account, no_tracing)
+    slots = _changed(reading, status, no_tracing)
     if slots != shown:
         expected, got = ("; ".join(lines) for lines in (shown, slots))
         place = f"block {status.block}"
         raise ConfigurationError("storage that changes", f"as shown: {expected}", got, place)
     return status
+
+
+def _changed(reading: Reading, status: ProposalStatus, no_tracing: bool) -> tuple[str, ...]:
+    """Return the slots that change. Raises ConfigurationError unless it can be executed now."""
+    require_executable(status)
+    return simulated(reading, status.account, no_tracing)
 
 
 def _tried(
@@ -216,10 +214,17 @@ def _echo_past(use: NonceUse) -> None:
     echo_fact("executed", f"in block {use.block} by {transaction}{failed}")
 
 
-def _echo(reading: Reading, status: ProposalStatus) -> None:
-    echo_cautions(status.cautions)
-    echo_proposal(reading.proposal, reading.book)
-    echo_status(status, reading.book)
+def _echo(reading: Reading, status: ProposalStatus, slots: tuple[str, ...] | None) -> None:
+    """Print how a proposal stands, and what it changes; None where it was not simulated."""
+    screen = Screen(reading, status.cautions)
+    with screen.counted():
+        echo_cautions(status.cautions)
+        echo_proposal(reading.proposal, reading.book)
+        echo_status(status, reading.book)
+        if slots is not None:
+            echo_slots(slots)
+    if slots is not None:
+        screen.end()
 
 
 def _content(reading: Reading, status: ProposalStatus, slots: tuple[str, ...]) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 from eth_utils.address import to_checksum_address
 
-from chainkit.cli.contracts.administration import COMMANDS
+from chainkit.cli.contracts.group import contracts as contracts_group
 from support.audit.bundles import record_content
 from support.command_line import Outcome, run
 
@@ -45,7 +46,9 @@ COMPLETE = {
 
 
 def test_list__commands_of_administrators__are_these() -> None:
-    assert {command.name for command in COMMANDS} == set(COMPLETE)
+    commands = contracts_group.list_commands(click.Context(contracts_group))
+
+    assert set(commands) - {"verify", "upgrade"} == set(COMPLETE)
 
 
 @pytest.mark.parametrize("name", COMPLETE)

@@ -117,10 +117,6 @@ def set_bounds(contract: str, minimum: int, maximum: int, options: ChangeOptions
     _change(contract, "setPayloadBounds", (minimum, maximum), options)
 
 
-COMMANDS: Final = (pause, unpause, grant_admin, revoke_admin, set_bounds)
-"""The commands that the group adds."""
-
-
 def _change_role(contract: str, function: str, account: str, options: ChangeOptions) -> None:
     address = typed_account(account, "ADDRESS")
     _change(contract, function, (DEFAULT_ADMIN_ROLE, address), options)

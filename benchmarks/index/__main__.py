@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +11,7 @@ from typing import Any, Final
 
 import click
 
-from benchmarks.command import measuring, write_figures
-from benchmarks.document import with_section
-from benchmarks.figures import Figures
+from benchmarks.harness import Benchmark, disk_folder
 from benchmarks.index.bench import Bench, measure_rows
 from benchmarks.index.chain import LONG, USUAL, Shape, benchmark_chain
 from benchmarks.index.figures import (
@@ -26,79 +24,28 @@ from benchmarks.index.figures import (
     row_figures,
 )
 from benchmarks.index.following import BLOCK_SECONDS, measure_following
-from benchmarks.index.machine import machine
 from benchmarks.index.page import page
 from benchmarks.index.plot import plot
-from benchmarks.index.table import lines
-from localnet.deployment import PROJECT
+from benchmarks.machine import machine
+from localnet.anvil import Anvil
 from localnet.postgres import Postgres
 
-DOCUMENTS: Final = PROJECT / "docs"
-RESULT: Final = PROJECT / "build" / "bench" / "index.json"
-
+_PACKAGES: Final = ("web3", "SQLAlchemy", "psycopg", "coincurve", "protobuf", "orjson")
 _QUICK: Final = Shape(blocks=200, events_per_block=4)
 _QUICK_SECONDS: Final = 2
 
 
-@click.command()
-@click.option(
-    "--quick", is_flag=True, help="200 blocks, one round, 2 seconds: does it work at all?"
-)
-@click.option("--long", is_flag=True, help="Also a chain of a million events: is the cost flat?")
-@click.option("--rounds", type=click.IntRange(min=1), default=8, show_default=True)
-@click.option(
-    "--follow-seconds",
-    type=click.IntRange(min=1),
-    default=60,
-    show_default=True,
-    help="How long to follow new blocks, on each database in each way.",
-)
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=RESULT,
-    show_default="build/bench/index.json",
-    help="Where the figures go, as JSON.",
-)
-@click.option("--write-docs", is_flag=True, help="Write docs/benchmarks.md and its picture too.")
-def main(
-    quick: bool, long: bool, rounds: int, follow_seconds: int, output: Path, write_docs: bool
-) -> None:
-    """Measure the indexer beside a floor and beside the tutorial's way.
-
-    Exits 0 when done, 2 if it could not measure.
-
-    \b
-    Example:
-      python -m benchmarks.index --quick
-    """
-    if quick and write_docs:
-        raise click.UsageError("--quick measures too little for --write-docs")
-    shape, seconds = (_QUICK, _QUICK_SECONDS) if quick else (USUAL, follow_seconds)
-    with measuring():
-        figures = measured_figures(shape, 1 if quick else rounds, seconds, LONG if long else None)
-    write_figures(output, figures)
-    if write_docs:
-        for path, text in documents(figures).items():
-            path.write_text(text, encoding="utf-8")
-    for line in lines(figures):
-        click.echo(line)
-
-
-def measured_figures(
-    shape: Shape, rounds: int, follow_seconds: int, long: Shape | None
-) -> dict[str, Any]:
-    """Measure everything, one thing after the other."""
-    # Not a memory file system: what is measured waits for a disk.
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=RESULT.parent) as name, Postgres() as server:
-        folder = Path(name)
+def measured_figures(quick: bool, long: bool, rounds: int, follow_seconds: int) -> dict[str, Any]:
+    """Measure the indexer beside a floor and beside the tutorial's way."""
+    shape = _QUICK if quick else USUAL
+    rounds, seconds = (1, _QUICK_SECONDS) if quick else (rounds, follow_seconds)
+    with disk_folder() as folder, Postgres() as server:
         (folder / "usual").mkdir()
         with benchmark_chain(folder / "usual") as chain:
             about: dict[str, Any] = {
                 "chain": shape.figures(),
                 "rounds": rounds,
-                "machine": machine(chain.anvil, server),
+                "machine": _machine(chain.anvil, server),
             }
             bench = Bench(chain, server, folder)
             with _bar("mining", shape.blocks) as mined:
@@ -106,8 +53,8 @@ def measured_figures(
             with _bar("catching up", rounds * len(ROWS)) as done:
                 results = measure_rows(bench, ROWS, stretch, rounds, lambda row: done(1))
             rows = {row: row_figures(found) for row, found in results.items()}
-        following = _following(server, folder, shape, follow_seconds)
-        about["flat"] = _flat(server, folder, long) if long else None
+        following = _following(server, folder, shape, seconds)
+        about["flat"] = _flat(server, folder, LONG) if long else None
     return index_figures(rows, following, about)
 
 
@@ -145,13 +92,14 @@ def _flat(server: Postgres, folder: Path, shape: Shape) -> dict[str, Any]:
     return flat_figures(result.measured) | {"chain": shape.figures()}
 
 
-def documents(figures: Figures) -> dict[Path, str]:
-    """Return the text of each generated file in docs/."""
-    document = DOCUMENTS / "benchmarks.md"
-    return {
-        document: with_section(document.read_text(encoding="utf-8"), page(figures)),
-        DOCUMENTS / "benchmarks-index.svg": plot(figures),
-    }
+def _machine(anvil: Anvil, server: Postgres) -> dict[str, str | int]:
+    [(postgres,)] = server.execute("SHOW server_version")
+    return machine(
+        _PACKAGES,
+        sqlite=sqlite3.sqlite_version,
+        postgresql=str(postgres).split()[0],
+        anvil=anvil.request("web3_clientVersion").rpartition("/v")[2],
+    )
 
 
 @contextmanager
@@ -164,6 +112,28 @@ def _bar(label: str, length: int) -> Iterator[Callable[[int], None]]:
     with bar:
         yield bar.update
 
+
+BENCHMARK: Final = Benchmark(
+    "index",
+    "How fast the indexer is",
+    "200 blocks, one round, 2 seconds",
+    measured_figures,
+    page,
+    plot,
+)
+main: Final = BENCHMARK.command(
+    click.option(
+        "--long", is_flag=True, help="Also a chain of a million events: is the cost flat?"
+    ),
+    click.option("--rounds", type=click.IntRange(min=1), default=8, show_default=True),
+    click.option(
+        "--follow-seconds",
+        type=click.IntRange(min=1),
+        default=60,
+        show_default=True,
+        help="How long to follow new blocks, on each database in each way.",
+    ),
+)
 
 if __name__ == "__main__":
     main()

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
-from benchmarks.command import Run, run_options
 from benchmarks.figures import rounded
-from benchmarks.machine import hardware, versions
+from benchmarks.harness import Benchmark, disk_folder
+from benchmarks.machine import machine
 from benchmarks.network.catching_up import catch_up, publish_to_stream, two_nodes
 from benchmarks.network.many_peers import many_peers
 from benchmarks.network.nodes import Registry, new_registry
-from benchmarks.network.page import page, targets
+from benchmarks.network.page import page
 from benchmarks.network.repairing import repair
-from localnet.deployment import PROJECT
-
-RESULT: Final = PROJECT / "build" / "bench" / "network.json"
 
 _PACKAGES: Final = ("grpcio", "protobuf", "SQLAlchemy", "coincurve")
 
@@ -45,28 +39,12 @@ _QUICK: Final = Sizes(
 )
 
 
-@click.command()
-@run_options(RESULT, "Some thousand envelopes", "network")
-def main(run: Run) -> None:
-    """Measure real nodes of one registry, which all run on this machine, on SQLite.
-
-    Exits 0 when done, 2 if it could not measure.
-
-    \b
-    Example:
-      python -m benchmarks.network --quick
-    """
-    sizes = _QUICK if run.quick else Sizes()
-    run.measure(lambda: measured_figures(sizes), page, targets)
-
-
-def measured_figures(sizes: Sizes) -> dict[str, Any]:
-    """Measure everything, one thing after the other, each on a chain of its own."""
-    # Not a memory file system: what is measured waits for a disk.
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
+def measured_figures(quick: bool) -> dict[str, Any]:
+    """Measure real nodes of one registry, which all run on this machine, on SQLite."""
+    # One thing after the other, each on a chain of its own.
+    sizes = _QUICK if quick else Sizes()
     load_before = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory(dir=RESULT.parent) as name:
-        folder = Path(name)
+    with disk_folder() as folder:
         figures = _together(folder / "together", sizes)
         with _nodes(folder / "repairing") as (stack, registry):
             repaired = repair(stack, registry, sizes.envelopes, sizes.differences)
@@ -85,8 +63,8 @@ def measured_figures(sizes: Sizes) -> dict[str, Any]:
     return {name: rounded(figure) for name, figure in figures.items()} | {
         "sizes": asdict(sizes),
         "load_before": round(load_before, 1),
-        "is_quick": sizes == _QUICK,
-        "machine": hardware() | versions(_PACKAGES),
+        "is_quick": quick,
+        "machine": machine(_PACKAGES),
     }
 
 
@@ -117,6 +95,11 @@ def _nodes(folder: Path) -> Iterator[tuple[ExitStack, Registry]]:
     with new_registry(folder) as registry, ExitStack() as stack:
         yield stack, registry
 
+
+BENCHMARK: Final = Benchmark(
+    "network", "How fast nodes are together", "Some thousand envelopes", measured_figures, page
+)
+main: Final = BENCHMARK.command()
 
 if __name__ == "__main__":
     main()

@@ -13,7 +13,7 @@ from typing import Final
 
 import click
 
-from benchmarks.command import measuring
+from benchmarks.harness import measuring
 from benchmarks.network.logs import (
     ORIGINATOR,
     copied_log,

@@ -5,24 +5,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
-from benchmarks.command import Run, run_options
 from benchmarks.figures import rounded
-from benchmarks.machine import hardware, versions
+from benchmarks.harness import Benchmark, disk_folder
+from benchmarks.machine import machine
 from benchmarks.node import floors, load
 from benchmarks.node.floor_server import ADDED_BYTES
 from benchmarks.node.network import Measured, measured_node
-from benchmarks.node.page import page, targets
+from benchmarks.node.page import page
 from benchmarks.node.payloads import payer_envelopes, topics
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from localnet.deployment import PROJECT
-
-RESULT: Final = PROJECT / "build" / "bench" / "node.json"
 
 _CALLERS: Final = 100
 _BATCH: Final = 100
@@ -35,31 +29,12 @@ _IDLE_STREAMS: Final = 10_000
 _PACKAGES: Final = ("grpcio", "protobuf", "SQLAlchemy", "psycopg", "coincurve")
 
 
-@click.command()
-@run_options(RESULT, "2 seconds for each figure", "node")
-def main(run: Run) -> None:
-    """Measure a node on PostgreSQL beside its floors, with the load on the same machine.
-
-    Exits 0 when done, 2 if it could not measure.
-
-    \b
-    Example:
-      python -m benchmarks.node --quick
-    """
+def measured_figures(quick: bool) -> dict[str, Any]:
+    """Measure a node on PostgreSQL beside its floors, with the load on the same machine."""
     # This process starts programs and calls by gRPC: its preparation for a fork is of no use.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
-    seconds = 2.0 if run.quick else 10.0
-    run.measure(lambda: measured_figures(seconds), page, targets)
-
-
-def measured_figures(seconds: float) -> dict[str, Any]:
-    """Measure everything, one thing after the other."""
-    # Not a memory file system: what is measured waits for a disk.
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(dir=RESULT.parent) as name,
-        measured_node(Path(name)) as node,
-    ):
+    seconds = 2.0 if quick else 10.0
+    with disk_folder() as folder, measured_node(folder) as node:
         some = topics(20_000)
         payloads = payer_envelopes(some, node.node_id)
         envelope = payloads[0] + bytes(ADDED_BYTES)
@@ -69,10 +44,9 @@ def measured_figures(seconds: float) -> dict[str, Any]:
             "commit_floor_ms": 1000 * floors.commit_seconds(node.floor_url),
         }
         figures |= asyncio.run(_loaded(node, some, payloads, seconds))
-    machine = hardware() | versions(_PACKAGES)
     return {name: rounded(figure) for name, figure in figures.items()} | {
         "seconds": seconds,
-        "machine": machine,
+        "machine": machine(_PACKAGES),
     }
 
 
@@ -127,6 +101,11 @@ def _resident(pid: int) -> int:
 def _count(frame: bytes) -> int:
     return len(Envelopes.FromString(frame).envelopes)
 
+
+BENCHMARK: Final = Benchmark(
+    "node", "How fast a node is", "2 seconds for each figure", measured_figures, page
+)
+main: Final = BENCHMARK.command()
 
 if __name__ == "__main__":
     main()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.audit.__main__ import main
+from benchmarks.audit.__main__ import BENCHMARK, main
 from benchmarks.audit.commands import Measured
 from benchmarks.audit.faults.plan import Finding
 from benchmarks.audit.figures import (
@@ -19,12 +19,9 @@ from benchmarks.audit.figures import (
     median_row,
     row_figures,
 )
-from benchmarks.audit.page import section
 from benchmarks.audit.sizes import USUAL
-from benchmarks.audit.table import lines
 from benchmarks.audit.targets import targets
 from benchmarks.audit.watch import CommandFailed, Run, run
-from benchmarks.document import with_section
 from benchmarks.target import Target
 from benchmarks.usage import descendants, process_cpu_seconds, process_mebibytes
 
@@ -148,18 +145,18 @@ def test_judge__few_rows__no_speed_but_what_was_found() -> None:
 
 @pytest.mark.parametrize("is_linear", [False, True])
 def test_show__any__all_rows_and_all_targets(is_linear: bool) -> None:
-    shown = "\n".join(lines(figures(is_linear=is_linear)))
+    shown = BENCHMARK.tables(figures(is_linear=is_linear))
 
     assert max(map(len, shown.splitlines())) <= 100
     for name in ("the joins alone, DuckDB", "reconcile with all signatures", "1,000,000"):
         assert name in shown
-    assert ("of 200,000,000 rows" in shown) is is_linear
+    assert ("200,000,000 rows" in shown) is is_linear
     assert ("not measured" in shown) is not is_linear
 
 
 @pytest.mark.parametrize("is_linear", [False, True])
 def test_write_docs__any__names_the_machine_and_the_figures(is_linear: bool) -> None:
-    text = section(figures(is_linear=is_linear))
+    text = BENCHMARK.section(figures(is_linear=is_linear))
 
     assert text.startswith("# How fast the audit is\n")
     assert "A CPU, 2 cores, 23 GiB" in text
@@ -167,13 +164,6 @@ def test_write_docs__any__names_the_machine_and_the_figures(is_linear: bool) -> 
     assert "| reconcile without signatures | 1,000,000 | 20.0 | 40.0 | 3,000 |" in text
     assert ("## Ten times the rows" in text) is is_linear
     assert all(len(line) <= 110 for line in text.splitlines() if line[:1] not in "|-")
-
-
-def test_write_docs__a_page_with_other_parts__only_its_own_changes() -> None:
-    page = "# Ours\n\nold\n\n## Rows\n\n1\n\n# Theirs\n\nkept\n"
-
-    assert with_section(page, "# Ours\n\nnew\n") == "# Ours\n\nnew\n\n# Theirs\n\nkept\n"
-    assert with_section("# Theirs\n", "# Ours\n\nnew\n") == "# Theirs\n\n# Ours\n\nnew\n"
 
 
 def test_run__a_command__tells_what_it_printed_and_took() -> None:
@@ -205,13 +195,6 @@ def test_run__another_exit_code__says_which_and_why() -> None:
 
     with pytest.raises(CommandFailed, match=r"expected exit 0 or 1, got 3 \(because\)"):
         run(command, {"PATH": "/bin:/usr/bin"}, (0, 1))
-
-
-def test_main__documents_of_a_quick_run__are_refused() -> None:
-    result = CliRunner().invoke(main, ["measure", "--quick", "--write-docs"])
-
-    assert result.exit_code == 2
-    assert "--quick measures too little for --write-docs" in result.output
 
 
 def test_main__exports_into_a_folder_that_exists__are_refused(tmp_path: Any) -> None:

@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from benchmarks import usage
 from benchmarks.index import meter
-from benchmarks.index.__main__ import documents, main
+from benchmarks.index.__main__ import BENCHMARK
 from benchmarks.index.bench import Result
 from benchmarks.index.chain import LONG, USUAL
 from benchmarks.index.figures import (
@@ -24,10 +23,7 @@ from benchmarks.index.figures import (
 )
 from benchmarks.index.following import Followed, Latency, latencies
 from benchmarks.index.job import Cost, Job, Measured, Stretch
-from benchmarks.index.page import page
 from benchmarks.index.payloads import PAYLOAD_BYTES, message_calls
-from benchmarks.index.plot import plot
-from benchmarks.index.table import lines
 from chainkit.contracts.interface import shipped_interface
 from chainkit.protocol.envelope import quarantine_reason
 from chainkit.types import message_sent
@@ -165,7 +161,7 @@ def test_summarize__all__has_what_the_targets_name() -> None:
 
 @pytest.mark.parametrize("is_long", [False, True])
 def test_show__any__fits_a_terminal(is_long: bool) -> None:
-    shown = list(lines(figures(is_long=is_long)))
+    shown = BENCHMARK.tables(figures(is_long=is_long)).splitlines()
 
     assert max(len(line) for line in shown) <= 100
     assert any("1,000" in line or "50,000" in line for line in shown)
@@ -175,7 +171,7 @@ def test_show__any__fits_a_terminal(is_long: bool) -> None:
 
 @pytest.mark.parametrize("is_long", [False, True])
 def test_write_docs__any__names_the_machine_and_all_figures(is_long: bool) -> None:
-    text = page(figures(is_long=is_long))
+    text = BENCHMARK.section(figures(is_long=is_long))
 
     assert "A CPU, 2 cores, 23 GiB" in text
     assert "python 3.11.7" in text
@@ -188,19 +184,9 @@ def test_write_docs__any__names_the_machine_and_all_figures(is_long: bool) -> No
 
 
 def test_write_docs__same_figures__are_the_same_bytes() -> None:
-    picture = plot(figures())
+    page, picture = BENCHMARK.documents(figures()).items()
 
-    ElementTree.fromstring(picture)
-    assert picture == plot(figures())
-    assert "40,000" in picture
-    assert {path.name for path in documents(figures())} == {
-        "benchmarks.md",
-        "benchmarks-index.svg",
-    }
-
-
-def test_main__documents_of_a_quick_run__are_refused() -> None:
-    result = CliRunner().invoke(main, ["--quick", "--write-docs"])
-
-    assert result.exit_code == 2
-    assert "--quick measures too little for --write-docs" in result.output
+    assert (page[0].name, picture[0].name) == ("benchmarks.md", "benchmarks-index.svg")
+    ElementTree.fromstring(picture[1])
+    assert "40,000" in picture[1]
+    assert BENCHMARK.documents(figures()) == dict((page, picture))

@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.network.page import ROWS, page, targets
+from benchmarks.network.__main__ import BENCHMARK
+from benchmarks.network.page import ROWS, targets
 
 CATCH_UP = "catch-up of a node: of recovering alone"
 LATENCY = "publish on one node to stream on another: p99"
@@ -58,7 +59,7 @@ def test_targets__a_quick_run__reaches_nothing() -> None:
 
 
 def test_page__figures_of_a_run__are_all_in_its_tables() -> None:
-    shown = page(figures(repair_bytes=21_000.0, twenty_peers_mib=81.5))
+    shown = BENCHMARK.section(figures(repair_bytes=21_000.0, twenty_peers_mib=81.5))
 
     assert shown.startswith("# How fast nodes are together\n")
     assert "| digests of the comparison | below 50000 bytes | 21000 bytes | reached |" in shown

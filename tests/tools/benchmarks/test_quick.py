@@ -1,0 +1,82 @@
+"""A quick run of a benchmark measures every figure, and shows every row of its tables."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.audit.figures import TITLES as AUDIT_TITLES
+from benchmarks.client.__main__ import ROWS as CLIENT_ROWS
+from benchmarks.index.figures import TITLES as INDEX_TITLES
+from benchmarks.network.page import ROWS as NETWORK_ROWS
+from localnet.deployment import PROJECT
+
+AUDIT = (
+    *("rows_per_s_unsigned", "signatures_per_s", "recover_floor_per_s", "duckdb_rows_per_s"),
+    *("polars_rows_per_s", "scan_rows_per_s", "verified_blocks_per_s"),
+    *("verified_transactions_per_s", "rerun_ratio"),
+)
+INDEX = (
+    *(f"{row}_events_per_s" for row in INDEX_TITLES),
+    *("peak_memory_mib", "follow_p99_ms", "reorg64_s"),
+)
+
+
+def is_audit(found: dict[str, Any]) -> bool:
+    accuracy, rows = (found["recall"], found["false_positives"]), found["rows"]
+    return accuracy == (1, 0) and rows["duckdb"]["counts"] == rows["polars"]["counts"]
+
+
+def is_index(found: dict[str, Any]) -> bool:
+    retracted: int = found["following"]["postgres"]["websocket"]["reorg64_envelopes"]
+    return retracted == 64 * 4
+
+
+def is_network(found: dict[str, Any]) -> bool:
+    # Two logs are compared, one of which has three differences.
+    return bool(found["repair_comparisons"] >= 3 and found["repair_bytes"] < 10_000)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("command", "figures", "rows", "is_right"),
+    [
+        pytest.param("audit measure", AUDIT, AUDIT_TITLES, is_audit, id="audit"),
+        pytest.param("client", CLIENT_ROWS, CLIENT_ROWS, lambda found: True, id="client"),
+        pytest.param("index", INDEX, INDEX_TITLES, is_index, id="index"),
+        pytest.param("network", NETWORK_ROWS, NETWORK_ROWS, is_network, id="network"),
+    ],
+)
+def test_measure__quickly__gives_every_figure_and_shows_every_row(
+    command: str,
+    figures: Iterable[str],
+    rows: dict[str, str],
+    is_right: Callable[[dict[str, Any]], bool],
+    tmp_path: Path,
+) -> None:
+    output = tmp_path / "figures.json"
+    run = [sys.executable, "-m", *f"benchmarks.{command}".split()]
+    if command == "audit measure":
+        run += ["--folder", str(tmp_path)]
+
+    done = subprocess.run(
+        [*run, "--quick", "--output", str(output)],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert command != "network" or done.stderr == ""
+    found = json.loads(output.read_text())
+    assert all(found[name] > 0 for name in figures)
+    assert is_right(found), found
+    assert found["machine"]["cores"] > 0
+    assert found.get("is_quick", True)
+    assert "run too short" in done.stdout
+    assert all(title in done.stdout for title in rows.values())
+    assert [path.name for path in tmp_path.iterdir()] == ["figures.json"]

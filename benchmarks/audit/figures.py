@@ -99,7 +99,6 @@ def audit_figures(
     verified = rows["verified"]
     return {
         "rows_per_s_unsigned": speeds["unsigned"],
-        "rows_per_s_signed": speeds["signed"],
         "signatures_per_s": signatures_per_s,
         "recover_floor_per_s": speeds["recover"],
         "signatures_to_floor": rounded(signatures_per_s / speeds["recover"]),
@@ -111,8 +110,6 @@ def audit_figures(
         "recall": min(each["recall"] for each in accuracy.values()),
         "false_positives": max(each["false_positives"] for each in accuracy.values()),
         "rerun_ratio": rounded(seconds["signed_again"] / seconds["signed"]),
-        "rerun_ratio_unsigned": rounded(seconds["unsigned_again"] / seconds["unsigned"]),
-        "peak_memory_mib": max(rows[row]["peak_memory_mib"] for row in ("unsigned", "signed")),
         "rows": dict(rows),
         "accuracy": dict(accuracy),
         **about,

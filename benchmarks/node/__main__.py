@@ -82,12 +82,10 @@ async def _loaded(
         "stream_floor_envelopes_per_s": floor,
         "stream_envelopes_per_s": stored / elapsed,
         "read_floor_per_s": read,
-        "caught_up_envelopes": stored,
         "publish_to_stream_p50_ms": 1000 * streamed.percentile(0.5),
         "publish_to_stream_p99_ms": 1000 * streamed.percentile(0.99),
         "block_to_stream_p50_ms": 1000 * blocks.percentile(0.5),
         "block_to_stream_p99_ms": 1000 * blocks.percentile(0.99),
-        "idle_streams": _IDLE_STREAMS,
         "idle_stream_kib": idle / 1024,
     }
 

@@ -75,7 +75,7 @@ def catch_up(here: BenchmarkNode, there: BenchmarkNode, count: int) -> tuple[Pac
     some = topics(count)
     payloads = payer_envelopes(some, there.node_id)
     rows = list(signed_rows(there.key, there.node_id, count, some, payloads))
-    fill(there.database, rows)
+    fill(there.database, there.node_id, rows)
     measured = [row.envelope for row in rows[: count // 3]]
     there.start()
     before = recover_floor(measured)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -14,18 +15,13 @@ from typing import Final
 import click
 
 from benchmarks.harness import measuring
-from benchmarks.network.logs import (
-    ORIGINATOR,
-    copied_log,
-    lose,
-    new_log,
-    repair,
-    store_all_ranges,
-)
+from benchmarks.network.rows import lose, signed_rows, store_all_ranges, store_rows
 from benchmarks.target import at_most, below
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.service.grpc_server import Unary
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.range_digests import forget_ranges
 from chainkit_indexer.storage.store import Store
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.repairing.comparison import compare, fetch
@@ -36,6 +32,11 @@ from chainkit_node.settings import ServingLimits
 
 _MOST_SECONDS: Final = 2.0
 _MOST_BYTES: Final = 50_000
+_ORIGINATOR: Final = 100
+_IDENTITY: Final = Identity(31337, bytes(32), bytes(65), 0, ())
+_TOPIC: Final = b"\0topic"
+_PAYLOAD_BYTES: Final = 500
+_DIFFERENT_PAYLOADS: Final = 10_000
 
 
 @dataclass
@@ -72,17 +73,18 @@ def main(envelopes: int, differences: int) -> None:
 
 
 def _measure(folder: Path, envelopes: int, differences: int) -> bool:
-    there = new_log(folder / "there.db", envelopes)
+    there = Store.open(str(folder / "there.db"), _IDENTITY)
+    chance = random.Random(1)
+    payloads = [chance.randbytes(_PAYLOAD_BYTES) for _ in range(_DIFFERENT_PAYLOADS)]
+    store_rows(there, signed_rows(None, _ORIGINATOR, envelopes, [_TOPIC], payloads))
     started = time.perf_counter()
-    pieces = store_all_ranges(there)
+    pieces = store_all_ranges(there, _ORIGINATOR)
     elapsed = time.perf_counter() - started
     click.echo(f"digests of {envelopes:,} envelopes: {elapsed:.1f} s in {pieces:,} pieces")
     there.close()
-    here = copied_log(folder / "here.db", there)
-    there = copied_log(folder / "there again.db", there)
+    here, there = (_copied(there, folder / name) for name in ("here.db", "there again.db"))
     lost = sorted(random.Random(1).sample(range(1, envelopes + 1), differences))
-    lose(here, lost)
-    store_all_ranges(here)
+    lose(here, _ORIGINATOR, lost)
     try:
         return asyncio.run(_repaired(here, there, lost))
     finally:
@@ -90,19 +92,27 @@ def _measure(folder: Path, envelopes: int, differences: int) -> bool:
         there.close()
 
 
+def _copied(store: Store, path: Path) -> Store:
+    shutil.copyfile(store.name, path)
+    return Store.open(str(path), _IDENTITY)
+
+
 async def _repaired(here: Store, there: Store, lost: list[int]) -> bool:
     log, peer = EnvelopeLog(here), EnvelopeLog(there)
     digests = _Counted(LogComparer(peer, ServingLimits()).compare_ranges)
     queries = _Counted(Reader(peer, ServingLimits(), NodeMetrics()).query_envelopes)
     started = time.perf_counter()
-    found = await compare(digests, log, ORIGINATOR)
+    found = await compare(digests, log, _ORIGINATOR)
     compared = time.perf_counter() - started
     calls, size = digests.calls, digests.size
-    async for envelopes in fetch(queries, ORIGINATOR, found.only_there):
-        repair(here, [_row(each) for each in envelopes])
+    async for envelopes in fetch(queries, _ORIGINATOR, found.only_there):
+        found_rows = [_row(each) for each in envelopes]
+        with here.writing() as connection:
+            here.insert_envelopes(connection, found_rows)
+            forget_ranges(connection, _ORIGINATOR, [row.sequence_id for row in found_rows])
     elapsed = time.perf_counter() - started
     assert [each for run in found.only_there for each in run] == lost
-    after = await compare(digests, log, ORIGINATOR)
+    after = await compare(digests, log, _ORIGINATOR)
     assert (after.only_here, after.only_there, after.differing) == ((), (), ())
     log.close()
     peer.close()
@@ -119,7 +129,7 @@ async def _repaired(here: Store, there: Store, lost: list[int]) -> bool:
 def _row(envelope: bytes) -> StoredEnvelope:
     stated = parse_originated(envelope).envelope
     number, time_ns = stated.sequence_id, stated.originator_ns
-    return StoredEnvelope(ORIGINATOR, number, time_ns, b"\0topic", None, envelope)
+    return StoredEnvelope(_ORIGINATOR, number, time_ns, _TOPIC, None, envelope)
 
 
 if __name__ == "__main__":

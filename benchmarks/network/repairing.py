@@ -47,11 +47,11 @@ def repair(stack: ExitStack, registry: Registry, envelopes: int, differences: in
         node.start()
         node.join(known_port)
         node.stop()
-    lost = frozenset(random.Random(1).sample(range(1, envelopes), differences))
+    lost = random.Random(1).sample(range(1, envelopes), differences)
     some = topics(min(envelopes, _DIFFERENT_PAYLOADS))
     payloads = payer_envelopes(some, there.node_id)
     rows = signed_rows(there.key, there.node_id, envelopes, some, payloads)
-    fill(there.database, rows)
+    fill(there.database, there.node_id, rows)
     copy_log(there.database, here.database, there.node_id, lost)
     row_bytes = there.database.stat().st_size / envelopes
     there.start()

@@ -16,22 +16,19 @@ class Target:
     """``reached``, ``missed``, ``run too short``, or ``not measured``."""
 
 
-def at_least(what: str, bound: float, found: float, unit: str, is_enough: bool) -> Target:
+def at_least(what: str, bound: float, found: float, unit: str, is_enough: bool = True) -> Target:
     """Judge a figure that must not be below a bound; ``is_enough`` says whether it counts."""
-    verdict = _verdict(found >= bound, is_enough)
-    return Target(what, f"at least {bound}{unit}", f"{found:.5g}{unit}", verdict)
+    return _judged(what, f"at least {bound}{unit}", found, unit, found >= bound, is_enough)
 
 
 def at_most(what: str, bound: float, found: float, unit: str, is_enough: bool = True) -> Target:
     """Judge a figure that must not be above a bound."""
-    verdict = _verdict(found <= bound, is_enough)
-    return Target(what, f"at most {bound}{unit}", f"{found:.5g}{unit}", verdict)
+    return _judged(what, f"at most {bound}{unit}", found, unit, found <= bound, is_enough)
 
 
 def below(what: str, bound: float, found: float, unit: str, is_enough: bool = True) -> Target:
     """Judge a figure that must be below a bound."""
-    verdict = _verdict(found < bound, is_enough)
-    return Target(what, f"below {bound}{unit}", f"{found:.5g}{unit}", verdict)
+    return _judged(what, f"below {bound}{unit}", found, unit, found < bound, is_enough)
 
 
 def not_measured(what: str, wanted: str) -> Target:
@@ -39,7 +36,8 @@ def not_measured(what: str, wanted: str) -> Target:
     return Target(what, wanted, "", "not measured")
 
 
-def _verdict(is_reached: bool, is_enough: bool) -> str:
-    if not is_enough:
-        return "run too short"
-    return "reached" if is_reached else "missed"
+def _judged(
+    what: str, wanted: str, found: float, unit: str, is_reached: bool, is_enough: bool
+) -> Target:
+    verdict = ("reached" if is_reached else "missed") if is_enough else "run too short"
+    return Target(what, wanted, f"{found:.5g}{unit}", verdict)

@@ -87,11 +87,11 @@ def generate_command(
 
 def measure(quick: bool, rows: int | None, linear: bool, folder: Path | None) -> dict[str, Any]:
     """Measure the audit beside what it cannot be faster than, and beside other engines."""
-    sizes = replace(QUICK if quick else USUAL, is_linearity_measured=linear)
+    sizes = QUICK if quick else USUAL
     if rows:
         sizes = replace(sizes, rows=rows)
     with disk_folder(folder or FOLDER) as exports:
-        figures = measured_figures(sizes, exports, lambda step: click.echo(step, err=True))
+        figures = measured_figures(sizes, linear, exports, lambda step: click.echo(step, err=True))
     return figures | {"machine": machine(_PACKAGES)}
 
 

@@ -10,17 +10,6 @@ from benchmarks.audit.commands import Measured
 from benchmarks.audit.faults.plan import Finding
 from benchmarks.figures import rounded
 
-ROWS: Final = (
-    "scan",
-    "duckdb",
-    "polars",
-    "unsigned",
-    "unsigned_again",
-    "recover",
-    "signed",
-    "signed_again",
-    "verified",
-)
 TITLES: Final = {
     "scan": "read the Parquet files only",
     "duckdb": "the joins alone, DuckDB",
@@ -32,6 +21,7 @@ TITLES: Final = {
     "signed_again": "… again, with nothing new",
     "verified": "verify-chain, transactions",
 }
+ROWS: Final = tuple(TITLES)
 
 _SHOWN: Final = 20
 """Findings too few or too many that a report repeats."""

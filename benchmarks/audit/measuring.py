@@ -32,7 +32,9 @@ _OTHERS: Final = ("scan", "duckdb", "polars", "recover")
 _WITHOUT_SIGNATURES: Final = ("--without-signatures",)
 
 
-def measured_figures(sizes: Sizes, folder: Path, step: Step) -> dict[str, Any]:
+def measured_figures(
+    sizes: Sizes, is_linearity_measured: bool, folder: Path, step: Step
+) -> dict[str, Any]:
     """Measure all rows of the report in an empty folder, which needs room for the exports."""
     plan = plan_together(sizes.shape, sizes.faults)
     # One round shows whether it works, not how fast it is.
@@ -48,7 +50,7 @@ def measured_figures(sizes: Sizes, folder: Path, step: Step) -> dict[str, Any]:
     }
     rows["verified"] = _verified(sizes, folder, step)
     linear = None
-    if sizes.is_linearity_measured:
+    if is_linearity_measured:
         linear = linear_figures([_linear(each, folder, step) for each in sizes.linear_shapes()])
     return audit_figures(rows, accuracy, {"sizes": sizes.figures(), "linear": linear})
 

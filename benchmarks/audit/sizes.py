@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmarks.audit.exports.shape import PAYLOAD_BYTES, Shape
@@ -27,7 +27,6 @@ class Sizes:
     rows_per_block: int = 100
     rounds: int = 3
     """Rounds of reconciling without signatures, which takes seconds: a machine has its moods."""
-    is_linearity_measured: bool = False
     nodes: int = 3
 
     @property
@@ -55,15 +54,7 @@ class Sizes:
 
     def figures(self) -> dict[str, Any]:
         """Return them as a report names them."""
-        return {
-            "rows": self.rows,
-            "nodes": self.nodes,
-            "rows_per_block": self.rows_per_block,
-            "rounds": self.rounds,
-            "payload_bytes": PAYLOAD_BYTES,
-            "faults": self.faults,
-            "proved_transactions": self.proved_transactions,
-        }
+        return asdict(self) | {"payload_bytes": PAYLOAD_BYTES}
 
 
 USUAL: Final = Sizes(rows=5_000_000, faults=6_000, proved_transactions=20_000)

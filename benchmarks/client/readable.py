@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmarks.network.nodes import PASSWORD, new_registry
 from chainkit.contracts.deployment import read_deployment_record
 from chainkit.nodes.gateway import Gateway
 from chainkit.signatures import SigningKey
@@ -18,17 +19,13 @@ from chainkit_client.messenger import Messenger
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
 from chainkit_client.storage.store import Store
-from localnet.accounts import COUNCIL, development_account, write_keystore
+from localnet.accounts import development_account
 from localnet.anvil import Anvil
-from localnet.commands import Settings
-from localnet.deployment import deploy
 from localnet.network import Network, running_network
-from localnet.private_file import write_private
 
 BLOCK_SECONDS: Final = 1
 PEOPLE: Final = 3
 PAUSE_SECONDS: Final = 0.02
-_PASSWORD: Final = "benchmark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +39,11 @@ class Readable:
 def measure(commits: int) -> Readable:
     """Let one member update its keys so often, on a chain with a block each second."""
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        anvil = stack.enter_context(Anvil())
-        settings = Settings(anvil.url, folder / "deployment.json", folder / "password")
-        write_private(settings.password_path, _PASSWORD + "\n")
-        deploy(anvil.url, settings.record_path)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "network"
+        registry = stack.enter_context(new_registry(folder))
+        anvil, settings = registry.anvil, registry.settings
         owner = folder / "owner.keystore"
-        write_keystore(owner, _PASSWORD, COUNCIL)
-        network = stack.enter_context(running_network(settings, folder, owner, _PASSWORD))
+        network = stack.enter_context(running_network(settings, folder, owner, PASSWORD))
         engine = stack.enter_context(NodeEngine())
         record = read_deployment_record(settings.record_path)
         chain = Chain(anvil.endpoint, record, frozenset({0}))
@@ -63,7 +57,7 @@ async def _measured(
     async with AsyncExitStack() as stack:
         people = []
         for number in range(PEOPLE):
-            store = Store.open(folder / f"{number}.db", _PASSWORD, cost=2)
+            store = Store.open(folder / f"{number}.db", PASSWORD, cost=2)
             stack.callback(store.close)
             gateway = Gateway(network.gateway_url)
             messenger = Messenger(store, engine, chain, gateway)

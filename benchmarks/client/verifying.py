@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.network.catching_up import Pace, recover_floor
+from benchmarks.network.catching_up import Pace, mean, recover_floor
 from chainkit.protocol.originated_envelope import (
     OriginatedEnvelope,
     sign_originated,
@@ -53,10 +53,8 @@ def measure(count: int) -> Verified:
     verified = _read(topic)
     order = causally_ordered(verified, lambda originator_id, sequence_id: False)
     elapsed = time.perf_counter() - began
-    after = recover_floor(topic.envelopes)
     assert len(order.ordered) == count
-    floor = Pace((before.per_second + after.per_second) / 2, (before.cpu_us + after.cpu_us) / 2)
-    return Verified(floor, count / elapsed)
+    return Verified(mean(before, recover_floor(topic.envelopes)), count / elapsed)
 
 
 def _read(topic: _Topic) -> list[VerifiedEnvelope]:

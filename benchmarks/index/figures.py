@@ -11,17 +11,6 @@ from benchmarks.index.bench import Result
 from benchmarks.index.following import Followed
 from benchmarks.index.job import Cost, Measured
 
-ROWS: Final = (
-    *("floor", "unsigned", "signed_sqlite", "signed_postgres"),
-    *("proof_floor", "proved_sqlite", "proved_postgres", "tutorial"),
-)
-"""In the order in which a round measures them."""
-
-DATABASES: Final = ("sqlite", "postgres")
-SIGNED: Final = tuple(f"signed_{database}" for database in DATABASES)
-PROVED: Final = tuple(f"proved_{database}" for database in DATABASES)
-WAYS: Final = ("websocket", "poll")
-
 TITLES: Final = {
     "floor": "fetch and parse only",
     "unsigned": "ours, unsigned, SQLite",
@@ -32,8 +21,16 @@ TITLES: Final = {
     "proved_postgres": "ours, proved, PostgreSQL",
     "tutorial": "the tutorial's way, SQLite",
 }
-DATABASE_TITLES: Final = dict(zip(DATABASES, ("SQLite", "PostgreSQL"), strict=True))
-WAY_TITLES: Final = dict(zip(WAYS, ("WebSocket", "poll alone"), strict=True))
+DATABASE_TITLES: Final = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+WAY_TITLES: Final = {"websocket": "WebSocket", "poll": "poll alone"}
+
+ROWS: Final = tuple(TITLES)
+"""In the order in which a round measures them."""
+
+DATABASES: Final = tuple(DATABASE_TITLES)
+SIGNED: Final = tuple(f"signed_{database}" for database in DATABASES)
+PROVED: Final = tuple(f"proved_{database}" for database in DATABASES)
+WAYS: Final = tuple(WAY_TITLES)
 
 
 def row_figures(results: Sequence[Result]) -> dict[str, Any]:

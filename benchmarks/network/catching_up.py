@@ -82,10 +82,11 @@ def catch_up(here: BenchmarkNode, there: BenchmarkNode, count: int) -> tuple[Pac
     here.start()
     found = _pace(here, there.node_id, count)
     # Before and after: what else the machine does changes from one minute to the next.
-    return _mean(before, recover_floor(measured)), found
+    return mean(before, recover_floor(measured)), found
 
 
-def _mean(one: Pace, other: Pace) -> Pace:
+def mean(one: Pace, other: Pace) -> Pace:
+    """Return the pace halfway between two."""
     per_second = (one.per_second + other.per_second) / 2
     return Pace(per_second, (one.cpu_us + other.cpu_us) / 2)
 

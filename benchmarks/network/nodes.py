@@ -18,13 +18,14 @@ from localnet.network import start_service, wait_for_entry
 from localnet.ports import free_port
 from localnet.private_file import write_private
 
-_PASSWORD: Final = "bench"
+PASSWORD: Final = "bench"
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
     """A private chain with the contracts, as its owner uses it."""
 
+    anvil: Anvil
     settings: Settings
     folder: Path
 
@@ -45,10 +46,10 @@ def new_registry(folder: Path) -> Iterator[Registry]:
     folder.mkdir()
     with Anvil() as anvil:
         settings = Settings(anvil.url, folder / "deployment.json", folder / "password")
-        write_private(settings.password_path, _PASSWORD + "\n")
+        write_private(settings.password_path, PASSWORD + "\n")
         deploy(anvil.url, settings.record_path)
-        write_keystore(folder / "owner.keystore", _PASSWORD, COUNCIL)
-        yield Registry(settings, folder)
+        write_keystore(folder / "owner.keystore", PASSWORD, COUNCIL)
+        yield Registry(anvil, settings, folder)
 
 
 class BenchmarkNode:

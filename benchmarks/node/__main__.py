@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.figures import rounded
@@ -16,6 +15,7 @@ from benchmarks.node.floor_server import ADDED_BYTES
 from benchmarks.node.network import Measured, measured_node
 from benchmarks.node.page import page
 from benchmarks.node.payloads import payer_envelopes, topics
+from benchmarks.usage import process_mebibytes
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 
 _CALLERS: Final = 100
@@ -72,7 +72,9 @@ async def _loaded(
     blocks = await load.blocks_to_stream(
         node.node_port, node.chain, int(_BLOCKS_PER_SECOND * seconds), _EVENTS_PER_BLOCK
     )
-    idle = await load.idle_streams(node.node_port, _IDLE_STREAMS, lambda: _resident(node.pid))
+    idle = await load.idle_streams(
+        node.node_port, _IDLE_STREAMS, lambda: process_mebibytes(node.pid)
+    )
     return {
         "echo_floor_per_s": echo.per_second,
         "echo_floor_p99_ms": 1000 * echo.percentile(0.99),
@@ -86,14 +88,8 @@ async def _loaded(
         "publish_to_stream_p99_ms": 1000 * streamed.percentile(0.99),
         "block_to_stream_p50_ms": 1000 * blocks.percentile(0.5),
         "block_to_stream_p99_ms": 1000 * blocks.percentile(0.99),
-        "idle_stream_kib": idle / 1024,
+        "idle_stream_kib": 1024 * idle,
     }
-
-
-def _resident(pid: int) -> int:
-    """Return the bytes of memory that a process has."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _count(frame: bytes) -> int:

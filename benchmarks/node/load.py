@@ -225,8 +225,8 @@ async def blocks_to_stream(port: int, chain: BenchmarkChain, blocks: int, events
     return rate
 
 
-async def idle_streams(port: int, count: int, resident: Callable[[], int]) -> float:
-    """Return by how many bytes a server's memory grows for each open stream without news."""
+async def idle_streams(port: int, count: int, resident: Callable[[], float]) -> float:
+    """Return by how many MiB a server's memory grows for each open stream without news."""
     before, channels = resident(), [channel(port) for _ in range(count // _STREAMS_PER_CHANNEL)]
     streams: list[Any] = []
     for topic in _topics(count):

@@ -80,3 +80,15 @@ def test_measure__quickly__gives_every_figure_and_shows_every_row(
     assert "run too short" in done.stdout
     assert all(title in done.stdout for title in rows.values())
     assert [path.name for path in tmp_path.iterdir()] == ["figures.json"]
+
+
+def test_network__few_envelopes__are_found_and_repaired_within_the_bytes() -> None:
+    command = [sys.executable, "-m", "benchmarks.network.in_process", "--envelopes", "3000"]
+
+    ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
+
+    assert ran.stderr == ""
+    lines = ran.stdout.splitlines()
+    assert lines[0].startswith("digests of 3,000 envelopes: ")
+    assert "by 3 calls; repaired by 10 more" in lines[1]
+    assert lines[3].startswith("digests, with their requests") and lines[3].endswith("  reached")

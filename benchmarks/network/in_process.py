@@ -21,7 +21,6 @@ from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.service.grpc_server import Unary
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.identity import Identity
-from chainkit_indexer.storage.range_digests import forget_ranges
 from chainkit_indexer.storage.store import Store
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.repairing.comparison import compare, fetch
@@ -29,6 +28,7 @@ from chainkit_node.serving.comparing import LogComparer
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.reading import Reader
 from chainkit_node.settings import ServingLimits
+from chainkit_node.storage.range_digests import forget_ranges
 
 _MOST_SECONDS: Final = 2.0
 _MOST_BYTES: Final = 50_000

@@ -24,8 +24,9 @@ _AUDIT_PACKAGES: Final = (
     "jinja2",
     "packaging",
     "grpcio",
+    "grpcio_status",
 )
-_MODULES: Final = {"grpcio": "grpc"}
+_MODULES: Final = {"grpcio": "grpc", "grpcio_status": "google.rpc"}
 """Packages whose modules have another name."""
 
 
@@ -51,7 +52,7 @@ def inspect_machine() -> list[Finding]:
         *(_package("auditor", name, "audit") for name in _AUDIT_PACKAGES),
         _java(),
         _package("council", "eth_account", ""),
-        _package("council", "grpcio", "council"),
+        *(_package("council", name, "council") for name in ("grpcio", "grpcio_status")),
         _package("developer", "ape", "contracts"),
         _program("developer", "node", in_a_clone),
         _program("developer", "anvil", in_a_clone),

@@ -1,4 +1,4 @@
-"""Closing the parts of a process in their order, each of them whatever happens to the others."""
+"""Closes the parts of a process in order; a part that fails keeps no other part open."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from chainkit.service.log_lines import LogEvent, log_event
 class ClosingSteps(AsyncExitStack):
     """Runs all steps at the end of its block, the last added first, and raises the first failure.
 
-    A failure in the block comes before those of the steps. Later failures are logged.
+    A failure in the block is raised before a failure of a step. Later failures are logged.
     """
 
     def add(self, close: Callable[[], Any]) -> None:
-        """Add a step. A function that is no coroutine function runs in a thread: it may block."""
+        """Add a step. A plain function may block, so it runs in a thread."""
 
         async def run(
             kind: type[BaseException] | None,

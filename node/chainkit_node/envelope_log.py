@@ -41,7 +41,7 @@ _THREADS: Final = 4
 _TOPICS_AT_ONCE: Final = 200
 """Topics that one statement looks for."""
 _NEWEST_AT_ONCE: Final = 50
-"""Fewer: each may have a megabyte."""
+"""Fewer topics: each envelope may have a megabyte."""
 
 _Answer = TypeVar("_Answer")
 
@@ -59,10 +59,10 @@ class EnvelopeLog:
         self._threads.shutdown()
 
     def page(self, selection: Selection, limit: int, most_bytes: int) -> Page:
-        """Return a page of at least one envelope, if there is any, and of so many bytes at most.
+        """Return a page of at least one envelope, if there is any, and of ``most_bytes`` at most.
 
-        An originator's order is whole. On the topic of an inbox stand the identity updates that
-        were judged and break no rule (XIP-46): a client would give the whole inbox up for one.
+        A page by originators has every envelope. A page by topics leaves out identity updates that
+        are not judged or break a rule (XIP-46): for one, a client would give up the inbox.
         """
         with self._store.reading() as connection:
             if any(_is_of_inbox(topic) for topic in selection.topics):
@@ -91,7 +91,7 @@ class EnvelopeLog:
         return found
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """Begin a transaction in which several questions see the same state."""
+        """Begin a transaction in which several queries see the same state."""
         return self._store.reading()
 
     @staticmethod
@@ -100,7 +100,7 @@ class EnvelopeLog:
     ) -> Collection[tuple[int, int]]:
         """Return originator and sequence ids of the updates among some envelopes that break a rule.
 
-        All of them must have been judged.
+        All updates must have been judged.
         """
         inbox_ids = {row.topic[1:] for row in rows if _is_of_inbox(row.topic)}
         return read_refused(connection, inbox_ids) if inbox_ids else ()
@@ -111,7 +111,7 @@ class EnvelopeLog:
     ) -> Sequence[StoredEnvelope]:
         """Return a page within a transaction, with the updates that break a rule.
 
-        It ends with the first envelope that goes beyond so many bytes.
+        The page ends with the first envelope that goes beyond ``most_bytes``.
         """
         cursor, now, some = selection.cursor, _now(), selection.originator_ids
         if not selection.topics:
@@ -119,7 +119,7 @@ class EnvelopeLog:
         rows: Sequence[StoredEnvelope] = ()
         for topics in _portions(sorted(selection.topics)):
             page = read_by_topics(connection, topics, cursor, limit, now, most_bytes)
-            # Each page is in order: together, the first of them are a page again.
+            # Each page is in order, so the first rows of the merged pages are a page again.
             merged = heapq.merge(rows, page, key=lambda row: (row.originator_id, row.sequence_id))
             rows = list(islice(merged, limit))
             if most_bytes is not None:
@@ -137,11 +137,11 @@ class EnvelopeLog:
         return {each: judged.get(each, 0) for each in self._chain_cursor(connection)}
 
     def served_cursor(self, connection: Connection) -> Mapping[int, int]:
-        """Return up to where each originator is served: the chain's up to where it is judged."""
+        """Return the id up to which each originator is served: the chain's as far as judged."""
         return read_highest(connection) | dict(self.judged_cursor(connection))
 
     def cursor_at(self, connection: Connection, block_number: int) -> Mapping[int, int]:
-        """Return the chain's cursor after a block that is known; 0 of each after another one."""
+        """Return the chain's cursor after a known block; all zeros after an unknown block."""
         block = read_block(connection, block_number)
         return self._before_first() if block is None else block.sequence_ids
 
@@ -163,7 +163,7 @@ class EnvelopeLog:
     ) -> Mapping[bytes, StoredEnvelope]:
         """Return the newest envelope of each topic that has one.
 
-        Raises InvalidRequest where they have more bytes together.
+        Raises InvalidRequest where these envelopes have more bytes together.
         """
 
         def read() -> Mapping[bytes, StoredEnvelope]:
@@ -210,7 +210,7 @@ class EnvelopeLog:
         return await self.in_thread(read)
 
     async def in_thread(self, read: Callable[[], _Answer]) -> _Answer:
-        """Call what reads the database, in a thread."""
+        """Run a database query in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
     def _chain_cursor(self, connection: Connection) -> Mapping[int, int]:
@@ -241,7 +241,7 @@ def _portions(topics: Sequence[bytes], most: int = _TOPICS_AT_ONCE) -> Iterable[
 
 
 def _cut(rows: Sequence[StoredEnvelope], limit: int, most_bytes: int) -> Page:
-    """Cut a page that goes beyond its bytes; one envelope always fits, as its publish did."""
+    """Cut a page to ``most_bytes``; a single envelope always fits, as its publish request did."""
     count = _count_within(rows, most_bytes)
     if count < len(rows):
         return Page(rows[: max(count, 1)], is_last=False)
@@ -249,7 +249,7 @@ def _cut(rows: Sequence[StoredEnvelope], limit: int, most_bytes: int) -> Page:
 
 
 def _count_within(rows: Sequence[StoredEnvelope], most_bytes: int) -> int:
-    """Count how many envelopes have so many bytes together."""
+    """Count the first envelopes that have ``most_bytes`` together at most."""
     total = 0
     for count, row in enumerate(rows):
         total += len(row.envelope)

@@ -1,4 +1,4 @@
-"""A thread that takes all that waits at once: what one transaction costs, many requests share."""
+"""A thread that takes all waiting items at once, so that many requests share one transaction."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class GroupThread(Generic[_Item]):
         most: int,
         subject: str = "publish",
     ) -> None:
-        """Take the function, which must not raise, and up to which size a group takes one more.
+        """Take the function, which must not raise; a group below ``most`` in size takes one more.
 
-        ``subject`` is how an error names what waits.
+        ``subject`` names the items in errors.
         """
         self._subject = subject
         self._work = work
@@ -47,7 +47,7 @@ class GroupThread(Generic[_Item]):
             raise Overloaded(self._subject, expected, "more; try again later") from None
 
     def close(self) -> None:
-        """Let it finish what waits, and end."""
+        """End the thread after the waiting items."""
         self._queue.put(None)
         self._thread.join()
 
@@ -59,7 +59,7 @@ class GroupThread(Generic[_Item]):
                 return
 
     def _gather(self, first: _Item) -> tuple[list[_Item], bool]:
-        """Return all that waits, up to the size, and whether the thread then ends."""
+        """Return the waiting items, up to the size, and whether the thread then ends."""
         group, size = [first], self._size(first)
         while size < self._most:
             try:

@@ -1,4 +1,4 @@
-"""The node among others: what asks them, stores what they have, and watches them."""
+"""The node's work with other nodes: replication, repair and the watchdog."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from chainkit_node.watching.watchdog import Watchdog
 
 
 class NetworkWorks:
-    """Made on the event loop's thread, and run there."""
+    """The tasks that ask other nodes; made and run on the event loop's thread."""
 
     def __init__(
         self,
@@ -40,10 +40,7 @@ class NetworkWorks:
         book: ReportBook,
         watch_seconds: float,
     ) -> None:
-        """Put the works together; ``watch_seconds`` lie between two rounds of the watchdog.
-
-        There is no watchdog where they are 0.
-        """
+        """Build the tasks; ``watch_seconds`` between two rounds of the watchdog, 0 for none."""
         store, metrics = opened.store, opened.metrics
         listing, chance = opened.newest.listing, random.SystemRandom()
         tokens = PeerTokens(opened.newest.enabled_id, key, time.time)
@@ -108,7 +105,7 @@ class NetworkWorks:
         metrics.counts_peers(self.replicator.open_streams, lambda: len(unreachable()))
 
     def works(self) -> list[Coroutine[Any, Any, None]]:
-        """Return the works, each of which runs until it is cancelled."""
+        """Return the tasks; each task runs until it is cancelled."""
         works = [self.own_log.run(), self.replicator.run(), self.repairer.run()]
         works.append(self._dependencies.run(self.repairer.hurry))
         if self._watchdog is not None:
@@ -116,5 +113,5 @@ class NetworkWorks:
         return works
 
     def close(self) -> None:
-        """Finish what is being stored; no work runs any more."""
+        """Finish the batch being stored; call this when all tasks have ended."""
         self._intake.close()

@@ -32,7 +32,7 @@ from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
 
 @dataclass(frozen=True, slots=True)
 class ServingSettings:
-    """Where a process serves, and how much it serves to whom."""
+    """The address that a process serves, and the limits of its callers."""
 
     strangers: StrangerLimits
     nodes: NodeLimits
@@ -48,7 +48,7 @@ class ServingSettings:
 
 @dataclass(frozen=True, slots=True)
 class SigningMethods:
-    """Methods whose answers the node signs, or stores what it is sent."""
+    """Methods that sign the answer, or store what the caller sends."""
 
     publish: Unary
     topic_heads: Unary
@@ -70,7 +70,7 @@ class OpenedLog:
     metrics: NodeMetrics
 
     def publish(self, rows: Sequence[StoredEnvelope]) -> None:
-        """Send streams the envelopes that stand behind all others; from any thread."""
+        """Send streams the envelopes with the newest sequence ids; from any thread."""
         self.handover.call(self.hub.publish, rows)
 
     def insert(self, rows: Sequence[StoredEnvelope]) -> None:
@@ -81,10 +81,10 @@ class OpenedLog:
 def open_log(
     store: Store, metrics: NodeMetrics, ended: asyncio.Event, steps: ClosingSteps
 ) -> OpenedLog:
-    """Open what a process reads; call it on the event loop's thread.
+    """Open the database and the streams; call this on the event loop's thread.
 
     ``ended`` is set where the listing of nodes is no longer read. The listing closes last: parts
-    that still run ask it for nodes.
+    that still run read it.
     """
     directory = NodeDirectory(store, time.monotonic)
     newest = NewestListing(directory.listing, ended.set)

@@ -1,6 +1,6 @@
-"""A process that only reads: it serves what another one commits to the same PostgreSQL.
+"""A process that only reads: it serves what another process commits to the same PostgreSQL.
 
-A thread waits for commits and tells the hub; readers are served from an event loop, as by a node.
+A thread waits for commits and notifies the hub; an event loop serves readers, as in a node.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chainkit_node.serving.server import ended_by_signals
 from chainkit_node.watched_thread import WatchedThread
 
 LOOK_SECONDS: Final = 5.0
-"""After how long without a notification the database is looked at all the same."""
+"""Seconds without a notification, after which the database is read anyway."""
 
 _SLICE_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 1.0
@@ -41,7 +41,7 @@ class ReaderService:
     health: ReaderHealth
     serving: ServingSettings
     writer_url: str
-    """Where requests are passed on to that make the node sign."""
+    """The process to which requests that need the node's signature are forwarded."""
 
 
 async def run_reader(service: ReaderService) -> None:
@@ -68,7 +68,7 @@ async def run_reader(service: ReaderService) -> None:
         )
         steps.add(thread.finish)
         steps.add(follower.stop)
-        # Before all others: a call that is open still gets its answer.
+        # The server stops before all other parts: an open call still gets its answer.
         steps.add(server.stop)
         await opened.newest.start()
         await server.start(serving.address, serving.certificate, "reading process of a node")
@@ -78,12 +78,12 @@ async def run_reader(service: ReaderService) -> None:
 
 
 class CommitFollower:
-    """Waits for commits, and has the feed look; a database that is away is asked again."""
+    """Waits for commits, and has the feed read; a database that is away is asked again."""
 
     def __init__(
         self, store: Store, feed: DatabaseFeed, health: ReaderHealth, readiness: Readiness
     ) -> None:
-        """Take the database, who looks, and whom to tell whether it answers."""
+        """Take the database, the feed, and the two that record whether the database answers."""
         self._store = store
         self._feed = feed
         self._health = health

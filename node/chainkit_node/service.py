@@ -84,7 +84,7 @@ async def run_node(service: NodeService) -> None:
         steps.add(page.close)
         # The indexer ends its step while the page waits for a look that has begun.
         steps.add(lambda: setattr(service.stop, "is_set", True))
-        # Before all others: a call that is open still gets its answer.
+        # The server stops before all other parts: an open call still gets its answer.
         steps.add(server.stop)
         await opened.newest.start()
         address, certificate = service.serving.address, service.serving.certificate
@@ -102,7 +102,7 @@ def _signing_methods(
     freshness: ChainFreshness,
     steps: ClosingSteps,
 ) -> SigningMethods:
-    """Start what judges, numbers and signs; the publisher closes first, as it hands on."""
+    """Start publisher and sequencer; the publisher closes first, as it feeds the sequencer."""
     metrics, limits = opened.metrics, service.serving.limits
 
     def publish(rows: Sequence[StoredEnvelope]) -> None:
@@ -151,7 +151,7 @@ def _indexer(
 ) -> WatchedThread:
     loop = asyncio.get_running_loop()
     waiting = opened.metrics.said_updates_waiting
-    # In this order: an update that a stream tells of is known to GetInboxIds.
+    # In this order: GetInboxIds knows an update before a stream sends the update.
     observers = (
         InboxFollower(opened.store, opened.log, service.wallets.at, waiting),
         ChainFeed(opened.log, opened.hub, opened.handover),
@@ -174,7 +174,7 @@ def _indexer(
 
 
 async def _until(ended: asyncio.Event, *works: Coroutine[Any, Any, None]) -> None:
-    """Do works until the event is set. An error ends them all, and is raised."""
+    """Run tasks until the event is set. An error ends all tasks, and is raised."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(each) for each in works]
         await ended.wait()

@@ -41,32 +41,33 @@ class ServingLimits:
 class CallerLimits:
     """How much callers of one class may ask for together and over time; 0 switches a limit off.
 
-    One of them is an address, or a node.
+    A caller is an address, or a node.
     """
 
     requests_per_second: int = 1000
-    """From one, in the long run."""
+    """From one caller, in the long run."""
     request_burst: int = 2000
-    """From one, at once."""
+    """From one caller, at once."""
     streams_of_one: int = 1000
     streams: int = 20_000
-    """Open streams of all together."""
+    """Open streams of all callers together."""
     filter_bytes_of_one: int = 8 << 20
     """Requests of open streams: their filters stay in memory, at up to twenty times the size."""
     filter_bytes: int = 128 << 20
-    """Requests of the open streams of all together."""
+    """Requests of the open streams of all callers together."""
     calls: int = 1000
     """Calls that are answered at a time, without streams."""
     answer_bytes_per_second: int = 64 << 20
-    """To one."""
+    """To one caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class StrangerLimits(CallerLimits):
-    """Limits of those who show no token; one is an IPv4 address or an IPv6 network of 64 bits."""
+    """Limits of callers without a token: an IPv4 address or an IPv6 network of 64 bits each."""
 
     connections: int = 10_000
-    """Open connections of all together, also of nodes: they show a token with each call only."""
+    """Open connections of all callers, also of nodes: a token comes with a call, not a
+    connection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class Page:
 
     rows: Sequence[StoredEnvelope]
     is_last: bool
-    """Nothing that was selected lay behind them when they were read."""
+    """No selected envelope lay behind the page when it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,6 @@ class NewEnvelope:
 
     topic: bytes
     payer_envelope: bytes
-    """As it came: a serialized PayerEnvelope."""
+    """The serialized PayerEnvelope, as received."""
     retention_seconds: int | None
-    """Seconds until it expires; None where it never does."""
+    """Seconds until the envelope expires; None where it never does."""

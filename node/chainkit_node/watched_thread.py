@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 class WatchedThread:
-    """Keeps the error that ended it, and tells of its end."""
+    """Keeps the error that ended the thread, and reports the end."""
 
     def __init__(self, name: str, work: Callable[[], object], ended: Callable[[], object]) -> None:
-        """Take the work, which ends when it is told to, and whom to tell, on this thread."""
+        """Take the work, which must end on request, and a callback for the thread's end."""
         self._work = work
         self._ended = ended
         self._error: BaseException | None = None
@@ -21,13 +21,13 @@ class WatchedThread:
         self._thread.start()
 
     def finish(self) -> None:
-        """Wait for its end, if it was started. Raises the error that ended it."""
+        """Wait until the thread ends, if it was started. Raises the error that ended it."""
         if self._thread.ident is not None:
             self._thread.join()
         self.raise_error()
 
     def raise_error(self) -> None:
-        """Raise the error that ended it, if there is one so far."""
+        """Raise the error that ended the thread, if there is one so far."""
         if self._error is not None:
             raise self._error
 

@@ -136,7 +136,7 @@ record_options = several(
 def connect_wallet_chains(texts: Sequence[str]) -> dict[int, list[Endpoint]]:
     """Return endpoints by chain id for texts such as ``8453=https://…``; nothing is sent yet.
 
-    They try once, and give up within seconds: the indexer's thread waits for them. Raises
+    Each endpoint tries once, and gives up within seconds: the indexer's thread waits for it. Raises
     ConfigurationError, which shows no part of a URL that may be a secret.
     """
     endpoints: dict[int, list[Endpoint]] = {}

@@ -108,6 +108,6 @@ def _envelope(data: bytes) -> str:
         place = f"{served.sequence_id} of originator {served.originator_id}"
         return f"{place} at transaction 0x{served.transaction_hash.hex()}"
     except MalformedData:
-        # No proof of the chain: an originator's.
+        # An envelope without a proof of the chain is an originator's.
         stated = parse_originated(data).envelope
         return f"{stated.sequence_id} of originator {stated.originator_id}"

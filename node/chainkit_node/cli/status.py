@@ -75,7 +75,7 @@ def ask_monitor(url: str) -> NodeStatus:
     """Return the snapshot that a node's monitor answers.
 
     Raises ConfigurationError for another URL, EndpointUnavailable where nobody answers or the node
-    cannot, and MalformedAnswer where somebody else does.
+    cannot, and MalformedAnswer where another server answers.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):

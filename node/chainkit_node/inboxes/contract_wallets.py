@@ -62,10 +62,10 @@ class ContractWallets:
         self._answers: OrderedDict[tuple[WalletSignature, bytes], bool] = OrderedDict()
 
     def at(self, originator_ns: int) -> Wallets:
-        """Return whom to ask about an update that was published then, in nanoseconds since 1970.
+        """Return the wallets for an update that was published at a time, in ns since 1970.
 
-        ``is_valid`` raises WalletUnanswered where no endpoint gave an answer, or the update's
-        time for questions is over: what was answered is remembered for the next attempt.
+        ``is_valid`` raises WalletUnanswered where no endpoint gave an answer, or the update's time
+        for questions is over: answers are remembered for the next attempt.
         """
         deadline = self._clock() + _MOST_SECONDS
         return Wallets(self._endpoints.keys(), partial(self._is_valid, originator_ns, deadline))
@@ -85,7 +85,7 @@ class ContractWallets:
             except ChainError as error:
                 failed = failed or error
             else:
-                # The next question need not wait for those that do not answer.
+                # The next question need not wait for an endpoint that does not answer.
                 endpoints.remove(endpoint)
                 endpoints.insert(0, endpoint)
                 return answer
@@ -117,11 +117,11 @@ class ContractWallets:
 def _block_of(
     endpoint: Endpoint, originator_ns: int, signature: WalletSignature
 ) -> BlockHeader | None:
-    """Return the header that a signature names, None where it was not there at a time.
+    """Return the header that a signature names, None where the block was not there at the time.
 
-    Raises WalletUnanswered where the endpoint does not have it, and may only lag behind.
+    Raises WalletUnanswered where the endpoint does not have the block, and may only lag behind.
     """
-    # Together, as the next request may meet a replica that knows other blocks.
+    # Asked together: the next request may meet a replica that knows other blocks.
     number = signature.block_number
     block, head = endpoint.headers([number, "latest"])
     if block is not None:

@@ -1,12 +1,12 @@
 """Follows the identity updates with the members that they give to inboxes (XIP-46, I1 to I14).
 
 Theory of operation. The follower runs on the indexer's thread, between two steps, so no update is
-taken back while it judges. Its own cursor moves in the transaction that stores what became of the
-updates. A reorg takes members back in the transaction that takes back their updates
+taken back while it judges. The follower's own cursor moves in the transaction that stores the
+outcomes of the updates. A reorg takes members back in the transaction that takes back their updates
 (``Store.retract``); the follower only forgets the states that it remembers.
 
-An update is judged by the state after all earlier ones of its inbox. States are not stored: one is
-made again from the updates that counted, whose signatures were verified before.
+An update is judged by the state after all earlier ones of its inbox. States are not stored: a state
+is made again from the updates that counted, whose signatures were verified before.
 
 A contract wallet that nobody answered for leaves its update undecided. The order of an originator
 is whole, so all its later updates wait, too, also those of other inboxes: the cursor stands before
@@ -62,7 +62,7 @@ _MOST_SECONDS: Final = 5.0
 """Spent on one step, and one update more: the indexer's thread waits meanwhile."""
 
 WalletsAt = Callable[[int], Wallets]
-"""Returns whom to ask about an update that was published then, in nanoseconds since 1970."""
+"""Returns the wallets for an update that was published at a time, in ns since 1970."""
 
 
 class InboxFollower:
@@ -76,7 +76,7 @@ class InboxFollower:
         say_waiting: Callable[[int], object] = lambda count: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the node's database, its envelopes, and who asks contract wallets.
+        """Take the node's database, its envelopes, and the contract wallets at a time.
 
         ``say_waiting`` takes how many originators have an update that waits for an answer, after
         each change; ``clock`` returns seconds.
@@ -102,7 +102,7 @@ class InboxFollower:
                 while self._follow(originator_id, last, deadline):
                     pass
         except StoreUnavailable:
-            # The loop meets it, too, and says so. A remembered state may not have been stored.
+            # The indexer's loop logs the error. A remembered state may not have been stored.
             self._states.clear()
 
     def failed(self, error: ChainkitError) -> None:
@@ -141,9 +141,9 @@ class InboxFollower:
     def _judged(
         self, connection: Connection, rows: Sequence[StoredEnvelope], deadline: float
     ) -> tuple[Sequence[JudgedUpdate], StoredEnvelope | None, ChainError | None]:
-        """Return what became of updates, the first that is left, and why it was not decided.
+        """Return the outcomes of updates, the first undecided update, and the error that caused it.
 
-        There is no reason where the time was over.
+        There is no error where the time was over.
         """
         judged: list[JudgedUpdate] = []
         for row in filter(_is_update, rows):

@@ -19,11 +19,11 @@ class _Waiting:
     sequence_id: int
     failures: int
     again_at: float
-    """By the clock, in seconds."""
+    """When to try again, in seconds of the clock."""
 
 
 class WaitingUpdates:
-    """At most one of each originator: its later updates wait behind it."""
+    """At most one update of each originator: the later updates wait behind it."""
 
     def __init__(
         self, clock: Callable[[], float], say_count: Callable[[int], object] = lambda count: None
@@ -34,17 +34,17 @@ class WaitingUpdates:
         self._waiting: dict[int, _Waiting] = {}
 
     def is_pausing(self, originator_id: int) -> bool:
-        """Tell whether it is too early to ask again for an originator's update."""
+        """Return whether it is too early to ask again for an originator's update."""
         waiting = self._waiting.get(originator_id)
         return waiting is not None and self._clock() < waiting.again_at
 
     def hurry(self) -> None:
-        """Let all be asked for again at once: a reorg may have changed what waits."""
+        """Let all updates be tried again at once: a reorg may have changed what waits."""
         for waiting in self._waiting.values():
             waiting.failures, waiting.again_at = 0, self._clock()
 
     def met(self, originator_id: int, sequence_id: int, error: ChainError) -> None:
-        """Take note of an update that was not decided."""
+        """Record an update that was not decided."""
         waiting = self._waiting.get(originator_id)
         if waiting is None or waiting.sequence_id != sequence_id:
             waiting = self._waiting[originator_id] = _Waiting(sequence_id, 0, 0.0)
@@ -54,13 +54,13 @@ class WaitingUpdates:
         waiting.failures += 1
 
     def passed(self, originator_id: int, sequence_id: int) -> None:
-        """Take note that an originator's updates are decided up to a sequence id."""
+        """Record that an originator's updates are decided up to a sequence id."""
         waiting = self._waiting.get(originator_id)
         if waiting is not None and waiting.sequence_id <= sequence_id:
             self.ended(originator_id)
 
     def ended(self, originator_id: int) -> None:
-        """Take note that nothing of an originator waits: it was decided, or taken back."""
+        """Record that nothing of an originator waits: it was decided, or taken back."""
         waiting = self._waiting.pop(originator_id, None)
         if waiting is None:
             return

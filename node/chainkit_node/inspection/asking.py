@@ -1,7 +1,7 @@
 """Asks the registry's nodes over gRPC what each holds; used on one event loop.
 
-A node has so many seconds for all its answers, and they are asked at once, so a look takes as long
-as its slowest node, and no longer than that.
+All nodes are asked at once, and each node has ``patience_seconds`` for all its answers: a look
+takes as long as its slowest node.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _MOST_RECONNECT_MS: Final = 1000
 _AT_ONCE: Final = 8
 """Questions to one node at a time."""
 _MOST_PAGES: Final = 3
-"""Pages of reports of one look: the next one goes on."""
+"""Pages of reports of one look: the next look goes on."""
 _LARGEST_ID: Final = 2**63 - 1
 
 
 @dataclass(slots=True)
 class _Connection:
-    """A node, over several looks."""
+    """A connection to a node, kept over several looks."""
 
     node: Node
     channel: grpc.aio.Channel
@@ -80,7 +80,7 @@ class NetworkAsker:
     ) -> tuple[NodeAnswer, ...]:
         """Ask all nodes at once. ``chain`` has the chain's originators, and their highest ids.
 
-        Such an id is None where no contract tells it. A node that does not answer is no error.
+        Such an id is None where no contract has the id. A node that does not answer is no error.
         """
         wanted = {node.node_id: node for node in nodes}
         await self._forget(wanted)
@@ -227,7 +227,7 @@ async def _held(
 async def _call(
     connection: _Connection, method: str, request: Any, optional: bool = False
 ) -> bytes | None:
-    """Return an answer; None for a method that may be missing, and is."""
+    """Return an answer; None for an optional method that the node lacks."""
     multicallable: Any = connection.channel.unary_unary(method)
     try:
         answer: bytes = await multicallable(request.SerializeToString())

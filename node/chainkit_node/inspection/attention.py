@@ -36,7 +36,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """One of them, in words."""
+    """One reason, in words."""
 
     reason: Reason
     text: str

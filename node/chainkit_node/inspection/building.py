@@ -74,7 +74,7 @@ class _Gaps:
 def build_status(
     store: Store, now: float, live: LiveParts | None, no_live: str | None
 ) -> NodeStatus:
-    """Return a node's snapshot; all that the database tells is of one moment.
+    """Return a node's snapshot; all parts from the database are of one moment.
 
     ``now`` is in seconds since 1970; ``no_live`` says why there is no ``live``. Raises StoreError.
     """
@@ -168,7 +168,7 @@ def _originators(
 def _highest(
     kind: OriginatorKind, originator_id: int, held_id: int, live: LiveParts | None
 ) -> int | None:
-    """Return the highest id that there is, as far as is known: never less than what is held."""
+    """Return the highest known id, never less than the held one."""
     if kind is OriginatorKind.OWN:
         return held_id
     if live is None or originator_id not in live.highest:

@@ -25,7 +25,7 @@ def as_json(status: NodeStatus) -> dict[str, Any]:
 
 
 def parse_status(content: Any) -> NodeStatus:
-    """Return the snapshot that ``as_json`` wrote; other fields are left alone.
+    """Return the snapshot that ``as_json`` wrote; unknown fields are ignored.
 
     Texts are made printable again: the sender may be anybody. Raises MalformedAnswer that names
     what is wrong.

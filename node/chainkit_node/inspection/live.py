@@ -1,7 +1,7 @@
 """The live parts of a snapshot, asked of the event loop from another thread.
 
-Replicator, repairer and own log belong to the loop's thread. A look waits for a turn of it, and not
-for longer than a second: a loop that hangs must not take the page with it.
+Replicator, repairer and own log belong to the loop's thread. A look waits for a turn of the loop,
+for a second at most: a loop that hangs must not block the page.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ class LiveParts:
     status: LiveStatus
     peers: Mapping[int, PeerLive]
     highest: Mapping[int, int]
-    """The highest id of each originator, as it last said itself."""
+    """The highest id of each originator, as the originator last answered."""
 
 
 class RecentRepairs:
     """The last comparisons that brought envelopes; used on the loop's thread."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Begin with none; the clock is in seconds, and only grows."""
+        """Begin with no repair; the clock is in seconds, and only grows."""
         self._clock = clock
         self._last: deque[tuple[float, Repair]] = deque(maxlen=MOST_REPAIRS)
 
     def repaired(self, repair: Repair) -> None:
-        """Take note of one."""
+        """Record a repair."""
         self._last.append((self._clock(), repair))
 
     def newest(self) -> tuple[RepairStatus, ...]:
-        """Return them, the newest first."""
+        """Return the repairs, the newest first."""
         now = self._clock()
         return tuple(
             RepairStatus(
@@ -88,7 +88,7 @@ class LiveView:
     repairs: RecentRepairs
     health: Health
     clock: Callable[[], float]
-    """Seconds; the one of replicator and repairer."""
+    """Seconds; the clock of replicator and repairer."""
     started_at: float
     """A moment of the clock."""
 

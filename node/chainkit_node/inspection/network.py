@@ -1,4 +1,4 @@
-"""A whole network at one moment, as one that stands outside of it sees it: typed and bounded."""
+"""A whole network at one moment, as seen from outside: typed and bounded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NetworkReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NetworkAttention:
-    """One of them, in words."""
+    """One reason, in words."""
 
     reason: NetworkReason
     node_id: int
@@ -39,15 +39,15 @@ class NodeAnswer:
     url: str
     is_enabled: bool
     health: str | None
-    """As ``grpc.health.v1`` names it, such as ``SERVING``; None where it did not say."""
+    """As ``grpc.health.v1`` names it, such as ``SERVING``; None where the node did not say."""
     error: str | None
-    """Why it did not answer, or not all; None where it did."""
+    """Why answers are missing; None where the node gave all."""
     seconds: float | None
-    """Seconds until its first answer; None where none came."""
+    """Seconds until the node's first answer; None where none came."""
     held: Mapping[int, int | None]
-    """Highest sequence id that it holds, by originator; None where it did not say in time."""
+    """Highest sequence id that the node holds, by originator; None where no answer came in time."""
     reports: int | None
-    """Reports that it hosts, as far as they were read; None where it did not say."""
+    """Hosted reports, as far as they were read; None where the node did not say."""
 
     @property
     def is_silent(self) -> bool:
@@ -64,9 +64,9 @@ class Accusation:
     proved: int
     """Failures whose evidence was judged here as a proof; each counts once."""
     claimed: int
-    """Reports that prove nothing by themselves, wherever they are hosted."""
+    """Reports that prove nothing by themselves, on all hosts."""
     hosts: tuple[int, ...]
-    """Nodes that host one or more."""
+    """Nodes that host such a report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class NetworkStatus:
     taken_at: float
     """Seconds since 1970."""
     block: BlockStatus
-    """As of which the registry was read."""
+    """The block as of which the registry was read."""
     nodes: tuple[NodeAnswer, ...]
     """By id."""
     highest: Mapping[int, int]
@@ -86,7 +86,7 @@ class NetworkStatus:
     """By the accused's id."""
 
     def lag(self, node: NodeAnswer, originator_id: int) -> int | None:
-        """Return how many ids of an originator a node lacks; None where it did not say."""
+        """Return how many ids of an originator a node lacks; None where the node did not say."""
         held = node.held.get(originator_id)
         return None if held is None else max(self.highest[originator_id] - held, 0)
 

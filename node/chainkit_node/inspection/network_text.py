@@ -74,7 +74,7 @@ def _held(network: NetworkStatus) -> Iterator[str]:
     }
     first = ["originator", *(str(each) for each, _ in originators)]
     second = ["highest", *(str(highest) for _, highest in originators)]
-    # Above each other, where all do not fit beside each other.
+    # Tables stand one above the other where they do not fit side by side.
     widest = max((len(each) for column in cells.values() for each in column), default=0) + _GAP
     left = LINE_WIDTH - max(len(each) for each in (*first, *second)) - _LABELS
     abreast = max(left // widest, 1)

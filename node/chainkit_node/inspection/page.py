@@ -31,7 +31,7 @@ PAGE_PATHS: Final = ("/", "/status")
 CACHE_SECONDS: Final = 1.0
 """How long a snapshot is answered again."""
 WAIT_SECONDS: Final = 1.5
-"""How long a request waits for another one's look; the loop may take a second of it."""
+"""How long a request waits for another request's look, which may wait a second for the loop."""
 
 _HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 _SCRIPT: Final = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -55,7 +55,7 @@ class StatusPage:
         wall_clock: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the database and who looks at the running node.
+        """Take the database, and the view of the running node.
 
         ``wall_clock`` is in seconds since 1970; ``clock`` only grows.
         """
@@ -89,7 +89,7 @@ class StatusPage:
             self._lock.release()
 
     def close(self) -> None:
-        """Look no more, once a look that has begun is over."""
+        """Take no more looks, once a look that has begun is over."""
         with self._lock:
             self._is_closed = True
 

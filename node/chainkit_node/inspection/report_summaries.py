@@ -51,7 +51,7 @@ def count_against(connection: Connection, node_id: int | None) -> dict[str, int]
 def read_newest_reports(connection: Connection) -> tuple[ReportSummary, ...]:
     """Return the newest MOST_REPORTS with their evidence, the newest first."""
     size = func.length(_TABLE.c.report)
-    # A larger one stays in the database: the driver would hold all of them in memory.
+    # A larger report stays in the database: the driver would hold all reports in memory.
     report = case((size <= _MOST_BYTES, _TABLE.c.report), else_=null())
     query = select(_TABLE.c.server_time_ns, *_KIND, size, report)
     newest = query.order_by(_TABLE.c.server_time_ns.desc()).limit(MOST_REPORTS)
@@ -85,7 +85,7 @@ def _evidence(data: bytes) -> Evidence:
         served = parse_originator_envelope(data)
         digest = hex0x(served.transaction_hash)
         return Evidence(served.originator_id, served.sequence_id, digest)
-    # No proof of the chain: an originator's.
+    # An envelope without a proof of the chain is an originator's.
     parsed = parse_originated(data)
     digest = hex0x(originator_digest(parsed.unsigned_originator_envelope))
     return Evidence(parsed.envelope.originator_id, parsed.envelope.sequence_id, digest)

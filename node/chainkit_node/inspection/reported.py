@@ -13,14 +13,14 @@ from chainkit.protocol.proto import message_api_pb2
 from chainkit_node.inspection.network import Accusation
 
 MOST_PROOFS: Final = 10_000
-"""Proved failures that are told apart."""
+"""Proved failures that are counted separately."""
 
 
 class Reported:
     """Everything that was read of all nodes' reports; used by one thread at a time."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Begin with no report."""
         self._proofs: dict[int, set[bytes]] = defaultdict(set)
         self._claims: Counter[int] = Counter()
         self._hosts: dict[int, set[int]] = defaultdict(set)
@@ -40,7 +40,7 @@ class Reported:
             try:
                 report = parse_unsigned(each.unsigned_misbehavior_report)
             except MalformedData:
-                # A host that serves what is no report says nothing about anybody.
+                # Bytes that are no report accuse nobody.
                 continue
             if report.node_id in keys:
                 self._hosts[report.node_id].add(host_id)

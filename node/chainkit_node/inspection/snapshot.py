@@ -1,7 +1,8 @@
 """One moment of a node: everything that its operator looks at, typed and bounded.
 
 Strings of strangers, such as URLs and errors, are made printable when the snapshot is built, so no
-form of it has to doubt them. Lists have a bound; a number beside them says how many were left out.
+form of it checks these strings. Lists have a bound; a number beside them says how many were left
+out.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ class PeerState(StrEnum):
 
     OPEN = "open"
     OPENING = "opening"
-    """It has not brought its first frame yet."""
+    """The stream has not brought its first frame yet."""
     FAILING = "failing"
     """The peer answers with an error, or with what its originator did not sign."""
     UNREACHABLE = "unreachable"
-    """The peer has not answered for 4 seconds or more; others are asked in its place."""
+    """The peer has not answered for 4 seconds or more; other nodes are asked in its place."""
     DISABLED = "disabled"
-    """The registry has it disabled: it is not asked."""
+    """The registry lists the peer as disabled: the peer is not asked."""
     UNKNOWN = "unknown"
-    """No running node tells."""
+    """No running node was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +72,13 @@ class OriginatorStatus:
     age_seconds: float | None
     """Since the time of the last envelope; None before the first."""
     highest_id: int | None
-    """The highest id as the originator last said; None where it did not say, as the chain."""
+    """The highest id as the originator last answered; None without an answer, as for the chain."""
     lag: int | None
-    """Ids between the two; None where the other one is not known."""
+    """``highest_id`` less ``held_id``; None where ``highest_id`` is not known."""
     missing_ids: int
     """Ids that other nodes are asked for, in ``open_gaps`` ranges."""
     omitted_ids: int
-    """Those among them that cannot have expired: the originator owes them."""
+    """Missing ids that cannot have expired: the originator owes these envelopes."""
     expired_ids: int
     repaired_ids: int
     """Ids that were missing and came later, as far as is remembered."""
@@ -94,11 +95,11 @@ class StreamStatus:
 
     is_open: bool
     since_seconds: float
-    """For how long it has been open, or not."""
+    """For how long the stream has been open, or not open."""
     received: int
     """New envelopes since the node's start."""
     error: str | None
-    """Why it is not open."""
+    """Why the stream is not open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,9 @@ class ComparisonStatus:
 
     seconds_ago: float
     logs: int
-    """How many were to be compared."""
+    """How many logs were to be compared."""
     error: str | None
-    """Why they were not; None where they were."""
+    """Why the comparison failed; None where it succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +118,14 @@ class PeerLive:
     """A peer as the running node knows it."""
 
     stream: StreamStatus | None
-    """None where none is kept."""
+    """None where no stream is kept."""
     silent_seconds: float
-    """For how long it has not answered; 0 where it has."""
+    """For how long the peer has not answered; 0 where it has."""
     is_unreachable: bool
     substitutes: tuple[int, ...]
-    """Nodes that are asked for its envelopes in its place."""
+    """Nodes that are asked for the peer's envelopes in its place."""
     comparison: ComparisonStatus | None
-    """None before the first."""
+    """None before the first comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class PeerStatus:
     is_enabled: bool
     state: PeerState
     live: PeerLive | None
-    """None where no running node tells."""
+    """None where no running node was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ class ReportTally:
     weight: str
     """``proved`` or ``claimed``."""
     origin: str
-    """``node`` where this node saw it itself, ``client`` where somebody submitted it."""
+    """``node`` where this node saw the failure itself, ``client`` where a client reported it."""
     count: int
 
 
@@ -216,7 +217,7 @@ class RepairStatus:
     missing: int
     """Envelopes that this node lacked."""
     differing: int
-    """Envelopes under ids under which it holds others."""
+    """Envelopes whose ids this node holds with other contents."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def number(value: int | None) -> str:
 
 
 def response(misbehavior: str, seconds: float) -> str:
-    """Return how long an answer took, or that there was none, as a report of a type has it."""
+    """Return how long an answer took, or that none came, by the report's type."""
     if misbehavior == Misbehavior.UNRESPONSIVE_NODE.name:
         # The field of a report has 32 bits of nanoseconds: it cannot say more than 4.295 s.
         return f"no answer for {seconds:.3f} s or longer"

@@ -19,14 +19,14 @@ from chainkit_node.types import Selection
 
 _MOST_PUSHED: Final = 1000
 _MOST_PUSHED_BYTES: Final = 16 << 20
-"""Envelopes of one look that are handed to the streams; of more, each reads what it wants."""
+"""Envelopes of one look that are handed to the streams; streams read more for themselves."""
 
 
 class Feed:
-    """Hands what is stored on to the hub, each envelope once."""
+    """Hands stored envelopes on to the hub, each envelope once."""
 
     def __init__(self, hub: Hub, handover: Handover, known: Mapping[int, int]) -> None:
-        """Begin behind a cursor: each stream reads for itself what lies below it."""
+        """Begin behind a cursor: each stream reads the envelopes below the cursor itself."""
         self._hub = hub
         self._handover = handover
         self._known = dict(known)
@@ -85,10 +85,10 @@ class Feed:
 
 
 class ChainFeed:
-    """An observer of the indexer's loop that tells the hub what each step committed.
+    """An observer of the indexer's loop that hands the hub what each step committed.
 
-    It goes as far as the identity updates were judged. A database that is away is asked again at
-    the next step: nothing is handed on twice, or forgotten.
+    The feed ends where the identity updates are not judged yet. A database that is away is asked
+    again at the next step: nothing is handed on twice, or forgotten.
     """
 
     def __init__(self, log: EnvelopeLog, hub: Hub, handover: Handover) -> None:
@@ -110,7 +110,7 @@ class ChainFeed:
                     self._ancestor = None
                 self._feed.hand_on(connection, self._log.judged_cursor(connection))
         except StoreUnavailable:
-            # The loop meets it, too, and says so.
+            # The indexer's loop logs the error.
             return
 
     def failed(self, error: ChainkitError) -> None:
@@ -118,10 +118,10 @@ class ChainFeed:
 
 
 class DatabaseFeed:
-    """Tells the hub what another process commits to the same database; for one thread.
+    """Hands the hub what another process commits to the same database; for one thread.
 
-    A commit's notification only wakes it: it reads for itself what is new, so that nothing is
-    handed on twice, or forgotten, whatever becomes of the notifications.
+    A notification only wakes the feed, which reads the new envelopes itself: a lost notification
+    loses no envelope.
     """
 
     def __init__(self, log: EnvelopeLog, hub: Hub, handover: Handover) -> None:
@@ -141,7 +141,7 @@ class DatabaseFeed:
                 self._feed.take_back(self._log.cursor_at(connection, lowest))
                 self._reorg_id = max(ancestors)
             self._feed.hand_on(connection, self._log.served_cursor(connection))
-            # After what is new: only then a stream may have what lies above a gap.
+            # Filled gaps come after new envelopes: only then a stream may have later ones.
             while filled := read_filled_after(connection, self._filled_ns):
                 self._feed.insert(connection, filled)
                 self._filled_ns = filled[-1].changed_ns

@@ -1,4 +1,4 @@
-"""From other threads to the event loop: calls that come together wake it once, not each."""
+"""Calls from other threads to the event loop: calls that come together wake the loop once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Answer = TypeVar("_Answer")
 class Handover:
     """Calls functions on the event loop's thread, in the order in which they were handed over.
 
-    They must not raise.
+    The functions must not raise.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -31,7 +31,7 @@ class Handover:
             self._loop.call_soon_threadsafe(self._run)
 
     async def wait(self, future: Future[_Answer]) -> _Answer:
-        """Wait for what a thread answers; a caller that goes away cancels it."""
+        """Wait for the answer of a thread; a caller that goes away cancels the future."""
         waiter: asyncio.Future[_Answer] = self._loop.create_future()
         future.add_done_callback(lambda done: self.call(_settle, waiter, done))
         try:
@@ -41,7 +41,7 @@ class Handover:
             raise
 
     def _run(self) -> None:
-        # Before the calls: one that is handed over from now on is due again, or is found below.
+        # Before the calls: a call that is handed over from now on is due again, or is found below.
         self._is_due = False
         while self._calls:
             function, arguments = self._calls.popleft()

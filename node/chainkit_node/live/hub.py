@@ -3,17 +3,17 @@
 Theory of operation. Everything here runs on one thread, the event loop's. A commit is published
 after its transaction, in the order of the commits. A stream first subscribes, then reads the
 database, then takes what was queued meanwhile: an envelope that was committed before it subscribed
-is in the database, and one that is committed later is queued. One that is in both has a sequence id
-that the stream has passed already, and the stream drops it.
+is in the database, and one that is committed later is queued. An envelope that is in both has a
+sequence id that the stream has passed already, and the stream drops it.
 
-A queue is bounded in bytes. One that is full is emptied and its stream is told: it reads the
-database again, from where it stands. Nothing is skipped.
+A queue is bounded in bytes. A full queue is emptied, and its stream reads the database again, from
+where it stands. Nothing is skipped.
 
-A reorg takes envelopes back. A stream that has sent one of them, or that began behind one, is told
-up to where its reader may keep what it got; from every other queue they vanish. An envelope that
-fills a gap lies below others, which came before it: a stream that has sent one of those is told in
-the same way, and every other one reads the database again. ``generation`` counts both: a page that
-was read from the database while one came is read again.
+A reorg takes envelopes back. A stream that has sent such an envelope, or that began behind one, is
+notified up to where its reader may keep what it got; the envelopes vanish from every other queue.
+An envelope that fills a gap lies below envelopes that came before it: a stream that has sent one of
+these is notified in the same way, and every other stream reads the database again. ``generation``
+counts reorgs and filled gaps: a page that was read from the database while one came is read again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Subscription:
         self._event = asyncio.Event()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until there is something to look at; return False after so many seconds."""
+        """Wait until there is something to read; return False after ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()
@@ -76,7 +76,7 @@ class Subscription:
         self.is_behind = False
 
     def sends(self, rows: Iterable[StoredEnvelope]) -> None:
-        """Take note of what the stream is about to send: a reorg may take it back.
+        """Record what the stream is about to send: a reorg may take it back.
 
         The sequence ids of each originator rise.
         """
@@ -101,7 +101,7 @@ class Subscription:
 
     def retract(self, ancestor: Mapping[int, int]) -> None:
         """Take back what lies above a common ancestor; see ``Hub.retract``."""
-        # Its reader may have got them in an earlier stream, before this process was started, too.
+        # The reader may have got these envelopes in an earlier stream, even of an earlier process.
         if any(
             max(self._sent.get(each, 0), *(cursor.get(each, 0) for cursor in self._cursors)) > last
             for each, last in ancestor.items()
@@ -116,7 +116,7 @@ class Subscription:
 
     def insert(self, row: StoredEnvelope) -> None:
         """Take an envelope that lies below others; see ``Hub.insert``."""
-        # Its reader may have got what lies above in an earlier stream.
+        # The reader may have got what lies above in an earlier stream.
         begun = min(cursor.get(row.originator_id, 0) for cursor in self._cursors)
         if max(self._sent.get(row.originator_id, 0), begun) > row.sequence_id:
             self._take_back({row.originator_id: row.sequence_id - 1})
@@ -124,7 +124,7 @@ class Subscription:
             self.fall_behind()
 
     def _take_back(self, cursor: Mapping[int, int]) -> None:
-        # The reader may be slow: a second one does not give back what the first one took.
+        # The reader may be slow: a second reorg does not give back what the first one took.
         before = self.taken_back or {}
         lower = {each: min(last, before.get(each, last)) for each, last in cursor.items()}
         self.taken_back = {**before, **lower}
@@ -135,7 +135,7 @@ class Hub:
     """All open streams, by what they want."""
 
     def __init__(self, queue_bytes: int = DEFAULT_QUEUE_BYTES) -> None:
-        """Begin with no stream; each may let so many bytes wait."""
+        """Begin with no stream; each stream may let ``queue_bytes`` wait."""
         self.generation = 0
         """How often stored envelopes changed since the start: by a reorg, or below others."""
         self._queue_bytes = queue_bytes

@@ -1,7 +1,7 @@
 """One reader's stream: what is stored behind its cursor, then what is committed, each once.
 
-Per originator and selection, sequence ids only rise; ``hub`` tells why nothing is lost between the
-two halves.
+Per originator and selection, sequence ids only rise; ``hub`` explains why nothing is lost between
+the two halves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class StreamStatus(Enum):
     """How far a stream is."""
 
     STARTED = auto()
-    """It reads what is stored: at its begin, and again after it fell behind."""
+    """The stream reads what is stored: at its begin, and again after it fell behind."""
     CATCHUP_COMPLETE = auto()
     """Everything that was stored has been sent."""
     WAITING = auto()
@@ -102,7 +102,7 @@ class Stream:
             page = await self._read(portion.selection(), self._page)
             _check(subscription)
             if self._hub.generation != generation:
-                # Read while a reorg was taken back: perhaps before it, perhaps after.
+                # The page was read while a reorg came: perhaps before it, perhaps after.
                 continue
             is_last = page.is_last
             portion.move_behind(page.rows)

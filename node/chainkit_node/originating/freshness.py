@@ -22,7 +22,7 @@ class ChainFreshness:
         self._succeeded_at = float("-inf")
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
-        """Take note that an endpoint answered."""
+        """Record that an endpoint answered."""
         self._succeeded_at = self._clock()
 
     def failed(self, error: ChainkitError) -> None:

@@ -1,7 +1,7 @@
 """Judges what payers publish, and hands what may be stored to the sequencer (XIP-49 §3.3.4).
 
-One thread judges all that waits at once, with one look at the database: a look for each request
-took longer than all the rest. All envelopes of one request are accepted, or none is.
+One thread judges all waiting requests at once, with one look at the database: a look for each
+request took longer than all the rest. All envelopes of one request are accepted, or none is.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Conflict(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class Originator:
-    """All that judging and numbering needs."""
+    """The parts that judging and numbering need."""
 
     log: EnvelopeLog
     sequencer: Sequencer
@@ -78,17 +78,17 @@ class Publisher:
     """Takes payers' envelopes. Runs a thread from its construction until ``close``."""
 
     def __init__(self, originator: Originator) -> None:
-        """Take who judges and numbers."""
+        """Take the parts that judge and number."""
         self._originator = originator
         self._thread = GroupThread[_Request](
             "judge", self._judge_all, lambda each: len(each.envelopes), _MOST_PER_LOOK
         )
 
     def accept(self, envelopes: Sequence[bytes]) -> Answer:
-        """Judge a request's envelopes; the future has them as they are stored, in their order.
+        """Judge a request's envelopes; the future has the stored envelopes, in their order.
 
-        It has NotReady where the chain's latest state is not known, or the registry does not list
-        this node; InvalidRequest with the rule that is broken; Conflict with the node's cursor; or
+        The future has NotReady where the chain's latest state is not known, or the registry does
+        not list this node; InvalidRequest with the broken rule; Conflict with the node's cursor; or
         Overloaded, which is also raised where too many requests wait.
         """
         request = _Request(envelopes, Future())
@@ -96,7 +96,7 @@ class Publisher:
         return request.answer
 
     def close(self) -> None:
-        """Judge what waits, and end the thread; the sequencer must still run."""
+        """Judge the waiting requests, and end the thread; the sequencer must still run."""
         self._thread.close()
 
     def _judge_all(self, requests: Sequence[_Request]) -> None:
@@ -123,14 +123,14 @@ class Publisher:
     def _position(
         self, clients: Sequence[ParsedClientEnvelope]
     ) -> tuple[Cursor, Mapping[bytes, int]]:
-        """Look once for all of them, and only for those whose judgement depends on it."""
+        """Look once for all envelopes, and only if the judgement of one depends on the position."""
         topics = {each.topic for each in clients if depends_on_position(each)}
         return self._originator.log.position(topics) if topics else (Cursor(), {})
 
 
 @contextmanager
 def _refusing(requests: Sequence[_Request | _ReadRequest]) -> Iterator[None]:
-    """Answer requests with the error, if there is one; none of them has an answer yet."""
+    """Answer requests with the error, if there is one; no request has an answer yet."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Under which id this node originates: what the registry, as it was followed, says of its key."""
+"""The id under which this node originates, by the registry as this node has followed it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class Registration:
     """Entry of this node in the registry, by its own database; for several threads."""
 
     def __init__(self, directory: NodeDirectory, check: Callable[[], None]) -> None:
-        """Take the registry's nodes, and what raises NotReady while nothing may be originated."""
+        """Take the registry's nodes, and a check that may raise NotReady."""
         self._directory = directory
         self._check = check
 
     def node_id(self) -> int:
         """Return the id of this node, while it is enabled.
 
-        Raises NotReady where the registry was not followed yet, has no such key, or disabled it,
-        or where the check does; and StoreUnavailable.
+        Raises NotReady where the registry was not followed yet, does not list this node's key, or
+        disabled the node, or where the check does; and StoreUnavailable.
         """
         listing = self._directory.listing()
         if listing.block is None:

@@ -2,9 +2,9 @@
 
 Theory of operation. A database that is restored from an older copy lacks envelopes that were signed
 and given away, and the sequencer would sign their ids again (XIP-49 §3.3.4). So after each commit,
-and before anybody is answered, the file's one line is written over and flushed. It is never ahead
-of the database that was committed to; where it is ahead of the one that is open, that one is older.
-A crash between commit and flush leaves it behind, and the next look at the database corrects it.
+and before anybody is answered, the file's one line is written over and flushed. The record is never
+ahead of the database that was committed to; a database behind the record is an older copy. A crash
+between commit and flush leaves the record behind, and the next look at the database corrects it.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class SequenceRecord:
     def last_id(self, node_id: int, stored_id: int) -> int:
         """Return the id after which the node goes on, given the last one in its database.
 
-        Raises DatabaseOlder where the recorded one is higher, unless the node is told to resume
-        after it; StoreError where the record is another node's; and StoreUnavailable.
+        Raises DatabaseOlder where the recorded id is higher, unless the operator resumes after it;
+        StoreError where the record is another node's; and StoreUnavailable.
         """
         self.check(node_id, stored_id)
         if stored_id > self._last_id:
@@ -69,7 +69,7 @@ class SequenceRecord:
         return max(stored_id, self._resume_after)
 
     def check(self, node_id: int, stored_id: int) -> None:
-        """Raise what ``last_id`` does of a database with such a last id; from any thread."""
+        """Raise the errors of ``last_id`` for a database with such a last id; from any thread."""
         if self._node_id not in (None, node_id):
             raise StoreError(self._subject, f"node {node_id}", f"node {self._node_id}")
         if max(stored_id, self._resume_after) < self._last_id:
@@ -78,12 +78,12 @@ class SequenceRecord:
             raise DatabaseOlder(f"node {node_id}", expected, f"up to {stored_id}", place)
 
     def knows(self, node_id: int) -> bool:
-        """Tell whether the record, or the operator, says after which id a node goes on."""
+        """Return whether the record, or the operator, says after which id a node goes on."""
         return self._node_id == node_id or self._resume_after > 0
 
     def advance(self, node_id: int, sequence_id: int) -> None:
-        """Have the id of a committed envelope on the disk. Raises StoreUnavailable."""
-        # Always as long: written over in one piece, and the file's size stays.
+        """Write the id of a committed envelope to the disk. Raises StoreUnavailable."""
+        # The line's length is fixed: it is overwritten in one piece, and the file's size stays.
         line = f"node {node_id:>10} last {sequence_id:>20}\n".encode()
         try:
             os.pwrite(self._descriptor, line, 0)
@@ -120,7 +120,7 @@ class SequenceRecord:
 def _open_durably(path: Path) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        # Its name, too, outlives a power cut.
+        # The file's name, too, survives a power cut.
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -3,12 +3,12 @@
 Theory of operation. Ids are last + 1 onwards, and the time is the later of the last envelope's and
 the clock's, so neither goes back when the clock does (XIP-49 §3.2.2, §3.3.4). Where the clock went
 so far back that this time would count as future-dated, the node waits for the clock. ``last`` is
-read from the table in the same transaction that inserts: a transaction that is undone, also by
-kill -9, has given no id to anybody. Envelopes that were signed in it never left the process. Only
-after the commit are the bytes answered and published, and they are the stored ones.
+read from the table in the same transaction that inserts: a transaction that is undone, also by kill
+-9, has given no id to anybody. Envelopes that were signed in such a transaction never left the
+process. Only after the commit are the stored bytes answered and published.
 
-A commit whose own answer was lost may have stored its envelopes all the same. Their payers were
-told that it failed; the streams get them with the next commit, before it.
+A commit whose own answer was lost may have stored its envelopes all the same. Their payers got an
+error; the streams get these envelopes with the next commit, before the new ones.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Sequencer:
         self._publish = publish
         self._record = record
         self._known: dict[int, int] = {}
-        """Last sequence id of each node id that was published, or stood there before."""
+        """Last sequence id of each node id that was published, or was stored before the start."""
         self._thread = GroupThread[_Waiting](
             "sequencer", self._store_all, lambda each: len(each.payloads), MOST_PER_COMMIT
         )
@@ -90,15 +90,15 @@ class Sequencer:
     def submit(self, payloads: Sequence[NewEnvelope], answer: Answer | None = None) -> Answer:
         """Queue accepted payloads; the future has their OriginatorEnvelopes in the same order.
 
-        It is the given one, or a new one. All of them are stored, or none is. Raises Overloaded
-        where too many requests wait.
+        The future is the given one, or a new one. All payloads are stored, or none is. Raises
+        Overloaded where too many requests wait.
         """
         waiting = _Waiting(payloads, answer or Future())
         self._thread.put(waiting)
         return waiting.answer
 
     def close(self) -> None:
-        """Store what waits, and end the thread."""
+        """Store the waiting payloads, and end the thread."""
         self._thread.close()
 
     def _store_all(self, waiting: Sequence[_Waiting]) -> None:
@@ -109,7 +109,7 @@ class Sequencer:
             for each in live:
                 each.answer.set_exception(_refusal(error))
             return
-        # Published before it is answered: who publishes and reads at once finds it in the stream.
+        # Published before the answer: a payer that reads at once finds its envelopes in the stream.
         self._publish(rows)
         start = 0
         for each in live:

@@ -1,7 +1,7 @@
-"""Heads of the topics on which this node originates: what it signs, and what it has signed off.
+"""Signed heads of the topics on which this node originates.
 
-Its own envelopes on a topic are only ever added to. So the hash of those that were read once is
-kept, and the next head takes those that came since.
+The node's own envelopes on a topic are only ever added to. So the hash of the envelopes read so far
+is kept, and the next head reads only the newer envelopes.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _PAGE_BYTES: Final = 1 << 20
 
 
 class TopicHeads:
-    """For several threads."""
+    """Signs heads of topics; for several threads."""
 
     def __init__(self, node_id: Callable[[], int], key: SigningKey) -> None:
-        """Take what tells this node's id, and raises NotReady while it originates nothing."""
+        """Take a function of this node's id, which may raise NotReady, and the node's key."""
         self._node_id = node_id
         self._key = key
         self._chains: OrderedDict[bytes, Chain] = OrderedDict()
@@ -50,14 +50,14 @@ class TopicHeads:
         return HeadsRequest(self, connection, self._node_id(), most_bytes)
 
     def kept(self, topic: bytes) -> Chain:
-        """Return what is known of a topic."""
+        """Return the hash chain that is kept of a topic."""
         with self._lock:
             return self._chains.get(topic, Chain())
 
     def keep(self, topic: bytes, chain: Chain) -> None:
-        """Take note of what a topic has."""
+        """Keep the hash chain of a topic."""
         with self._lock:
-            # Another thread may have seen more.
+            # Another thread may have read more envelopes.
             self._chains[topic] = max(chain, self._chains.get(topic, chain), key=_count)
             self._chains.move_to_end(topic)
             if len(self._chains) > _MOST_KEPT:
@@ -84,8 +84,8 @@ class HeadsRequest:
     def head(self, topic: bytes) -> bytes:
         """Return the SignedTopicHead of a topic.
 
-        Raises StoreUnavailable where so much is new that it takes another request: what was read
-        is kept.
+        Raises StoreUnavailable where too many envelopes are new for one request: the hash of those
+        read is kept.
         """
         chain = self._heads.kept(topic)
         while rows := self._rows(topic, chain.last_id, _PAGE):

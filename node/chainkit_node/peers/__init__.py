@@ -1,1 +1,1 @@
-"""The other nodes, as the registry lists them: who they are, and connections to them."""
+"""The other nodes, as the registry lists them, and connections to them."""

@@ -25,11 +25,11 @@ class PeerSilent(ChainkitError):
 
 
 class PeerRefused(ChainkitError):
-    """The node answered with an error code. ``cursor`` tells from where to go on, if it does."""
+    """The node answered with an error code. ``cursor`` is where to go on, if the node gave one."""
 
     cursor: Mapping[int, int] | None = None
     code: grpc.StatusCode | None = None
-    """gRPC's code; None where what came instead of the answer was no error."""
+    """gRPC's code; None where the node sent neither an answer nor an error."""
 
 
 class Peer(Protocol):
@@ -38,9 +38,9 @@ class Peer(Protocol):
     def subscribe(
         self, originator_id: int, after_id: int, first_seconds: float, idle_seconds: float
     ) -> AsyncGenerator[Sequence[bytes], None]:
-        """Yield the envelopes of each frame; the first one may be empty, and so are heartbeats.
+        """Yield the envelopes of each frame; the first frame may be empty, and so are heartbeats.
 
-        The first frame may take ``first_seconds``, each other one ``idle_seconds``.
+        The first frame may take ``first_seconds``, each later frame ``idle_seconds``.
         """
 
     async def call(self, method: str, request: bytes, seconds: float) -> bytes:
@@ -98,7 +98,7 @@ class PeerClient:
     def _sorted_out(self, error: grpc.aio.AioRpcError) -> ChainkitError:
         words = error.details() or error.code().name
         details = status_details(error)
-        # gRPC itself says so where there is no connection.
+        # gRPC itself raises this error where there is no connection.
         if details is None and error.code() in _NO_ANSWER:
             return PeerSilent(self._subject, "an answer", words)
         refusal = PeerRefused(self._subject, "envelopes", f"{error.code().name}: {words}")

@@ -1,4 +1,4 @@
-"""Connections to other nodes; each call shows who this node is, or nobody."""
+"""Connections to other nodes; each call carries this node's token, or none."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from chainkit_node.peers.tokens import PeerTokens
 class PeerConnection:
     """One node, as an asyncio client: requests and answers are bytes.
 
-    A method is called by its path, such as ``/package.Service/Method``. The token goes with each
-    call by itself, and not by an interceptor, so that grpcio's own kinds of calls come back.
+    A method is called by its path, such as ``/package.Service/Method``. Each call adds the token
+    itself, without an interceptor, so that the caller gets grpcio's own call types.
     """
 
     def __init__(self, node: Node, tokens: PeerTokens | None) -> None:
-        """Take the registry's entry and this node's tokens; it connects when it is used.
+        """Take the registry's entry and this node's tokens; the first call connects.
 
-        Without tokens it asks as any stranger. Raises ConfigurationError for a URL that is not of
-        the form.
+        Without tokens the calls are a stranger's. Raises ConfigurationError for a URL that is not
+        of the form.
         """
         self.node = node
         self._tokens = tokens

@@ -22,7 +22,7 @@ class Listing:
     nodes: Mapping[int, Node]
     """By id; disabled ones, too."""
     own_id: int | None
-    """Id of the node that reads it; None where its key is not registered."""
+    """Id of this node; None where its key is not registered."""
     block: BlockReference | None
     """None where the registry was not followed yet: then there are no nodes."""
 

@@ -1,6 +1,6 @@
-"""The newest listing of the registry's nodes, at hand on the event loop, which never waits for it.
+"""The newest listing of the registry's nodes, kept for the event loop, which never waits for it.
 
-A thread reads it again every second; a database that is away leaves the last one.
+A thread reads the listing again every second; while the database is away, the last listing stays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class NewestListing:
         ended: Callable[[], object],
         turn_seconds: float = TURN_SECONDS,
     ) -> None:
-        """Take how to read a listing, on another thread, and whom to tell of an early end."""
+        """Take a function that reads a listing in a thread, and a callback for an early end."""
         self._read = read
         self._ended = ended
         self._turn_seconds = turn_seconds
@@ -48,7 +48,7 @@ class NewestListing:
         self._task.add_done_callback(lambda task: self._ended())
 
     async def finish(self) -> None:
-        """End, if it was started. Raises what ended it before, if anything did."""
+        """End the thread, if it was started. Raises the error that ended it before, if any."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

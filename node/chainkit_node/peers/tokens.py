@@ -19,7 +19,7 @@ class PeerTokens:
     def __init__(
         self, own_id: Callable[[], int | None], key: SigningKey, now: Callable[[], float]
     ) -> None:
-        """Take how to know this node's id while it is enabled, its key, and the time of day.
+        """Take a function of this node's id while it is enabled, its key, and the time of day.
 
         The time is in seconds since 1970.
         """

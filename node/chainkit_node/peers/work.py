@@ -1,4 +1,4 @@
-"""Work with other nodes: a fault with one is told once, and what runs is ended together."""
+"""Work with other nodes: each fault is logged once, and tasks are ended together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PeerFaults:
         self._told: set[int] = set()
 
     def failed(self, node_id: int, error: Exception) -> None:
-        """Take note of a failure."""
+        """Record a failure."""
         if node_id not in self._told:
             self._told.add(node_id)
             name = f"node {node_id}"
@@ -34,12 +34,12 @@ class PeerFaults:
             log_event(LogEvent(self._event, text, fields, logging.WARNING))
 
     def passed(self, node_id: int) -> None:
-        """Take note of a success: the next failure is told again."""
+        """Record a success: the next failure is logged again."""
         self._told.discard(node_id)
 
 
 async def end_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks, and wait for their ends, whatever these are."""
+    """Cancel tasks, and wait until all have ended, with an error or without."""
     tasks = list(tasks)
     for task in tasks:
         task.cancel()

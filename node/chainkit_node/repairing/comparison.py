@@ -1,7 +1,7 @@
 """A comparison of this node's log with a peer's, and the envelopes that it found to be missing.
 
-The calls are functions from a request's bytes to an answer's, so that anything may carry them. An
-error of theirs goes through to the caller.
+The calls are functions from a request's bytes to an answer's, so that any transport may carry them.
+Errors of calls are raised.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class ComparedLog(Protocol):
 async def compare(call: Unary, log: ComparedLog, originator_id: int, after: int = 0) -> Differences:
     """Find where a peer's envelopes of an originator differ from this node's.
 
-    ``call`` is the peer's CompareRanges. Ids up to ``after`` are not compared: pass what
-    ``compared_through`` of the last comparison was, where that was not complete.
+    ``call`` is the peer's CompareRanges. Ids up to ``after`` are not compared: pass
+    ``compared_through`` of the last comparison, where that was not complete.
 
-    Raises MalformedAnswer where the peer contradicts itself, which an honest one does, too, whose
-    log is repaired meanwhile; and StoreUnavailable while this node's digests are being computed.
+    Raises MalformedAnswer where the peer contradicts itself, as an honest peer does whose log is
+    repaired meanwhile; and StoreUnavailable while this node's digests are being computed.
     """
     highest = (await log.read_ranges(originator_id, 0, ())).highest
     comparison = Comparison(originator_id, highest, after)
@@ -62,7 +62,8 @@ async def fetch(
     """Yield a peer's OriginatorEnvelopes of some runs of sequence ids, as they came, in order.
 
     ``call`` is the peer's QueryEnvelopes. Ids that the peer does not serve are left out. Raises
-    MalformedAnswer where it gives something else, and MalformedEnvelope. No signature is checked.
+    MalformedAnswer where the peer answers something else, and MalformedEnvelope. No signature is
+    checked.
     """
     for run in runs:
         after, last = run.start - 1, run[-1]
@@ -73,7 +74,7 @@ async def fetch(
             if ids != sorted(set(ids)) or len(ids) > limit or (ids and ids[0] <= after):
                 expected = f"up to {limit} in order, behind {after}"
                 raise MalformedAnswer(f"envelopes of originator {originator_id}", expected, ids[:9])
-            # A query has no end: where some are missing, it goes on behind the run.
+            # A query has no end: where ids are missing, the page goes on behind the run.
             wanted = [envelope for sequence_id, envelope in found if sequence_id <= last]
             if wanted:
                 yield wanted

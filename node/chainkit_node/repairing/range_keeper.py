@@ -1,7 +1,7 @@
 """Stores the digests of ranges, so that no comparison has to read many envelopes.
 
-It runs on the indexer's thread, between two steps, a piece at a time: those who publish wait for
-one piece at most. A log that was never compared takes as many steps as it takes.
+The keeper runs on the indexer's thread, between two steps, a piece at a time: a publisher waits for
+one piece at most. A log without digests takes many steps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chainkit_node.storage.range_digests import (
 )
 
 _PIECE_LEAVES: Final = 64
-"""Each has 64 envelopes: one transaction reads 4,096."""
+"""Each leaf has 64 envelopes: one transaction reads 4,096."""
 _MOST_SECONDS: Final = 0.5
 """Spent on one step, and one piece more."""
 
@@ -43,7 +43,7 @@ class RangeKeeper:
                     if self._clock() >= deadline:
                         return
         except StoreUnavailable:
-            # The loop meets it, too, and says so.
+            # The indexer's loop logs the error.
             return
 
     def failed(self, error: ChainkitError) -> None:
@@ -55,7 +55,7 @@ class RangeKeeper:
             return sorted(read_highest(connection).keys() - chain)
 
     def _store_piece(self, originator_id: int) -> bool:
-        """Return whether there may be more."""
+        """Store a piece; return whether leaves may be left."""
         with self._store.reading() as connection:
             highest = read_highest_id(connection, originator_id)
             if not find_missing_leaves(connection, originator_id, highest, most=1):

@@ -1,23 +1,24 @@
-"""Envelopes that name what is not held here, until it is, or is shown to be missing (§3.3.5).
+"""Envelopes with dependencies that are not held here, until these arrive or prove missing (§3.3.5).
 
-No I/O, no clock. An honest originator takes a payload only if it holds all that the payload names,
-so what is named existed before. This node may lag behind, and says nothing for a minute. Then it
-asks the originator that is named, and the one that named it. The first says up to which id it has
-originated; the second holds what it named, and hands it out. Where neither has it, it is missing.
+No I/O, no clock. An honest originator takes a payload only if it holds all envelopes that the
+payload names, so a dependency existed before. This node may lag behind, and reports nothing for a
+minute. Then it asks the dependency's originator, and the originator that named the dependency. The
+first answers up to which id it has originated; the second holds the dependency, and serves it. A
+dependency that neither has is missing.
 
-The chain, or a node that the registry does not list, has nobody to ask: what is named of them is
-missing where the chain is final beyond the envelope's time, and still does not have it. A reorg may
-have taken back what an honest originator named, unseen by this node: so it remains a claim.
+Nobody can be asked for the chain, or for a node that the registry does not list: such a dependency
+is missing once the chain is final beyond the envelope's time without it. A reorg may have taken
+back what an honest originator named, unseen by this node: so the report is a claim.
 
-Two envelopes that name each other show that one of their originators lied. The one that does not
-hold what it named is the liar, so nothing is said before all that both name is held or is shown to
-be missing. Where what is named came before that was asked, both are reported with both envelopes,
-and readers must tell.
+Two envelopes that name each other show that one of their originators lied. The liar does not hold
+the envelope that it named, so nothing is reported before all dependencies of both are held or prove
+missing. Where the dependencies came before anybody was asked, both are reported with both
+envelopes, and readers decide.
 
-Cycles of more than two are not looked for. A client names the last envelope of each originator that
-it has applied, and with it all that this one names. So where clients are honest, such a cycle has
-two in it that name each other. Where they are not, readers find it (`chainkit_client.topics`), and
-a node would accuse each originator in it of what one of them did.
+Longer cycles are not looked for. A client names the last envelope of each originator that it has
+applied, and so all that this envelope names. So a cycle of honest clients has two envelopes that
+name each other. Readers find the cycles of dishonest clients (`chainkit_client.topics`); a node
+would accuse each originator in the cycle of what one of them did.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import ReceivedEnvelope
 
 PATIENCE_SECONDS: Final = 60.0
-"""For how long an envelope waits before anybody is asked, and between two times."""
+"""How long an envelope waits before a node is asked, and between two attempts."""
 
 LONGEST_SECONDS: Final = 3600.0
 """An envelope about which nobody answers for so long is forgotten."""
 
 MOST_WAITING: Final = 100
-"""Envelopes of one originator that wait at a time: its oldest goes where there are more."""
+"""Envelopes of one originator that wait at a time: the oldest is dropped where there are more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class KnownLogs:
     """Originator id to the highest sequence id that is or was held, of the chain too."""
     chain_ids: Collection[int]
     node_ids: Collection[int]
-    """All that the registry lists."""
+    """All nodes that the registry lists."""
     own_id: int | None
     final_ns: int
     """Time of the chain's final block in nanoseconds since 1970, 0 where there is none."""
@@ -70,7 +71,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The outcome of a look at all that waits."""
+    """The outcome of a check of all waiting envelopes."""
 
     offences: tuple[Offence, ...] = ()
     to_compare: frozenset[int] = frozenset()
@@ -81,20 +82,20 @@ class Checked:
 class _Waiting:
     received: ReceivedEnvelope
     named: dict[int, int]
-    """Those of its dependencies that were not held yet."""
+    """The envelope's dependencies that were not held yet."""
     since: float
     ask_at: float
     lacking: set[tuple[int, int]] = field(default_factory=set)
-    """Peers and originators whose logs there had nothing more, since this one waits."""
+    """Peers and originators: that peer had nothing more of that log since this envelope waits."""
     answer: ReceivedEnvelope | None = None
-    """One that is named, and names this one."""
+    """An envelope that this one names, and that names this one."""
 
 
 class Dependencies:
     """All envelopes that wait; moments are seconds of a clock that only grows."""
 
     def __init__(self, most: int = MOST_WAITING) -> None:
-        """Begin with none."""
+        """Begin with no envelope."""
         self._most = most
         self._waiting: dict[int, dict[int, _Waiting]] = {}
 
@@ -103,7 +104,7 @@ class Dependencies:
         return sum(map(len, self._waiting.values()))
 
     def add(self, received: ReceivedEnvelope, known: KnownLogs, now: float) -> bool:
-        """Remember an envelope that names what is not held; tell whether another one had to go."""
+        """Add an envelope with missing dependencies; return whether another was dropped."""
         if received.originator_id == known.own_id:
             return False
         named = _not_held(received.depends_on, received.originator_id, known.held)
@@ -117,7 +118,7 @@ class Dependencies:
         return is_full
 
     def arrived(self, received: ReceivedEnvelope) -> None:
-        """Take note of an envelope that is held from now on: it may answer one that waits."""
+        """Record an envelope that is held from now on: waiting envelopes may depend on it."""
         for other, last_id in received.depends_on.items():
             for sequence_id, each in self._waiting.get(other, {}).items():
                 is_named = each.named.get(received.originator_id, 0) >= received.sequence_id
@@ -125,14 +126,14 @@ class Dependencies:
                     each.answer = each.answer or received
 
     def compared(self, compared: Compared) -> None:
-        """Take note of a comparison."""
+        """Record a comparison."""
         originator_id = compared.originator_id
         for each in self._all():
             if originator_id not in each.named or compared.begun_at < each.since:
                 continue
             is_its_word = compared.peer_id == originator_id
             if is_its_word and compared.highest_there >= each.named[originator_id]:
-                # It exists, or its originator lies for it: nobody else is to blame.
+                # The originator vouches for the dependency: nobody else is to blame.
                 del each.named[originator_id]
                 if not each.named:
                     self._forget(each)
@@ -140,7 +141,7 @@ class Dependencies:
                 each.lacking.add((compared.peer_id, originator_id))
 
     def check(self, known: KnownLogs, now: float) -> Checked:
-        """Forget what has come, find what is missing, and tell who is to be asked."""
+        """Forget dependencies that came, find missing ones, and return which nodes to ask."""
         offences: list[Offence] = []
         to_compare: set[int] = set()
         for each in self._all():
@@ -160,7 +161,7 @@ class Dependencies:
         return Checked(tuple(offences), frozenset(to_compare))
 
     def _is_open(self, received: ReceivedEnvelope | None, known: KnownLogs) -> bool:
-        """Tell whether it may turn out yet that something which an envelope names is missing."""
+        """Return whether a dependency of an envelope may still prove missing."""
         if received is None or not _lacks(received, known):
             return False
         return received.sequence_id in self._waiting.get(received.originator_id, {})
@@ -201,7 +202,7 @@ def _to_ask(waiting: _Waiting, named: Collection[int], known: KnownLogs) -> set[
 
 
 def _cycle(waiting: _Waiting, known: KnownLogs) -> list[Offence]:
-    """Return the offences of a cycle of two, if there is one; what the first names is held now."""
+    """Return the offences of a cycle of two, if any; the first one's dependencies are held now."""
     one, other = waiting.received, waiting.answer
     if other is None or _lacks(other, known):
         return []

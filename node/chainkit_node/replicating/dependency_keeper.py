@@ -1,4 +1,4 @@
-"""Remembers envelopes that name what is not held, asks about them, and reports what is missing."""
+"""Keeps envelopes with missing dependencies, has nodes asked, and reports what stays missing."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ _MOST_BYTES: Final = 16 << 20
 
 
 class Logs(Protocol):
-    """All logs as a node holds them; for several threads. Both may raise StoreError."""
+    """All logs as a node holds them; for several threads. Both methods may raise StoreError."""
 
     def known(self) -> KnownLogs:
         """Return what is held, and up to which time the chain is final."""
 
     def recent(self) -> Iterable[ReceivedEnvelope]:
-        """Give the last envelopes of each other node, MOST_WAITING of each at most."""
+        """Yield the last envelopes of each other node, MOST_WAITING of each at most."""
 
 
 class DependencyKeeper:
     """``run`` and ``compared`` are for the event loop; ``take`` is for several threads.
 
-    Envelopes that wait are in memory: at the start, the last ones of each log are looked at again.
+    Waiting envelopes are in memory only: a start checks the last envelopes of each log again.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class DependencyKeeper:
         dropped: Callable[[], None],
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """Take all logs, who reports, and whom to tell of each envelope that had to go.
+        """Take all logs, the reports, and a callback for each envelope that is dropped.
 
-        ``clock`` is in seconds and only grows; the comparisons use the same one.
+        ``clock`` is in seconds and only grows; the comparisons use the same clock.
         """
         self._logs = logs
         self._reports = reports
@@ -72,7 +72,7 @@ class DependencyKeeper:
         self._lock = Lock()
 
     def take(self, received: Sequence[ReceivedEnvelope]) -> None:
-        """Take note of envelopes that have been stored. Raises StoreError."""
+        """Record envelopes that have been stored. Raises StoreError."""
         open_ones = [each for each in received if self._names_more(each)]
         known = self._logs.known() if open_ones else None
         with self._lock:
@@ -88,7 +88,7 @@ class DependencyKeeper:
                         self._dropped()
 
     def compared(self, compared: Compared) -> None:
-        """Take note of a comparison that has ended."""
+        """Record a comparison that has ended."""
         with self._lock:
             self._dependencies.compared(compared)
 
@@ -98,14 +98,14 @@ class DependencyKeeper:
             return len(self._dependencies)
 
     async def run(self, hurry: Callable[[int], None]) -> None:
-        """Look at what waits until it is cancelled; ``hurry`` has a node compared soon."""
-        # Without the database there is nothing to take up: the indexer meets that, too.
+        """Check waiting envelopes until cancelled; ``hurry`` has a node compared soon."""
+        # The indexer logs that a database is away.
         with suppress(StoreError):
             await asyncio.to_thread(self._take_recent)
         while True:
             await asyncio.sleep(self._look_seconds)
             if self.waiting():
-                # A database that is away: the indexer meets it, too, and says so.
+                # The indexer logs that a database is away.
                 with suppress(StoreError):
                     checked = await asyncio.to_thread(self._check)
                     for each in sorted(checked.to_compare):
@@ -149,7 +149,7 @@ class StoredLogs:
         return KnownLogs(held, self._chain_ids, frozenset(listing.nodes), listing.own_id, final_ns)
 
     def recent(self) -> Iterator[ReceivedEnvelope]:
-        """Give the last envelopes of each other node. Raises StoreError."""
+        """Yield the last envelopes of each other node. Raises StoreError."""
         listing, now = self._listing(), int(time.time())
         for node_id, node in listing.nodes.items():
             if node_id == listing.own_id:
@@ -161,7 +161,7 @@ class StoredLogs:
                     connection, [node_id], {node_id: after}, MOST_WAITING, now, _MOST_BYTES
                 )
             for row in rows:
-                # One that another key signed, before the node had this one, says nothing here.
+                # An envelope that a former key of the node signed is left out.
                 with suppress(MalformedData):
                     yield read_received(row.envelope, node_id, node.signing_key)
 

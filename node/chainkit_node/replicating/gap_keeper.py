@@ -1,8 +1,8 @@
-"""Tells gaps by expiry from gaps by omission (XIP-49 §3.2.4).
+"""Distinguishes gaps by expiry from gaps by omission (XIP-49 §3.2.4).
 
-An originator that has no envelope for an id has pruned it, or never served it. It says which. An
-envelope that cannot have expired yet is omitted, whatever the originator says; and so is one that
-it neither has nor calls expired, unless the next one is older than the shortest retention.
+An originator without an envelope for an id has pruned it, or never served it, and answers which. An
+envelope that cannot have expired yet is omitted, whatever the originator answers; so is one that it
+neither has nor calls expired, unless the next envelope is older than the shortest retention.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from chainkit_node.storage.replicated import read_after, read_before
 
 _RETENTION_NS: Final = LEAST_RETENTION_SECONDS * NANOSECONDS_PER_SECOND
 _FILLED_NS: Final = 24 * 60 * 60 * NANOSECONDS_PER_SECOND
-"""For how long it is remembered which gaps were filled: readers look within seconds."""
+"""How long filled gaps are remembered: readers look within seconds."""
 
 
 class GapKeeper:
-    """Changes what is known of gaps; for several threads."""
+    """Updates the states of gaps; for several threads."""
 
     def __init__(self, store: Store, reports: SafetyReports, clock_ns: Callable[[], int]) -> None:
         """Take the database, opened to write, and a clock that counts from 1970."""
@@ -38,9 +38,9 @@ class GapKeeper:
     def answered(
         self, originator_id: int, through: int, held: Sequence[range], expired: Sequence[range]
     ) -> None:
-        """Take note of an originator's answer about its own log, up to an id.
+        """Record an originator's answer about its own log, up to an id.
 
-        It serves the runs of ``held``, calls those of ``expired`` so, and lacks all others.
+        The originator serves ``held``, calls ``expired`` so, and lacks all other ids.
         """
         now_ns = self._clock_ns()
         evidence: list[tuple[bytes, ...]] = []
@@ -58,7 +58,7 @@ class GapKeeper:
 def _decided(
     connection: Connection, gap: GapRow, called: list[range], lacking: list[range], now_ns: int
 ) -> list[tuple[bytes, ...]]:
-    """Decide about runs of a gap; return the evidence, if any of them is an omission."""
+    """Decide about runs of a gap; return the evidence, if any run is an omission."""
     before = read_before(connection, gap.originator_id, gap.first_id)
     after = read_after(connection, gap.originator_id, gap.last_id)
     if not may_have_expired(before, now_ns):
@@ -77,7 +77,7 @@ def _decided(
 
 
 def _within(ids: range, runs: Iterable[range]) -> Iterator[range]:
-    """Yield the parts of a run that lie in one of some others."""
+    """Yield the parts of ``ids`` that lie within ``runs``."""
     for run in runs:
         part = range(max(ids.start, run.start), min(ids.stop, run.stop))
         if part:
@@ -85,7 +85,7 @@ def _within(ids: range, runs: Iterable[range]) -> Iterator[range]:
 
 
 def _without(ids: range, runs: Iterable[range]) -> Iterator[range]:
-    """Yield the parts of a run that lie in none of some others."""
+    """Yield the parts of ``ids`` that lie outside of ``runs``."""
     start = ids.start
     for part in sorted(_within(ids, runs), key=lambda part: part.start):
         if start < part.start:

@@ -1,11 +1,11 @@
 """Takes what other nodes sent: verified on two threads, compared and stored in one transaction.
 
 Theory of operation. Envelopes of one originator may come from several nodes at once, such as from
-its stream and from a repair. They take turns, and bytes that are stored already are not verified
-again: two signatures cost far more than a look. The first one under an id is stored; each
-transaction compares its batch with what is stored then, so that none is stored twice, and none is
-overwritten. Streams are told after the commit. An envelope that fills a gap lies below what some
-streams have sent: those end, and go on from below it (``Hub.insert``).
+its stream and from a repair. Batches take turns, and stored bytes are not verified again: two
+signatures cost far more than a look. The first envelope under an id is stored; each transaction
+compares its batch with the stored envelopes, so that no envelope is stored twice or overwritten.
+Streams are notified after the commit. An envelope that fills a gap lies below what some streams
+have sent: those streams end, and go on from below the gap (``Hub.insert``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_PER_COMMIT: Final = 1_000
 """Envelopes of one transaction: the sequencer waits for it."""
 
 _FEWEST_SHARED: Final = 16
-"""Fewer are verified sooner than another thread begins."""
+"""Fewer envelopes are verified sooner than another thread begins."""
 _EVER: Final = 0
 """A time at which nothing has expired."""
 
@@ -68,11 +68,11 @@ class Taken:
     repeated: int
     """Stored already."""
     disputed: int
-    """Others were stored under their ids."""
+    """Other envelopes were stored under the same ids."""
     gaps: int
 
     def __add__(self, other: Taken) -> Taken:
-        """Return both together."""
+        """Return the sum of two outcomes."""
         return Taken(
             self.new + other.new,
             self.late + other.late,
@@ -83,7 +83,7 @@ class Taken:
 
     @property
     def envelopes(self) -> Mapping[str, int]:
-        """How many, by what became of them."""
+        """Numbers of envelopes by outcome."""
         return {
             "new": self.new,
             "late": self.late,
@@ -98,7 +98,7 @@ class Takes(Protocol):
     def take(self, data: Sequence[bytes], source: Source) -> Taken:
         """Verify and store serialized envelopes of one originator, in the order they came.
 
-        Raises MalformedEnvelope or InvalidSignature, and stores nothing, where one of them is not
+        Raises MalformedEnvelope or InvalidSignature, and stores nothing, where an envelope is not
         the originator's: its sender made it up. Raises StoreError.
         """
 
@@ -107,7 +107,7 @@ class Takes(Protocol):
 
 
 Publish = Callable[[Sequence[StoredEnvelope], Sequence[StoredEnvelope]], None]
-"""Takes what was stored behind all others, in order, and what was stored where a gap was."""
+"""Takes envelopes stored behind all others, in order, and envelopes stored where a gap was."""
 
 
 class Intake:
@@ -123,7 +123,7 @@ class Intake:
     ) -> None:
         """Take the database, opened to write, and a clock that counts from 1970.
 
-        ``stored`` is told of each batch after its commit, on the same thread.
+        ``stored`` gets each batch after its commit, on the same thread.
         """
         self._store = store
         self._reports = reports
@@ -147,7 +147,7 @@ class Intake:
         return taken + Taken(0, 0, len(data) - len(others), 0, 0)
 
     def _without_stored(self, data: Sequence[bytes], originator_id: int) -> Sequence[bytes]:
-        """Leave out those that are stored, byte for byte, from the first one's id on."""
+        """Leave out envelopes that are stored byte for byte, from the first envelope's id on."""
         first = parse_originated(data[0]).envelope.sequence_id
         if first > self.last_id(originator_id):
             return data

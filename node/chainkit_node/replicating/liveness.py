@@ -1,4 +1,4 @@
-"""Requests to other nodes by how they ended, and reports of those that failed (XIP-49 §3.2.7)."""
+"""Outcomes of requests to other nodes, and reports of failed requests (XIP-49 §3.2.7)."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ class LivenessReports(Protocol):
 
 
 class Liveness:
-    """Takes note of each request's end, and reports it where it is a failure."""
+    """Records how each request ended, and reports failures."""
 
     def __init__(self, reports: LivenessReports, clock: Callable[[], float]) -> None:
-        """Take who reports, and a clock in seconds that only grows."""
+        """Take the reports, and a clock in seconds that only grows."""
         self.reachability = Reachability()
-        """Each node, as its answers show it."""
+        """How each node answers."""
         self._reports = reports
         self._clock = clock
 
     def answered(self, node_id: int, request: LivenessRequest, seconds: float) -> None:
-        """Take note of an answer that took so long."""
+        """Record an answer that took so long."""
         self._report(node_id, self.reachability.answered(node_id, seconds), request, seconds)
 
     def refused(
         self, node_id: int, request: LivenessRequest, asked_at: float, is_rightful: bool
     ) -> None:
-        """Take note of an answer with an error, which is reported unless an honest node gives it.
+        """Record an answer with an error, and report it unless an honest node answers so.
 
-        Moments are the clock's.
+        ``asked_at`` is a moment of the clock.
         """
         found = self.reachability.refused(node_id)
         if not is_rightful:
             self._report(node_id, found, request, self._clock() - asked_at)
 
     def silent(self, node_id: int, request: LivenessRequest, asked_at: float) -> None:
-        """Take note of a request that was not answered."""
+        """Record a request without an answer."""
         now = self._clock()
         found = self.reachability.silent(node_id, asked_at, now)
-        # A connection that is refused at once says less than how long nothing came.
+        # The report has the time without any answer: a refused connection ends at once.
         self._report(node_id, found, request, self.reachability.silent_seconds(node_id, now))
 
     def _report(

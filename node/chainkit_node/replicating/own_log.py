@@ -1,11 +1,11 @@
 """Asks the other nodes for this node's own envelopes, before it originates (XIP-49 §3.3.4).
 
 A database that was restored from an older copy lacks envelopes that this node has signed and given
-away. Others have replicated them: they are taken back, verified like any other's. Nothing is
-originated before one of the other enabled nodes has answered; the disabled ones are asked as well,
-and not waited for. Where none does, the sequence record decides:
-without one, the node waits. So it does while its database lacks what the record says that it has
-signed. Nodes that did not answer are asked again until they have.
+away. Other nodes have replicated these envelopes: this node takes them back, verified like any
+other node's. Nothing is originated before another enabled node has answered; disabled nodes are
+asked as well, but not waited for. Where no node answers, the sequence record decides: without a
+record, the node waits. The node also waits while its database lacks envelopes that it has signed by
+the record. Nodes that did not answer are asked again until they have.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from chainkit_node.replicating.intake import Source, Takes
 ANSWER_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 1.0
 SELDOM_SECONDS: Final = 10.0
-"""Once it originates: only nodes that did not answer before are still asked."""
+"""Once this node originates: only nodes that did not answer before are still asked."""
 
 _PAGE: Final = 1_000
 
 
 class OwnLog:
-    """``check`` is for any thread; everything else for the event loop's."""
+    """``check`` is for any thread; every other method for the event loop's thread."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class OwnLog:
         intake: Takes,
         record: SequenceRecord | None,
     ) -> None:
-        """Take the registry's nodes, and what connects to one."""
+        """Take the registry's nodes, and a function that connects to a node."""
         self._listing = listing
         self._connect = connect
         self._intake = intake
@@ -70,7 +70,7 @@ class OwnLog:
     async def run(self) -> None:
         """Ask until every enabled node has answered once; for as long as the node runs."""
         while True:
-            # A database that is away: the indexer meets it, too, and says so.
+            # The indexer logs that a database is away.
             with suppress(StoreError):
                 await self._look(self._listing())
             await asyncio.sleep(SELDOM_SECONDS if self._is_known else LOOK_SECONDS)
@@ -101,7 +101,7 @@ class OwnLog:
                 event = LogEvent("own_log_refused", str(error), {"last_id": last}, logging.ERROR)
                 log_event(event)
             self._refusal = error
-            # They may get what is lacking here from nodes that are away now.
+            # These nodes may get the lacking envelopes from nodes that are away now.
             self._answered.clear()
             return
         self._is_known, self._refusal = True, None
@@ -114,7 +114,7 @@ class OwnLog:
         return not enabled or has_answer or has_record
 
     async def _ask(self, node: Node, own: Node) -> None:
-        """Take back what a node holds of this one's log, behind what is held here."""
+        """Take back what a node holds of this node's log, behind what is held here."""
         source = Source(own.node_id, own.signing_key, is_direct=False)
         try:
             client = self._connect(node)
@@ -129,7 +129,7 @@ class OwnLog:
         except StoreError:
             raise
         except Exception as error:
-            # A fault of ours, too, is no answer.
+            # A bug of this node, too, counts as no answer.
             self._faults.failed(node.node_id, error)
             return
         self._answered.add(node.node_id)

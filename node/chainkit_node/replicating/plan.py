@@ -1,7 +1,7 @@
 """Which node is asked for whose envelopes; no I/O, no clock (XIP-49 §3.2.3, §3.2.6).
 
-Every enabled node is asked for its own. While one is unreachable, and for six hours after one was
-found to be disabled, five others that are picked at random are asked for its envelopes, too.
+Every enabled node is asked for its own envelopes. While a node is unreachable, and for six hours
+after it was found to be disabled, five random other nodes are asked for its envelopes, too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SUBSTITUTES: Final = 5
 """Nodes that are asked for another one's envelopes."""
 
 DISABLED_SECONDS: Final = 6 * 60 * 60.0
-"""For how long they are asked for those of a disabled node."""
+"""How long substitutes are asked for a disabled node's envelopes."""
 
 
 class Subscription(NamedTuple):
@@ -31,10 +31,10 @@ class Subscription(NamedTuple):
 
 
 class SubscriptionPlan:
-    """Decides anew at each look; it remembers its picks, and since when a node is disabled."""
+    """Computes the streams anew each time; remembers picks, and since when a node is disabled."""
 
     def __init__(self, chance: random.Random) -> None:
-        """Take what picks at random."""
+        """Take the source of randomness."""
         self._chance = chance
         self._picks: dict[int, frozenset[int]] = {}
         self._disabled_at: dict[int, float] = {}
@@ -48,7 +48,7 @@ class SubscriptionPlan:
     ) -> frozenset[Subscription]:
         """Return the streams that should be open.
 
-        ``nodes`` tells of each registered node whether it is enabled; ``now`` is in seconds of a
+        ``nodes`` has for each registered node whether it is enabled; ``now`` is in seconds of a
         clock that only grows.
         """
         others = {each: is_enabled for each, is_enabled in nodes.items() if each != own_id}
@@ -72,7 +72,7 @@ class SubscriptionPlan:
         self._disabled_at = {each: self._disabled_at.get(each, now) for each in disabled}
 
     def _picked(self, absent_id: int, candidates: Collection[int]) -> frozenset[int]:
-        """Keep the picks that still can be asked, and pick others for the rest."""
+        """Keep the picks that still can be asked, and pick other nodes for the rest."""
         kept = self._picks.get(absent_id, frozenset()) & set(candidates)
         rest = sorted(set(candidates) - kept)
         missing = min(SUBSTITUTES - len(kept), len(rest))

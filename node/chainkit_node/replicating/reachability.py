@@ -1,4 +1,4 @@
-"""Which nodes answer, by the outcomes of one's own requests; no I/O, no clock (XIP-49 §3.2.7)."""
+"""Which nodes answer, by the outcomes of this node's requests; no I/O, no clock (XIP-49 §3.2.7)."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class Reachability:
         self._silent: dict[int, _Silence] = {}
 
     def answered(self, node_id: int, seconds: float) -> Misbehavior | None:
-        """Take note of an answer that took so long; return what it is to be reported as."""
+        """Record an answer that took ``seconds``; return what to report it as."""
         self._silent.pop(node_id, None)
         return Misbehavior.SLOW_NODE if seconds > SLOW_SECONDS else None
 
     def refused(self, node_id: int) -> Misbehavior:
-        """Take note of an answer with an error code; return what it is to be reported as."""
+        """Record an answer with an error code; return what to report it as."""
         self._silent.pop(node_id, None)
         return Misbehavior.FAILED_REQUEST
 
     def silent(self, node_id: int, asked_at: float, now: float) -> Misbehavior | None:
-        """Take note of a request that was not answered; return what it is to be reported as."""
+        """Record a request without an answer; return what to report it as."""
         silence = self._silent.setdefault(node_id, _Silence(asked_at, 0))
         silence.failures += 1
         return Misbehavior.UNRESPONSIVE_NODE if self.is_unreachable(node_id, now) else None
 
     def is_unreachable(self, node_id: int, now: float) -> bool:
-        """Tell whether a node has not answered for too long."""
+        """Return whether a node has not answered for too long."""
         silence = self._silent.get(node_id)
         return silence is not None and now - silence.since >= UNRESPONSIVE_SECONDS
 

@@ -1,11 +1,11 @@
-"""Compares this node's logs with others', and takes what it lacks (XIP-49 §3.2.6, §3.2.7).
+"""Compares this node's logs with other nodes', and fetches what it lacks (XIP-49 §3.2.6, §3.2.7).
 
-Each log is compared with its originator, and with one other node that is picked at random: so
-every two nodes meet in time, and n nodes cost each other 2 n questions a round. A node that has
-just begun to answer is compared first.
+Each log is compared with its originator, and with one other node that is picked at random: so every
+two nodes meet in time, and n nodes cost each other 2 n questions a round. A node that has just
+begun to answer is compared first.
 
-An envelope that both hold differently is fetched, and becomes evidence against its originator.
-Another node asks for itself for what it lacks.
+An envelope that both nodes hold differently is fetched, and becomes evidence against its
+originator. The other node fetches what it lacks.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ LOOK_SECONDS: Final = 1.0
 ANSWER_SECONDS: Final = 10.0
 
 _MOST_FETCHED: Final = 10_000
-"""Envelopes that one comparison fetches: the next one goes on."""
+"""Envelopes that one comparison fetches: the next comparison goes on."""
 
 
 class Gaps(Protocol):
-    """The states of missing envelopes; used in threads, because it asks a database."""
+    """The states of missing envelopes; used in threads, because the methods ask a database."""
 
     def answered(
         self, originator_id: int, through: int, held: Sequence[range], expired: Sequence[range]
     ) -> None:
-        """Take note of an originator's answer about its own log, up to an id.
+        """Record an originator's answer about its own log, up to an id.
 
-        It serves the runs of ``held``, calls those of ``expired`` so, and lacks all others.
+        The originator serves ``held``, calls ``expired`` so, and lacks all other ids.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The outcome of one comparison that brought something."""
+    """The outcome of one comparison that brought envelopes."""
 
     peer_id: int
     originator_id: int
@@ -61,14 +61,14 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class LastComparison:
-    """How the last comparison with a node ended, for those who look."""
+    """How the last comparison with a node ended, for the node's status."""
 
     at: float
     """A moment of the repairer's clock."""
     logs: int
-    """How many were to be compared."""
+    """How many logs were to be compared."""
     error: str | None
-    """Why they were not; None where they were."""
+    """Why the comparison failed; None where it succeeded."""
 
 
 class Repairer:
@@ -87,9 +87,10 @@ class Repairer:
         chance: random.Random,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """Take the registry's nodes, what connects to one, and whom to tell of each repair.
+        """Take the registry's nodes, a function that connects to a node, and two callbacks.
 
-        ``clock`` is in seconds and only grows; ``compared`` is told of each comparison that ended.
+        ``clock`` is in seconds and only grows; ``repaired`` gets each repair, ``compared`` each
+        comparison that ended.
         """
         self._listing = listing
         self._connect = connect
@@ -119,7 +120,7 @@ class Repairer:
         return dict(self._last)
 
     def highest(self) -> Mapping[int, int]:
-        """Return the highest sequence id of each originator as it last said itself."""
+        """Return the highest sequence id of each originator as the originator last answered."""
         return dict(self._highest)
 
     def hurry(self, node_id: int) -> None:
@@ -160,7 +161,7 @@ class Repairer:
             self._wanted.setdefault(peer_id, {})[originator_id] = None
 
     def _begin(self, listing: Listing) -> None:
-        """Compare with each peer apart: one that answers slowly holds up no other's comparison."""
+        """Compare with each peer in its own task: a slow peer holds up no other comparison."""
         self._running = {each: task for each, task in self._running.items() if not task.done()}
         for peer_id in sorted(self._wanted.keys() - self._running.keys()):
             logs, node = self._wanted.pop(peer_id), listing.nodes.get(peer_id)
@@ -183,11 +184,11 @@ class Repairer:
             finally:
                 await peer.close()
         except ChainkitError as error:
-            # Not reported: its streams tell of a node that does not answer, and an honest one whose
-            # log is being repaired contradicts itself, too.
+            # Not reported: the streams report a silent node, and an honest node contradicts itself,
+            # too, while its log is repaired.
             self._note(node.node_id, len(originator_ids), error)
         except Exception as error:
-            # A fault of ours ends no other comparison.
+            # A bug of this node ends no other comparison.
             fault = ChainkitError("comparison", "an outcome", repr(error))
             self._note(node.node_id, len(originator_ids), fault)
         else:
@@ -210,7 +211,7 @@ class Repairer:
         taken = Taken(0, 0, 0, 0, 0)
         async for page in fetch(query, originator.node_id, wanted):
             taken = taken + await asyncio.to_thread(self._intake.take, page, source)
-        # Another node may lack for its own reasons what it does not have.
+        # Only the originator's own log shows gaps: another node may lack an envelope itself.
         if peer_id == originator.node_id:
             await asyncio.to_thread(
                 self._gaps.answered,
@@ -248,7 +249,7 @@ class Repairer:
 
 
 def _first(runs: Iterable[range], most: int) -> Iterable[range]:
-    """Return the first of some runs, with up to so many ids together."""
+    """Return the first of some runs, with up to ``most`` ids together."""
     for run in runs:
         if most <= 0:
             return

@@ -1,8 +1,8 @@
 """Keeps the streams open that the plan asks for, and hands what they bring to the intake.
 
-Runs on the event loop; whatever blocks runs in threads. A stream that ends is opened again from
-what is held then, after a pause that grows with each failure. A node that sends what its originator
-did not sign is asked again later, as one that answers with an error.
+Runs on the event loop; whatever blocks runs in threads. A stream that ends is opened again behind
+the last held envelope, after a pause that grows with each failure. A node that sends what the
+originator did not sign counts as one that answers with an error.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ LOOK_SECONDS: Final = 0.5
 """How often the plan is made anew."""
 
 IDLE_SECONDS: Final = 60.0
-"""Nodes send a frame after 15 s without news; this long without any is as if there were none."""
+"""Nodes send a frame after 15 s without news; after this long without any, a stream is lost."""
 
 PAUSES: Final = Backoff(0.5, 30.0, jitter=0.5)
 
 _MOST_REPEATED: Final = 10_000
-"""Envelopes in a row that were held already, before a stream counts as one that leads nowhere."""
+"""Envelopes in a row that were held already, after which a stream counts as failed."""
 
 
 @dataclass(slots=True)
 class StreamState:
-    """How a stream is doing, for those who look."""
+    """The state of a stream, for the node's status."""
 
     is_open: bool = False
-    """It has brought its first frame, and did not end since."""
+    """The stream has brought its first frame, and has not ended since."""
     error: str | None = None
-    """Why it is not open."""
+    """Why the stream is not open."""
     received: int = 0
     """New envelopes since the start."""
     changed_at: float = 0.0
-    """When it was opened, or ceased to be open: a moment of the replicator's clock."""
+    """When the stream opened or ended: a moment of the replicator's clock."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class _Running:
     task: asyncio.Task[None]
     node: Node
     signing_key: bytes
-    """The originator's, by which what the stream brings is verified."""
+    """The originator's key, by which the stream's envelopes are verified."""
     state: StreamState = field(default_factory=StreamState)
 
 
@@ -80,11 +80,11 @@ class Replicator:
         uniform: Callable[[], float] = random.random,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """Take the registry's nodes, and what connects to one.
+        """Take the registry's nodes, and a function that connects to a node.
 
-        ``clock`` is in seconds and only grows; ``taken`` is told of each batch of an originator;
-        ``compare_soon`` of each node that begins to answer for itself, or that holds more below
-        what its stream has sent; ``uniform`` draws from [0, 1).
+        ``clock`` is in seconds and only grows; ``taken`` gets each batch of an originator;
+        ``compare_soon`` each node that begins to answer for itself, or that holds more below what
+        its stream has sent; ``uniform`` draws from [0, 1).
         """
         self._listing = listing
         self._connect = connect
@@ -111,7 +111,7 @@ class Replicator:
             await self._close_clients({})
 
     def streams(self) -> Mapping[Subscription, StreamState]:
-        """Return how each stream is doing."""
+        """Return the state of each stream."""
         return {each: running.state for each, running in self._running.items()}
 
     def open_streams(self) -> int:
@@ -184,7 +184,7 @@ class Replicator:
                 failures += 1
                 self._tell(each, state, error)
             except Exception as error:
-                # A fault of ours ends no other stream, and is not told to strangers.
+                # A bug of this node ends no other stream, and is never reported as the peer's.
                 failures += 1
                 self._tell(each, state, ChainkitError(f"{each}", "envelopes", repr(error)))
             if state.is_open:
@@ -194,7 +194,7 @@ class Replicator:
     async def _follow(
         self, each: Subscription, client: Peer, source: Source, state: StreamState
     ) -> None:
-        """Take what one stream brings, until it fails."""
+        """Take the envelopes of one stream until the stream fails."""
         after = await asyncio.to_thread(self._intake.last_id, each.originator_id)
         asked_at = self._clock()
         patience = self._reachability.patience(each.peer_id)
@@ -210,7 +210,8 @@ class Replicator:
         except (PeerRefused, MalformedData) as error:
             is_moved = isinstance(error, PeerRefused) and error.cursor is not None
             if is_moved:
-                # To read the stream again from there may take hours; a comparison takes moments.
+                # Reading the stream again from the cursor may take hours; a comparison takes
+                # moments.
                 self._compare_soon(each.peer_id)
             is_rightful = is_moved or _is_about_registry(error)
             self._liveness.refused(each.peer_id, request, asked_at, is_rightful)
@@ -248,7 +249,7 @@ class Replicator:
         log_event(LogEvent("peer_stream_open", text, _fields(each)))
 
     def _tell(self, each: Subscription, state: StreamState, error: ChainkitError) -> None:
-        """Log a fault once, until the stream is open again or the fault is another one."""
+        """Log an error once, until the stream is open again or the error changes."""
         if state.is_open or state.error != str(error):
             text = f"no envelopes of originator {each.originator_id}: {error}"
             fields = _fields(each) | {"error": str(error)}
@@ -257,14 +258,14 @@ class Replicator:
 
 
 def _is_outdated(running: _Running, each: Subscription, nodes: Mapping[int, Node]) -> bool:
-    """Tell whether the registry says otherwise of the peer, or of the originator's key, by now."""
+    """Return whether the registry has changed the peer's entry or the originator's key."""
     # A key changes under an id where a reorg gives the id to another node.
     key = nodes[each.originator_id].signing_key
     return running.node != nodes[each.peer_id] or running.signing_key != key
 
 
 def _is_about_registry(error: PeerRefused | MalformedData) -> bool:
-    """Tell whether the peer's registry may not list this node yet."""
+    """Return whether the peer's registry may not list this node yet."""
     return isinstance(error, PeerRefused) and error.code is grpc.StatusCode.UNAUTHENTICATED
 
 

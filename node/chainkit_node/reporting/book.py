@@ -1,11 +1,11 @@
 """Stores the reports of misbehavior that this node hosts: its own, and those of clients (§3.2.8).
 
-Theory of operation. A thread judges all that waits, signs what may be stored, and stores it in one
-transaction, with times that rise. It is the only writer, so it keeps in memory how much is stored
-of each kind. Only a client waits for it, for its own report. The queue is bounded by bytes, apart
-for clients and for the node, so that a flood of clients' reports keeps out none of the node's own.
-A report is answered once it is committed, and it is stored once: a client that submits a known one
-again gets the same answer.
+Theory of operation. A thread judges all waiting reports, and signs and stores admissible reports in
+one transaction, with times that rise. The thread is the only writer, so it counts the stored
+reports of each kind in memory. Only clients wait, each for its own report. The queue is bounded by
+bytes, separately for clients and for the node, so that a flood of clients' reports keeps out none
+of the node's own. A report is answered once it is committed, and stored once: a client that submits
+a known report again gets the same answer.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from chainkit_node.storage.reports import (
 )
 
 MOST_WAITING_BYTES: Final = 32 << 20
-"""In one origin's reports that wait to be judged."""
+"""Bytes of one origin's reports that wait to be judged."""
 
 LEAST_CHARGE: Final = 64 << 10
-"""Bytes that a smaller report counts for, too: so clients' are fewer than the thread's queue."""
+"""Bytes that a smaller report counts for, too: so clients' reports never fill the queue."""
 
 _SUBJECT: Final = "misbehavior report"
 
@@ -91,7 +91,7 @@ class ReportBook:
         bounds: ReportBounds,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Take the node's database, registry and key, who counts, and how much is stored.
+        """Take the node's database, registry and key, the metrics, and how much is stored.
 
         Raises StoreError where the database cannot be read.
         """
@@ -120,8 +120,8 @@ class ReportBook:
     ) -> None:
         """Report a safety failure that this node saw, by serialized OriginatorEnvelopes.
 
-        It never waits and never raises: a report that cannot be stored is dropped and counted.
-        Evidence that does not show the failure is logged as an error.
+        The call never waits and never raises: a report that cannot be stored is dropped and
+        counted. Evidence that does not show the failure is logged as an error.
         """
         now_ns = self._clock_ns()
         self._submit_own(
@@ -137,7 +137,7 @@ class ReportBook:
     ) -> None:
         """Report a request that was answered late, with an error or not at all.
 
-        It never waits and never raises, as ``submit_own_safety``.
+        The call never waits and never raises, as ``submit_own_safety``.
         """
         now_ns = self._clock_ns()
         self._submit_own(
@@ -149,8 +149,8 @@ class ReportBook:
     def submit_for_client(self, report: bytes) -> Future[None]:
         """Judge a client's UnsignedMisbehaviorReport; the future ends once it is stored.
 
-        It has InvalidReport where no node may host it, TooManyReports where enough like it are
-        stored, or NotReady. Raises Overloaded where too many wait.
+        The future has InvalidReport where no node may host the report, TooManyReports where enough
+        like it are stored, or NotReady. Raises Overloaded where too many reports wait.
         """
         waiting = _Waiting(report, FROM_CLIENT)
         try:
@@ -161,7 +161,7 @@ class ReportBook:
         return waiting.answer
 
     def close(self) -> None:
-        """Store what waits, and end the thread."""
+        """Store the waiting reports, and end the thread."""
         self._thread.close()
 
     def _submit_own(self, write: Callable[[], bytes]) -> None:
@@ -238,7 +238,7 @@ class ReportBook:
                     else:
                         refused.append(waiting)
         except BaseException:
-            # It counts what was undone.
+            # The counts include reports that were undone.
             self._ledger = None
             raise
         self._ledger = ledger

@@ -1,4 +1,4 @@
-"""How many reports of misbehavior a node hosts: a flood fills no disk, and displaces nobody else's.
+"""How many reports of misbehavior a node hosts: a flood fills no disk, and displaces no others.
 
 Reports are kept apart by their origin and their weight, and each of these four shares has bounds of
 its own: clients' reports never take the place of the node's, nor claims that of proofs.
@@ -23,11 +23,11 @@ class Share:
     """Bounds of the reports of one origin and weight."""
 
     rows: int
-    """About one node, of one type."""
+    """Reports about one node, of one type."""
     accused_bytes: int
-    """About one node, of all types together; ROW_BYTES count for each report, here and below."""
+    """Bytes about one node, of all types; ROW_BYTES count for each report, also in ``bytes``."""
     bytes: int
-    """About all nodes."""
+    """Bytes about all nodes."""
 
 
 def _shares() -> Mapping[tuple[str, Weight], Share]:
@@ -45,9 +45,9 @@ class ReportBounds:
 
     shares: Mapping[tuple[str, Weight], Share] = field(default_factory=_shares)
     report_bytes: int = 2 * MAXIMUM_ORIGINATOR_ENVELOPE_LENGTH + 4096
-    """In one report: evidence of two of the largest envelopes."""
+    """Bytes of one report: evidence of two of the largest envelopes."""
     liveness_bytes: int = 64 << 10
-    """In one report of a liveness failure: its request."""
+    """Bytes of one report of a liveness failure: its request."""
     page: int = 1000
     """Reports of one answer to a query."""
     page_bytes: int = 16 << 20
@@ -63,4 +63,4 @@ class ReportRate:
     """How often one address may submit a report, beside the limits of all requests."""
 
     per_minute: int = 30
-    """In the long run, and at once; 0 for no limit."""
+    """Reports in the long run, and at once; 0 for no limit."""

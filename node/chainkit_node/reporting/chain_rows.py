@@ -22,10 +22,10 @@ class ChainRows:
         self._store = store
 
     def holds(self, envelope: bytes) -> bool:
-        """Tell whether a served OriginatorEnvelope is, but for its signer, what this node signed.
+        """Return whether this node, too, signed what a served OriginatorEnvelope contains.
 
         That is the same unsigned envelope of the same transaction, in a final block. False also
-        where this node does not know yet, and for what is no envelope of the chain. Raises
+        where this node does not know yet, and for an envelope that is not of the chain. Raises
         StoreError.
         """
         try:

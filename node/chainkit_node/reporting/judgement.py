@@ -29,28 +29,28 @@ class JudgedReport:
 
     kind: ReportKind
     digest: bytes
-    """32 bytes: another report with the same is not stored beside it."""
+    """32 bytes: another report with the same digest is not stored."""
     report: bytes
     """A serialized UnsignedMisbehaviorReport."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportJudge:
-    """Knows by what a report is judged."""
+    """The facts by which reports are judged."""
 
     keys: Mapping[int, bytes]
     """The registry's keys, 65 bytes each, by node id."""
     now_ns: int
     """The node's own clock, in nanoseconds since 1970."""
     is_on_chain: Callable[[bytes], bool]
-    """Tells whether the chain has the payload of an OriginatorEnvelope, as the envelope says."""
+    """Returns whether the chain has the payload of an OriginatorEnvelope, as the envelope says."""
     bounds: ReportBounds
 
     def judge(self, data: bytes, origin: str) -> JudgedReport:
         """Judge an UnsignedMisbehaviorReport.
 
-        Raises LargeReport, InvalidReport for one that no client may submit, or that is about
-        nobody, and RefutedReport where the evidence does not show what it says.
+        Raises LargeReport, InvalidReport for a report that no client may submit, or that accuses
+        nobody, and RefutedReport where the evidence does not show what the report says.
         """
         _check_size(data, self.bounds.report_bytes)
         try:

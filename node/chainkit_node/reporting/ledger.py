@@ -1,10 +1,10 @@
-"""How many reports of each kind are stored, and which go when one more comes.
+"""Counts the stored reports of each kind, and deletes the oldest where a bound is passed.
 
-Theory of operation. Where a bound is passed, the oldest report of the kind that takes most of it
-goes, until it is kept; the newcomer counts already. So a flood displaces itself: as long as a kind
-has less than the largest, it loses nothing. Within the bound for all nodes, the node about which
-most is stored loses first. Proofs never go: the first ones about a node are as good as more, and
-the newcomer is refused. It is also refused where it alone is too much.
+Theory of operation. Where a new report passes a bound, the oldest report of the kind that takes
+most of the bound is deleted, until the bound holds; the new report counts already. So a flood
+displaces itself: smaller kinds lose nothing. Within the bound for all nodes, the node about which
+most is stored loses first. Proofs are never deleted: the first proofs about a node are as good as
+more, and the new report is refused. A report that alone passes a bound is refused, too.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _NONE = ReportCount(0, 0)
 
 
 class ReportLedger:
-    """Counts of what one writer stores; it must be read anew once a transaction was undone."""
+    """Counts of one writer's stored reports; to be read anew once a transaction was undone."""
 
     def __init__(self, bounds: ReportBounds, counts: Mapping[ReportKind, ReportCount]) -> None:
-        """Take the bounds, and what is stored."""
+        """Take the bounds, and the counts of the stored reports."""
         self._bounds = bounds
         self._counts = dict(counts)
 
     def make_room(self, connection: Connection, kind: ReportKind, size: int) -> bool:
-        """Delete what a report of so many bytes takes the place of, and count it.
+        """Delete the reports that a report of ``size`` bytes displaces, and count the new one.
 
-        False, and nothing has changed, where it must be refused.
+        False, and nothing has changed, where the new report must be refused.
         """
         share = self._bounds.share_of(kind)
         counts = {

@@ -36,21 +36,21 @@ class ReportMetrics:
             "Proofs of misbehavior of this node itself that were stored.",
             registry=registry,
         )
-        # Known from the start: Prometheus sees no increase from nothing to 1.
+        # Each label is known from the start: Prometheus sees no increase from nothing to 1.
         for reason in Reason:
             self._refused.labels(reason)
 
     def holds(self, rows: Mapping[tuple[int, str], int]) -> None:
-        """Take note of how many reports are stored from now on, by type and origin."""
+        """Set how many reports are stored, by type and origin."""
         for misbehavior in Misbehavior:
             for origin in (FROM_NODE, FROM_CLIENT):
                 count = rows.get((int(misbehavior), origin), 0)
                 self._stored.labels(misbehavior.name, origin).set(count)
 
     def refused(self, reason: Reason) -> None:
-        """Take note of a report that was not stored."""
+        """Count a report that was not stored."""
         self._refused.labels(reason).inc()
 
     def was_accused(self, count: int) -> None:
-        """Take note of so many more proofs about this node itself."""
+        """Count new proofs about this node itself."""
         self._about_self.inc(count)

@@ -12,16 +12,16 @@ class Reason(StrEnum):
     """A reason, as the metrics name it."""
 
     INVALID = "invalid"
-    """It is no report, or states what it must not."""
+    """The bytes are no report, or the report states what it must not."""
     REFUTED = "refuted"
-    """Its evidence does not show what it says."""
+    """The evidence does not show what the report says."""
     TOO_LARGE = "too_large"
     FULL = "full"
-    """As many about this node are stored already."""
+    """Enough reports about the accused are stored already."""
     WAITING = "waiting"
-    """Too many wait to be judged."""
+    """Too many reports wait to be judged."""
     RATE = "rate"
-    """One address submits too many."""
+    """One address submits too many reports."""
     UNAVAILABLE = "unavailable"
     """The database or the registry is not there."""
     FAULT = "fault"
@@ -29,7 +29,7 @@ class Reason(StrEnum):
 
 
 class InvalidReport(InvalidRequest):
-    """The report is none that a node may host."""
+    """No node may host the report."""
 
     reason = Reason.INVALID
 
@@ -47,19 +47,19 @@ class LargeReport(InvalidReport):
 
 
 class TooManyReports(Overloaded):
-    """As many reports like this one are stored as are kept."""
+    """Enough reports like this one are stored."""
 
     reason = Reason.FULL
 
 
 class TooManyWaiting(TooManyReports):
-    """As many reports wait to be judged as may."""
+    """Too many reports wait to be judged."""
 
     reason = Reason.WAITING
 
 
 class TooOften(TooManyReports):
-    """The address submitted as many reports as it may."""
+    """The address submitted too many reports."""
 
     reason = Reason.RATE
 

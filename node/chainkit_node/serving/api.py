@@ -25,7 +25,7 @@ _QUERIES: Final = ("QueryEnvelopes", "SubscribeTopics", "GetInboxIds", "GetNewes
 _PUBLISH: Final = ("PublishPayerEnvelopes",)
 SERVICES: Final = {
     REPLICATION_API: (*_QUERIES, *_PUBLISH, "SubscribeEnvelopes"),
-    # The names that today's schema gives to halves of it.
+    # Today's schema splits the methods between these two services.
     f"{MESSAGE_PACKAGE}.QueryApi": _QUERIES,
     f"{MESSAGE_PACKAGE}.PublishApi": _PUBLISH,
     MISBEHAVIOR_API: ("SubmitMisbehaviorReport", "QueryMisbehaviorReports"),

@@ -1,7 +1,7 @@
-"""Tells another node, which shows a token (XIP-49 §3.2.5), from a stranger, who shows none.
+"""Distinguishes nodes, which show a token (XIP-49 §3.2.5), from strangers, who show none.
 
-A token that is refused makes nobody a stranger: its node would go on with a stranger's limits, and
-never learn why. The request is refused with the reason instead, and counts for its address.
+A node with a refused token is no stranger: the node would go on with a stranger's limits, and never
+learn why. The request is refused with the reason instead, and counts for the caller's address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chainkit_node.peers.directory import Listing
 from chainkit_node.serving.room import Room
 
 _MOST_TOKENS: Final = 1000
-"""Tokens that are remembered; a node renews the one that it has."""
+"""Remembered tokens; a node renews its token."""
 
 _KEYS: Final = frozenset({NODE_TOKEN_KEY, TOKEN_KEY})
 
@@ -51,11 +51,11 @@ class Peers:
     now: Callable[[], float]
     """Returns the time of day: seconds since 1970."""
     refused: Callable[[TokenFault], None]
-    """Is told of each token that is refused."""
+    """Gets the fault of each refused token."""
 
 
 class Callers:
-    """Tells nodes and strangers apart; used on the event loop's thread."""
+    """Distinguishes nodes from strangers; used on the event loop's thread."""
 
     def __init__(self, peers: Peers, nodes: Room, strangers: Room) -> None:
         """Take how nodes are known, and the room of each class."""
@@ -75,7 +75,7 @@ class Callers:
         try:
             node = self._node(tokens)
         except (RefusedToken, NotReady) as error:
-            # Checked before it is counted: a node shares its address with strangers.
+            # Only requests with a bad token count here: a node shares its address with strangers.
             self._strangers.admit(address_of(context.peer()))
             if isinstance(error, RefusedToken):
                 self._peers.refused(error.fault)
@@ -104,7 +104,7 @@ class Callers:
         )
 
     def _remember(self, text: str, token: SignedToken) -> None:
-        # Only tokens that were good: strangers cannot push them out.
+        # Only valid tokens are kept: strangers cannot push these out.
         self._tokens[text] = token
         self._tokens.move_to_end(text)
         while len(self._tokens) > _MOST_TOKENS:
@@ -112,5 +112,5 @@ class Callers:
 
 
 def _tokens(metadata: Iterable[tuple[str, Any]]) -> set[str]:
-    """Return what is given as a token; an empty value is none, as for today's nodes."""
+    """Return the tokens of a request; an empty value is none, as for today's nodes."""
     return {token_in(str(value)) for key, value in metadata if key in _KEYS and value}

@@ -1,7 +1,7 @@
 """The server's certificate, from files that may be replaced while it runs (XIP-49 §3.3.3: TLS).
 
-Each new connection looks whether the files changed. A pair that cannot be used is logged once, and
-the one before it stays: a half-written renewal ends no service. Open connections keep theirs.
+Each new connection checks whether the files changed. A pair that cannot be used is logged once, and
+the pair before it stays: a half-written renewal ends no service. Open connections keep their pair.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Replaced:
 
 
 def _stamp(files: CertificateFiles) -> _Stamp | None:
-    """Return what tells a replaced pair from the one before; None while a file is missing."""
+    """Return a stamp that differs for a replaced pair; None while a file is missing."""
     try:
         found = [path.stat() for path in (files.certificate, files.key)]
     except OSError:

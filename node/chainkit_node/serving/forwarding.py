@@ -1,4 +1,4 @@
-"""Passes requests that write on to the process that writes, and its answers back, as they are."""
+"""Forwards requests that write to the process that writes, and returns its answers unchanged."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Forwarder:
         details = status_details(error)
         if details is not None:
             return PassedOn(error.code(), words, details)
-        # gRPC's own words, of a connection: they name the writer's address, which is nobody's.
+        # gRPC's own words about a connection name the writer's address, which no caller may see.
         if not self._is_lost:
             self._is_lost = True
             text = f"the process that originates does not answer: {words}"

@@ -3,7 +3,7 @@
 A request above the rate of its address, one call too many, or one stream too many is refused before
 its method sees it. Answers above an address's rate of bytes are slowed down, so that a stream goes
 on; a request that would have to wait for longer than a moment is refused instead. Other nodes have
-limits of their own, each for itself: ``callers`` tells them from strangers.
+limits of their own, each for itself: ``callers`` distinguishes nodes from strangers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Gate(grpc.aio.ServerInterceptor):
     """Bounds each caller; used on the event loop's thread."""
 
     def __init__(self, callers: Callers, refused: Refused) -> None:
-        """Take who tells callers apart, and whom to tell of each refusal, also of the methods'."""
+        """Take the callers, and a callback for each refusal, also for those of the methods."""
         self._callers = callers
         self._refused = refused
         self._guarded: dict[str, grpc.RpcMethodHandler[Any, Any] | None] = {}
@@ -51,7 +51,7 @@ class Gate(grpc.aio.ServerInterceptor):
             return self._guarded[method]
         handler = await continuation(handler_call_details)
         if handler is None:
-            # Not kept: a stranger chooses the name.
+            # The name is not kept: a stranger chooses it.
             return None
         self._guarded[method] = guarded = self._guard(method.rpartition("/")[2], handler)
         return guarded
@@ -107,7 +107,7 @@ class Gate(grpc.aio.ServerInterceptor):
         return answer
 
     async def _tell(self, method: str, context: _Context, error: Exception) -> NoReturn:
-        """Tell of a refusal, the gate's own or one of the method, and end the call with it."""
+        """Report a refusal, of the gate or of the method, and end the call with it."""
         if isinstance(error, Refusal):
             self._refused(method, error.code.name)
             await abort(context, error)
@@ -123,7 +123,7 @@ def server_bounds(
     clock: Callable[[], float] = time.monotonic,
     shares_port: bool = False,
 ) -> Bounds:
-    """Return a gate, and what of the limits gRPC keeps itself.
+    """Return a gate, and the limits that gRPC keeps itself.
 
     ``shares_port`` lets other processes listen at the same address; each counts for itself. The
     clock is in seconds, and only grows.
@@ -137,7 +137,7 @@ def server_bounds(
         options.append(("grpc.max_concurrent_streams", most))
     rooms = Room(nodes, "node", clock), Room(strangers, "address", clock)
     gate = Gate(Callers(peers, *rooms), refused)
-    # The gate counts each apart, and refuses in words; this bounds what waits to be read.
+    # The gate counts each limit separately, and gives reasons; the sum bounds unread calls.
     limits = (strangers.calls, strangers.streams, nodes.calls, nodes.streams)
     return Bounds((gate,), options, sum(limits) if all(limits) else None)
 
@@ -154,5 +154,5 @@ def _size(answer: Any) -> int:
 
 
 def _number(code: Any) -> int:
-    """Return gRPC's number of a code that is given as such, or as a number."""
+    """Return the number of a gRPC code, given as a code or as a number."""
     return int(code.value[0]) if isinstance(code, grpc.StatusCode) else int(code)

@@ -1,4 +1,4 @@
-"""QueryTopicHeads: the node's signed word on what it has originated on topics."""
+"""QueryTopicHeads: the node's signed heads of topics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class HeadDesk:
     """Answers from the log, in threads that may wait for a database."""
 
     def __init__(self, log: EnvelopeLog, heads: TopicHeads, limits: ServingLimits) -> None:
-        """Take the log, who signs, and how many topics one request may ask for."""
+        """Take the log, the signer of heads, and how many topics one request may ask for."""
         self._log = log
         self._heads = heads
         self._limits = limits

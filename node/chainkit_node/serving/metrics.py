@@ -91,7 +91,7 @@ class NodeMetrics:
         self._publishes = self._counter(
             "publishes", "Requests to publish, by outcome: stored, or gRPC's code.", "outcome"
         )
-        # Known from the start: Prometheus sees no increase from nothing to 1.
+        # Each label is known from the start: Prometheus sees no increase from nothing to 1.
         for outcome in (STORED, "unavailable"):
             self._publishes.labels(outcome)
         self._publish_seconds = self._histogram(
@@ -109,19 +109,19 @@ class NodeMetrics:
         return generate_latest(self._registry)
 
     def refused(self, method: str, code: str) -> None:
-        """Take note of a refused call."""
+        """Record a refused call."""
         self._refusals.labels(method, code).inc()
 
     def refused_token(self, fault: TokenFault) -> None:
-        """Take note of a node's token that was refused."""
+        """Record a node's token that was refused."""
         self._refused_tokens.labels(fault.value).inc()
 
     def said_ready(self, is_ready: bool) -> None:
-        """Take note of what health checks are told from now on."""
+        """Record what health checks answer from now on."""
         self._ready.set(is_ready)
 
     def said_updates_waiting(self, count: int) -> None:
-        """Take note of how many identity updates wait for an answer from now on."""
+        """Record how many identity updates wait for an answer from now on."""
         self._waiting.set(count)
 
     def counts_streams(self, count: Callable[[], int]) -> None:
@@ -134,13 +134,13 @@ class NodeMetrics:
         self._unreachable.set_function(unreachable)
 
     def replicated(self, originator_id: int, taken: Taken) -> None:
-        """Take note of a batch of another node's envelopes."""
+        """Record a batch of another node's envelopes."""
         for kind, count in taken.envelopes.items():
             self._replicated.labels(originator_id, kind).inc(count)
         self._gaps.inc(taken.gaps)
 
     def repaired(self, repair: Repair) -> None:
-        """Take note of what a comparison with another node brought."""
+        """Record what a comparison with another node brought."""
         stored = repair.taken.new + repair.taken.late
         self._repaired.labels(repair.originator_id, "missing").inc(stored)
         self._repaired.labels(repair.originator_id, "differing").inc(repair.taken.disputed)
@@ -150,32 +150,32 @@ class NodeMetrics:
         self._dependencies.set_function(waiting)
 
     def dropped_dependency(self) -> None:
-        """Take note of such an envelope that was forgotten for a newer one."""
+        """Record such an envelope that was forgotten for a newer one."""
         self._dropped.inc()
 
     def watched(self, watched: Watched) -> None:
-        """Take note of an answer that a node gave to a stranger."""
+        """Record an answer that a node gave to a stranger."""
         found = watched.findings
         self._watched.labels(watched.peer_id).inc(found.compared)
         self._differing.labels(watched.peer_id).inc(len(found.inconsistent) + len(found.differing))
         self._omissions.labels(watched.peer_id).inc(len(found.omitted))
 
     def fell_behind(self) -> None:
-        """Take note of a stream that has to read the database again."""
+        """Record a stream that has to read the database again."""
         self._behind.inc()
 
     def sent(self, method: str, envelopes: int) -> None:
-        """Take note of envelopes that a method hands to a reader."""
+        """Record envelopes that a method hands to a reader."""
         self._sent.labels(method).inc(envelopes)
 
     def published(self, outcome: str, seconds: float) -> None:
-        """Take note of a request to publish that took so long; of stored ones, the time is kept."""
+        """Record a request to publish that took so long; of stored ones, the time is kept."""
         self._publishes.labels(outcome).inc()
         if outcome == STORED:
             self._publish_seconds.observe(seconds)
 
     def committed(self, rows: Sequence[StoredEnvelope], now_ns: int) -> None:
-        """Take note of a sequencer's transaction, which has just been committed."""
+        """Record a sequencer's transaction, which has just been committed."""
         self._batch.observe(len(rows))
         if rows:
             # An envelope's time is ahead of a clock that was set back.

@@ -26,7 +26,7 @@ class PayerDesk:
         limits: ServingLimits,
         metrics: NodeMetrics,
     ) -> None:
-        """Take who judges and stores, who brings the answer, the limits, and who counts."""
+        """Take the publisher, the handover of its answers, the limits, and the metrics."""
         self._publisher = publisher
         self._handover = handover
         self._limits = limits

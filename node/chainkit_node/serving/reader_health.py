@@ -1,4 +1,4 @@
-"""Tells watchers of a reading process over HTTP: its numbers, and whether its database answers."""
+"""Serves a reading process's metrics over HTTP, and whether its database answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ReaderHealth:
         self._answered_at: float | None = None
 
     def answered(self) -> None:
-        """Take note of an answer."""
+        """Record an answer."""
         self._answered_at = self._clock()
 
     def paths(self) -> Mapping[str, Callable[[], Answer]]:
@@ -36,7 +36,7 @@ class ReaderHealth:
         return Answer(200, CONTENT_TYPE_PLAIN_0_0_4, self._metrics.text())
 
     def _healthz(self) -> Answer:
-        # A process whose follower has ended, ends.
+        # Always alive: the process ends with its follower.
         return Answer.of_json(True, {"alive": True})
 
     def _readyz(self) -> Answer:

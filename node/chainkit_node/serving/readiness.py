@@ -1,4 +1,4 @@
-"""Whether health checks (grpc.health.v1) are told that the node serves."""
+"""Whether health checks (grpc.health.v1) report that the node serves."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from chainkit_indexer.types import StepResult
 
 
 class Readiness:
-    """An observer of the indexer's loop, on its thread; tells of changes only.
+    """An observer of the indexer's loop, on its thread; reports changes only.
 
     A node serves from the first step that succeeded until a step finds its database away. An
     endpoint of the chain that does not answer is no reason: what is stored is still read.
     """
 
     def __init__(self, tell: Callable[[bool], object]) -> None:
-        """Begin with a node that does not serve, which has been told."""
+        """Begin with a node that does not serve, as health checks report from the start."""
         self._tell = tell
         self._is_ready = False
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
-        """Take note of a database that answered."""
+        """Record a database that answered."""
         self.say(True)
 
     def failed(self, error: ChainkitError) -> None:
-        """Take note of a step that the database may have failed."""
+        """Record a step that the database may have failed."""
         if isinstance(error, StoreError):
             self.say(False)
 
     def say(self, is_ready: bool) -> bool:
-        """Tell of a change; return whether it was one."""
+        """Report a change; return whether it was one."""
         is_change = is_ready != self._is_ready
         if is_change:
             self._is_ready = is_ready

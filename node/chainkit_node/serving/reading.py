@@ -29,7 +29,7 @@ class Reader:
     """Answers from the log, in threads that may wait for a database."""
 
     def __init__(self, log: EnvelopeLog, limits: ServingLimits, metrics: NodeMetrics) -> None:
-        """Take the log, how much one request may ask for, and who counts."""
+        """Take the log, how much one request may ask for, and the metrics."""
         self._log = log
         self._limits = limits
         self._metrics = metrics

@@ -37,7 +37,7 @@ class MisbehaviorApi:
         metrics: ReportMetrics,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take who reads, who takes a request to submit, how often an address may, who counts.
+        """Take the stored reports, the submit method, its rate by address, and the metrics.
 
         The clock is in seconds, and only grows.
         """
@@ -92,14 +92,14 @@ class ReportDesk:
         return message_api_pb2.SubmitMisbehaviorReportResponse().SerializeToString()
 
     def _report(self, data: bytes) -> bytes:
-        # Before it is taken apart: that takes the event loop's time.
+        # Checked before parsing, which takes the event loop's time.
         if len(data) > self._bounds.report_bytes:
             expected = f"at most {self._bounds.report_bytes} bytes"
             raise LargeReport(_SUBJECT, expected, f"{len(data)} bytes")
         request = requests.parsed(message_api_pb2.SubmitMisbehaviorReportRequest, data)
         if not request.HasField("report"):
             raise InvalidReport(_SUBJECT, "a report", "none")
-        # The node signs what it can read, and nothing that somebody put beside it.
+        # The node signs the fields that it knows, and no unknown field beside them.
         request.report.DiscardUnknownFields()
         return request.report.SerializeToString()
 

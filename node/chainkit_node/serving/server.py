@@ -21,7 +21,7 @@ class NodeServer:
     """Serves the node's methods; made and used on the event loop's thread."""
 
     def __init__(self, methods: Methods, bounds: Bounds, metrics: NodeMetrics) -> None:
-        """Take the methods, how strangers are bounded, and who counts."""
+        """Take the methods, the bounds of callers, and the metrics."""
         self._loop = asyncio.get_running_loop()
         self._metrics = metrics
         self._server = GrpcServer(methods, SERVICES, bounds)
@@ -29,7 +29,7 @@ class NodeServer:
     async def start(
         self, address: str, certificate: grpc.ServerCredentials | None, name: str
     ) -> None:
-        """Listen at ``HOST:PORT``, and say so as ``name``; not ready until it is told.
+        """Listen at ``HOST:PORT``, and log that as ``name``; not ready until ``tell_ready``.
 
         Raises ConfigurationError where nobody can listen there.
         """
@@ -38,11 +38,11 @@ class NodeServer:
         how = "plain text" if certificate is None else "TLS"
         text = f"{name} at {address.rpartition(':')[0]}:{port} (gRPC, {how})"
         log_event(LogEvent("node_listening", text, {"port": port}))
-        # The collector stops every stream for as long as it looks: modules stay, so it need not.
+        # The garbage collector stops every stream while it looks; it need not look at modules.
         gc.freeze()
 
     def tell_ready(self, is_ready: bool) -> None:
-        """Let health checks see whether the node serves; from any thread."""
+        """Set whether health checks report the node as serving; from any thread."""
         self._metrics.said_ready(is_ready)
         asyncio.run_coroutine_threadsafe(self._server.say_ready(is_ready), self._loop)
 
@@ -52,7 +52,7 @@ class NodeServer:
 
 
 def ended_by_signals() -> asyncio.Event:
-    """Return what SIGINT and SIGTERM set from now on; on the event loop's thread."""
+    """Return an event that SIGINT and SIGTERM set; on the event loop's thread."""
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)

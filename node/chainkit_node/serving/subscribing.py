@@ -35,7 +35,7 @@ class Subscriber:
     def __init__(
         self, log: EnvelopeLog, hub: Hub, limits: ServingLimits, metrics: NodeMetrics
     ) -> None:
-        """Take where envelopes come from, how much one request may ask for, and who counts."""
+        """Take log and hub, how much one request may ask for, and the metrics."""
         self._log = log
         self._hub = hub
         self._limits = limits
@@ -53,7 +53,7 @@ class Subscriber:
                 yield written_envelopes(row.envelope for row in batch)
 
     async def subscribe_topics(self, data: bytes) -> AsyncIterator[bytes]:
-        """Stream topics, each behind its own cursor; the status is told in frames of its own."""
+        """Stream topics, each behind its own cursor; the status comes in frames of its own."""
         request = requests.parsed(message_api_pb2.SubscribeTopicsRequest, data)
         selections = requests.topic_selections(request, self._limits)
         async for batch in self._counted("SubscribeTopics", selections):

@@ -1,6 +1,6 @@
 """Which sequence ids of a range have expired: by the rows that are stored still, and by gaps.
 
-Gaps do not overlap, so those that lie before an id end before it, but for the last of them.
+Gaps do not overlap, so of the gaps that begin before an id, only the last can reach it.
 """
 
 from __future__ import annotations

@@ -21,13 +21,13 @@ class GapState(StrEnum):
     """A state of sequence ids of an originator that are missing."""
 
     ASKED = "asked"
-    """Other nodes are asked for them."""
+    """Other nodes are asked for the envelopes."""
     EXPIRED = "expired"
-    """They were left out because they had expired."""
+    """The envelopes were left out because they had expired."""
     OMITTED = "omitted"
-    """They cannot have expired, and no other node has them so far."""
+    """The envelopes cannot have expired, and no other node has them so far."""
     FILLED = "filled"
-    """They came later."""
+    """The envelopes came later."""
 
 
 _TABLE: Final = schema.gaps
@@ -43,7 +43,7 @@ class GapRow(NamedTuple):
     state: str
     """A ``GapState``."""
     changed_ns: int
-    """When it became so: this node's time, which never falls."""
+    """When the state was set: this node's time, which never falls."""
 
 
 def insert_gap(connection: Connection, gap: GapRow) -> None:
@@ -54,7 +54,7 @@ def insert_gap(connection: Connection, gap: GapRow) -> None:
 def fill_gaps(
     connection: Connection, originator_id: int, sequence_ids: Iterable[int], now_ns: int
 ) -> None:
-    """Take note that missing envelopes were stored; ids that were not missing are left out."""
+    """Record that missing envelopes were stored; ids that were not missing are left out."""
     for run in _runs(sequence_ids):
         change_gaps(connection, originator_id, run, GapState.FILLED, _UNFILLED, now_ns)
 
@@ -67,7 +67,7 @@ def change_gaps(
     before: Collection[GapState],
     now_ns: int,
 ) -> None:
-    """Change the state of what is missing within a run, where it is one of ``before``."""
+    """Change the state of the missing ids within a run, where the state is one of ``before``."""
     query = select(_TABLE).where(
         _TABLE.c.originator_id == originator_id,
         _TABLE.c.first_id <= run[-1],
@@ -125,7 +125,7 @@ def _next_ns(connection: Connection, now_ns: int) -> int:
 
 
 def _runs(sequence_ids: Iterable[int]) -> Iterable[range]:
-    """Return the runs that some ids are."""
+    """Group ids into runs."""
     runs: list[range] = []
     for sequence_id in sorted(sequence_ids):
         if runs and sequence_id <= runs[-1].stop:

@@ -1,7 +1,7 @@
 """The inboxes' members, as the identity updates up to a cursor made them; see ``schema``.
 
-A reorg takes them back in the transaction that takes back the updates (``Store.retract``), also
-where ``index rewind`` does it and no node runs: so their tables are the indexer's.
+A reorg takes members back in the transaction that takes back the updates (``Store.retract``), also
+where ``index rewind`` runs without a node: so the members' tables are the indexer's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Identifier = tuple[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class JudgedUpdate:
-    """An identity update, with what became of it."""
+    """An identity update and its outcome."""
 
     originator_id: int
     sequence_id: int
@@ -32,7 +32,7 @@ class JudgedUpdate:
     associated: Sequence[Identifier] = ()
     revoked: Sequence[Identifier] = ()
     refusal: str | None = None
-    """The rule that it breaks; None where it breaks none."""
+    """The rule that the update breaks; None where it breaks none."""
 
 
 def read_inbox_cursors(connection: Connection) -> dict[int, int]:
@@ -69,7 +69,7 @@ def read_refused(
 
 
 def record_judged(connection: Connection, judged: JudgedUpdate) -> None:
-    """Store what became of an update."""
+    """Store the outcome of an update."""
     if judged.refusal is not None:
         row = {
             "originator_id": judged.originator_id,

@@ -4,12 +4,12 @@ Theory of operation. A range is complete once its last id is not above the origi
 ``store_ranges`` gives complete ranges their rows, leaves first, in pieces. A row is never there
 without the rows of its parts, so the ranges without rows are found from the top in few queries.
 
-Below the highest id, envelopes change only by a repair, by a dispute or by pruning. Each of them
-calls ``forget_ranges`` in its own transaction, which deletes the rows of the ids' ranges, up to the
-top. Envelopes that are appended are in no complete range.
+Below the highest id, envelopes change only by a repair, by a dispute or by pruning. Each such
+change calls ``forget_ranges`` in its own transaction, which deletes the rows of the ids' ranges, up
+to the top. Envelopes that are appended are in no complete range.
 
 Readers compute the few ranges that have no row: those at the end of the log, and those that have
-just been forgotten. Nothing is written then.
+just been forgotten. Readers write nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _disputed: Final = schema.disputed_envelopes.c
 _ORIGINATOR: Final = bindparam("originator", type_=BigInteger())
 _FIRST: Final = bindparam("first", type_=BigInteger())
 _LAST: Final = bindparam("last", type_=BigInteger())
-# Written once: to write them for each leaf takes as long as to read and hash its envelopes.
+# Built once: building the query for each leaf takes as long as reading and hashing a leaf.
 _HELD: Final = select(_held.sequence_id, _held.envelope).where(
     _held.originator_id == _ORIGINATOR, _held.sequence_id.between(_FIRST, _LAST)
 )
@@ -68,7 +68,7 @@ _DISPUTED: Final = select(_disputed.sequence_id).where(
 
 
 def read_highest_id(connection: Connection, originator_id: int) -> int:
-    """Return an originator's highest sequence id, 0 before the first; it may have been pruned."""
+    """Return an originator's highest sequence id, also a pruned one; 0 before the first."""
     last = read_last(connection, originator_id)
     return max(0 if last is None else last[0], read_last_expired(connection, originator_id))
 
@@ -84,7 +84,8 @@ def read_contents(
 
     ``through`` is not above the originator's highest id; ``now`` is in seconds since 1970.
 
-    Raises StoreUnavailable where too many ranges have no rows yet: ``store_ranges`` is at it.
+    Raises StoreUnavailable where too many ranges have no rows yet: ``store_ranges`` is storing
+    them.
     """
     reading = _Reading(connection, originator_id, through)
     found: dict[LogRange, RangeContent] = {}
@@ -98,9 +99,9 @@ def read_contents(
 
 
 def store_ranges(connection: Connection, originator_id: int, most_leaves: int) -> int:
-    """Give rows to up to so many complete leaves that have none, and to the ranges above them.
+    """Store rows of ``most_leaves`` complete leaves without rows at most, and of ranges above.
 
-    Return how many leaves those were; fewer than ``most_leaves`` once none is left.
+    Return how many leaves got rows; fewer than ``most_leaves`` once none is left.
     """
     highest = read_highest_id(connection, originator_id)
     numbers = find_missing_leaves(connection, originator_id, highest, most_leaves)
@@ -143,7 +144,7 @@ def find_missing_leaves(
 
 
 def forget_ranges(connection: Connection, originator_id: int, sequence_ids: Iterable[int]) -> None:
-    """Take their rows from all ranges that contain one of some ids: what they hold has changed.
+    """Delete the rows of all ranges that contain one of the ids: these ranges have changed.
 
     To be called where an envelope is inserted below the originator's highest id, or taken away, or
     becomes disputed, in the same transaction.
@@ -191,7 +192,7 @@ class _Reading:
         return {number: self._leaf(LogRange(0, number)) for number in numbers}
 
     def has_all_parts(self, level: int, number: int) -> bool:
-        """Tell whether all parts of a complete range have rows."""
+        """Return whether all parts of a complete range have rows."""
         parts = self._part_numbers(level, number)
         stored = _stored_numbers(self._connection, self._originator_id, level - 1, parts)
         return len(stored) == len(parts)

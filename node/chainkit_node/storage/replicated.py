@@ -24,7 +24,7 @@ _COLUMNS = tuple(_TABLE.c[name] for name in ENVELOPE_COLUMNS)
 def read_before(
     connection: Connection, originator_id: int, sequence_id: int
 ) -> StoredEnvelope | None:
-    """Return the one of the highest id below an id."""
+    """Return the envelope of the highest id below an id."""
     below = _TABLE.c.sequence_id < sequence_id
     return _first(connection, originator_id, below, _TABLE.c.sequence_id.desc())
 
@@ -32,7 +32,7 @@ def read_before(
 def read_after(
     connection: Connection, originator_id: int, sequence_id: int
 ) -> StoredEnvelope | None:
-    """Return the one of the lowest id above an id."""
+    """Return the envelope of the lowest id above an id."""
     above = _TABLE.c.sequence_id > sequence_id
     return _first(connection, originator_id, above, _TABLE.c.sequence_id)
 
@@ -46,7 +46,7 @@ class StoredLog:
         self._originator_id = originator_id
 
     def last(self) -> HeldEnvelope | None:
-        """Return the one of the highest id, also where it has expired."""
+        """Return the envelope of the highest id, also where it has expired."""
         newest = _first(self._connection, self._originator_id, true(), _TABLE.c.sequence_id.desc())
         return _held(newest)
 
@@ -56,11 +56,11 @@ class StoredLog:
         return _held(_first(self._connection, self._originator_id, is_it))
 
     def before(self, sequence_id: int) -> HeldEnvelope | None:
-        """Return the one of the highest id below an id."""
+        """Return the envelope of the highest id below an id."""
         return _held(read_before(self._connection, self._originator_id, sequence_id))
 
     def after(self, sequence_id: int) -> HeldEnvelope | None:
-        """Return the one of the lowest id above an id."""
+        """Return the envelope of the lowest id above an id."""
         return _held(read_after(self._connection, self._originator_id, sequence_id))
 
 
@@ -69,7 +69,7 @@ def store_judged(
 ) -> tuple[list[StoredEnvelope], list[StoredEnvelope]]:
     """Store all that a batch of one originator changes, in the transaction that judged the batch.
 
-    Return the rows that lie behind all others, in order, and those that lie where a gap was.
+    Return the rows that lie behind all others, in order, and the rows that lie where a gap was.
     ``now_ns`` is this node's clock. Raises StoreError where a sequence id is taken.
     """
     new, late = _rows(judged.new), _rows(judged.late)
@@ -80,7 +80,7 @@ def store_judged(
     others = [each.other for each in judged.disputes]
     for other in others:
         _keep_disputed(connection, other)
-    # The digests that other nodes compare change with what lies below the end.
+    # An envelope below the end changes the digests that other nodes compare.
     if changed := [*judged.late, *others]:
         ids = [each.sequence_id for each in changed]
         forget_ranges(connection, changed[0].originator_id, ids)
@@ -98,7 +98,7 @@ def _insert_gaps(connection: Connection, gaps: Sequence[Gap], now_ns: int) -> No
 
 
 def _keep_disputed(connection: Connection, other: ReceivedEnvelope) -> None:
-    """Keep another envelope under an id, unless one is kept already."""
+    """Keep a second envelope under an id, unless a second one is kept already."""
     table = schema.disputed_envelopes
     key = {"originator_id": other.originator_id, "sequence_id": other.sequence_id}
     if connection.execute(select(table.c.sequence_id).filter_by(**key)).first() is None:

@@ -1,7 +1,7 @@
 """The misbehavior reports that a node hosts, in the order in which it stored them (XIP-49 §3.2.8).
 
-A report's place is its ``server_time_ns``. One writer stores them, so a reader who asks for those
-after a time misses none that is committed later. All functions see the one state of the
+A report's place is its ``server_time_ns``. One writer stores the reports, so a reader who asks for
+the reports after a time misses none that is committed later. All functions see the one state of the
 transaction that is handed in.
 """
 
@@ -18,7 +18,7 @@ FROM_NODE: Final = "node"
 FROM_CLIENT: Final = "client"
 
 LARGEST_TIME_NS: Final = 2**63 - 1
-"""The largest that the column holds; nothing is stored after it."""
+"""The largest time that the column holds; no report is stored after it."""
 
 _AT_ONCE: Final = 100
 """Rows that one statement looks for or deletes: databases limit its parameters."""
@@ -41,7 +41,7 @@ class StoredReport(NamedTuple):
     weight: str
     """``proved`` or ``claimed``."""
     digest: bytes
-    """32 bytes: the same for what says the same."""
+    """32 bytes: the same for reports that say the same."""
     report: bytes
     """A serialized UnsignedMisbehaviorReport."""
     signature: bytes
@@ -67,25 +67,25 @@ class ReportCount(NamedTuple):
 
     rows: int
     bytes: int
-    """In the serialized UnsignedMisbehaviorReports together."""
+    """Bytes of the serialized UnsignedMisbehaviorReports together."""
 
 
 def insert_report(connection: Connection, report: StoredReport) -> None:
-    """Insert a report; its time must be later than all that are stored.
+    """Insert a report; its time must be later than those of all stored reports.
 
-    Raises StoreError, and undoes the transaction, where its digest or its time is there.
+    Raises StoreError, and undoes the transaction, where its digest or its time is stored already.
     """
     connection.execute(insert(_TABLE).values(report._asdict()))
 
 
 def holds_report(connection: Connection, digest: bytes) -> bool:
-    """Tell whether a report with this digest is stored."""
+    """Return whether a report with this digest is stored."""
     query = select(_TABLE.c.server_time_ns).where(_TABLE.c.digest == digest)
     return connection.execute(query).first() is not None
 
 
 def next_report_time(connection: Connection, now_ns: int) -> int:
-    """Return the time of the next report: the clock's, or the first after the last one's."""
+    """Return the time of the next report: the clock's, or the first after the last report's."""
     last = connection.execute(select(func.max(_TABLE.c.server_time_ns))).scalar_one()
     return now_ns if last is None else max(last + 1, now_ns)
 
@@ -99,8 +99,8 @@ def read_reports_after(
 ) -> list[StoredReport]:
     """Return up to ``limit`` reports after a server time, in their order.
 
-    They have so many bytes at most, or are a single larger one. With ``node_id`` only those about
-    that node.
+    The reports have ``most_bytes`` at most, or are a single larger report. With ``node_id`` only
+    reports about that node.
     """
     # The lengths come first: a driver may hold all rows of an answer in memory.
     sizes = _after(select(_TABLE.c.server_time_ns, _BYTES), after_ns, node_id).limit(limit)

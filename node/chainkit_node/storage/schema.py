@@ -1,7 +1,7 @@
 """The tables that only a node reads, in the database of the indexer, which makes and upgrades them.
 
-No foreign key leads to its tables, or from them: see ADR 42. Hashes, keys and payloads are binary;
-sequence ids fit 63 bits.
+No foreign key leads to the indexer's tables, or from them: see ADR 42. Hashes, keys and payloads
+are binary; sequence ids fit 63 bits.
 """
 
 from __future__ import annotations

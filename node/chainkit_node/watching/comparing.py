@@ -78,7 +78,7 @@ class Findings:
     inconsistent: tuple[bytes, ...] = ()
     """Payloads of the chain that the peer signed and the final chain does not have so."""
     differing: tuple[Served, ...] = ()
-    """Envelopes that their originator signed, under whose place this node holds others."""
+    """Envelopes that their originator signed, where this node holds others at the same place."""
     omitted: tuple[Place, ...] = ()
     """Envelopes that the peer leaves out, although it serves later ones."""
 
@@ -87,7 +87,7 @@ def chain_question(final_ids: Mapping[int, int], chance: random.Random) -> Quest
     """Ask for a page of one of the chain's originators; None where there is no originator.
 
     ``final_ids`` are their highest final sequence ids. Every second page is the newest that is
-    final here, which clients read most; each other one lies anywhere.
+    final here, which clients read most; the other pages lie anywhere.
     """
     if not final_ids:
         return None
@@ -126,9 +126,9 @@ def compare_served(
 ) -> Findings:
     """Compare an answer with this node's own envelopes, of the chain only those that are final.
 
-    ``wanted`` are places that the answer should have, up to its last one of each originator.
-    Raises MalformedEnvelope and InvalidSignature where the peer serves what the one that vouches
-    for it did not sign.
+    ``wanted`` are places that the answer should have, up to its last one of each originator. Raises
+    MalformedEnvelope and InvalidSignature where the peer serves an envelope that its originator, or
+    the peer for the chain, did not sign.
     """
     served = list(served)
     inconsistent: list[bytes] = []

@@ -17,7 +17,7 @@ class Rounds:
     """Nodes with the moments at which they are due, in seconds of a clock that only grows."""
 
     def __init__(self, chance: random.Random, round_seconds: float = ROUND_SECONDS) -> None:
-        """Take what draws the moments."""
+        """Take the source of randomness."""
         self._chance = chance
         self._round_seconds = round_seconds
         self._due_at: dict[int, float] = {}

@@ -1,12 +1,12 @@
 """Asks other nodes as a stranger does, without a token: what clients see (XIP-49 §3.2.7).
 
 Theory of operation. Each round with a node is one connection and two queries: a page of the chain,
-and topics of what this node holds of others. A node that shows its peers one thing and its clients
-another is found so: they cannot be told from each other. Late answers, errors and silence of these
-queries are reported as those of replication are; what a limit refuses is no failure.
+and topics of what this node holds of others. This finds a node that shows peers and clients
+different things: it cannot distinguish the watchdog from a client. Late answers, errors and silence
+of these queries are reported as those of replication are; what a limit refuses is no failure.
 
 The loop only waits: the database and the signatures take threads. Rounds with several nodes run at
-the same time, so that a silent one holds up no other; with one node, one after the other.
+the same time, so that a silent node holds up no other; two rounds with one node never overlap.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from chainkit_node.watching.comparing import (
 from chainkit_node.watching.rounds import Rounds
 
 LOOK_SECONDS: Final = 1.0
-"""How often it is asked which nodes are due."""
+"""How often the due nodes are looked up."""
 
 
 class OwnRows(Protocol):
-    """The node's own envelopes; in threads, because it asks a database. Raises StoreError."""
+    """The node's own envelopes; asks a database, so used in threads. Raises StoreError."""
 
     chain_ids: frozenset[int]
     """The chain's originators."""
@@ -69,7 +69,7 @@ class Reports(LivenessReports, SafetyReports, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """An answer that was compared, for those who count."""
+    """An answer that was compared, for the metrics."""
 
     peer_id: int
     findings: Findings
@@ -91,9 +91,9 @@ class Watchdog:
         chance: random.Random,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """Take the registry's nodes, what connects to one as a stranger, and what is held.
+        """Take the registry's nodes, a function that connects as a stranger, and what is held.
 
-        ``clock`` is in seconds and only grows; ``watched`` is told of each answer.
+        ``clock`` is in seconds and only grows; ``watched`` gets each answer.
         """
         self._listing = listing
         self._connect = connect
@@ -147,7 +147,7 @@ class Watchdog:
         except ChainkitError as error:
             self._faults.failed(node_id, error)
         except Exception as error:
-            # A fault of ours ends no other round, and is not told to strangers.
+            # A bug of this node ends no other round, and is never reported as the peer's.
             fault = ChainkitError(f"node {node_id}", "a comparison", repr(error))
             self._faults.failed(node_id, fault)
         else:

@@ -3,8 +3,8 @@
 Theory of operation. Ids are last + 1 onwards, and the time is the later of the last envelope's and
 the clock's, so neither goes back when the clock does (XIP-49 §3.2.2, §3.3.4). Where the clock went
 so far back that this time would count as future-dated, the node waits for the clock. ``last`` is
-read from the table in the same transaction that inserts: a transaction that is undone, also by kill
--9, has given no id to anybody. Envelopes that were signed in such a transaction never left the
+read from the table in the same transaction that inserts: a transaction that is undone, also by
+SIGKILL, has given no id to anybody. Envelopes that were signed in such a transaction never left the
 process. Only after the commit are the stored bytes answered and published.
 
 A commit whose own answer was lost may have stored its envelopes all the same. Their payers got an

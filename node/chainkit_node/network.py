@@ -23,7 +23,7 @@ from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import SubscriptionPlan
 from chainkit_node.replicating.repairer import Repair, Repairer
 from chainkit_node.replicating.replicator import Replicator
-from chainkit_node.reporting.book import ReportBook
+from chainkit_node.reporting.writer import ReportWriter
 from chainkit_node.watching.own_rows import WatchedRows
 from chainkit_node.watching.rounds import Rounds
 from chainkit_node.watching.watchdog import Watchdog
@@ -37,7 +37,7 @@ class NetworkWorks:
         opened: OpenedLog,
         key: SigningKey,
         record: SequenceRecord | None,
-        book: ReportBook,
+        writer: ReportWriter,
         watch_seconds: float,
     ) -> None:
         """Build the tasks; ``watch_seconds`` between two rounds of the watchdog, 0 for none."""
@@ -62,16 +62,16 @@ class NetworkWorks:
 
         logs = StoredLogs(store, opened.directory.listing)
         self._dependencies = DependencyKeeper(
-            logs, book, time.monotonic, metrics.dropped_dependency
+            logs, writer, time.monotonic, metrics.dropped_dependency
         )
-        self._intake = Intake(store, book, time.time_ns, publish, self._dependencies.take)
+        self._intake = Intake(store, writer, time.time_ns, publish, self._dependencies.take)
         self.own_log = OwnLog(listing, connect, self._intake, record)
         self.repairer = Repairer(
             listing,
             connect,
             opened.log,
             self._intake,
-            GapKeeper(store, book, time.time_ns),
+            GapKeeper(store, writer, time.time_ns),
             time.monotonic,
             repaired,
             self._dependencies.compared,
@@ -81,7 +81,7 @@ class NetworkWorks:
             listing,
             connect,
             self._intake,
-            book,
+            writer,
             SubscriptionPlan(chance),
             time.monotonic,
             metrics.replicated,
@@ -94,7 +94,7 @@ class NetworkWorks:
                 lambda node: PeerClient(PeerConnection(node, None)),
                 WatchedRows(store, time.time),
                 self._intake,
-                book,
+                writer,
                 Rounds(chance, watch_seconds),
                 time.monotonic,
                 metrics.watched,

@@ -36,7 +36,7 @@ from chainkit_node.process import (
     open_log,
 )
 from chainkit_node.repairing.range_keeper import RangeKeeper
-from chainkit_node.reporting.book import ReportBook
+from chainkit_node.reporting.writer import ReportWriter
 from chainkit_node.serving.heads import HeadDesk
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.publishing import PayerDesk
@@ -69,14 +69,14 @@ async def run_node(service: NodeService) -> None:
     service.monitor.also_reports(metrics.text)
     async with ClosingSteps() as steps:
         opened = open_log(service.follows.store, metrics, ended, steps)
-        book = ReportBook(
+        writer = ReportWriter(
             opened.store, opened.directory, service.key, metrics.reports, opened.bounds
         )
-        steps.add(book.close)
-        network = NetworkWorks(opened, service.key, service.record, book, service.watch_seconds)
+        steps.add(writer.close)
+        network = NetworkWorks(opened, service.key, service.record, writer, service.watch_seconds)
         steps.add(network.close)
         freshness = ChainFreshness(time.monotonic)
-        methods = _signing_methods(service, opened, network, book, freshness, steps)
+        methods = _signing_methods(service, opened, network, writer, freshness, steps)
         server = build_server(opened, methods, service.serving)
         indexer = _indexer(service, opened, freshness, server, ended)
         steps.add(indexer.finish)
@@ -98,7 +98,7 @@ def _signing_methods(
     service: NodeService,
     opened: OpenedLog,
     network: NetworkWorks,
-    book: ReportBook,
+    writer: ReportWriter,
     freshness: ChainFreshness,
     steps: ClosingSteps,
 ) -> SigningMethods:
@@ -117,7 +117,7 @@ def _signing_methods(
     publisher = Publisher(Originator(opened.log, sequencer, registration, freshness))
     steps.add(publisher.close)
     heads = HeadDesk(opened.log, TopicHeads(registration.node_id, service.key), limits)
-    reports = ReportDesk(book, opened.handover, opened.bounds, metrics.reports)
+    reports = ReportDesk(writer, opened.handover, opened.bounds, metrics.reports)
     return SigningMethods(
         PayerDesk(publisher, opened.handover, limits, metrics).publish_payer_envelopes,
         heads.query_topic_heads,

@@ -37,7 +37,7 @@ def status_of(database: Path | str) -> NodeStatus:
         source = Source(ACCUSED, peer.key.public_key, is_direct=True)
         intake.take(log[::2], source)
         intake.take([log[3], peer.signed(1, 1.5)], source)
-        host.book.submit_own_safety(ACCUSED, Misbehavior.OUT_OF_ORDER, gap(5))
+        host.writer.submit_own_safety(ACCUSED, Misbehavior.OUT_OF_ORDER, gap(5))
         host.submit(proof(7, OTHER), slow(1), proof(6, OWN))
         with host.store.writing() as connection:
             old, ancestor = BlockReference(20, b"\4" * 32), BlockReference(17, b"\3" * 32)

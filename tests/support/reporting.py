@@ -22,9 +22,9 @@ from chainkit.signatures import SigningKey
 from chainkit.types import BlockHeader, BlockReference, Node
 from chainkit_indexer.registry.history import RegistryHistory, RegistryUpdate
 from chainkit_node.peers.directory import Listing
-from chainkit_node.reporting.book import ReportBook
 from chainkit_node.reporting.bounds import ReportBounds, Share
 from chainkit_node.reporting.metrics import ReportMetrics
+from chainkit_node.reporting.writer import ReportWriter
 from chainkit_node.storage.reports import StoredReport, read_reports_after
 from support import mls, publishes
 from support.chains.fake_chain import FakeChain
@@ -98,7 +98,7 @@ class Directory:
 
 
 class Host:
-    """A node's database and its book of reports."""
+    """A node's database and the writer of its reports."""
 
     def __init__(self, path: Path | str, bounds: ReportBounds | None = None) -> None:
         self.chain = FakeChain()
@@ -113,22 +113,22 @@ class Host:
 
     def start(self) -> None:
         """Begin with nothing in memory but the numbers."""
-        self.book = ReportBook(
+        self.writer = ReportWriter(
             self.store, self.directory, KEY, self.metrics, self.bounds, lambda: self.now_ns
         )
 
     def restart(self) -> None:
         """Wait until all that was submitted is judged, and begin anew."""
-        self.book.close()
+        self.writer.close()
         self.start()
 
     def close(self) -> None:
-        self.book.close()
+        self.writer.close()
         self.store.close()
 
     def submit(self, *reports: bytes) -> list[BaseException | None]:
         """Submit clients' reports; return what was the matter with each."""
-        answers = [self.book.submit_for_client(report) for report in reports]
+        answers = [self.writer.submit_for_client(report) for report in reports]
         return [answer.exception(SECONDS) for answer in answers]
 
     def rows(self) -> Sequence[StoredReport]:

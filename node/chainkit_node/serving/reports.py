@@ -9,7 +9,6 @@ from chainkit.protocol.proto import message_api_pb2
 from chainkit.service.allowance import Buckets
 from chainkit.service.grpc_server import Caller, Unary
 from chainkit_node.live.handover import Handover
-from chainkit_node.reporting.book import ReportBook
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
 from chainkit_node.reporting.metrics import ReportMetrics
 from chainkit_node.reporting.refusals import (
@@ -19,6 +18,7 @@ from chainkit_node.reporting.refusals import (
     TooOften,
 )
 from chainkit_node.reporting.shelf import ReportShelf
+from chainkit_node.reporting.writer import ReportWriter
 from chainkit_node.serving import requests
 from chainkit_node.storage.reports import StoredReport
 
@@ -70,13 +70,13 @@ class MisbehaviorApi:
 
 
 class ReportDesk:
-    """Takes clients' reports to the book, in the process that stores them."""
+    """Takes clients' reports to the writer, in the process that stores them."""
 
     def __init__(
-        self, book: ReportBook, handover: Handover, bounds: ReportBounds, metrics: ReportMetrics
+        self, writer: ReportWriter, handover: Handover, bounds: ReportBounds, metrics: ReportMetrics
     ) -> None:
         """Take who stores, who brings the answer, how large a report may be, and who counts."""
-        self._book = book
+        self._writer = writer
         self._handover = handover
         self._bounds = bounds
         self._metrics = metrics
@@ -88,7 +88,7 @@ class ReportDesk:
         except InvalidReport as error:
             self._metrics.refused(error.reason)
             raise
-        await self._handover.wait(self._book.submit_for_client(report))
+        await self._handover.wait(self._writer.submit_for_client(report))
         return message_api_pb2.SubmitMisbehaviorReportResponse().SerializeToString()
 
     def _report(self, data: bytes) -> bytes:

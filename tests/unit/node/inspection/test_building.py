@@ -182,7 +182,7 @@ def test_build__peer_whose_stream_ended_with_an_error__is_failing(host: Host) ->
 
 def test_build__reports__are_counted_and_the_newest_shown_with_evidence(host: Host) -> None:
     register(host)
-    host.book.submit_own_safety(ACCUSED, Misbehavior.OUT_OF_ORDER, gap(5))
+    host.writer.submit_own_safety(ACCUSED, Misbehavior.OUT_OF_ORDER, gap(5))
     host.submit(proof(7, OTHER), slow(1), proof(6, OWN))
 
     status = built(host)
@@ -207,7 +207,7 @@ def test_build__large_report__is_listed_and_not_looked_into(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register(host)
-    host.book.submit_own_safety(ACCUSED, Misbehavior.DUPLICATE_SEQUENCE_ID, double(3))
+    host.writer.submit_own_safety(ACCUSED, Misbehavior.DUPLICATE_SEQUENCE_ID, double(3))
     host.restart()
     [shown] = built(host).reports
 

@@ -39,7 +39,7 @@ def test_known__a_chain_and_other_logs__all_that_is_or_was_held(host: Host) -> N
     host.indexer.catch_up()
     host.chain.mine([Post("three"), Post("four")])
     host.indexer.catch_up()
-    intake = Intake(host.store, host.book, lambda: BEGIN_NS, lambda *_: None, lambda _: None)
+    intake = Intake(host.store, host.writer, lambda: BEGIN_NS, lambda *_: None, lambda _: None)
     intake.take(ONE.log(3), DIRECT)
     logs = StoredLogs(host.store, lambda: LISTING)
     before = logs.known()
@@ -161,7 +161,7 @@ def test_run__after_a_restart__what_is_stored_and_names_what_is_missing_waits_ag
 
 
 def test_recent__a_long_log__is_the_end_of_it(host: Host) -> None:
-    intake = Intake(host.store, host.book, lambda: BEGIN_NS, lambda *_: None, lambda _: None)
+    intake = Intake(host.store, host.writer, lambda: BEGIN_NS, lambda *_: None, lambda _: None)
     log = ONE.log(MOST_WAITING + 7)
     intake.take(log, DIRECT)
 

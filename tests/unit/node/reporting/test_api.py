@@ -39,7 +39,7 @@ class Served:
     def __init__(self, host: Host, rate: ReportRate, clock: Callable[[], float]) -> None:
         self.shelf = ReportShelf(host.store, host.bounds)
         handover = Handover(asyncio.get_running_loop())
-        desk = ReportDesk(host.book, handover, host.bounds, host.metrics)
+        desk = ReportDesk(host.writer, handover, host.bounds, host.metrics)
         self.api = MisbehaviorApi(
             self.shelf, desk.submit_misbehavior_report, rate, host.metrics, clock
         )

@@ -71,9 +71,9 @@ def test_flood__of_clients__displaces_no_report_of_the_node_and_no_proof(
 ) -> None:
     few = Share(2, WIDE, 10 * (ROW_BYTES + 1000))
     host = hosting(small_bounds(client_claimed=few, client_proved=few))
-    host.book.submit_own_liveness(ACCUSED, Misbehavior.SLOW_NODE, QUERY, 1)
-    host.book.submit_own_safety(ACCUSED, Misbehavior.OUT_OF_ORDER, gap(5))
-    host.book.submit_own_safety(ACCUSED, Misbehavior.DUPLICATE_SEQUENCE_ID, double(5))
+    host.writer.submit_own_liveness(ACCUSED, Misbehavior.SLOW_NODE, QUERY, 1)
+    host.writer.submit_own_safety(ACCUSED, Misbehavior.OUT_OF_ORDER, gap(5))
+    host.writer.submit_own_safety(ACCUSED, Misbehavior.DUPLICATE_SEQUENCE_ID, double(5))
     host.submit(proof(6))
     first = [row.report for row in host.rows()]
 
@@ -98,7 +98,7 @@ def test_flood__of_proofs__keeps_the_first_and_refuses_more(
     assert [row.report for row in host.rows()] == [proof(1), proof(2), proof(1, OTHER)]
     assert host.number("refused_total", reason="full") == 2
     # The node's own proofs have a share of their own.
-    host.book.submit_own_safety(ACCUSED, Misbehavior.DUPLICATE_SEQUENCE_ID, double(9))
+    host.writer.submit_own_safety(ACCUSED, Misbehavior.DUPLICATE_SEQUENCE_ID, double(9))
     host.restart()
     assert host.rows()[-1].origin == "node"
 

@@ -32,7 +32,7 @@ def database(tmp_path: Path) -> Path:
     path = tmp_path / "node.db"
     with closing(Host(path)) as host:
         kind = Misbehavior.OUT_OF_ORDER
-        host.book.submit_own_safety(ACCUSED, kind, gap(5))
+        host.writer.submit_own_safety(ACCUSED, kind, gap(5))
         host.submit(proof(7, OTHER), slow(1))
     return path
 
@@ -91,7 +91,7 @@ def test_reports__more_bytes_than_are_read_at_once__are_all_listed(
     monkeypatch.setattr("chainkit_node.cli.reports._MOST_BYTES", 1)
     path = tmp_path / "node.db"
     with closing(Host(path)) as host:
-        host.book.submit_own_safety(ACCUSED, Misbehavior.DUPLICATE_SEQUENCE_ID, double(1))
+        host.writer.submit_own_safety(ACCUSED, Misbehavior.DUPLICATE_SEQUENCE_ID, double(1))
         host.submit(slow(1), slow(2))
 
     assert len(listed("--database", path)) == 3

@@ -79,7 +79,7 @@ class _Waiting:
         return max(len(self.report), LEAST_CHARGE)
 
 
-class ReportBook:
+class ReportWriter:
     """The one place that signs and stores reports; for any thread, until ``close``."""
 
     def __init__(

@@ -18,13 +18,13 @@ from chainkit.protocol.reports import misbehavior_digest
 from chainkit.service.refusals import NotReady
 from chainkit.signatures import recover_public_key
 from chainkit_indexer.storage.store import Store
-from chainkit_node.reporting.book import LEAST_CHARGE, MOST_WAITING_BYTES
 from chainkit_node.reporting.refusals import (
     InvalidReport,
     LargeReport,
     RefutedReport,
     TooManyWaiting,
 )
+from chainkit_node.reporting.writer import LEAST_CHARGE, MOST_WAITING_BYTES
 from support.reporting import (
     ACCUSED,
     KEYS,
@@ -54,8 +54,8 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 @pytest.mark.conforms("N51")
 def test_submit__own_and_clients__are_stored_and_tell_who_saw_it(host: Host) -> None:
-    host.book.submit_own_safety(ACCUSED, DUPLICATE, double(5))
-    host.book.submit_own_liveness(OTHER, Misbehavior.SLOW_NODE, QUERY, 123)
+    host.writer.submit_own_safety(ACCUSED, DUPLICATE, double(5))
+    host.writer.submit_own_liveness(OTHER, Misbehavior.SLOW_NODE, QUERY, 123)
     assert host.submit(claim(8), slow(1)) == [None, None]
 
     found = [
@@ -92,7 +92,7 @@ def test_submit__client_that_claims_to_be_a_node__is_refused(host: Host) -> None
 @pytest.mark.conforms("N52")
 def test_submit__any_report__is_signed_by_the_node_that_hosts_it(host: Host) -> None:
     host.submit(proof(5))
-    host.book.submit_own_safety(ACCUSED, Misbehavior.OUT_OF_ORDER, gap(8))
+    host.writer.submit_own_safety(ACCUSED, Misbehavior.OUT_OF_ORDER, gap(8))
     host.restart()
 
     for row in host.rows():
@@ -141,7 +141,7 @@ def test_submit__clock_that_goes_back__times_rise_all_the_same(host: Host) -> No
 def test_submit__evidence_that_does_not_show_it__is_never_stored(
     host: Host, misbehavior: Misbehavior, evidence: list[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
-    host.book.submit_own_safety(ACCUSED, misbehavior, evidence)
+    host.writer.submit_own_safety(ACCUSED, misbehavior, evidence)
     report = safety_report(ACCUSED, misbehavior, evidence, NOW_NS, is_from_node=False)
     [error] = host.submit(report)
 
@@ -181,7 +181,7 @@ def test_submit__about_the_node_itself__is_hosted_and_counted(host: Host) -> Non
 
 @pytest.mark.conforms("N54")
 def test_submit__what_is_stored_already__is_answered_and_not_stored_again(host: Host) -> None:
-    host.book.submit_own_safety(ACCUSED, DUPLICATE, double(5))
+    host.writer.submit_own_safety(ACCUSED, DUPLICATE, double(5))
     # Another time, the other order, and an envelope more: the same failure.
     evidence = [*reversed(double(5)), envelope(9)]
     again = safety_report(ACCUSED, DUPLICATE, evidence, NOW_NS + 9, is_from_node=False)
@@ -200,8 +200,8 @@ def test_submit__client_claims_what_the_node_sees_later__the_nodes_own_is_stored
     host: Host,
 ) -> None:
     host.submit(claim(5))
-    host.book.submit_own_safety(ACCUSED, Misbehavior.OUT_OF_ORDER, gap(5))
-    host.book.submit_own_safety(ACCUSED, Misbehavior.OUT_OF_ORDER, gap(5))
+    host.writer.submit_own_safety(ACCUSED, Misbehavior.OUT_OF_ORDER, gap(5))
+    host.writer.submit_own_safety(ACCUSED, Misbehavior.OUT_OF_ORDER, gap(5))
     host.submit(claim(5, time=NOW_NS + 1))
 
     assert [row.origin for row in host.rows()] == ["client", "node"]
@@ -220,7 +220,7 @@ def test_submit__report_beyond_its_bytes__is_refused_with_the_reason(host: Host)
 
 def test_submit__registry_not_followed_yet__is_not_ready(host: Host) -> None:
     host.directory.now = replace(LISTING, nodes={}, block=None)
-    host.book.submit_own_safety(ACCUSED, DUPLICATE, double(5))
+    host.writer.submit_own_safety(ACCUSED, DUPLICATE, double(5))
 
     [error] = host.submit(proof(5))
 
@@ -239,7 +239,7 @@ def test_submit__database_that_fails_at_the_commit__counts_nothing_that_was_undo
         raise StoreUnavailable("database", "an answer", "none")
 
     with monkeypatch.context() as patch:
-        patch.setattr("chainkit_node.reporting.book.insert_report", fails)
+        patch.setattr("chainkit_node.reporting.writer.insert_report", fails)
         [error] = host.submit(proof(6))
 
     assert isinstance(error, StoreUnavailable)
@@ -260,13 +260,13 @@ def test_submit__clients_that_fill_the_queue__keep_out_no_report_of_the_node(
         return writing(store)
 
     monkeypatch.setattr(Store, "writing", waits)
-    answers = [host.book.submit_for_client(slow(0))]
+    answers = [host.writer.submit_for_client(slow(0))]
     assert entered.wait(60)
     room = MOST_WAITING_BYTES // LEAST_CHARGE - 1
-    answers += [host.book.submit_for_client(slow(number)) for number in range(1, room + 1)]
+    answers += [host.writer.submit_for_client(slow(number)) for number in range(1, room + 1)]
     with pytest.raises(TooManyWaiting):
-        host.book.submit_for_client(slow(room + 1))
-    host.book.submit_own_safety(ACCUSED, DUPLICATE, double(5))
+        host.writer.submit_for_client(slow(room + 1))
+    host.writer.submit_own_safety(ACCUSED, DUPLICATE, double(5))
     answers[3].cancel()
     begin.set()
     host.restart()
@@ -285,7 +285,7 @@ def test_submit__fault_of_our_own__is_counted_and_logged_and_the_next_is_stored(
 
     with monkeypatch.context() as patch:
         patch.setattr("chainkit_node.reporting.judgement.judge_safety", fails)
-        host.book.submit_own_safety(ACCUSED, DUPLICATE, double(5))
+        host.writer.submit_own_safety(ACCUSED, DUPLICATE, double(5))
         errors = host.submit(proof(5), slow(1))
 
     assert [type(error) for error in errors] == [RuntimeError, type(None)]
@@ -297,7 +297,7 @@ def test_submit__fault_of_our_own__is_counted_and_logged_and_the_next_is_stored(
 def test_submit__evidence_of_the_nodes_own_that_does_not_parse__is_counted_and_not_raised(
     host: Host, caplog: pytest.LogCaptureFixture
 ) -> None:
-    host.book.submit_own_safety(ACCUSED, DUPLICATE, [b"\xff"])
+    host.writer.submit_own_safety(ACCUSED, DUPLICATE, [b"\xff"])
 
     assert "expected a serialized OriginatorEnvelope" in caplog.text
     assert host.number("refused_total", reason="invalid") == 1

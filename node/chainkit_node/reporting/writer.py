@@ -35,8 +35,8 @@ from chainkit_node.peers.directory import Listing, NodeDirectory
 from chainkit_node.reporting.bounds import ReportBounds
 from chainkit_node.reporting.chain_rows import ChainRows
 from chainkit_node.reporting.judgement import JudgedReport, ReportJudge
-from chainkit_node.reporting.ledger import ReportLedger
 from chainkit_node.reporting.metrics import ReportMetrics
+from chainkit_node.reporting.quotas import ReportQuotas
 from chainkit_node.reporting.refusals import (
     Reason,
     TooManyReports,
@@ -105,8 +105,8 @@ class ReportWriter:
         self._lock = Lock()
         self._room = {each: Held(MOST_WAITING_BYTES, 0) for each in (FROM_NODE, FROM_CLIENT)}
         with store.reading() as connection:
-            self._ledger: ReportLedger | None = self._read_ledger(connection)
-        metrics.holds(self._ledger.rows())
+            self._quotas: ReportQuotas | None = self._read_quotas(connection)
+        metrics.holds(self._quotas.rows())
         self._thread = GroupThread[_Waiting](
             "reports",
             self._store_all,
@@ -227,11 +227,11 @@ class ReportWriter:
         own_id = self._listing().own_id
         try:
             with self._store.writing() as connection:
-                ledger = self._ledger or self._read_ledger(connection)
+                quotas = self._quotas or self._read_quotas(connection)
                 for waiting, each in judged:
                     if holds_report(connection, each.digest):
                         stored.append(waiting)
-                    elif ledger.make_room(connection, each.kind, len(each.report)):
+                    elif quotas.make_room(connection, each.kind, len(each.report)):
                         insert_report(connection, self._signed(connection, each))
                         stored.append(waiting)
                         accusations += _is_proof_about(own_id, each)
@@ -239,10 +239,10 @@ class ReportWriter:
                         refused.append(waiting)
         except BaseException:
             # The counts include reports that were undone.
-            self._ledger = None
+            self._quotas = None
             raise
-        self._ledger = ledger
-        self._metrics.holds(ledger.rows())
+        self._quotas = quotas
+        self._metrics.holds(quotas.rows())
         self._metrics.was_accused(accusations)
         for waiting in stored:
             if waiting.answer.set_running_or_notify_cancel():
@@ -260,8 +260,8 @@ class ReportWriter:
             self._key.sign(misbehavior_digest(judged.report)),
         )
 
-    def _read_ledger(self, connection: Connection) -> ReportLedger:
-        return ReportLedger(self._bounds, count_reports(connection))
+    def _read_quotas(self, connection: Connection) -> ReportQuotas:
+        return ReportQuotas(self._bounds, count_reports(connection))
 
     def _refuse(self, waiting: _Waiting, error: Exception) -> None:
         if waiting.answer.done():

@@ -26,7 +26,7 @@ from chainkit_node.storage.reports import (
 _NONE = ReportCount(0, 0)
 
 
-class ReportLedger:
+class ReportQuotas:
     """Counts of one writer's stored reports; to be read anew once a transaction was undone."""
 
     def __init__(self, bounds: ReportBounds, counts: Mapping[ReportKind, ReportCount]) -> None:

@@ -19,7 +19,7 @@ from chainkit_node.live.hub import Hub
 from chainkit_node.peers.directory import NodeDirectory
 from chainkit_node.peers.newest import NewestListing
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
-from chainkit_node.reporting.shelf import ReportShelf
+from chainkit_node.reporting.reader import ReportReader
 from chainkit_node.serving.api import api_methods
 from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.gate import server_bounds
@@ -64,7 +64,7 @@ class OpenedLog:
     directory: NodeDirectory
     newest: NewestListing
     bounds: ReportBounds
-    shelf: ReportShelf
+    report_reader: ReportReader
     hub: Hub
     handover: Handover
     metrics: NodeMetrics
@@ -92,10 +92,10 @@ def open_log(
     log = EnvelopeLog(store)
     steps.add(log.close)
     bounds = ReportBounds()
-    shelf = ReportShelf(store, bounds)
-    steps.add(shelf.close)
+    reader = ReportReader(store, bounds)
+    steps.add(reader.close)
     handover = Handover(asyncio.get_running_loop())
-    return OpenedLog(store, log, directory, newest, bounds, shelf, Hub(), handover, metrics)
+    return OpenedLog(store, log, directory, newest, bounds, reader, Hub(), handover, metrics)
 
 
 def build_server(
@@ -104,7 +104,7 @@ def build_server(
     """Return the server of all methods; it does not listen yet."""
     log, hub, limits, metrics = opened.log, opened.hub, settings.limits, opened.metrics
     publish, heads, submit = signing.publish, signing.topic_heads, signing.submit_report
-    reports = MisbehaviorApi(opened.shelf, submit, settings.report_rate, metrics.reports)
+    reports = MisbehaviorApi(opened.report_reader, submit, settings.report_rate, metrics.reports)
     methods = api_methods(log, hub, publish, heads, reports, limits, metrics)
     peers = Peers(opened.newest.listing, time.time, metrics.refused_token)
     callers = within_open_files(settings.strangers), settings.nodes

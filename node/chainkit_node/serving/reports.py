@@ -11,13 +11,13 @@ from chainkit.service.grpc_server import Caller, Unary
 from chainkit_node.live.handover import Handover
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
 from chainkit_node.reporting.metrics import ReportMetrics
+from chainkit_node.reporting.reader import ReportReader
 from chainkit_node.reporting.refusals import (
     InvalidReport,
     LargeReport,
     Reason,
     TooOften,
 )
-from chainkit_node.reporting.shelf import ReportShelf
 from chainkit_node.reporting.writer import ReportWriter
 from chainkit_node.serving import requests
 from chainkit_node.storage.reports import StoredReport
@@ -31,7 +31,7 @@ class MisbehaviorApi:
 
     def __init__(
         self,
-        shelf: ReportShelf,
+        reader: ReportReader,
         submit: Unary,
         rate: ReportRate,
         metrics: ReportMetrics,
@@ -41,7 +41,7 @@ class MisbehaviorApi:
 
         The clock is in seconds, and only grows.
         """
-        self._shelf = shelf
+        self._reader = reader
         self._submit = submit
         self._rate = rate
         self._metrics = metrics
@@ -64,7 +64,7 @@ class MisbehaviorApi:
         The last one's time asks for the next page; a page without reports is the end so far.
         """
         request = requests.parsed(message_api_pb2.QueryMisbehaviorReportsRequest, data)
-        found = await self._shelf.page_after(request.after_ns)
+        found = await self._reader.page_after(request.after_ns)
         answer = message_api_pb2.QueryMisbehaviorReportsResponse(reports=map(_written, found))
         return answer.SerializeToString()
 

@@ -17,8 +17,8 @@ from chainkit.service.refusals import InvalidRequest
 from chainkit.signatures import recover_public_key
 from chainkit_node.live.handover import Handover
 from chainkit_node.reporting.bounds import ReportRate
+from chainkit_node.reporting.reader import ReportReader
 from chainkit_node.reporting.refusals import InvalidReport, LargeReport, Reason, TooOften
-from chainkit_node.reporting.shelf import ReportShelf
 from chainkit_node.serving.reports import MisbehaviorApi, ReportDesk
 from support.reporting import KEYS, OWN, Host, proof, slow
 
@@ -37,11 +37,11 @@ class Served:
     """A host's methods, on an event loop."""
 
     def __init__(self, host: Host, rate: ReportRate, clock: Callable[[], float]) -> None:
-        self.shelf = ReportShelf(host.store, host.bounds)
+        self.reader = ReportReader(host.store, host.bounds)
         handover = Handover(asyncio.get_running_loop())
         desk = ReportDesk(host.writer, handover, host.bounds, host.metrics)
         self.api = MisbehaviorApi(
-            self.shelf, desk.submit_misbehavior_report, rate, host.metrics, clock
+            self.reader, desk.submit_misbehavior_report, rate, host.metrics, clock
         )
 
     async def submit(self, report: bytes, caller: Caller = ANN) -> bytes:
@@ -70,7 +70,7 @@ def serving(
         try:
             return await story(served)
         finally:
-            served.shelf.close()
+            served.reader.close()
 
     return asyncio.run(run())
 

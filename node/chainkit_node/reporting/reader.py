@@ -15,7 +15,7 @@ _THREADS: Final = 1
 """Queries for reports wait for each other, and never for the threads that read envelopes."""
 
 
-class ReportShelf:
+class ReportReader:
     """Reads the node's database in a thread of its own, from its construction until ``close``."""
 
     def __init__(self, store: Store, bounds: ReportBounds) -> None:

@@ -37,11 +37,11 @@ from chainkit_node.process import (
 )
 from chainkit_node.repairing.range_keeper import RangeKeeper
 from chainkit_node.reporting.writer import ReportWriter
-from chainkit_node.serving.heads import HeadDesk
+from chainkit_node.serving.heads import TopicHeadsHandler
 from chainkit_node.serving.metrics import NodeMetrics
-from chainkit_node.serving.publishing import PayerDesk
+from chainkit_node.serving.publishing import PublishHandler
 from chainkit_node.serving.readiness import Readiness
-from chainkit_node.serving.reports import ReportDesk
+from chainkit_node.serving.reports import SubmitReportHandler
 from chainkit_node.serving.server import NodeServer, ended_by_signals
 from chainkit_node.watched_thread import WatchedThread
 
@@ -116,10 +116,10 @@ def _signing_methods(
     steps.add(sequencer.close)
     publisher = Publisher(Originator(opened.log, sequencer, registration, freshness))
     steps.add(publisher.close)
-    heads = HeadDesk(opened.log, TopicHeads(registration.node_id, service.key), limits)
-    reports = ReportDesk(writer, opened.handover, opened.bounds, metrics.reports)
+    heads = TopicHeadsHandler(opened.log, TopicHeads(registration.node_id, service.key), limits)
+    reports = SubmitReportHandler(writer, opened.handover, opened.bounds, metrics.reports)
     return SigningMethods(
-        PayerDesk(publisher, opened.handover, limits, metrics).publish_payer_envelopes,
+        PublishHandler(publisher, opened.handover, limits, metrics).publish_payer_envelopes,
         heads.query_topic_heads,
         reports.submit_misbehavior_report,
     )

@@ -10,7 +10,7 @@ from chainkit_node.serving import requests
 from chainkit_node.settings import ServingLimits
 
 
-class HeadDesk:
+class TopicHeadsHandler:
     """Answers from the log, in threads that may wait for a database."""
 
     def __init__(self, log: EnvelopeLog, heads: TopicHeads, limits: ServingLimits) -> None:

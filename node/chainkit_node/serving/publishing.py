@@ -16,8 +16,8 @@ from chainkit_node.serving.metrics import STORED, NodeMetrics
 from chainkit_node.settings import ServingLimits
 
 
-class PayerDesk:
-    """Takes payers' envelopes to the publisher."""
+class PublishHandler:
+    """Hands payers' envelopes to the publisher."""
 
     def __init__(
         self,

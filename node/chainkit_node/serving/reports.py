@@ -69,13 +69,13 @@ class MisbehaviorApi:
         return answer.SerializeToString()
 
 
-class ReportDesk:
-    """Takes clients' reports to the writer, in the process that stores them."""
+class SubmitReportHandler:
+    """Hands clients' reports to the writer, in the process that stores reports."""
 
     def __init__(
         self, writer: ReportWriter, handover: Handover, bounds: ReportBounds, metrics: ReportMetrics
     ) -> None:
-        """Take who stores, who brings the answer, how large a report may be, and who counts."""
+        """Take the writer, the handover of its answers, the bounds, and the metrics."""
         self._writer = writer
         self._handover = handover
         self._bounds = bounds

@@ -23,7 +23,7 @@ from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
 from chainkit_node.originating.publisher import Conflict
 from chainkit_node.serving.metrics import NodeMetrics
-from chainkit_node.serving.publishing import PayerDesk
+from chainkit_node.serving.publishing import PublishHandler
 from chainkit_node.serving.reading import Reader
 from chainkit_node.serving.subscribing import Subscriber
 from chainkit_node.settings import ServingLimits
@@ -65,8 +65,8 @@ async def publish(
     publisher: Publisher, metrics: NodeMetrics, request: bytes, seconds: float | None = None
 ) -> bytes:
     handover = Handover(asyncio.get_running_loop())
-    desk = PayerDesk(publisher, handover, LIMITS, metrics)
-    return await asyncio.wait_for(desk.publish_payer_envelopes(request), seconds)
+    handler = PublishHandler(publisher, handover, LIMITS, metrics)
+    return await asyncio.wait_for(handler.publish_payer_envelopes(request), seconds)
 
 
 @pytest.fixture

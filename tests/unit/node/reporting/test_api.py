@@ -19,7 +19,7 @@ from chainkit_node.live.handover import Handover
 from chainkit_node.reporting.bounds import ReportRate
 from chainkit_node.reporting.reader import ReportReader
 from chainkit_node.reporting.refusals import InvalidReport, LargeReport, Reason, TooOften
-from chainkit_node.serving.reports import MisbehaviorApi, ReportDesk
+from chainkit_node.serving.reports import MisbehaviorApi, SubmitReportHandler
 from support.reporting import KEYS, OWN, Host, proof, slow
 
 ANN, BEN = Caller("ipv4:192.0.2.1:1"), Caller("ipv4:192.0.2.2:1")
@@ -39,9 +39,9 @@ class Served:
     def __init__(self, host: Host, rate: ReportRate, clock: Callable[[], float]) -> None:
         self.reader = ReportReader(host.store, host.bounds)
         handover = Handover(asyncio.get_running_loop())
-        desk = ReportDesk(host.writer, handover, host.bounds, host.metrics)
+        handler = SubmitReportHandler(host.writer, handover, host.bounds, host.metrics)
         self.api = MisbehaviorApi(
-            self.reader, desk.submit_misbehavior_report, rate, host.metrics, clock
+            self.reader, handler.submit_misbehavior_report, rate, host.metrics, clock
         )
 
     async def submit(self, report: bytes, caller: Caller = ANN) -> bytes:

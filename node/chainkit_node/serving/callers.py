@@ -23,7 +23,7 @@ from chainkit.service.node_token import (
 )
 from chainkit.service.refusals import NotReady
 from chainkit_node.peers.directory import Listing
-from chainkit_node.serving.room import Room
+from chainkit_node.serving.limiter import CallerLimiter
 
 _MOST_TOKENS: Final = 1000
 """Remembered tokens; a node renews its token."""
@@ -35,7 +35,7 @@ _KEYS: Final = frozenset({NODE_TOKEN_KEY, TOKEN_KEY})
 class Caller:
     """The other end of one request."""
 
-    room: Room
+    limiter: CallerLimiter
     name: str
     """An address, or the id of a node."""
     check: Callable[[], None] = lambda: None
@@ -57,8 +57,8 @@ class Peers:
 class Callers:
     """Distinguishes nodes from strangers; used on the event loop's thread."""
 
-    def __init__(self, peers: Peers, nodes: Room, strangers: Room) -> None:
-        """Take how nodes are known, and the room of each class."""
+    def __init__(self, peers: Peers, nodes: CallerLimiter, strangers: CallerLimiter) -> None:
+        """Take how nodes are known, and the limiter of each class."""
         self._peers = peers
         self._nodes = nodes
         self._strangers = strangers
@@ -83,7 +83,7 @@ class Callers:
         return self._admitted(node)
 
     def _admitted(self, caller: Caller) -> Caller:
-        caller.room.admit(caller.name)
+        caller.limiter.admit(caller.name)
         return caller
 
     def _node(self, tokens: set[str]) -> Caller:

@@ -19,7 +19,7 @@ import grpc
 from chainkit.service.grpc_server import Bounds, abort
 from chainkit.service.refusals import Refusal
 from chainkit_node.serving.callers import Caller, Callers, Peers
-from chainkit_node.serving.room import Room
+from chainkit_node.serving.limiter import CallerLimiter
 from chainkit_node.settings import NodeLimits, StrangerLimits
 
 _CALLS_BESIDE_STREAMS: Final = 100
@@ -72,10 +72,10 @@ class Gate(grpc.aio.ServerInterceptor):
         async def answer(request: Any, context: _Context) -> Any:
             try:
                 caller = self._callers.admit(context)
-                with caller.room.call():
-                    await caller.room.pace_call(caller.name)
+                with caller.limiter.call():
+                    await caller.limiter.pace_call(caller.name)
                     answer = await inner(request, context)
-                caller.room.sent(caller.name, _size(answer))
+                caller.limiter.sent(caller.name, _size(answer))
                 return answer
             except (Refusal, grpc.aio.AbortError) as error:
                 await self._tell(method, context, error)
@@ -88,7 +88,7 @@ class Gate(grpc.aio.ServerInterceptor):
                 caller = self._callers.admit(context)
                 if is_stream := hasattr(request, "__aiter__"):
                     request = _admitted(caller, request)
-                with caller.room.stream(caller.name, 0 if is_stream else _size(request)):
+                with caller.limiter.stream(caller.name, 0 if is_stream else _size(request)):
                     frames = inner(request, context)
                     if isawaitable(frames):
                         # A method of the old style, which writes its frames itself.
@@ -96,10 +96,10 @@ class Gate(grpc.aio.ServerInterceptor):
                         return
                     async with aclosing(frames):
                         async for frame in frames:
-                            await caller.room.pace_frame(caller.name)
+                            await caller.limiter.pace_frame(caller.name)
                             # A stream may stay open for longer than its node stays enabled.
                             caller.check()
-                            caller.room.sent(caller.name, _size(frame))
+                            caller.limiter.sent(caller.name, _size(frame))
                             yield frame
             except (Refusal, grpc.aio.AbortError) as error:
                 await self._tell(method, context, error)
@@ -135,8 +135,8 @@ def server_bounds(
         # One connection has no more than its address may have, and some calls beside them.
         most = max(strangers.streams_of_one, nodes.streams_of_one) + _CALLS_BESIDE_STREAMS
         options.append(("grpc.max_concurrent_streams", most))
-    rooms = Room(nodes, "node", clock), Room(strangers, "address", clock)
-    gate = Gate(Callers(peers, *rooms), refused)
+    limiters = CallerLimiter(nodes, "node", clock), CallerLimiter(strangers, "address", clock)
+    gate = Gate(Callers(peers, *limiters), refused)
     # The gate counts each limit separately, and gives reasons; the sum bounds unread calls.
     limits = (strangers.calls, strangers.streams, nodes.calls, nodes.streams)
     return Bounds((gate,), options, sum(limits) if all(limits) else None)
@@ -145,7 +145,7 @@ def server_bounds(
 async def _admitted(caller: Caller, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
     async for request in requests:
         caller.check()
-        caller.room.admit(caller.name)
+        caller.limiter.admit(caller.name)
         yield request
 
 

@@ -16,7 +16,7 @@ from chainkit.types import BlockReference, Node
 from chainkit_node.peers.directory import Listing
 from chainkit_node.serving import callers
 from chainkit_node.serving.callers import Callers, Peers
-from chainkit_node.serving.room import Room
+from chainkit_node.serving.limiter import CallerLimiter
 from chainkit_node.settings import NodeLimits, StrangerLimits
 
 OWN_ID, PEER_ID, OTHER_ID = 100, 200, 300
@@ -54,8 +54,8 @@ class Door:
         }
         self.listing = Listing(listed, OWN_ID, BLOCK)
         peers = Peers(lambda: self.listing, lambda: self.now, self._refused)
-        self.nodes = Room(nodes or NodeLimits(), "node", lambda: 0)
-        self.strangers = Room(strangers or StrangerLimits(), "address", lambda: 0)
+        self.nodes = CallerLimiter(nodes or NodeLimits(), "node", lambda: 0)
+        self.strangers = CallerLimiter(strangers or StrangerLimits(), "address", lambda: 0)
         self.callers = Callers(peers, self.nodes, self.strangers)
 
     def admit(self, metadata: Metadata = (), address: str = ADDRESS) -> callers.Caller:
@@ -101,7 +101,7 @@ def test_admit__token_of_a_node__counts_for_the_node(metadata: Metadata) -> None
 
     caller = door.admit(metadata)
 
-    assert (caller.room, caller.name) == (door.nodes, "200")
+    assert (caller.limiter, caller.name) == (door.nodes, "200")
 
 
 @pytest.mark.parametrize("metadata", [(), [("user-agent", "a"), ("authorization", "")]])
@@ -110,7 +110,7 @@ def test_admit__no_token__counts_for_the_address(metadata: Metadata) -> None:
 
     caller = door.admit(metadata)
 
-    assert (caller.room, caller.name) == (door.strangers, ADDRESS)
+    assert (caller.limiter, caller.name) == (door.strangers, ADDRESS)
 
 
 def test_admit__two_tokens__are_refused_though_both_are_good() -> None:

@@ -15,7 +15,7 @@ _MOMENT_SECONDS: Final = 1.0
 """How long the answer of a call waits because of what its caller got before."""
 
 
-class Room:
+class CallerLimiter:
     """Counts what each caller and all together ask for; used on the event loop's thread.
 
     A caller has a name, such as an address.

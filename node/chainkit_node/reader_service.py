@@ -61,7 +61,7 @@ async def run_reader(service: ReaderService) -> None:
         )
         server = build_server(opened, methods, serving)
         feed = DatabaseFeed(opened.log, opened.hub, opened.handover)
-        readiness = Readiness(server.tell_ready)
+        readiness = Readiness(server.set_ready)
         follower = CommitFollower(service.store, feed, service.health, readiness)
         thread = WatchedThread(
             "commits", follower.run, lambda: loop.call_soon_threadsafe(ended.set)

@@ -156,7 +156,7 @@ def _indexer(
         InboxFollower(opened.store, opened.log, service.wallets.at, waiting),
         ChainFeed(opened.log, opened.hub, opened.handover),
         freshness,
-        Readiness(server.tell_ready),
+        Readiness(server.set_ready),
         RangeKeeper(opened.store),
     )
     return WatchedThread(

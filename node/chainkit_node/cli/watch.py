@@ -137,7 +137,7 @@ def _opened(rpc_url: str, deployment_path: Path | None, registry_address: str | 
 async def _watch(
     chain: _Chain, seconds: float, patience_seconds: float, once: bool, as_json: bool
 ) -> int:
-    asker, told, count = NetworkAsker(patience_seconds), "", 0
+    asker, logged, count = NetworkAsker(patience_seconds), "", 0
     try:
         while True:
             try:
@@ -145,12 +145,12 @@ async def _watch(
             except RetryableChainError as error:
                 if once or not count:
                     raise
-                if str(error) != told:
+                if str(error) != logged:
                     click.echo(f"retrying: {one_line(str(error))}", err=True)
-                told = str(error)
+                logged = str(error)
             else:
-                _tell(network, as_json, once, count)
-                told, count = "", count + 1
+                _echo(network, as_json, once, count)
+                logged, count = "", count + 1
                 if once:
                     return 1 if find_network_attention(network) else 0
             await asyncio.sleep(seconds)
@@ -174,7 +174,7 @@ async def _look(chain: _Chain, asker: NetworkAsker) -> NetworkStatus:
     )
 
 
-def _tell(network: NetworkStatus, as_json: bool, once: bool, count: int) -> None:
+def _echo(network: NetworkStatus, as_json: bool, once: bool, count: int) -> None:
     if as_json and once:
         echo_json(network_as_json(network))
     elif as_json:

@@ -95,5 +95,5 @@ def _of_peer(peer: PeerStatus) -> Iterator[Attention]:
 
 def _why(node_id: int, error: str) -> str:
     """Return an error behind a sentence that has named the node."""
-    told = error.removeprefix(f"node {node_id}: ")
-    return f": {told}" if len(told) <= _MOST_WHY else f": {told[:_MOST_WHY]}…"
+    reason = error.removeprefix(f"node {node_id}: ")
+    return f": {reason}" if len(reason) <= _MOST_WHY else f": {reason[:_MOST_WHY]}…"

@@ -179,14 +179,14 @@ class Replicator:
             except (MalformedData, PeerRefused, PeerSilent, ConfigurationError) as error:
                 was_of_use = state.received > received or self._clock() - began > IDLE_SECONDS
                 failures = 0 if was_of_use else failures + 1
-                self._tell(each, state, error)
+                self._log_error(each, state, error)
             except StoreError as error:
                 failures += 1
-                self._tell(each, state, error)
+                self._log_error(each, state, error)
             except Exception as error:
                 # A bug of this node ends no other stream, and is never reported as the peer's.
                 failures += 1
-                self._tell(each, state, ChainkitError(f"{each}", "envelopes", repr(error)))
+                self._log_error(each, state, ChainkitError(f"{each}", "envelopes", repr(error)))
             if state.is_open:
                 state.is_open, state.changed_at = False, self._clock()
             await asyncio.sleep(PAUSES.pause(failures, self._uniform))
@@ -248,7 +248,7 @@ class Replicator:
         text = f"node {each.peer_id} answers with envelopes of originator {each.originator_id}"
         log_event(LogEvent("peer_stream_open", text, _fields(each)))
 
-    def _tell(self, each: Subscription, state: StreamState, error: ChainkitError) -> None:
+    def _log_error(self, each: Subscription, state: StreamState, error: ChainkitError) -> None:
         """Log an error once, until the stream is open again or the error changes."""
         if state.is_open or state.error != str(error):
             text = f"no envelopes of originator {each.originator_id}: {error}"

@@ -78,7 +78,7 @@ class Gate(grpc.aio.ServerInterceptor):
                 caller.limiter.sent(caller.name, _size(answer))
                 return answer
             except (Refusal, grpc.aio.AbortError) as error:
-                await self._tell(method, context, error)
+                await self._refuse(method, context, error)
 
         return answer
 
@@ -102,11 +102,11 @@ class Gate(grpc.aio.ServerInterceptor):
                             caller.limiter.sent(caller.name, _size(frame))
                             yield frame
             except (Refusal, grpc.aio.AbortError) as error:
-                await self._tell(method, context, error)
+                await self._refuse(method, context, error)
 
         return answer
 
-    async def _tell(self, method: str, context: _Context, error: Exception) -> NoReturn:
+    async def _refuse(self, method: str, context: _Context, error: Exception) -> NoReturn:
         """Report a refusal, of the gate or of the method, and end the call with it."""
         if isinstance(error, Refusal):
             self._refused(method, error.code.name)

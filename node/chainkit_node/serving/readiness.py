@@ -15,9 +15,9 @@ class Readiness:
     endpoint of the chain that does not answer is no reason: what is stored is still read.
     """
 
-    def __init__(self, tell: Callable[[bool], object]) -> None:
+    def __init__(self, report: Callable[[bool], object]) -> None:
         """Begin with a node that does not serve, as health checks report from the start."""
-        self._tell = tell
+        self._report = report
         self._is_ready = False
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
@@ -34,5 +34,5 @@ class Readiness:
         is_change = is_ready != self._is_ready
         if is_change:
             self._is_ready = is_ready
-            self._tell(is_ready)
+            self._report(is_ready)
         return is_change

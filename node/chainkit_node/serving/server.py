@@ -29,7 +29,7 @@ class NodeServer:
     async def start(
         self, address: str, certificate: grpc.ServerCredentials | None, name: str
     ) -> None:
-        """Listen at ``HOST:PORT``, and log that as ``name``; not ready until ``tell_ready``.
+        """Listen at ``HOST:PORT``, and log that as ``name``; not ready until ``set_ready``.
 
         Raises ConfigurationError where nobody can listen there.
         """
@@ -41,7 +41,7 @@ class NodeServer:
         # The garbage collector stops every stream while it looks; it need not look at modules.
         gc.freeze()
 
-    def tell_ready(self, is_ready: bool) -> None:
+    def set_ready(self, is_ready: bool) -> None:
         """Set whether health checks report the node as serving; from any thread."""
         self._metrics.said_ready(is_ready)
         asyncio.run_coroutine_threadsafe(self._server.say_ready(is_ready), self._loop)

@@ -10,18 +10,18 @@ UNREACHABLE = NoEndpointAvailable("chain", "an endpoint", "none")
 
 
 def test_readiness__before_the_first_step__is_not_told() -> None:
-    told: list[bool] = []
-    readiness = Readiness(told.append)
+    reported: list[bool] = []
+    readiness = Readiness(reported.append)
 
     readiness.failed(UNREACHABLE)
-    assert told == []
+    assert reported == []
     readiness.succeeded(idle(1), 0.1)
-    assert told == [True]
+    assert reported == [True]
 
 
 def test_readiness__database_away_and_back__is_told_once_each() -> None:
-    told: list[bool] = []
-    readiness = Readiness(told.append)
+    reported: list[bool] = []
+    readiness = Readiness(reported.append)
     readiness.succeeded(advanced(1), 0.1)
 
     for error in (AWAY, AWAY, UNREACHABLE):
@@ -29,14 +29,14 @@ def test_readiness__database_away_and_back__is_told_once_each() -> None:
     for _ in range(2):
         readiness.succeeded(idle(1), 0.1)
 
-    assert told == [True, False, True]
+    assert reported == [True, False, True]
 
 
 def test_readiness__chain_out_of_reach__stays_ready_for_readers() -> None:
-    told: list[bool] = []
-    readiness = Readiness(told.append)
+    reported: list[bool] = []
+    readiness = Readiness(reported.append)
     readiness.succeeded(advanced(1), 0.1)
 
     readiness.failed(UNREACHABLE)
 
-    assert told == [True]
+    assert reported == [True]

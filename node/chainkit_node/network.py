@@ -29,7 +29,7 @@ from chainkit_node.watching.rounds import Rounds
 from chainkit_node.watching.watchdog import Watchdog
 
 
-class NetworkWorks:
+class NetworkTasks:
     """The tasks that ask other nodes; made and run on the event loop's thread."""
 
     def __init__(
@@ -104,13 +104,13 @@ class NetworkWorks:
         unreachable = self.replicator.unreachable
         metrics.counts_peers(self.replicator.open_streams, lambda: len(unreachable()))
 
-    def works(self) -> list[Coroutine[Any, Any, None]]:
+    def coroutines(self) -> list[Coroutine[Any, Any, None]]:
         """Return the tasks; each task runs until it is cancelled."""
-        works = [self.own_log.run(), self.replicator.run(), self.repairer.run()]
-        works.append(self._dependencies.run(self.repairer.hurry))
+        coroutines = [self.own_log.run(), self.replicator.run(), self.repairer.run()]
+        coroutines.append(self._dependencies.run(self.repairer.hurry))
         if self._watchdog is not None:
-            works.append(self._watchdog.run())
-        return works
+            coroutines.append(self._watchdog.run())
+        return coroutines
 
     def close(self) -> None:
         """Finish the batch being stored; call this when all tasks have ended."""

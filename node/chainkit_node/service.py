@@ -21,7 +21,7 @@ from chainkit_node.inboxes.follower import InboxFollower
 from chainkit_node.inspection.live import LiveView
 from chainkit_node.inspection.page import StatusPage
 from chainkit_node.live.feed import ChainFeed
-from chainkit_node.network import NetworkWorks
+from chainkit_node.network import NetworkTasks
 from chainkit_node.originating.freshness import ChainFreshness
 from chainkit_node.originating.publisher import Originator, Publisher
 from chainkit_node.originating.registration import Registration
@@ -73,7 +73,7 @@ async def run_node(service: NodeService) -> None:
             opened.store, opened.directory, service.key, metrics.reports, opened.bounds
         )
         steps.add(writer.close)
-        network = NetworkWorks(opened, service.key, service.record, writer, service.watch_seconds)
+        network = NetworkTasks(opened, service.key, service.record, writer, service.watch_seconds)
         steps.add(network.close)
         freshness = ChainFreshness(time.monotonic)
         methods = _signing_methods(service, opened, network, writer, freshness, steps)
@@ -90,14 +90,14 @@ async def run_node(service: NodeService) -> None:
         address, certificate = service.serving.address, service.serving.certificate
         await server.start(address, certificate, "node for readers and payers")
         indexer.start()
-        await _until(ended, *network.works())
+        await _until(ended, *network.coroutines())
         indexer.raise_error()
 
 
 def _signing_methods(
     service: NodeService,
     opened: OpenedLog,
-    network: NetworkWorks,
+    network: NetworkTasks,
     writer: ReportWriter,
     freshness: ChainFreshness,
     steps: ClosingSteps,
@@ -125,7 +125,7 @@ def _signing_methods(
     )
 
 
-def _status_page(service: NodeService, opened: OpenedLog, network: NetworkWorks) -> StatusPage:
+def _status_page(service: NodeService, opened: OpenedLog, network: NetworkTasks) -> StatusPage:
     view = LiveView(
         asyncio.get_running_loop(),
         network.replicator,
@@ -173,10 +173,10 @@ def _indexer(
     )
 
 
-async def _until(ended: asyncio.Event, *works: Coroutine[Any, Any, None]) -> None:
+async def _until(ended: asyncio.Event, *coroutines: Coroutine[Any, Any, None]) -> None:
     """Run tasks until the event is set. An error ends all tasks, and is raised."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(each) for each in works]
+        tasks = [group.create_task(each) for each in coroutines]
         await ended.wait()
         for task in tasks:
             task.cancel()

@@ -8,8 +8,6 @@ from enum import IntEnum
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
-from chainkit.errors import MalformedData
-
 HASH_LENGTH = 32
 """Bytes of a block hash, a transaction hash, a group id or an inbox id."""
 
@@ -195,15 +193,3 @@ class Cursor:
     def __getitem__(self, originator_id: int) -> int:
         """Highest sequence id seen of an originator."""
         return self.sequence_ids.get(originator_id, 0)
-
-    def advanced(self, originator_id: int, sequence_id: int, place: str = "") -> Cursor:
-        """Return the cursor after the next payload of an originator.
-
-        Raises MalformedData if ``sequence_id`` is not the next one: a gap means that
-        something is missing, a repetition that something was served twice.
-        """
-        expected = self[originator_id] + 1
-        if sequence_id != expected:
-            subject = f"envelope {sequence_id} of originator {originator_id}"
-            raise MalformedData(subject, f"sequence {expected}", sequence_id, place)
-        return Cursor({**self.sequence_ids, originator_id: sequence_id})

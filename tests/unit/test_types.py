@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.errors import MalformedData
 from chainkit.types import (
     BlockHeader,
     BlockReference,
@@ -103,41 +102,3 @@ def test_read_event__identity_update_created__belongs_to_an_inbox() -> None:
 @given(originator_ids)
 def test_read_cursor__originator_never_seen__is_zero(originator_id: int) -> None:
     assert Cursor()[originator_id] == 0
-
-
-@given(cursors, originator_ids)
-def test_advance__next_sequence_id__moves_only_that_originator(
-    cursor: Cursor, originator_id: int
-) -> None:
-    before = dict(cursor.sequence_ids)
-    following = cursor[originator_id] + 1
-
-    advanced = cursor.advanced(originator_id, following)
-
-    assert advanced[originator_id] == following
-    assert advanced.sequence_ids == before | {originator_id: following}
-    assert cursor.sequence_ids == before
-
-
-@given(cursors, st.data())
-def test_advance__any_other_sequence_id__is_refused(cursor: Cursor, data: st.DataObject) -> None:
-    seen = sorted(cursor.sequence_ids)
-    originator_id = data.draw(st.sampled_from(seen) | originator_ids if seen else originator_ids)
-    expected = cursor[originator_id] + 1
-    near = st.integers(-3, 3).map(lambda step: expected + step)
-    sequence_id = data.draw((near | sequence_ids).filter(lambda other: other != expected))
-
-    with pytest.raises(MalformedData) as caught:
-        cursor.advanced(originator_id, sequence_id)
-
-    assert caught.value.expected == f"sequence {expected}"
-    assert caught.value.got == sequence_id
-
-
-def test_advance__over_a_gap__says_what_was_expected_and_where() -> None:
-    with pytest.raises(MalformedData) as caught:
-        Cursor({0: 41}).advanced(0, 44, "block 1204331, log 3")
-
-    assert str(caught.value) == (
-        "envelope 44 of originator 0: expected sequence 42, got 44 (block 1204331, log 3)"
-    )

@@ -10,7 +10,7 @@ from chainkit.ethereum.receipt import bloom_of_logs, decode_receipt, receipt_byt
 from chainkit.ethereum.root import trie_root
 from chainkit.ethereum.sender import create_address, recover_sender, signing_hash
 from chainkit.ethereum.transaction import decode_call, transaction_bytes
-from chainkit.ethereum.trie import inclusion_proof, inclusion_proofs, verify_inclusion
+from chainkit.ethereum.trie import inclusion_proofs, verify_inclusion
 
 __all__ = [
     "DecodedHeader",
@@ -20,7 +20,6 @@ __all__ = [
     "decode_header",
     "decode_receipt",
     "header_bytes",
-    "inclusion_proof",
     "inclusion_proofs",
     "receipt_bytes",
     "recover_sender",

@@ -15,20 +15,14 @@ from chainkit.signatures import keccak256
 from chainkit.types import HASH_LENGTH
 
 
-def inclusion_proof(values: Sequence[bytes], index: int) -> tuple[bytes, ...]:
-    """Return the encoded nodes from the root of ``values`` to the one that holds the value.
-
-    Raises MalformedData for an empty value, or if there is none at ``index``.
-    """
-    if not 0 <= index < len(values):
-        raise MalformedData("inclusion proof", f"an index below {len(values)}", index)
-    return _proof(_trie(values), _key(index))
-
-
 def inclusion_proofs(
     values: Sequence[bytes], indexes: Collection[int]
 ) -> tuple[bytes, dict[int, tuple[bytes, ...]]]:
-    """Return the root, and what inclusion_proof gives for each of several places, at one go."""
+    """Return the root of ``values``, and the proof of each index.
+
+    A proof is the encoded nodes from the root to the one that holds the value. Raises
+    MalformedData for an empty value, or if there is none at an index.
+    """
     trie = _trie(values)
     if missing := [index for index in indexes if not 0 <= index < len(values)]:
         raise MalformedData("inclusion proof", f"an index below {len(values)}", missing[0])
@@ -38,7 +32,7 @@ def inclusion_proofs(
 def verify_inclusion(root: bytes, index: int, proof: Sequence[bytes]) -> bytes:
     """Return the value which a proof shows to stand at ``index`` under a root.
 
-    The proof may come from anybody. Raises MalformedData unless it is what inclusion_proof gives,
+    The proof may come from anybody. Raises MalformedData unless it is what inclusion_proofs gives,
     node for node.
     """
     subject = f"inclusion proof of index {index}"

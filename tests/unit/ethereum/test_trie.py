@@ -7,13 +7,17 @@ from hypothesis import strategies as st
 from trie import HexaryTrie
 
 from chainkit.errors import MalformedData
-from chainkit.ethereum import inclusion_proof, trie_root, verify_inclusion
+from chainkit.ethereum import inclusion_proofs, trie_root, verify_inclusion
 from chainkit.signatures import keccak256
 
 # Below 32 bytes a node stands within the one above it.
 values = st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=20)
 # Indices take two bytes from 128 on: the trie is of another shape.
 many = st.integers(100, 300).map(lambda count: [b"%d" % n * (1 + n % 20) for n in range(count)])
+
+
+def inclusion_proof(values: Sequence[bytes], index: int) -> tuple[bytes, ...]:
+    return inclusion_proofs(values, [index])[1][index]
 
 
 def flipped(data: bytes, bit: int) -> bytes:

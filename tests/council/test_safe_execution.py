@@ -17,7 +17,6 @@ from chainkit.council.safe import (
     find_execution,
     pack,
     parse_exec_calldata,
-    unpack,
 )
 from chainkit.council.safe.account import hash_by_contract
 from chainkit.errors import InvalidSignature, MalformedData
@@ -32,6 +31,7 @@ from support.council.safes import (
     owner,
     second_form,
     transactions,
+    unpack,
 )
 
 COUNT = InnerCall(COUNTER, b"a first word of exactly 32 bytes")

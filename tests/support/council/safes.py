@@ -97,6 +97,11 @@ def joined(signers: Sequence[tuple[str, bytes]]) -> bytes:
     return b"".join(signature for _, signature in sorted(signers, key=lambda one: int(one[0], 16)))
 
 
+def unpack(signatures: bytes) -> tuple[bytes, ...]:
+    """Return the signatures that stand one behind the other."""
+    return tuple(signatures[start : start + 65] for start in range(0, len(signatures), 65))
+
+
 # Counts its calls in slot 0; keeps the sender in slot 1 and the first word of calldata in slot 2.
 COUNTER = bytes(19) + b"\xc0"
 _COUNTER_CODE = "0x5f546001015f55336001555f3560025500"

@@ -72,15 +72,3 @@ def pack(hash_: bytes, signatures: Iterable[bytes]) -> bytes:
     given = tuple(signatures)
     signers = {recover_owner(hash_, signature) for signature in given}
     return b"".join(check_signatures(hash_, signers, given).values())
-
-
-def unpack(signatures: bytes) -> tuple[bytes, ...]:
-    """Return the signatures that ``pack`` put one behind the other, as an execution bore them.
-
-    Raises InvalidSignature where the bytes are not a multiple of 65.
-    """
-    if len(signatures) % SIGNATURE_LENGTH:
-        expected = f"a multiple of {SIGNATURE_LENGTH} bytes"
-        raise InvalidSignature("owners' signatures", expected, f"{len(signatures)} bytes")
-    starts = range(0, len(signatures), SIGNATURE_LENGTH)
-    return tuple(signatures[start : start + SIGNATURE_LENGTH] for start in starts)

@@ -19,7 +19,7 @@ from chainkit.council.proposal import (
     sign_proposal,
     split_trailer,
 )
-from chainkit.council.safe import SafeTransaction, pack, parse_exec_calldata, unpack
+from chainkit.council.safe import SafeTransaction, pack, parse_exec_calldata
 from chainkit.errors import ChainkitError
 from support.council.any_proposals import (
     Step,
@@ -31,6 +31,7 @@ from support.council.any_proposals import (
     steps,
 )
 from support.council.proposals import OWNERS, PLAIN, RECORD, SAFE, signer
+from support.council.safes import unpack
 
 assert SAFE.safe is not None
 MULTI_SEND = SAFE.safe.multi_send

@@ -6,10 +6,10 @@ from eth_account.messages import encode_defunct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.council.safe import check_signatures, pack, recover_owner, unpack
+from chainkit.council.safe import check_signatures, pack, recover_owner
 from chainkit.errors import InvalidSignature
 from support.council.safe_eth_py import safe_eth_py
-from support.council.safes import Owner, owner, owners_of, second_form
+from support.council.safes import Owner, owner, owners_of, second_form, unpack
 from support.vectors import case_name, from_hex, load
 
 CASES = load("safe")["transactions"]
@@ -163,11 +163,6 @@ def test_recover__hash_of_another_length__is_refused(length: int) -> None:
 def test_recover__point_off_the_curve__is_refused(r: int) -> None:
     with pytest.raises(InvalidSignature, match="recoverable public key"):
         recover_owner(HASH, r.to_bytes(32) + (1).to_bytes(32) + b"\x1b")
-
-
-def test_unpack__no_multiple_of_65_bytes__is_refused() -> None:
-    with pytest.raises(InvalidSignature, match="a multiple of 65 bytes, got 66 bytes"):
-        unpack(bytes(66))
 
 
 def test_owner__repr__shows_no_secret() -> None:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from chainkit.chain import Endpoint
 from chainkit.errors import ChainkitError
-from chainkit.exports import files_of, read_manifest
+from chainkit.exports import files_of, load_manifest
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.terminal.keystore import load_signing_key
 from chainkit.text.counting import counted
@@ -233,7 +233,7 @@ class Story:
         """Reconcile all nodes with the chain export; return the trusted block's hash and height."""
         exports = [part for operator in self._operators for part in ("--node", operator.export)]
         chain = self._folder / "chain"
-        last = read_manifest(chain, "chain").to_block
+        last = load_manifest(chain, "chain").to_block
         # Everybody here asks the same node; an auditor asks another source than the export's.
         block = Endpoint.connect(self._anvil.url).header(last)
         trusted = "0x" + block.hash.hex()
@@ -354,6 +354,6 @@ class Story:
 def _unsigned_envelopes(export: Path) -> list[bytes]:
     return [
         parse_originator_envelope(envelope).unsigned_originator_envelope
-        for name in files_of(read_manifest(export, "node"), "envelopes")
+        for name in files_of(load_manifest(export, "node"), "envelopes")
         for envelope in pq.read_table(export / name, columns=["envelope"])["envelope"].to_pylist()
     ]

@@ -11,10 +11,10 @@ import pytest
 import requests
 
 from chainkit.exports import files_of as names_of
-from chainkit.exports import read_manifest
 from chainkit_indexer.storage import schema
 from support.chains.chain import LocalChain
 from support.command_line import run as run_here
+from support.exports import read_manifest
 
 from .conftest import GROUP, Node, chainkit, publish
 

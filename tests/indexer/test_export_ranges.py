@@ -6,12 +6,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from sqlalchemy import func, select
 
-from chainkit.exports import files_of, read_manifest
+from chainkit.exports import files_of
 from chainkit_indexer.export import write_export
 from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.storage import schema
 from support.chains.chain import LocalChain
 from support.command_line import run as run_here
+from support.exports import read_manifest
 from support.indexer.follower import Follower
 from support.payloads import commit
 from support.seeds import IS_SOAK

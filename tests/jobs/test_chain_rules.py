@@ -10,7 +10,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from chainkit_jobs.reconcile.audit import Audit, run_audit
-from chainkit_jobs.reconcile.inputs import read_inputs
 from support.audit.administration import COUNCIL, SECOND_CODE, STRANGER, History
 from support.audit.audit_exports import (
     Post,
@@ -21,6 +20,7 @@ from support.audit.audit_exports import (
     write_chain,
     write_node,
 )
+from support.audit.inputs import read_inputs
 
 Act = Callable[[History], None]
 A, B = 100, 200

@@ -14,7 +14,6 @@ import pytest
 
 from chainkit.errors import RetryableChainError
 from chainkit.ethereum import header_bytes, receipt_bytes, transaction_bytes, trie_root
-from chainkit.exports import read_manifest
 from chainkit.signatures import keccak256
 from chainkit_jobs.chain_export.export import export_chain, resolve_range
 from support.chains.chain import Deployment, LocalChain, redeployed
@@ -30,6 +29,7 @@ from support.chains.exported_chain import (
     rows_of,
 )
 from support.endpoints.fault_proxy import Fault, FaultProxy, Reply
+from support.exports import read_manifest
 from support.payloads import commit
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from chainkit.exports import read_manifest
 from support.chains.chain import LocalChain
 from support.chains.exported_chain import WHOLE, contents_of, export, exported, publish
 from support.endpoints.fault_proxy import Call, Fault, FaultProxy, Reply
 from support.endpoints.faults import error
+from support.exports import read_manifest
 
 
 def test_export_chain__endpoint_without_block_receipts__gives_the_same_bytes(

@@ -14,7 +14,6 @@ from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SECP256K1_ORDER, SigningKey, keccak256
 from chainkit_jobs.reconcile.audit import Audit, run_audit
-from chainkit_jobs.reconcile.inputs import read_inputs
 from support.audit.audit_exports import (
     GROUP,
     MALFORMED_SEQUENCE,
@@ -25,6 +24,7 @@ from support.audit.audit_exports import (
     key_of,
     write_scene,
 )
+from support.audit.inputs import read_inputs
 from support.payloads import commit
 
 Expected = list[tuple[str, int]]

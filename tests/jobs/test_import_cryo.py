@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 from chainkit.cli.main import chainkit
 from chainkit.contracts.deployment import read_deployment_record
-from chainkit.exports import read_manifest
 from chainkit_jobs.adapters.cryo import Cryo
 from chainkit_jobs.adapters.importing import import_chain
 from support.audit.imports import FIXTURES, answered_rows, read_chain
+from support.exports import read_manifest
 
 CRYO = FIXTURES / "cryo"
 

@@ -7,9 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from chainkit.exports import describe_file, read_manifest
+from chainkit.exports import describe_file
 from chainkit_jobs.reconcile.audit import Audit, run_audit
-from chainkit_jobs.reconcile.inputs import read_inputs
 from chainkit_jobs.sources import envelopes_problem, read_export
 from support.audit.audit_exports import (
     FIRST_BLOCK,
@@ -22,6 +21,8 @@ from support.audit.audit_exports import (
     write_chain,
     write_node,
 )
+from support.audit.inputs import read_inputs
+from support.exports import read_manifest
 from support.payloads import commit
 
 A, B = 100, 200

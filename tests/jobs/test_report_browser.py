@@ -16,7 +16,6 @@ from chainkit.signatures import SigningKey
 from chainkit_jobs.findings import Code
 from chainkit_jobs.reconcile.audit import run_audit
 from chainkit_jobs.reconcile.coverage import COVERAGE
-from chainkit_jobs.reconcile.inputs import read_inputs
 from chainkit_jobs.reconcile.outputs import write_outputs
 from chainkit_jobs.reconcile.scope import Options
 from chainkit_jobs.report.page import SECTIONS, render_report
@@ -32,6 +31,7 @@ from support.audit.audit_exports import (
     registered,
     write_node,
 )
+from support.audit.inputs import read_inputs
 from support.audit.report_input import (
     TRUST,
     costs,

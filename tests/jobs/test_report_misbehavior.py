@@ -17,9 +17,9 @@ from chainkit.errors import ChainkitError, ConfigurationError
 from chainkit.protocol.reports import parse_inconsistency_report
 from chainkit.signatures import SigningKey
 from chainkit_jobs.reconcile.audit import run_audit
-from chainkit_jobs.reconcile.inputs import read_inputs
 from chainkit_jobs.reconcile.outputs import write_outputs
 from support.audit.audit_exports import Post, base_posts, honest, key_of, write_scene
+from support.audit.inputs import read_inputs
 from support.payloads import commit
 
 SECRET = b"\x07" * 32

@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chainkit_jobs.reconcile.audit import Audit, run_audit
-from chainkit_jobs.reconcile.inputs import read_inputs
 from chainkit_jobs.reconcile.scope import Options
 from chainkit_jobs.reconcile.screening import plan, runner
 from support.audit.audit_exports import (
@@ -20,6 +19,7 @@ from support.audit.audit_exports import (
     write_node,
 )
 from support.audit.identities import key_of
+from support.audit.inputs import read_inputs
 
 Report = Callable[[int], None]
 

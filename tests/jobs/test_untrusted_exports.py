@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from chainkit.errors import StoreError
 from chainkit_jobs.reconcile.audit import Audit, run_audit
 from chainkit_jobs.reconcile.conclusion import conclude, not_compared
-from chainkit_jobs.reconcile.inputs import read_inputs
 from support.audit.audit_exports import (
     Post,
     base_posts,
@@ -27,6 +26,7 @@ from support.audit.audit_exports import (
     write_chain,
     write_node,
 )
+from support.audit.inputs import read_inputs
 
 A, B = 100, 200
 INVENTED = Post(9, 18, base_posts()[0].payload)

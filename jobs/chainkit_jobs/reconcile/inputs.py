@@ -152,10 +152,3 @@ def proving(inputs: Inputs, threads: int | None = None) -> Iterator[Callable[[],
         finally:
             # A caller that leaves early does not wait for the rest.
             abandoned.set()
-
-
-def read_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]]) -> Inputs:
-    """Open exports as ``open_inputs`` does, and prove their files."""
-    inputs = open_inputs(chain_directory, nodes)
-    with proving(inputs) as proved:
-        return proved()

@@ -10,7 +10,6 @@ from chainkit.exports.files import (
     check_files,
     describe_file,
     flush,
-    read_manifest,
     sha256_of,
     writing_to,
 )
@@ -43,7 +42,6 @@ __all__ = [
     "load_manifest",
     "manifest_text",
     "one_line",
-    "read_manifest",
     "sha256_of",
     "table_of",
     "writing_to",

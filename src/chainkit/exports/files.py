@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from chainkit.documents.files import open_regular, unreadable
 from chainkit.errors import ConfigurationError, StoreError
-from chainkit.exports.manifest import MANIFEST_NAME, Manifest, check_inside, load_manifest
+from chainkit.exports.manifest import MANIFEST_NAME, Manifest, check_inside
 from chainkit.exports.reading import PARQUET_ERRORS
 
 LARGEST_FILE: Final = 2**36
@@ -42,20 +42,6 @@ def flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def read_manifest(
-    directory: Path, kind: str, report: Callable[[int], None] = lambda more: None
-) -> Manifest:
-    """Read an export's manifest and prove that its files are the ones it was written with.
-
-    ``report`` is told how many more files are proved. Raises StoreError where the folder is no
-    finished export of ``kind``, a field is not what it must be, or a file is missing or has another
-    digest.
-    """
-    manifest = load_manifest(directory, kind)
-    check_files(directory, manifest, report)
-    return manifest
 
 
 def check_files(

@@ -102,7 +102,11 @@ def manifest_text(manifest: Manifest) -> str:
 
 
 def load_manifest(directory: Path, kind: str) -> Manifest:
-    """Read an export's manifest, but not its files. Raises StoreError as ``read_manifest``."""
+    """Read an export's manifest, but not its files.
+
+    Raises StoreError where the folder is no finished export of ``kind``, or a field is not what it
+    must be.
+    """
     subject = f"export {directory}"
     if kind == "node":
         check_inside(directory, MANIFEST_NAME)

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from chainkit.contracts.deployment import DeploymentRecord
-from chainkit.exports import files_of, read_manifest
+from chainkit.exports import files_of
 from chainkit_jobs.chain_export.export import Exported, export_chain
 from support.chains.answered_chain import RECORD, AnsweredChain
+from support.exports import read_manifest
 
 POSTS = {3: 1, 4: 2, 9: 3, 17: 4, 18: 5}
 HEAD = 19

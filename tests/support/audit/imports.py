@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chainkit.exports import files_of, read_manifest
+from chainkit.exports import files_of
 from chainkit.exports.tables import CHAIN_TABLES
+from support.exports import read_manifest
 from support.project import TESTS
 
 FIXTURES = TESTS / "fixtures"

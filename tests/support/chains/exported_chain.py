@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from chainkit.exports import files_of, read_manifest
+from chainkit.exports import files_of
 from support.chains.chain import LocalChain
 from support.command_line import Outcome, run
+from support.exports import read_manifest
 from support.payloads import commit, identity_update
 
 WHOLE = frozenset({"eth_getBlockReceipts"})

@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit.exports import ExportFolder, load_manifest, read_manifest
+from chainkit.exports import ExportFolder, load_manifest
 from chainkit_indexer.export import write_export
 from support.chains.fake_chain import FakeChain, Post
+from support.exports import read_manifest
 from support.indexer.fake_node import FakeNode
 
 FINALITY = 2

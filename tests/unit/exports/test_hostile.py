@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit.exports import read_manifest
 from support.audit.small_export import change_manifest
+from support.exports import read_manifest
 
 pytest_plugins = ["support.audit.export_fixtures"]
 

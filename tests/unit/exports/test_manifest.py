@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit.exports import read_manifest
 from support.audit.small_export import ABOUT, change_manifest, write_export
+from support.exports import read_manifest
 
 pytest_plugins = ["support.audit.export_fixtures"]
 

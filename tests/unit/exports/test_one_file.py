@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit.exports import read_manifest
 from chainkit.exports.tables import BLOCKS
 from support.audit.export_folders import write_folder
+from support.exports import read_manifest
 
 
 def write_export(directory: Path) -> None:

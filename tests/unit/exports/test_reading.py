@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit.exports import check_files, files_of, read_manifest
+from chainkit.exports import check_files, files_of
 from support.audit.small_export import change_manifest
+from support.exports import read_manifest
 
 pytest_plugins = ["support.audit.export_fixtures"]
 
@@ -40,7 +41,9 @@ def test_read__export_of_another_kind__says_both(export: Path) -> None:
 def test_read__files_that_are_right__tells_of_each(export: Path) -> None:
     told: list[int] = []
 
-    manifest = read_manifest(export, "node", told.append)
+    manifest = read_manifest(export, "node")
+
+    check_files(export, manifest, told.append)
 
     assert told == [1] * len(manifest.files)
 

@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from chainkit.errors import StoreError
-from chainkit.exports import ExportFolder, Manifest, read_manifest
+from chainkit.exports import ExportFolder, Manifest
 from chainkit.exports.tables import QUARANTINE
 from support.audit.export_folders import write_folder
 from support.audit.small_export import ABOUT, BASE_ROW, ROWS, SCHEMAS, write_export
+from support.exports import read_manifest
 
 pytest_plugins = ["support.audit.export_fixtures"]
 

@@ -10,12 +10,13 @@ import pytest
 from sqlalchemy import insert
 
 from chainkit.errors import StoreError
-from chainkit.exports import Manifest, files_of, read_manifest
+from chainkit.exports import Manifest, files_of
 from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
 from chainkit_indexer.export import write_export
 from chainkit_indexer.rewind import plan_rewind, rewind
 from chainkit_indexer.storage import schema
 from support.chains.fake_chain import FakeChain, Post, malformed, update
+from support.exports import read_manifest
 from support.indexer.fake_node import KEY, FakeNode
 
 A, B, C, D = Post("a"), update("b"), malformed("c"), Post("d")

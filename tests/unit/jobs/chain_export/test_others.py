@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chainkit.errors import InconsistentAnswer, StoreError
-from chainkit.exports import Manifest, files_of, read_manifest
+from chainkit.exports import Manifest, files_of
 from support.audit.chain_export_runs import (
     HEAD,
     POSTS,
@@ -18,6 +18,7 @@ from support.audit.chain_export_runs import (
     export,
 )
 from support.chains.answered_chain import AnsweredChain, hash_hex
+from support.exports import read_manifest
 
 pytest_plugins = ["support.audit.chain_export_fixtures"]
 pytestmark = pytest.mark.usefixtures("small_chunks")

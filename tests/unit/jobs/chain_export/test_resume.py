@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainkit.exports import files_of, load_manifest, read_manifest
+from chainkit.exports import files_of, load_manifest
 from support.audit.chain_export_runs import (
     HEAD,
     POSTS,
@@ -21,6 +21,7 @@ from support.audit.chain_export_runs import (
 )
 from support.chains.answered_chain import AnsweredChain, hash_hex
 from support.endpoints.fake_endpoint import RpcError
+from support.exports import read_manifest
 
 pytest_plugins = ["support.audit.chain_export_fixtures"]
 pytestmark = pytest.mark.usefixtures("small_chunks")

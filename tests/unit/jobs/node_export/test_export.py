@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from chainkit.errors import InconsistentAnswer, StoreError
-from chainkit.exports import files_of, read_manifest
+from chainkit.exports import files_of
 from chainkit_jobs.node_export import export as module
 from chainkit_jobs.node_export.api import NodeApi
 from chainkit_jobs.node_export.export import Exported, export_node
@@ -22,6 +22,7 @@ from support.audit.audit_exports import base_posts
 from support.audit.identities import key_of
 from support.audit.small_export import write_export
 from support.chains.answered_chain import RECORD, AnsweredChain
+from support.exports import read_manifest
 
 KEY, OTHER = key_of(100), key_of(200)
 POSTS = base_posts()

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from chainkit_jobs.reconcile.audit import run_audit
-from chainkit_jobs.reconcile.inputs import read_inputs
 from chainkit_jobs.reconcile.scope import Options
 from support.audit.audit_exports import (
     base_posts,
@@ -24,6 +23,7 @@ from support.audit.audit_exports import (
     write_node,
 )
 from support.audit.hostile_exports import Hostile, hostile_exports
+from support.audit.inputs import read_inputs
 from support.audit.node_tables import honest_tables, write_tables
 from support.seeds import cases_of_the_day
 

@@ -9,10 +9,11 @@ import pytest
 from chainkit.errors import ConfigurationError
 from chainkit.types import Node
 from chainkit_jobs.reconcile.identity import Identified, identify_nodes
-from chainkit_jobs.reconcile.inputs import NamedExport, Refused, read_inputs
+from chainkit_jobs.reconcile.inputs import NamedExport, Refused
 from chainkit_jobs.reconcile.nodes import Registry
 from support.audit.answers import write_answers
 from support.audit.audit_exports import base_posts, honest, key_of, write_chain, write_node
+from support.audit.inputs import read_inputs
 
 A, B, STRANGER = 100, 200, 300
 

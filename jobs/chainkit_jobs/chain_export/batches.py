@@ -33,11 +33,6 @@ class Batches:
         self._answered = 0
         self._changing = threading.Lock()
 
-    @property
-    def calls_per_request(self) -> int:
-        """How many are asked for at once now."""
-        return self._calls
-
     def results(self, read: Callable[[Sequence[Key]], list[Any]], keys: Sequence[Key]) -> list[Any]:
         """Return what a read of the endpoint answers for each key, in their order.
 

@@ -72,10 +72,9 @@ def test_results__fewer_are_answered__all_in_order_and_the_size_is_remembered(
 
     assert batches.results(batch, echoes(150)) == list(range(150))
     asked = len(provider.requests)
-    batches.results(batch, echoes(batches.calls_per_request))
+    batches.results(batch, echoes(BATCH_SIZE))
 
-    assert batches.calls_per_request <= limit
-    assert len(provider.requests) == asked + 1
+    assert len(provider.requests[asked]) <= limit
 
 
 def test_results__nothing_refused__is_asked_in_whole_batches() -> None:
@@ -94,8 +93,9 @@ def test_results__many_answers_after_a_refusal__asks_for_more_again() -> None:
 
     for _ in range(200):
         batches.results(batch, echoes(1))
+    batches.results(batch, echoes(BATCH_SIZE))
 
-    assert batches.calls_per_request == BATCH_SIZE
+    assert len(provider.requests[-1]) == BATCH_SIZE
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,9 @@ def test_results__fewer_calls_cannot_help__is_the_error_at_once(
         batches.results(batch, echoes(8))
 
     assert {len(request) for request in provider.requests} == {8}
-    assert batches.calls_per_request == BATCH_SIZE
+    provider.limit = BATCH_SIZE
+    batches.results(batch, echoes(BATCH_SIZE))
+    assert len(provider.requests[-1]) == BATCH_SIZE
 
 
 # --------------------------------------------------------------------- fall-back

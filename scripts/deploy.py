@@ -11,7 +11,7 @@ before there is a record (docs/adr/0009).
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -30,7 +30,7 @@ from chainkit.contracts.deployment import (
     read_deployment_record,
 )
 from chainkit.contracts.parameters import Parameters, read_parameters
-from chainkit.contracts.verification import compare_accounts, compare_deployment, require_all
+from chainkit.contracts.verification import Comparison, compare_accounts, compare_deployment
 from chainkit.errors import ConfigurationError, InconsistentAnswer, WrongChain
 from chainkit.signatures import keccak256
 from chainkit.text.ether import ether_words
@@ -96,6 +96,13 @@ def deploy(
 def check(endpoint: Endpoint, record: DeploymentRecord, parameters: Parameters) -> None:
     """Raise ConfigurationError with the first thing in which chain, record and package differ."""
     require_all(compare_deployment(endpoint, record, parameters, endpoint.head().reference))
+
+
+def require_all(comparisons: Iterable[Comparison]) -> None:
+    """Raise ConfigurationError with the first comparison that does not hold."""
+    for comparison in comparisons:
+        if not comparison.holds:
+            raise ConfigurationError(comparison.subject, comparison.expected, comparison.got)
 
 
 def packaged_contracts() -> Mapping[str, ContractContainer]:

@@ -12,7 +12,7 @@ what the proxies have run since.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from eth_utils.address import to_checksum_address
@@ -31,7 +31,6 @@ from chainkit.contracts.state import (
     ContractState,
     erc1967_slot,
 )
-from chainkit.errors import ConfigurationError
 from chainkit.types import ADDRESS_LENGTH, BlockReference, TopicKind
 
 TOPIC_KINDS: Final = {
@@ -74,13 +73,6 @@ def compare_accounts(
     ):
         subject = f"kind of {name} {to_checksum_address(address)}"
         yield Comparison(subject, _kind(is_contract), _kind(state.is_contract(address)))
-
-
-def require_all(comparisons: Iterable[Comparison]) -> None:
-    """Raise ConfigurationError with the first comparison that does not hold."""
-    for comparison in comparisons:
-        if not comparison.holds:
-            raise ConfigurationError(comparison.subject, comparison.expected, comparison.got)
 
 
 def implementation_of(proxy: DeployedContract) -> bytes:

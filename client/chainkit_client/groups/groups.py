@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlalchemy import insert, select, update
 
 from chainkit.types import TopicKind
-from chainkit_client.groups import applying, history, joining, rewinding
+from chainkit_client.groups import applying, joining, rewinding
 from chainkit_client.groups.building import (
     Outgoing,
     build,
@@ -327,11 +327,6 @@ class Groups:
         """Return the intents of a group in one of some states, in the order of their ids."""
         with self._store.reading() as connection:
             return rows.read_intents(connection, self._tools.seal, group_id, states)
-
-    def epochs(self, group_id: bytes) -> list[Epoch]:
-        """Return the epochs of a group and the commits that made them, the last one first."""
-        with self._store.reading() as connection:
-            return history.read_epochs(connection, group_id)
 
     def results(self, group_id: bytes) -> list[PayloadResult]:
         """Return what became of each payload of a group's topic (R28)."""

@@ -77,9 +77,6 @@ TRANSITIONS: Final[Mapping[tuple[IntentState, Event], IntentState]] = MappingPro
 UNFINISHED: Final = (_S.TO_SEND, _S.PUBLISHED, _S.COMMITTED)
 """States in which something is still to be done."""
 
-FINISHED: Final = frozenset({_S.COMMITTED, _S.PROCESSED, _S.ERROR})
-"""States in which the network is not waited for any more."""
-
 
 def next_state(state: IntentState, event: Event) -> IntentState:
     """Return the state after an event. Raises IllegalTransition where the table has none."""

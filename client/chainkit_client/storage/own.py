@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, insert, select
 
 from chainkit.errors import StoreError
 from chainkit.signatures import keccak256
@@ -51,9 +51,3 @@ def read_key_packages(connection: Connection, seal: Seal) -> list[KeyPackage]:
         KeyPackage(public, seal.opened(secret, _PACKAGE_SECRET, package_hash))
         for package_hash, public, secret in rows
     ]
-
-
-def forget_key_packages(connection: Connection, before_ns: int) -> None:
-    """Delete the key packages of before a time: welcomes to them cannot be opened any more."""
-    columns = schema.key_packages.c
-    connection.execute(delete(schema.key_packages).where(columns.created_ns < before_ns))

@@ -195,12 +195,6 @@ def read_cursor(connection: Connection, topic: bytes) -> Mapping[int, int]:
     return {originator_id: sequence_id for originator_id, sequence_id in rows}
 
 
-def read_last_time(connection: Connection, topic: bytes) -> int:
-    """Return the latest time of a payload of a topic, in nanoseconds since 1970; 0 for none."""
-    query = select(_TIMES.c.last_message_timestamp_ns).where(_TIMES.c.topic == topic)
-    return connection.scalar(query) or 0
-
-
 def _make_room(connection: Connection, topic: bytes) -> None:
     is_kept = _RESULTS.c.topic == topic, _RESULTS.c.message.is_not(None)
     count = connection.scalar(select(func.count()).select_from(_RESULTS).where(*is_kept)) or 0

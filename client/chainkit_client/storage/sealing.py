@@ -104,13 +104,6 @@ def open_keyring(keyring: Keyring, password: str) -> Seal:
     return Seal(key)
 
 
-def changed_password(seal: Seal, password: str, cost: int = SCRYPT_COST) -> Keyring:
-    """Seal a database's key with another password."""
-    salt = os.urandom(SALT_LENGTH)
-    sealed = _password_seal(password, salt, cost).sealed(seal._key, _KEY_COLUMN, _row(salt, cost))
-    return Keyring(salt, cost, sealed)
-
-
 def _password_seal(password: str, salt: bytes, cost: int) -> Seal:
     # The library takes bytes as well as text, and its stubs know text alone.
     key: Any = scrypt(password, cast(str, salt), KEY_LENGTH, cost, _BLOCK_SIZE, _PARALLEL)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, select
 
 from chainkit.errors import StoreError
 from chainkit_client.storage import schema
@@ -16,7 +16,6 @@ from chainkit_client.storage.sealing import (
     SCRYPT_COST,
     Keyring,
     Seal,
-    changed_password,
     new_keyring,
     open_keyring,
 )
@@ -81,14 +80,6 @@ class Store:
         """
         with self._database.writing() as connection:
             yield connection
-
-    def change_password(self, password: str, cost: int = SCRYPT_COST) -> None:
-        """Seal the database's key with another password; the rows stay as they are."""
-        keyring = changed_password(self.seal, password, cost)
-        values = {"salt": keyring.salt, "cost": keyring.cost, "sealed_key": keyring.sealed_key}
-        with self.writing() as connection:
-            connection.execute(update(schema.keyring).values(**values))
-        self.forget_deleted()
 
     def forget_deleted(self) -> None:
         """Let the database's log give up what was deleted, as far as nobody reads it."""

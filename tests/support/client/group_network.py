@@ -17,6 +17,7 @@ from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import keccak256
 from chainkit_client.groups.building import Outgoing
 from chainkit_client.groups.groups import Groups, OutgoingWelcome
+from chainkit_client.groups.history import Epoch, read_epochs
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.payload import Outcome, Payload, group_topic
 from chainkit_client.groups.publishing import Answer, Verdict, advance
@@ -211,11 +212,17 @@ class Device:
 
     def authenticators(self, group_id: bytes = GROUP_ID) -> dict[int, bytes]:
         """Its history."""
-        return {each.number: each.authenticator for each in self.groups.epochs(group_id)}
+        return {each.number: each.authenticator for each in epochs_of(self.groups, group_id)}
 
     def close(self) -> None:
         """Close the database."""
         self.store.close()
+
+
+def epochs_of(groups: Groups, group_id: bytes = GROUP_ID) -> list[Epoch]:
+    """The epochs of a group, the last one first."""
+    with groups._store.reading() as connection:
+        return read_epochs(connection, group_id)
 
 
 def payload_hash_of(client_envelope: bytes) -> bytes:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Sequence
 from chainkit.types import Place
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.transcript import Message
-from chainkit_client.intents.machine import FINISHED
+from chainkit_client.intents.machine import UNFINISHED
 from chainkit_client.mls.engine import Installation
 from chainkit_client.storage.schema import IntentState, MessageKind
-from support.client.group_network import GROUP_ID
+from support.client.group_network import GROUP_ID, epochs_of
 
 
 class Member:
@@ -43,7 +43,7 @@ class Member:
     def history(self) -> dict[int, bytes]:
         """The history since it came in, the last time that it did."""
         found: dict[int, bytes] = {}
-        for epoch in self.groups.epochs(GROUP_ID):
+        for epoch in epochs_of(self.groups):
             found[epoch.number] = epoch.authenticator
             if epoch.previous is None:
                 break
@@ -63,7 +63,7 @@ def unfinished(members: Sequence[Member]) -> list[str]:
         for member in members
         if member.knows_group
         for intent in member.groups.intents(GROUP_ID)
-        if intent.state not in FINISHED or intent.state is IntentState.COMMITTED
+        if intent.state in UNFINISHED
     ]
 
 
@@ -108,7 +108,7 @@ def _check_done(member: Member) -> None:
     """A commit that counts as done is one of those that made the group's epochs."""
     if not member.knows_group:
         return
-    accepted = {each.previous: each.payload_hash for each in member.groups.epochs(GROUP_ID)}
+    accepted = {each.previous: each.payload_hash for each in epochs_of(member.groups)}
     for intent in member.groups.intents(GROUP_ID, (IntentState.COMMITTED, IntentState.PROCESSED)):
         if intent.is_commit and intent.payload_hash is not None:
             # The first commit of a group is not published.

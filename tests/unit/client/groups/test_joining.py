@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.session import NoSuchGroup
 from chainkit_client.groups.welcome import parse_welcome
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate
-from chainkit_client.storage import own, schema
+from chainkit_client.storage import schema
 from chainkit_client.storage.schema import MembershipState
-from support.client.group_network import BEGIN_NS, GROUP_ID, NODE, Device, Party
+from support.client.group_network import BEGIN_NS, GROUP_ID, NODE, Device, Party, epochs_of
 
 from .conftest import MakeParty
 
@@ -79,7 +79,7 @@ def test_take_welcome__its_commit_was_not_read__is_joined_where_it_stands(
     carol.read()
 
     assert before is None
-    assert carol.groups.epochs(GROUP_ID)[0].place == (0, 1)
+    assert epochs_of(carol.groups)[0].place == (0, 1)
     assert carol.members() == {"alice", "bob", "carol"}
 
 
@@ -129,7 +129,7 @@ def test_take_welcome__to_a_key_package_that_is_gone__makes_no_group(
     party["alice"].groups.queue(GROUP_ID, AddMembers((bob.key,)))
     party["alice"].advance()
     with bob.store.writing() as connection:
-        own.forget_key_packages(connection, 99)
+        connection.execute(delete(schema.key_packages))
 
     assert bob.groups.take_welcome(welcome(bob)) is None
 

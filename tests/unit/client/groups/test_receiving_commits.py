@@ -17,6 +17,7 @@ from support.client.group_network import (
     CHAIN,
     GROUP_ID,
     NODE,
+    epochs_of,
     taken_apart,
 )
 from support.client.received import (
@@ -39,7 +40,7 @@ def test_apply__commits_of_all_members__each_makes_the_next_epoch(make_party: Ma
         put_commit(party[name])
         party.settle()
 
-    epochs = party["bob"].groups.epochs(GROUP_ID)
+    epochs = epochs_of(party["bob"].groups)
 
     assert [(each.number, each.previous) for each in epochs] == [
         (5, 4),

@@ -19,6 +19,7 @@ from support.client.group_network import (
     SECOND_NS,
     Device,
     Party,
+    epochs_of,
     taken_apart,
 )
 
@@ -57,7 +58,7 @@ def test_retract__a_commit_of_another_member__goes_back_and_follows_the_new_bran
 
     assert len(histories(party, "alice", "bob", "carol")) == 1
     assert party["alice"].states()[-1] is party["bob"].states()[-1] is S.PROCESSED
-    assert party["carol"].groups.epochs(GROUP_ID)[-2].payload_hash != party["alice"].intent()
+    assert epochs_of(party["carol"].groups)[-2].payload_hash != party["alice"].intent()
 
 
 def test_retract__an_own_commit_that_comes_back__counts_as_before(make_party: MakeParty) -> None:

@@ -58,22 +58,6 @@ def test_open__another_password__is_told(tmp_path: Path) -> None:
         opened(tmp_path / "client.db", "Password")
 
 
-def test_change_password__then_opened__takes_the_new_one_and_opens_the_old_values(
-    tmp_path: Path,
-) -> None:
-    store = opened(tmp_path / "client.db")
-    sealed = store.seal.sealed(b"secret", "a.b", b"row")
-
-    store.change_password("other", COST)
-    store.close()
-
-    again = opened(tmp_path / "client.db", "other")
-    assert again.seal.opened(sealed, "a.b", b"row") == b"secret"
-    again.close()
-    with pytest.raises(WrongPassword):
-        opened(tmp_path / "client.db")
-
-
 @pytest.mark.parametrize("place", [0, 10, 23, 24, 39, 40, 45])
 def test_opened__a_changed_byte__is_told(place: int) -> None:
     seal = Seal(b"k" * 32)

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from chainkit.chain import Endpoint
@@ -51,12 +50,7 @@ class Anvil:
         """Return itself: it runs already."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the process."""
         self.stop()
 

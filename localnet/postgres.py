@@ -15,7 +15,6 @@ import tempfile
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import psycopg
@@ -64,12 +63,7 @@ class Postgres:
         """Return itself: it runs already."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the server and remove its data."""
         self.stop(immediately=True)
         shutil.rmtree(self.folder)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from Crypto.Signature import eddsa
@@ -128,12 +127,7 @@ class NodeEngine:
         """Return itself; the child is closed at the end of the block."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the child."""
         self.close()
 

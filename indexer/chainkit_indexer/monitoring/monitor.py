@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
@@ -105,12 +104,7 @@ class Monitor:
         """Watch from now on."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Give the terminal back and end the server."""
         if isinstance(error, ChainkitError) and (self._is_json or self._server):
             for observer in self._observers:

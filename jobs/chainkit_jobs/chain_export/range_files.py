@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from chainkit.exports import ExportFolder, TableWriter, flush, writing_to
@@ -52,12 +51,7 @@ class RangeFiles:
                 self._writers[name] = TableWriter(self._path(name), schema)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close what was not finished; the folder deletes it."""
         for writer in self._writers.values():
             writer.abandon()

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from types import TracebackType
 from typing import Any, Final, Self
 
 import orjson
@@ -103,12 +102,7 @@ class HeadWatcher:
             self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the subscription."""
         self._closing.set()
         if (connection := self._connection) is not None:

@@ -14,7 +14,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -85,12 +84,7 @@ class ExportFolder:
         shutil.rmtree(self._staging, ignore_errors=True)
         self._staging.mkdir()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove all files that were not published."""
         shutil.rmtree(self._staging, ignore_errors=True)
         if self._is_new:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import pyarrow as pa
@@ -55,12 +54,7 @@ class TableWriter:
         """Return itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Close the file, or what is there of it."""
         if error is None:
             self.close()

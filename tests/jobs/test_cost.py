@@ -21,10 +21,9 @@ from pyspark.sql import SparkSession
 
 from chainkit.errors import MalformedLog, StoreError
 from chainkit_jobs.cli.cost import cost_command
-from chainkit_jobs.cost.cuts import CUTS
 from chainkit_jobs.cost.job import cost_tables, read_chain
 from chainkit_jobs.cost.outputs import write_costs
-from chainkit_jobs.cost.schema import TABLES
+from chainkit_jobs.cost.schema import CUTS, TABLES
 from support.audit.cost_oracle import FIRST, LAST, contract_of, expected_cut, expected_variants
 from support.chains.cost_chain import (
     CONTRACTS,

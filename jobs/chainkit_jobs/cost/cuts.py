@@ -10,19 +10,9 @@ from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as sf
 
 from chainkit_jobs.cost.ranks import nearest_ranks
+from chainkit_jobs.cost.schema import CUTS
 
 KEYS: Final = ("contract", "function", "payer", "hour", "day", "size_from")
-
-CUTS: Final = {
-    "total": (),
-    "contracts": ("contract",),
-    "functions": ("contract", "function"),
-    "payers": ("payer",),
-    "hours": ("hour",),
-    "days": ("day",),
-    "sizes": ("contract", "size_from"),
-}
-"""The keys of each cut. ``sizes`` holds the messages that were alone in their transaction."""
 
 PERCENTS: Final = (50, 95, 99)
 

@@ -15,10 +15,11 @@ from pyspark.sql import functions as sf
 from chainkit.errors import StoreError
 from chainkit_jobs.cost.blocks import time_limits, used_blocks
 from chainkit_jobs.cost.checks import check_blocks, check_costs
-from chainkit_jobs.cost.cuts import CUTS, cut_costs
+from chainkit_jobs.cost.cuts import cut_costs
 from chainkit_jobs.cost.headroom import BlockTotals
 from chainkit_jobs.cost.messages import carried_messages
 from chainkit_jobs.cost.outliers import outliers
+from chainkit_jobs.cost.schema import CUTS
 from chainkit_jobs.cost.traffic import variant_costs
 from chainkit_jobs.cost.transactions import transaction_costs
 from chainkit_jobs.sources import (

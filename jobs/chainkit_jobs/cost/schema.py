@@ -158,7 +158,7 @@ TABLES: Final = {
 }
 """Every table by its name; docs/cost.md says what each column means."""
 
-SORTED_BY: Final = {
+CUTS: Final = {
     "total": (),
     "contracts": ("contract",),
     "functions": ("contract", "function"),
@@ -166,6 +166,11 @@ SORTED_BY: Final = {
     "hours": ("hour",),
     "days": ("day",),
     "sizes": ("contract", "size_from"),
+}
+"""The keys of each cut. ``sizes`` holds the messages that were alone in their transaction."""
+
+SORTED_BY: Final = {
+    **CUTS,
     "blocks": ("number",),
     "variants": ("variant", "rules", "size_from"),
     "shared": ("block_number", "transaction_hash"),

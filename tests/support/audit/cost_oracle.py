@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chainkit.types import identity_update_created, message_sent
-from chainkit_jobs.cost.cuts import CUTS, PERCENTS
+from chainkit_jobs.cost.cuts import PERCENTS
 from chainkit_jobs.cost.functions import CREATION, INDIRECT, NO_SELECTOR, SEVERAL
+from chainkit_jobs.cost.schema import CUTS
 from chainkit_jobs.cost.variants import RULES, VARIANTS, column, variant_gas
 from support.chains.cost_chain import CONTRACTS, GROUP, Paid, Row, call_data
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from chainkit.exports import one_line
 from chainkit_jobs.findings import Code
 from chainkit_jobs.reconcile.comparability import HIGHEST_SEQUENCE, NodeExport
-from chainkit_jobs.reconcile.finding_rows import COLUMNS
+from chainkit_jobs.reconcile.finding_rows import finding_row
 from chainkit_jobs.reconcile.inputs import shown_folder
 from chainkit_jobs.reconcile.served import served_envelopes
 from chainkit_jobs.sources import Export, read_raw_envelopes
@@ -111,14 +111,10 @@ def _finding(
 ) -> dict[str, Any]:
     holder, lacking = folders if row["node_id"] == 0 else folders[::-1]
     rest = f" (the first of {total} such; {LISTED} are listed)" if total > LISTED else ""
-    return dict.fromkeys(COLUMNS) | {
-        "code": Code.ANSWERS_DIFFER.value,
-        "node_id": node.node.node_id,
-        "originator_id": row["originator_id"],
-        "sequence_id": row["sequence_id"],
+    detail = f"in {holder}, and not in {lacking}{rest}"
+    same = ("originator_id", "sequence_id", "signature_problem", "envelope")
+    return finding_row(Code.ANSWERS_DIFFER, detail, node_id=node.node.node_id) | {
         "served_digest": row["digest"],
         "served_transaction_hash": row["transaction_hash"],
-        "signature_problem": row["signature_problem"],
-        "envelope": row["envelope"],
-        "detail": f"in {holder}, and not in {lacking}{rest}",
+        **{name: row[name] for name in same},
     }

@@ -15,7 +15,7 @@ from chainkit_jobs.administration.contradiction import LogPosition
 from chainkit_jobs.administration.replay import Administration
 from chainkit_jobs.administration.sequenced_log import SequencedLogReplay
 from chainkit_jobs.findings import Code
-from chainkit_jobs.reconcile.finding_rows import COLUMNS
+from chainkit_jobs.reconcile.finding_rows import finding_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +113,7 @@ def _missing(first: int, last: int) -> str:
 
 
 def _chain_row(code: Code, originator_id: int, sequence_id: Decimal, detail: str) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(COLUMNS)
-    return row | {
-        "code": code.value,
-        "originator_id": originator_id,
-        "sequence_id": sequence_id,
-        "detail": detail,
-    }
+    return finding_row(code, detail, originator_id=originator_id, sequence_id=sequence_id)
 
 
 def event_findings(administration: Administration) -> list[dict[str, Any]]:
@@ -186,11 +180,5 @@ def _event_row(
     code: Code, place: LogPosition, transaction_hash: bytes, detail: str
 ) -> dict[str, Any]:
     block_number, log_index = place
-    row: dict[str, Any] = dict.fromkeys(COLUMNS)
-    return row | {
-        "code": code.value,
-        "block_number": block_number,
-        "log_index": log_index,
-        "transaction_hash": transaction_hash,
-        "detail": detail,
-    }
+    found = finding_row(code, detail, block_number=block_number, log_index=log_index)
+    return found | {"transaction_hash": transaction_hash}

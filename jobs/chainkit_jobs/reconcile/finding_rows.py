@@ -26,6 +26,11 @@ COLUMNS: Final = (
 """Columns of findings.FINDINGS that are found; the others follow from them."""
 
 
+def finding_row(code: Code, detail: str, **columns: Any) -> dict[str, Any]:
+    """Return a row of COLUMNS; a column that is not named is None."""
+    return dict.fromkeys(COLUMNS) | {"code": code.value, "detail": detail} | columns
+
+
 def row_findings(verdict: Verdict, row: Row) -> Iterator[dict[str, Any]]:
     """Return what one served row shows (COLUMNS); its ``row_index`` stands for the envelope.
 

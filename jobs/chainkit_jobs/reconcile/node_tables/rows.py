@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from chainkit_jobs.findings import Code
-from chainkit_jobs.reconcile.finding_rows import COLUMNS
+from chainkit_jobs.reconcile.finding_rows import COLUMNS, finding_row
 
 LISTED: Final = 1000
 """Findings of one kind that are listed for a node: a table that is wrong in each of a million
@@ -31,9 +31,8 @@ _BINARY: Final = frozenset({"transaction_hash", "expected_digest"})
 
 
 def finding(code: Code, node_id: int, detail: str, **columns: Any) -> dict[str, Any]:
-    """Return a row with evidence.rows.COLUMNS; what is not named is None."""
-    row: dict[str, Any] = dict.fromkeys(COLUMNS)
-    return row | {"code": code.value, "node_id": node_id, "detail": detail} | columns
+    """Return a row about a node, as ``finding_row`` does."""
+    return finding_row(code, detail, node_id=node_id, **columns)
 
 
 def listed(found: DataFrame, most: int = LISTED) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.keystore import load_signing_key
-from chainkit.terminal.options import echo_json, json_option, password_option
+from chainkit.terminal.options import echo_json, json_option, keystore_option_for, password_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.cli.options import check_audit_folder, check_export_folder, out_option
 from chainkit_jobs.evidence.bundle import (
@@ -44,15 +44,7 @@ _NANOSECONDS: Final = 10**9
 @click.option(
     "--node", "node_id", type=click.IntRange(min=0), metavar="ID", help="Only about this node."
 )
-@click.option(
-    "--keystore",
-    "keystore_path",
-    envvar="CHAINKIT_KEYSTORE",
-    show_envvar=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Encrypted key that signs the reports; without it they stay unsigned.",
-)
+@keystore_option_for("Encrypted key that signs the reports; without it they stay unsigned.")
 @password_option
 @click.option(
     "--reported-at",

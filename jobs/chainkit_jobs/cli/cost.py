@@ -9,7 +9,7 @@ import click
 
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
-from chainkit_jobs.cli.options import check_export_folder, master_option, out_option
+from chainkit_jobs.cli.options import chain_option, check_export_folder, master_option, out_option
 from chainkit_jobs.cost.job import cost_tables, read_chain
 from chainkit_jobs.cost.outputs import write_costs
 from chainkit_jobs.cost.terminal import cost_lines
@@ -19,14 +19,7 @@ from chainkit_jobs.spark.session import spark_session
 
 
 @click.command("cost", cls=CompleteCommand)
-@click.option(
-    "--chain",
-    "chain_path",
-    required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Chain export, as `chainkit audit export-chain` writes it.",
-)
+@chain_option
 @out_option("Folder")
 @master_option
 @json_option

@@ -15,7 +15,13 @@ from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
-from chainkit.terminal.options import deployment_option, echo_json, json_option, rpc_option
+from chainkit.terminal.options import (
+    deployment_option,
+    echo_json,
+    height_option,
+    json_option,
+    rpc_option,
+)
 from chainkit_jobs.chain_export.export import Exported, export_chain, resolve_range
 from chainkit_jobs.chain_export.limits import (
     DEFAULT_PARALLEL,
@@ -23,14 +29,12 @@ from chainkit_jobs.chain_export.limits import (
     HIGHEST_PARALLEL,
 )
 
-_height = click.IntRange(min=0)
-
 
 @click.command("export-chain", cls=CompleteCommand)
 @rpc_option
 @deployment_option
-@click.option("--from-block", type=_height, metavar="N", help="First block [the deployment's].")
-@click.option("--to-block", type=_height, metavar="N", help="Last block [the head].")
+@height_option("--from-block", "from_block", "First block [the deployment's].")
+@height_option("--to-block", "to_block", "Last block [the head].")
 @click.option(
     "--out",
     "directory",

@@ -14,7 +14,13 @@ from chainkit.errors import ConfigurationError
 from chainkit.exports import Manifest, table_of
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.options import deployment_option, echo_json, json_option
+from chainkit.terminal.options import (
+    deployment_option,
+    echo_json,
+    height_option,
+    json_option,
+    path_option,
+)
 from chainkit.text.counting import counted
 from chainkit_jobs.adapters.faults import Fault
 from chainkit_jobs.adapters.importing import Imported, check_new_export, import_chain
@@ -25,8 +31,6 @@ from chainkit_jobs.spark.session import spark_session
 
 FORMATS: Final = ("aws", "bigquery", "cryo", "ethereum-etl")
 
-_height = click.IntRange(min=0)
-
 
 @click.command("import-chain", cls=CompleteCommand)
 @click.option(
@@ -36,25 +40,11 @@ _height = click.IntRange(min=0)
     type=click.Choice(FORMATS),
     help="The tool that wrote the files.",
 )
-@click.option(
-    "--source",
-    "source",
-    required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Folder with the files.",
-)
+@path_option("--source", "source", "DIR", "Folder with the files.", required=True)
 @deployment_option
-@click.option("--from-block", type=_height, metavar="N", help="First block [the deployment's].")
-@click.option("--to-block", type=_height, metavar="N", help="Last block [the source's].")
-@click.option(
-    "--out",
-    "out",
-    required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Folder of the export; it must hold none yet.",
-)
+@height_option("--from-block", "from_block", "First block [the deployment's].")
+@height_option("--to-block", "to_block", "Last block [the source's].")
+@path_option("--out", "out", "DIR", "Folder of the export; it must hold none yet.", required=True)
 @click.option(
     "--range-blocks",
     type=click.IntRange(min=1),

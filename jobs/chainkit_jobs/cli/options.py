@@ -10,7 +10,7 @@ import click
 
 from chainkit.errors import ConfigurationError
 from chainkit.exports import MANIFEST_NAME
-from chainkit.terminal.options import block_hash
+from chainkit.terminal.options import block_hash, path_option
 
 EXIT_FINDINGS: Final = 1
 EXIT_NOT_COMPARED: Final = 2
@@ -18,14 +18,8 @@ EXIT_NOT_COMPARED: Final = 2
 
 def out_option(what: str) -> Callable[[Any], Any]:
     """Return the option ``--out``; ``what`` is written there."""
-    return click.option(
-        "--out",
-        "out",
-        required=True,
-        metavar="PATH",
-        type=click.Path(path_type=Path),
-        help=f"{what} to write; it must not exist yet.",
-    )
+    purpose = f"{what} to write; it must not exist yet."
+    return path_option("--out", "out", "PATH", purpose, required=True)
 
 
 def check_export_folder(path: Path) -> None:
@@ -52,6 +46,13 @@ def _check_folder(path: Path, marker: str, subject: str, words: tuple[str, str])
         raise ConfigurationError(subject, expected, f"a folder of {several}: give {names}")
 
 
+chain_option = path_option(
+    "--chain",
+    "chain_path",
+    "DIR",
+    "Chain export, as `chainkit audit export-chain` writes it.",
+    required=True,
+)
 master_option = click.option(
     "--master", default="local[*]", show_default=True, metavar="URL", help="Spark master."
 )

@@ -20,6 +20,7 @@ from chainkit.text.counting import counted
 from chainkit_jobs.cli.options import (
     EXIT_FINDINGS,
     EXIT_NOT_COMPARED,
+    chain_option,
     check_export_folder,
     master_option,
     out_option,
@@ -40,14 +41,7 @@ _FOLDER_WIDTH: Final = 43
 
 
 @click.command("reconcile", cls=CompleteCommand)
-@click.option(
-    "--chain",
-    "chain_path",
-    required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Chain export, as `chainkit audit export-chain` writes it.",
-)
+@chain_option
 @click.option(
     "--node",
     "node_arguments",

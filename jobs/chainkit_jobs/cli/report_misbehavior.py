@@ -10,7 +10,7 @@ import click
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.keystore import load_signing_key
-from chainkit.terminal.options import keystore_option, password_option
+from chainkit.terminal.options import keystore_option, password_option, path_option
 from chainkit_jobs.cli.options import check_audit_folder, check_export_folder, out_option
 from chainkit_jobs.evidence.misbehavior import (
     check_reportable,
@@ -23,13 +23,8 @@ from chainkit_jobs.evidence.misbehavior import (
 
 
 @click.command("report-misbehavior", cls=CompleteCommand)
-@click.option(
-    "--findings",
-    "findings_path",
-    required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Output of `chainkit audit reconcile`.",
+@path_option(
+    "--findings", "findings_path", "DIR", "Output of `chainkit audit reconcile`.", required=True
 )
 @click.option(
     "--chain",

@@ -14,6 +14,7 @@ from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.cli.options import (
     EXIT_FINDINGS,
     EXIT_NOT_COMPARED,
+    chain_option,
     check_export_folder,
     master_option,
     trust_option,
@@ -29,14 +30,7 @@ _SHOWN_TEXT: Final = 24
 
 
 @click.command("verify-chain", cls=CompleteCommand)
-@click.option(
-    "--chain",
-    "chain_path",
-    required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Chain export, as `chainkit audit export-chain` writes it.",
-)
+@chain_option
 @trust_option(required=True)
 @master_option
 @json_option

@@ -57,20 +57,18 @@ def rpc_option_for(purpose: str, *, required: bool = False) -> Option:
     )
 
 
+def path_option(flag: str, parameter: str, metavar: str, purpose: str, **more: Any) -> Option:
+    """Return an option that names a file or a folder; ``more`` as ``click.option`` takes it."""
+    kind = click.Path(path_type=Path)
+    return click.option(flag, parameter, metavar=metavar, type=kind, help=purpose, **more)
+
+
 def file_option(
     flag: str, parameter: str, variable: str, purpose: str, *, required: bool = False
 ) -> Option:
     """Return an option that names a file, as an environment variable may too."""
-    return click.option(
-        flag,
-        parameter,
-        envvar=variable,
-        show_envvar=True,
-        required=required,
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help=purpose,
-    )
+    more = {"envvar": variable, "show_envvar": True, "required": required}
+    return path_option(flag, parameter, "FILE", purpose, **more)
 
 
 def height_option(flag: str, parameter: str, purpose: str) -> Option:

@@ -16,11 +16,10 @@ from chainkit.cli.change.sending import (
     NOT_SENT,
     SendingOptions,
     broadcast_option,
-    max_cost_option,
     sent_json,
-    timeout_option,
+    signing_options,
 )
-from chainkit.cli.change.signers import SignerOptions, signer_options
+from chainkit.cli.change.signers import SignerOptions
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.interface import render
 from chainkit.contracts.state import ContractState
@@ -99,9 +98,7 @@ def change_options(whose: str) -> Option:
         deployment_option,
         propose_option,
         broadcast_option,
-        signer_options(whose),
-        max_cost_option,
-        timeout_option,
+        signing_options(whose),
         json_option,
         gathered_change,
     )

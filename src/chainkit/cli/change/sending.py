@@ -10,10 +10,11 @@ import click
 
 from chainkit.chain import Endpoint
 from chainkit.chain.sending import RECEIPT_TIMEOUT_SECONDS, Sending, SignedTransaction
-from chainkit.cli.change.signers import SignerOptions
+from chainkit.cli.change.signers import SignerOptions, signer_options
 from chainkit.council.signing import transaction_cost
 from chainkit.errors import MalformedData
 from chainkit.terminal.facts import echo_fact, shown_to_people
+from chainkit.terminal.options import Option, several
 from chainkit.text.ether import MAX_COST, ether_text, ether_words, parse_ether
 from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
@@ -50,6 +51,11 @@ max_cost_option = click.option(
     callback=_wei,
     help="Send or draft no transaction whose gas could cost more.",
 )
+
+
+def signing_options(whose: str) -> Option:
+    """Return the options about who signs (``signer_options``), at which cost, and the wait."""
+    return several(signer_options(whose), max_cost_option, timeout_option)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,7 @@ from chainkit.chain import Endpoint
 from chainkit.chain.sending import Sending
 from chainkit.cli.change.changing import ChangeOptions, gathered_change
 from chainkit.cli.change.proposing import propose_option
-from chainkit.cli.change.sending import (
-    NOT_SENT,
-    broadcast_option,
-    max_cost_option,
-    timeout_option,
-)
-from chainkit.cli.change.signers import signer_options
+from chainkit.cli.change.sending import NOT_SENT, broadcast_option, signing_options
 from chainkit.cli.contracts.administration import ADMINISTRATOR
 from chainkit.cli.contracts.upgrade_output import echo_plan, plan_json
 from chainkit.contracts.checks import check_account
@@ -76,9 +70,7 @@ _upgrade_options = several(
         is_flag=True,
         help="Deploy the new code, which any account may, and leave the upgrade to a multisig.",
     ),
-    signer_options(ADMINISTRATOR),
-    max_cost_option,
-    timeout_option,
+    signing_options(ADMINISTRATOR),
     json_option,
     gathered_change,
 )

@@ -31,11 +31,9 @@ from chainkit.cli.change.sending import (
     NOT_SENT,
     SendingOptions,
     broadcast_option,
-    max_cost_option,
     sent_json,
-    timeout_option,
+    signing_options,
 )
-from chainkit.cli.change.signers import signer_options
 from chainkit.contracts.state import ContractState
 from chainkit.council.proposal.account_state import read_account_state
 from chainkit.council.proposal.execution import execute, prepare, require_executable, sign_execution
@@ -96,9 +94,7 @@ def status(
 @click.command("execute", cls=CompleteCommand)
 @_status_options
 @broadcast_option
-@signer_options("the account that pays for the transaction")
-@max_cost_option
-@timeout_option
+@signing_options("the account that pays for the transaction")
 @json_option
 @gathered(SendingOptions, "sending")
 def execute_proposal(

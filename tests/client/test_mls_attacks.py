@@ -14,7 +14,7 @@ from chainkit_client.mls.engine import MlsRefused, StateBroken
 from chainkit_client.mls.frames import number
 from chainkit_client.mls.node_engine import MOST_CHANGES, NodeEngine
 from support.client.hostile import Hostile
-from support.client.parties import DATA, GROUP_ID, Party, founder, group_of
+from support.client.parties import DATA, GROUP_ID, Party, child_pid, founder, group_of
 from support.mls import KeyPackageFields
 
 DAMAGES: Final = 60
@@ -298,11 +298,11 @@ def test_join__welcome_of_a_stranger_that_would_take_hours__is_refused_at_once(
     [welcome] = hostile.call(
         "craftedWelcome", stranger.state, package.public, kind.encode(), number(count)
     )
-    child = engine.child_pid
+    child = child_pid(engine)
 
     with pytest.raises(MlsRefused, match=expected):
         engine.join(bob, package, welcome)
-    assert engine.child_pid == child
+    assert child_pid(engine) == child
 
 
 @pytest.mark.parametrize(

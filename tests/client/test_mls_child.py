@@ -21,7 +21,7 @@ from chainkit_client.mls.frames import MOST_FRAME_BYTES, encode_fields, encode_f
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.mls.program import PROGRAM, find_node
 from support.client.hostile import Hostile
-from support.client.parties import founder, group_of
+from support.client.parties import child_pid, founder, group_of
 
 PATIENCE = 20.0
 SHORT = ChildLimits(seconds=0.5)
@@ -62,21 +62,21 @@ START = f"import sys, time\nout = sys.stdout.buffer\nout.write({READY!r}); out.f
 def test_child__killed_between_two_calls__loses_nothing(own_engine: NodeEngine) -> None:
     alice, bob = group_of(own_engine, b"alice", b"bob")
     message = alice.send(b"hello")
-    first = own_engine.child_pid
+    first = child_pid(own_engine)
     assert first is not None
 
     os.kill(first, signal.SIGKILL)
     assert ended(first)
 
     assert bob.read(message).plaintext == b"hello"
-    assert own_engine.child_pid not in (None, first)
+    assert child_pid(own_engine) not in (None, first)
 
 
 def test_child__killed_in_the_midst_of_a_call__is_replaced_by_one_that_answers(
     own_engine: NodeEngine,
 ) -> None:
     alice = founder(own_engine)
-    first = own_engine.child_pid
+    first = child_pid(own_engine)
     assert first is not None
     os.kill(first, signal.SIGSTOP)
 
@@ -87,7 +87,7 @@ def test_child__killed_in_the_midst_of_a_call__is_replaced_by_one_that_answers(
         os.kill(first, signal.SIGKILL)
         assert call.result(PATIENCE).epoch == 0
 
-    assert own_engine.child_pid not in (None, first)
+    assert child_pid(own_engine) not in (None, first)
 
 
 def test_call__that_kills_each_child__fails_after_the_second(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_call__that_kills_each_child__fails_after_the_second(tmp_path: Path) -> 
     with pytest.raises(EngineFailed, match="expected an answer, got exit status 9"):
         engine.view(b"state")
     assert count.read_text() == "xx"
-    assert engine.child_pid is None
+    assert child_pid(engine) is None
     engine.close()
 
 
@@ -195,7 +195,7 @@ def test_engine__answered_by_something_else__fails_and_asks_another_child(
     engine = NodeEngine(node=rude, limits=SHORT)
     with pytest.raises(EngineFailed, match="MLS engine: expected the answer to its request"):
         engine.view(b"state")
-    if (child := engine.child_pid) is not None:
+    if (child := child_pid(engine)) is not None:
         os.kill(child, signal.SIGKILL)
     engine.close()
 
@@ -238,11 +238,11 @@ def test_engine__asked_by_many_threads__answers_each_its_own(engine: NodeEngine)
 
 def test_engine__in_a_forked_process__starts_a_child_of_its_own(own_engine: NodeEngine) -> None:
     state = founder(own_engine).state
-    parents = own_engine.child_pid
+    parents = child_pid(own_engine)
     reader, writer = os.pipe()
     if (forked := os.fork()) == 0:
         epoch = own_engine.view(state).epoch
-        os.write(writer, f"{epoch} {own_engine.child_pid}".encode())
+        os.write(writer, f"{epoch} {child_pid(own_engine)}".encode())
         own_engine.close()
         os._exit(0)
     os.waitpid(forked, 0)
@@ -251,7 +251,7 @@ def test_engine__in_a_forked_process__starts_a_child_of_its_own(own_engine: Node
     os.close(writer)
 
     assert (int(epoch), int(other) != parents) == (0, True)
-    assert own_engine.child_pid == parents
+    assert child_pid(own_engine) == parents
     assert own_engine.view(state).epoch == 0
 
 
@@ -262,7 +262,7 @@ def test_child__whose_parent_is_killed__ends_with_it() -> None:
         from chainkit_client.mls.node_engine import NodeEngine
         engine = NodeEngine()
         engine.create(engine.new_installation(b"alice"), b"group")
-        print(engine.child_pid, flush=True)
+        print(engine._child.pid, flush=True)
         time.sleep(600)
         """
     )
@@ -276,20 +276,20 @@ def test_child__whose_parent_is_killed__ends_with_it() -> None:
 
 def test_close__ends_the_child__and_the_next_call_starts_another(own_engine: NodeEngine) -> None:
     state = founder(own_engine).state
-    first = own_engine.child_pid
+    first = child_pid(own_engine)
     assert first is not None
 
     own_engine.close()
     own_engine.close()
 
-    assert own_engine.child_pid is None
+    assert child_pid(own_engine) is None
     assert ended(first)
     assert own_engine.view(state).epoch == 0
 
 
 def test_child__in_the_list_of_processes__shows_no_secret(engine: NodeEngine) -> None:
     founder(engine)
-    child = engine.child_pid
+    child = child_pid(engine)
 
     shown = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
     assert shown[0] == os.fsencode(find_node())

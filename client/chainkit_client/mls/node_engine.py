@@ -131,12 +131,6 @@ class NodeEngine:
         """Close the child."""
         self.close()
 
-    @property
-    def child_pid(self) -> int | None:
-        """The process id of the running child, None where there is none."""
-        child = self._child
-        return child.pid if child is not None and child.is_alive else None
-
     def close(self) -> None:
         """End the child. A later call starts another."""
         with self._lock:

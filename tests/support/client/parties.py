@@ -14,9 +14,16 @@ from chainkit_client.mls.engine import (
     MlsEngine,
     Staged,
 )
+from chainkit_client.mls.node_engine import NodeEngine
 
 GROUP_ID = bytes(range(32))
 DATA = b"authenticated data"
+
+
+def child_pid(engine: NodeEngine) -> int | None:
+    """The process id of an engine's running child, None where there is none."""
+    child = engine._child
+    return child.pid if child is not None and child.is_alive else None
 
 
 @dataclass

@@ -17,6 +17,7 @@ from chainkit_client.mls.node_engine import (
     MOST_PLAINTEXT_BYTES,
     NodeEngine,
 )
+from support.client.parties import child_pid
 from support.mls import SECONDS, KeyPackageFields, vector
 
 HEAD = b"\0\1\0\5"
@@ -111,7 +112,7 @@ def test_call__with_more_bytes_than_the_bound__is_refused_without_a_child(
     for call in refused:
         with pytest.raises(MlsRefused):
             call()
-    assert engine.child_pid is None
+    assert child_pid(engine) is None
 
 
 def test_engine__settings_that_mean_nothing__are_refused() -> None:

@@ -23,6 +23,7 @@ from eth_utils.address import to_checksum_address
 from chainkit.chain import Endpoint
 from chainkit.chain.sending import Sending, SignedTransaction, next_nonce, wait_for_receipt
 from chainkit.contracts.artifacts import CONTRACTS, creation_code
+from chainkit.contracts.comparison import Comparison
 from chainkit.contracts.deployment import (
     RECORD_FORMAT,
     DeploymentRecord,
@@ -30,7 +31,7 @@ from chainkit.contracts.deployment import (
     read_deployment_record,
 )
 from chainkit.contracts.parameters import Parameters, read_parameters
-from chainkit.contracts.verification import Comparison, compare_accounts, compare_deployment
+from chainkit.contracts.verification import compare_accounts, compare_deployment
 from chainkit.errors import ConfigurationError, InconsistentAnswer, WrongChain
 from chainkit.signatures import keccak256
 from chainkit.text.ether import ether_words

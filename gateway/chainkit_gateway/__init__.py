@@ -1,1 +1,1 @@
-"""A gateway: it signs and pays what an application's clients publish, and chooses where it goes."""
+"""A gateway: signs and pays what an application's clients publish; chooses chain or node."""

@@ -26,7 +26,7 @@ _POLL_SECONDS: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Mined:
-    """Where a payload stands on the chain."""
+    """The place of a payload on the chain."""
 
     transaction_hash: bytes
     """32 bytes."""
@@ -46,9 +46,9 @@ class ChainPublisher:
         seconds: float = RECEIPT_TIMEOUT_SECONDS,
         pause: Callable[[float], object] | None = None,
     ) -> None:
-        """Take who pays, the contracts, and how long a receipt is waited for.
+        """Take the paying account, the contracts, and how long to wait for a receipt.
 
-        ``depth`` is how many blocks must lie on top of a payload's before it counts as published.
+        A payload counts as published once ``depth`` blocks lie on top of the payload's block.
         """
         self._account = account
         self._depth = depth
@@ -62,10 +62,10 @@ class ChainPublisher:
         self._pause = pause or self._stopped.wait
 
     def publish(self, publication: Publication) -> Mined:
-        """Put a payload on the chain, once, and return where it stands.
+        """Put a payload on the chain, once, and return its place.
 
-        Raises InvalidRequest or NotNow with the contract's reason where the chain refuses it,
-        TransactionFailed where it is not mined in time, and as ``PayerAccount.send``.
+        Raises InvalidRequest or NotNow with the contract's reason where the chain refuses the
+        payload, TransactionFailed where it is not mined in time, and as ``PayerAccount.send``.
         """
         contract, function = _FUNCTIONS[publication.kind]
         interface = shipped_interface(contract)
@@ -78,19 +78,19 @@ class ChainPublisher:
             raise _reason(interface, error) or error from error
         receipt = self._receipt(publication.digest, nonce)
         if not receipt.succeeded:
-            # The next try finds the reason before it costs, or publishes it.
+            # The next try finds the reason without a cost, or publishes the payload.
             raise NotNow("chain", "the payload to be taken", "a revert", receipt.place)
         return Mined(receipt.transaction_hash, self._sequence_id(publication, receipt))
 
     def stop(self) -> None:
-        """End all waits: the journal keeps what they waited for."""
+        """End all waits: the journal keeps the transactions."""
         self._stopped.set()
 
     def _receipt(self, digest: bytes, nonce: int) -> Receipt:
         for _ in range(self._polls):
             if self._stopped.is_set():
                 raise TransactionFailed(f"transaction of nonce {nonce}", "a receipt", "the end")
-            # Asked for again also while it gets deeper: a reorg may give it another block.
+            # Read again until the receipt is deep enough: a reorg may move it to another block.
             receipt = self._account.find_receipt(digest, nonce)
             if receipt is not None and self._is_deep(receipt):
                 return receipt
@@ -112,7 +112,7 @@ class ChainPublisher:
 
 
 def _reason(interface: ContractInterface, error: RefusedRequest) -> Refusal | None:
-    """Return the contract's own refusal, None where it was the endpoint that refused."""
+    """Return the contract's refusal, None where the endpoint refused."""
     if error.data is None:
         return None
     kind = InvalidRequest if interface.revert_name(error) == "PayloadSizeOutOfBounds" else NotNow

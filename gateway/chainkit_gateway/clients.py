@@ -1,8 +1,8 @@
-"""A gateway's clients: who they are, and how much each may publish (XIP-49 §3.1.2).
+"""A gateway's clients: their names, and how much each client may publish (XIP-49 §3.1.2).
 
-A client is known by the name of its token; where no tokens are kept, by its address. Each has a
-bucket of envelopes and one of bytes, which fill at a steady rate: a request takes what it needs
-from both, or nothing and is refused.
+A client is named by its token, without tokens by its address. Each client has a bucket of
+envelopes and a bucket of bytes, which fill at a steady rate: a request takes from both buckets,
+or is refused and takes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCHEME: Final = "bearer "
 
 
 class Tokens:
-    """The clients' tokens by their hashes; none of them shows in a repr or an error."""
+    """The clients' tokens by hash; no token shows in a repr or an error."""
 
     def __init__(self, names: dict[bytes, str]) -> None:
         """Use ``read``."""
@@ -36,10 +36,10 @@ class Tokens:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read ``NAME TOKEN`` lines; empty lines and those that begin with ``#`` are passed over.
+        """Read ``NAME TOKEN`` lines; skip empty lines and comments, which begin with ``#``.
 
-        A name may have several tokens, of which each counts. Raises ConfigurationError for any
-        other line, a token that is there twice, and a file without any.
+        A name may have several valid tokens. Raises ConfigurationError for any other line, a
+        token that occurs twice, and a file without tokens.
         """
         subject = f"tokens {path}"
         names: dict[bytes, str] = {}
@@ -64,7 +64,7 @@ class Tokens:
         given = caller.authorization or ""
         token = given[len(_SCHEME) :] if given.lower().startswith(_SCHEME) else ""
         hashed, found = _hashed(token), None
-        # All of them, so that the time tells nothing.
+        # Compare all tokens, so that the time reveals nothing.
         for each, name in self._names.items():
             if hmac.compare_digest(each, hashed):
                 found = name
@@ -90,7 +90,7 @@ class Clients:
     def __init__(
         self, tokens: Tokens | None, limits: RateLimits, clock: Callable[[], float]
     ) -> None:
-        """Take the tokens, None where addresses tell clients apart, and a clock in seconds."""
+        """Take the tokens, None to name clients by address, and a clock in seconds."""
         self._tokens = tokens
         self._limits = limits
         self._clock = clock
@@ -108,8 +108,7 @@ class Clients:
     def take(self, name: str, envelopes: int, length: int) -> None:
         """Let a client publish so many envelopes of so many bytes in all.
 
-        Raises Overloaded, which says when it may, and InvalidRequest for more than it ever may at
-        once.
+        Raises Overloaded, which says when to try again, and InvalidRequest for more than the burst.
         """
         limits = self._limits
         if envelopes > limits.burst:

@@ -1,4 +1,4 @@
-"""The methods of PayerApi: requests are taken apart, and refused as a whole where one part is."""
+"""The gRPC handlers of PayerApi: one refused envelope refuses the whole request."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ MOST_ENVELOPES: Final = 1000
 
 
 class ClientDesk:
-    """Answers clients that it knows, within their limits."""
+    """Answers known clients, within the clients' limits."""
 
     def __init__(self, nodes: NodeList, publisher: Publishes, clients: Clients) -> None:
-        """Take the nodes that clients are told of, the publisher, and the clients' limits."""
+        """Take the nodes that GetNodes answers, the publisher, and the clients' limits."""
         self._nodes = nodes
         self._publisher = publisher
         self._clients = clients
 
     async def get_nodes(self, data: bytes, caller: Caller) -> bytes:
-        """Answer with the nodes' URLs by their ids."""
+        """Answer with the nodes' URLs by node id."""
         self._clients.take(self._clients.name(caller), 1, len(data))
         return GetNodesResponse(nodes=self._nodes.urls).SerializeToString()
 
     async def publish_client_envelopes(self, data: bytes, caller: Caller) -> bytes:
-        """Publish all envelopes of a request; answer with theirs, in the same order."""
+        """Publish all envelopes of a request; answer OriginatorEnvelopes in the same order."""
         client = self._clients.name(caller)
         try:
             request = PublishClientEnvelopesRequest.FromString(data)

@@ -1,8 +1,8 @@
 """Judges an identity update before it is paid for, by the updates that nodes serve (XIP-46).
 
-A block's worth of time lies between this judgement and the one that counts, and a node may lag
-behind or lie. So an update is refused only if no node that answers serves an inbox which would take
-it; where nobody answers, the chain decides.
+The contracts judge the update about a block later, and a node may lag behind or lie. So an update
+is refused only if no answering node serves an inbox that accepts the update; where no node
+answers, the chain decides.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from chainkit.service.refusals import InvalidRequest, PassedOn
 from chainkit_gateway.types import Publication
 
 MOST_UPDATES: Final = 1000
-"""Updates of an inbox that are judged by; a longer history is left to the chain."""
+"""Updates of an inbox that are read; a longer history is left to the chain."""
 
 Ask = Callable[[bytes, Mapping[int, int], float], Awaitable[Sequence[bytes]]]
 """A node's ``behind``: a page of a topic behind a cursor, within so many seconds."""
 
 
 async def check_update(publication: Publication, nodes: Sequence[Ask], seconds: float) -> None:
-    """Raise InvalidRequest where an identity update breaks a rule, as far as nodes can tell."""
+    """Raise InvalidRequest where an identity update breaks a rule by what nodes serve."""
     refusal = None
     for ask in nodes:
         try:
@@ -43,14 +43,14 @@ async def check_update(publication: Publication, nodes: Sequence[Ask], seconds: 
 
 
 async def _earlier(topic: bytes, ask: Ask, seconds: float) -> Sequence[bytes]:
-    """Return the envelopes of a topic, up to one more than are judged by."""
+    """Return the envelopes of a topic, at most MOST_UPDATES + 1."""
     found: list[bytes] = []
     cursor: dict[int, int] = {}
     while page := await ask(topic, dict(cursor), seconds):
         before = len(found)
         for envelope in page:
             place = _place(envelope)
-            # A page that repeats itself would be asked for without end.
+            # A node that repeats a page would be asked without end.
             if place[1] > cursor.get(place[0], 0):
                 cursor[place[0]] = place[1]
                 found.append(envelope)
@@ -73,13 +73,13 @@ def _refusal(publication: Publication, earlier: Sequence[bytes]) -> InvalidReque
     try:
         state = restore(_updates(earlier))
     except (MalformedData, RefusedUpdate):
-        # Nobody can have accepted what this node serves: its word counts for nothing.
+        # No rule accepts what this node serves: ignore the node.
         return None
     try:
         judge(state, publication.identifier, update_in(publication.client_envelope))
     except RefusedUpdate as error:
         if error.reason is Refusal.UNKNOWN_CHAIN:
-            # A contract wallet's: nothing else is wrong with it, and a node may know its chain.
+            # Only a contract wallet's signature is in doubt; a node may know the wallet's chain.
             return None
         return _as_request(error, str(error.reason))
     except MalformedData as error:

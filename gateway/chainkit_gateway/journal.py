@@ -1,9 +1,9 @@
-"""Publications that the gateway has begun, so that nothing is published, or paid, twice.
+"""Publications that the gateway has begun, so that nothing is published or paid twice.
 
-A row is written before anything is sent, and completed when the answer is there. A gateway that was
-killed in between finds out what became of it: a transaction by its hashes, an envelope at its node
-behind the sequence id that stands here. A transaction has a row for each hash under its nonce: any
-of them may be mined. SQLite: one gateway, one file.
+A row is written before anything is sent, and completed with the answer. A gateway that was killed
+in between looks for the publication: for a transaction by its hashes, for an envelope at its node
+behind the sequence id of the row. A nonce has a row for each of its transactions: any of these
+transactions may be mined. SQLite: one gateway, one file.
 """
 
 from __future__ import annotations
@@ -76,24 +76,24 @@ _IN_ORDER: Final = (_transactions.c.nonce, _transactions.c.sent_ns, _transaction
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A publication, as far as it is known to have come."""
+    """A publication that the gateway has begun, with the last known step."""
 
     digest: bytes
     """32 bytes."""
     client: str
-    """The client that sent it first, and is charged."""
+    """The client that sent the publication first, and is charged."""
     node_id: int | None
-    """Which node was asked to originate it."""
+    """The node that was asked to originate the envelope."""
     behind_sequence_id: int | None
-    """That node's newest sequence id known then: the envelope, if there is one, has a higher."""
+    """The node's newest sequence id known then: the envelope, if stored, has a higher one."""
     envelope: bytes | None
-    """The answer, an OriginatorEnvelope, once it is there."""
+    """The answer, an OriginatorEnvelope; None before the answer."""
 
 
 class Journal:
     """The gateway's file; its methods are safe to call from several threads.
 
-    Each raises StoreUnavailable where the file cannot be read or written now.
+    Each method raises StoreUnavailable where the file cannot be read or written now.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -102,10 +102,10 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open the file, or make it where there is none.
+        """Open the file, or make the file where there is none.
 
-        Raises ConfigurationError where that is not possible, and, before it writes anything, where
-        the file is no gateway's journal of this version.
+        Raises ConfigurationError where that is not possible, and, before any write, where the
+        file is no gateway's journal of this version.
         """
         with _opened(path, "rwc", "a file that can be written") as (engine, writer):
             with writer.begin() as connection:
@@ -118,16 +118,16 @@ class Journal:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Open a file to read it, also while a gateway writes it.
+        """Open a journal to read, also while a gateway writes.
 
-        Raises ConfigurationError where it is no gateway's journal of this version.
+        Raises ConfigurationError where the file is no gateway's journal of this version.
         """
         with _opened(path, "ro", _STAMP.owned) as (engine, _), engine.begin() as connection:
             _STAMP.check(connection, f"journal {path}", ConfigurationError)
         return cls(engine)
 
     def find(self, digest: bytes) -> Begun | None:
-        """Return what is known of a publication, or None where it never began."""
+        """Return a publication, None where the gateway never began it."""
         wanted = select(_publications).where(_publications.c.digest == digest)
         with self._begun() as connection:
             found = connection.execute(wanted).mappings().one_or_none()
@@ -137,19 +137,19 @@ class Journal:
     def begin_at_node(
         self, publication: Publication, now_ns: int, node_id: int, behind: int
     ) -> None:
-        """Write that a node is about to be asked, before it is."""
+        """Write which node will be asked, before the node is asked."""
         values = {"node_id": node_id, "behind_sequence_id": behind}
         row = insert(_publications).values(**_beginning(publication, now_ns), **values)
         with self._begun() as connection:
             connection.execute(row.on_conflict_do_update(index_elements=["digest"], set_=values))
 
     def forget(self, digest: bytes) -> None:
-        """Remove a publication that was refused: nothing of it left the gateway."""
+        """Remove a refused publication, of which nothing left the gateway."""
         with self._begun() as connection:
             connection.execute(delete(_publications).where(_publications.c.digest == digest))
 
     def complete(self, digest: bytes, envelope: bytes) -> None:
-        """Write the answer: from now on it is given again, and nothing is sent."""
+        """Write the answer: later requests get the same answer, and nothing is sent."""
         done = update(_publications).where(_publications.c.digest == digest)
         with self._begun() as connection:
             connection.execute(done.values(envelope=envelope))
@@ -162,15 +162,15 @@ class Journal:
             connection.execute(insert(_transactions).values(**_written(sent)))
 
     def add_replacement(self, sent: Sent) -> None:
-        """Write a signed transaction that takes the place of one with its nonce, before it is sent.
+        """Write a replacement, a signed transaction with the same nonce, before it is sent.
 
-        That one stays: it may still be the one that is mined.
+        The replaced transaction stays: either transaction may be mined.
         """
         with self._begun() as connection:
             connection.execute(insert(_transactions).values(**_written(sent)))
 
     def remove_transaction(self, sent: Sent) -> None:
-        """Remove a transaction that was refused, and its publication if nothing else is of it."""
+        """Remove a refused transaction, and its publication where no other transaction is left."""
         others = exists().where(_transactions.c.digest == sent.digest)
         mine = _publications.c.digest == sent.digest
         with self._begun() as connection:
@@ -178,7 +178,7 @@ class Journal:
             connection.execute(delete(_publications).where(mine, ~others))
 
     def settle(self, sent: Sent, settlement: Settlement) -> None:
-        """Write what a mined transaction cost; no other one of its nonce is mined then."""
+        """Write what a mined transaction cost; no other transaction of its nonce can be mined."""
         done = update(_transactions).where(_transactions.c.nonce == sent.nonce)
         is_it = _transactions.c.hash == sent.hash
         with self._begun() as connection:
@@ -186,21 +186,21 @@ class Journal:
             connection.execute(done.where(is_it).values(**_settled(settlement)))
 
     def next_nonce(self) -> int:
-        """Return the lowest nonce above all that were used here; 0 where none was."""
+        """Return the lowest nonce above all used nonces; 0 where none was used."""
         with self._begun() as connection:
             highest = connection.scalar(select(func.max(_transactions.c.nonce)))
         return 0 if highest is None else highest + 1
 
     def transactions_of(self, digest: bytes) -> list[Sent]:
-        """Return all transactions of a publication, those of one nonce in the order they left."""
+        """Return all transactions of a publication, by nonce and then in the order of sending."""
         return self._transactions(_transactions.c.digest == digest)
 
     def transactions_from(self, nonce: int) -> list[Sent]:
-        """Return the transactions that have a nonce or a higher one, in the same order."""
+        """Return the transactions with a nonce or a higher nonce, in the same order."""
         return self._transactions(_transactions.c.nonce >= nonce)
 
     def unsettled_below(self, nonce: int, most: int) -> list[Sent]:
-        """Return transactions whose nonce was mined, and of which no receipt was written."""
+        """Return at most ``most`` transactions below a nonce, whose nonces have no receipt yet."""
         others = _transactions.alias()
         is_settled = exists().where(
             others.c.nonce == _transactions.c.nonce, others.c.block_number.is_not(None)
@@ -215,15 +215,15 @@ class Journal:
             return [BlockReference(*row) for row in connection.execute(wanted)]
 
     def unsettle(self, block: BlockReference) -> None:
-        """Take back what was written of a block that a reorg replaced."""
+        """Forget the receipts of a block that a reorg replaced."""
         done = update(_transactions).where(_transactions.c.block_hash == block.hash)
         with self._begun() as connection:
             connection.execute(done.values(**_settled(None)))
 
     def sent_by_clients(self, first_ns: int, client: str | None = None) -> list[tuple[str, Sent]]:
-        """Return clients and transactions whose nonces were used since a time, in their order.
+        """Return clients and transactions whose nonces were used since a time, in nonce order.
 
-        Those of one client, if it is named.
+        ``client`` limits the result to one client.
         """
         earlier = _transactions.alias()
         used_before = exists().where(
@@ -244,7 +244,7 @@ class Journal:
 
     @contextmanager
     def _begun(self) -> Iterator[Connection]:
-        # A full disk, or a lock that lasts: nothing was written, and nothing may be sent.
+        # The disk is full, or a lock lasts: nothing was written, so nothing may be sent.
         refusal = partial(StoreUnavailable, "journal", "an answer")
         with errors_as(refusal), self._engine.begin() as connection:
             yield connection
@@ -258,7 +258,7 @@ class Journal:
 @contextmanager
 def _opened(path: Path, mode: str, expected: str) -> Iterator[tuple[Engine, Engine]]:
     if path.is_dir():
-        # SQLite's own words for it are "disk I/O error".
+        # SQLite would report a folder as "disk I/O error".
         raise ConfigurationError(f"journal {path}", _STAMP.owned, "a folder")
     engine, writer = new_engines(lambda: connect(path, mode, _SETTINGS))
     try:

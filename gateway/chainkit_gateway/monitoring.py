@@ -1,6 +1,6 @@
-"""The gateway in numbers, and whether it is alive and ready: for machines that watch it.
+"""The gateway's metrics, and whether the gateway is alive and ready.
 
-All names begin with ``chainkit_gateway_``. The journal is read when somebody asks.
+All names begin with ``chainkit_gateway_``. The journal is read at each scrape.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from chainkit_gateway.payer_account import Tended
 from chainkit_gateway.types import Publication, Publishes
 
 ALIVE_SECONDS: Final = 15.0
-"""How long the event loop may be silent."""
+"""How long the event loop may send no heartbeat."""
 
 READY_SECONDS: Final = 60.0
-"""How long the chain may not have answered."""
+"""How long the chain may be without an answer."""
 
 _PREFIX: Final = "chainkit_gateway"
 _PUBLISHED: Final = "published"
@@ -44,7 +44,7 @@ class GatewayMonitor:
         nodes: Callable[[], int],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what tells the wei of today and the number of nodes, and a clock in seconds."""
+        """Take functions for the wei of today and the number of nodes, and a clock in seconds."""
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._clock = clock
         self._nodes = nodes
@@ -69,18 +69,18 @@ class GatewayMonitor:
         ProcessCollector(registry=registry)
 
     def beat(self) -> None:
-        """Take note that the event loop runs."""
+        """Record that the event loop runs."""
         self._beat = self._clock()
 
     def tended(self, tended: Tended, balance: int) -> None:
-        """Take note of an answer of the chain, and of the account's wei."""
+        """Record an answer of the chain, and the account's wei."""
         self._answered = self._clock()
         self._balance.set(balance)
         self._waiting.set(tended.waiting)
         self._oldest.set(tended.oldest_seconds)
 
     def count(self, publication: Publication, outcome: str) -> None:
-        """Count an envelope that was published or refused."""
+        """Count a published or refused envelope."""
         destination = "chain" if publication.is_for_chain else "node"
         self._publications.labels(destination, outcome).inc()
 
@@ -107,10 +107,10 @@ class GatewayMonitor:
 
 
 class CountedPublisher:
-    """Publishes, and counts what becomes of it."""
+    """Publishes, and counts the outcomes."""
 
     def __init__(self, publisher: Publishes, monitor: GatewayMonitor) -> None:
-        """Take the one that publishes."""
+        """Take the publisher, and the monitor that counts."""
         self._publisher = publisher
         self._monitor = monitor
 

@@ -1,9 +1,9 @@
-"""The account that pays: its nonces, and its transactions until each has a receipt.
+"""The paying account: its nonces, and its transactions until each has a receipt.
 
 Nonces are given out one after the other under a lock, and each signed transaction is journalled
-before it is sent: after a kill it is sent again as it is, and the chain takes it once. So is one
-that a reorg dropped: without it, all later nonces would wait for ever. One that waits too long is
-replaced by one with the same nonce and higher fees, of which the chain takes one.
+before the transaction is sent: after a kill the same bytes are sent again, and the chain takes
+them once. A transaction that a reorg dropped is sent again, too: all later nonces wait for it. A
+transaction that waits too long is replaced by one with the same nonce and higher fees.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from chainkit_gateway.journal import Journal
 from chainkit_gateway.types import Publication, Sent, Settlement
 
 REPLACE_SECONDS: Final = 30.0
-"""How long a transaction waits until one with higher fees takes its place."""
+"""How long a transaction waits until a transaction with higher fees replaces it."""
 
 _RECHECKED_BLOCKS: Final = 64
 """How deep below the head a reorg may still change what a transaction cost."""
 
 _MOST_SETTLED: Final = 100
-"""Transactions whose receipts are looked for at a time."""
+"""Transactions whose receipts are read at a time."""
 
 
 class Pool(Protocol):
@@ -55,7 +55,7 @@ class Pool(Protocol):
 
 
 Permit = Callable[[Publication, int], None]
-"""Raises a refusal where a client may not spend so many wei more."""
+"""Raises a refusal where a publication's client may not spend so many wei more."""
 
 
 def all_permitted(publication: Publication, wei: int) -> None:
@@ -79,9 +79,9 @@ class Tended:
     resent: int
     replaced: int
     waiting: int
-    """Sent, and not mined at the head."""
+    """Transactions that were sent and are not mined at the head."""
     oldest_seconds: float = 0.0
-    """Since the first of those was sent first."""
+    """Time since the oldest waiting transaction was first sent."""
 
 
 class PayerAccount:
@@ -96,7 +96,7 @@ class PayerAccount:
         permit: Permit = all_permitted,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Take the chain, who signs, and where transactions are journalled."""
+        """Take the chain, the signer, and the journal of transactions."""
         self._pool = pool
         self._signer = signer
         self._journal = journal
@@ -105,11 +105,11 @@ class PayerAccount:
         self._lock = threading.Lock()
 
     def send(self, publication: Publication, call: Call) -> int:
-        """Send a publication's transaction, unless it has one, and return its nonce.
+        """Send a publication's transaction, unless one was sent, and return the nonce.
 
-        One that reverted is over: another is sent. Raises RefusedRequest where the contract or the
-        endpoint refuses it, ConfigurationError where it costs too much, what ``permit`` raises, and
-        what endpoints raise.
+        After a revert, a new transaction is sent. Raises RefusedRequest where the contract or the
+        endpoint refuses the transaction, ConfigurationError where it costs too much, what
+        ``permit`` raises, and what endpoints raise.
         """
         endpoint = self._pool.choose()
         with self._lock:
@@ -125,16 +125,16 @@ class PayerAccount:
             return sent.nonce
 
     def find_receipt(self, digest: bytes, nonce: int) -> Receipt | None:
-        """Return the receipt of a publication's transaction, whichever of its hashes was mined.
+        """Return the receipt of a publication's nonce, whichever of its transactions was mined.
 
-        Writes what it cost. Raises what endpoints raise, but for what asking again may help.
+        Writes the cost to the journal. Raises what endpoints raise, except retryable errors.
         """
         endpoint = self._pool.choose()
         sent = [each for each in self._journal.transactions_of(digest) if each.nonce == nonce]
         return self._settled(endpoint, sent)
 
     def tend(self) -> Tended:
-        """Send again what is gone, replace what waits too long, write what was paid.
+        """Resend lost transactions, replace late ones, and write what mined ones cost.
 
         Raises what endpoints raise.
         """
@@ -152,7 +152,7 @@ class PayerAccount:
         return Tended(resent, replaced, len(waiting), max(0.0, oldest))
 
     def depth(self, receipt: Receipt) -> int:
-        """Return how many blocks lie on top of a receipt's. Raises what endpoints raise."""
+        """Return how many blocks lie on top of a receipt's block. Raises what endpoints raise."""
         return self._pool.choose().head().number - receipt.block.number
 
     def balance(self) -> int:
@@ -161,7 +161,7 @@ class PayerAccount:
         return endpoint.balance(self._signer.address, endpoint.head().reference)
 
     def _waiting(self, endpoint: Endpoint) -> list[list[Sent]]:
-        """Return the transactions that are not mined at the head, those of one nonce together."""
+        """Return the transactions that are not mined at the head, grouped by nonce."""
         mined = endpoint.transaction_count(self._signer.address, endpoint.head().reference)
         return _by_nonce(self._journal.transactions_from(mined))
 
@@ -181,7 +181,7 @@ class PayerAccount:
         try:
             check_cost(late.gas * maximum, MAX_COST)
         except ConfigurationError as error:
-            # It may still be mined as it is.
+            # The transaction may still be mined as it is.
             text = f"transaction of nonce {late.nonce} is not replaced: {error}"
             log_event(LogEvent("replacement_too_dear", text, level=logging.WARNING))
             return False
@@ -191,7 +191,7 @@ class PayerAccount:
         try:
             self._sent(endpoint, sent)
         except RefusedRequest as error:
-            # Most often because the first one has just been mined.
+            # Most often the first transaction has just been mined.
             text = f"replacement of nonce {late.nonce} was refused: {error}"
             log_event(LogEvent("replacement_refused", text, level=logging.WARNING))
             return False
@@ -201,7 +201,7 @@ class PayerAccount:
         try:
             send_transaction(endpoint, SignedTransaction(sent.raw, sent.hash))
         except RefusedRequest:
-            # It was not accepted: a new one's nonce is free again.
+            # The endpoint accepted no transaction: a new nonce is free again.
             self._journal.remove_transaction(sent)
             raise
 
@@ -262,7 +262,7 @@ class PayerAccount:
 
 
 def raised(fee: int) -> int:
-    """Return a fee, in wei per gas, that a replacement must have at least: 12.5 % more."""
+    """Return a replacement's lowest fee, in wei per gas: 12.5 % more."""
     return fee + max(1, -(-fee // 8))
 
 
@@ -281,7 +281,7 @@ def _paid(receipt: Receipt, answer: Any) -> Settlement:
 
 
 def _fields(raw: bytes) -> dict[str, Any]:
-    """Return what a transaction of ours, EIP-1559, was signed with."""
+    """Return the fields of a signed EIP-1559 transaction of this account."""
     chain_id, nonce, tip, maximum, gas, to, value, data, *_ = rlp.decode(raw[1:])
     numbers = {
         "chainId": chain_id,

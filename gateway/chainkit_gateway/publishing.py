@@ -1,8 +1,8 @@
-"""Publishes each envelope once: by the chain, or by the first node that takes it.
+"""Publishes each envelope once: on the chain, or through the first node that accepts it.
 
-Today's clients send the same bytes again after any error. The digest of a ClientEnvelope is its
-name: an envelope that is on its way is waited for, one that was published is answered again, and
-one whose outcome is unknown is looked for before it is sent again.
+Today's clients send the same bytes again after any error. The digest names a ClientEnvelope: a
+request waits for an envelope that is being published, gets the first answer again for a published
+envelope, and looks for an envelope of unknown outcome before sending it again.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from chainkit_gateway.journal import Begun, Journal
 from chainkit_gateway.types import Publication
 
 NODE_SECONDS: Final = 10.0
-"""How long a node may take to answer, or to index what was mined."""
+"""How long a node may take to answer, or to index a mined payload."""
 
 CHAIN_THREADS: Final = 64
-"""Payloads that wait for the chain at one time; more wait for one of these."""
+"""Payloads that wait for the chain at one time; more payloads queue."""
 
 _SEND_AGAIN: Final = "send the same bytes again"
 _UNSIGNED: Final = "one that the registered key did not sign"
@@ -45,7 +45,7 @@ class Node(Protocol):
 
     @property
     def node_id(self) -> int:
-        """The registry's."""
+        """The node's id in the registry."""
         ...
 
     async def publish(self, payer_envelope: bytes, seconds: float) -> bytes:
@@ -65,7 +65,7 @@ class Node(Protocol):
     async def indexed(
         self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
     ) -> bytes:
-        """Return a payload of the chain once it is served."""
+        """Return a payload of the chain once the node serves it."""
         ...
 
 
@@ -74,33 +74,33 @@ class NodeList(Protocol):
 
     @property
     def urls(self) -> Mapping[int, str]:
-        """By node id."""
+        """The URLs by node id."""
         ...
 
     def for_topic(self, topic: bytes) -> Sequence[Node]:
-        """Return them in a topic's order of preference."""
+        """Return the nodes in a topic's order of preference."""
         ...
 
     def node(self, node_id: int) -> Node | None:
-        """Return one, or None."""
+        """Return a node by id, or None."""
         ...
 
     def __iter__(self) -> Iterator[Node]:
-        """Give all."""
+        """Yield all nodes."""
         ...
 
 
 class Chain(Protocol):
-    """The way to the contracts, as ``ChainPublisher`` goes it."""
+    """The part of ``ChainPublisher`` that is used."""
 
     def publish(self, publication: Publication) -> Mined:
-        """Wait until it is mined."""
+        """Publish a payload, and wait until it is mined."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """The payer's key, and the ways by which envelopes leave."""
+    """The payer's key, nodes, chain and journal."""
 
     key: SigningKey
     nodes: NodeList
@@ -112,15 +112,15 @@ class Publisher:
     """Publishes; made and used on the event loop's thread."""
 
     def __init__(self, payer: Payer) -> None:
-        """Take who signs and pays."""
+        """Take the payer."""
         self._payer = payer
         self._under_way: dict[bytes, asyncio.Task[bytes]] = {}
         self._newest: dict[int, int] = {}
-        # Threads of their own: all others would wait for the chain with them.
+        # A pool of its own: in the shared pool, other work would wait for the chain.
         self._waiting_for_chain = ThreadPoolExecutor(CHAIN_THREADS, "chain")
 
     async def publish(self, publication: Publication) -> bytes:
-        """Publish, once, and return the OriginatorEnvelope, again and again the same.
+        """Publish once, and return the OriginatorEnvelope, the same for each repetition.
 
         Raises a Refusal.
         """
@@ -130,7 +130,7 @@ class Publisher:
             task = asyncio.create_task(self._published(publication))
             self._under_way[digest] = task
             task.add_done_callback(lambda _: self._under_way.pop(digest, None))
-        # A client that hangs up ends its own wait, not the publication.
+        # A client that disconnects ends its own wait, not the publication.
         return await asyncio.shield(task)
 
     async def _published(self, publication: Publication) -> bytes:
@@ -139,7 +139,7 @@ class Publisher:
         if publication.is_for_chain:
             if begun is None:
                 await self._check(publication)
-            # A reorg may have dropped what was answered for the chain: it is asked again.
+            # A reorg may have dropped the answered payload: ask the chain again.
             envelope = await self._by_chain(publication)
         elif begun is not None and begun.envelope is not None:
             return begun.envelope
@@ -149,13 +149,13 @@ class Publisher:
         return envelope
 
     async def _check(self, publication: Publication) -> None:
-        """Refuse what nodes would not serve, before it is paid for."""
+        """Refuse a payload that nodes would not serve, before it is paid for."""
         if publication.kind is TopicKind.IDENTITY_UPDATE:
             nodes = self._payer.nodes.for_topic(publication.topic)
             await check_update(publication, [each.behind for each in nodes], NODE_SECONDS)
 
     async def _by_chain(self, publication: Publication) -> bytes:
-        """Put it on the chain; the answer waits until the nodes serve it."""
+        """Publish a payload on the chain; answer once a node serves it."""
         loop = asyncio.get_running_loop()
         try:
             mined = await loop.run_in_executor(
@@ -183,7 +183,7 @@ class Publisher:
             found = await self._found(publication, node, begun.behind_sequence_id or 0)
             if found is not None:
                 return found
-            # It lost one answer: the next one is asked before it.
+            # This node lost an answer before: ask the following nodes first.
             place = [each.node_id for each in nodes].index(node.node_id) + 1
             nodes = nodes[place:] + nodes[:place]
         return await self._by_first_node(publication, nodes)
@@ -194,7 +194,7 @@ class Publisher:
             try:
                 return await self._by_node(publication, node)
             except NodeLost as lost:
-                # It may have stored it: the next try looks for it there.
+                # The node may have stored the envelope: the next try looks for it at this node.
                 raise NotReady("node", "an answer", f"none yet: {lost}", _SEND_AGAIN) from lost
             except PassedOn as refusal:
                 await self._forget(publication)
@@ -220,7 +220,7 @@ class Publisher:
         return answer
 
     async def _found(self, publication: Publication, node: Node, behind: int) -> bytes | None:
-        """Look for what a node may have stored although its answer was lost."""
+        """Look for an envelope that a node may have stored although the answer was lost."""
         cursor = {node.node_id: behind}
         try:
             while page := await node.behind(publication.topic, dict(cursor), NODE_SECONDS):
@@ -228,7 +228,7 @@ class Publisher:
                     is_it = _is_of(envelope, node.node_id, publication)
                     if is_it and node.has_signed(envelope):
                         return envelope
-                # Others' envelopes are on the topic too, and would come again and again.
+                # Skip other originators' envelopes of the topic, which would fill each page again.
                 before = dict(cursor)
                 for originator_id, sequence_id in map(_place, page):
                     cursor[originator_id] = max(cursor.get(originator_id, 0), sequence_id)
@@ -243,12 +243,12 @@ class Publisher:
 
 
 def _is_of(envelope: bytes, node_id: int, publication: Publication) -> bool:
-    """Tell whether a node originated this envelope, and with this payload."""
+    """Return whether a node originated this envelope, with this payload."""
     try:
         stored = parse_originated(envelope).envelope
         payload = parse_payer_envelope(stored.payer_envelope).client_envelope
     except MalformedEnvelope:
-        # The chain's, on the same topic.
+        # An envelope of the chain, on the same topic.
         return False
     return stored.originator_id == node_id and payload == publication.client_envelope
 

@@ -1,4 +1,4 @@
-"""The registry's nodes, read again and again: added, removed, and under other addresses."""
+"""The registry's nodes, read periodically: nodes are added, removed, and change their URLs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ReadEntries = Callable[[], Mapping[int, NodeEntry]]
 
 
 def registry_reader(pool: EndpointPool, address: bytes) -> ReadEntries:
-    """Return what reads the registry at an address, at the head.
+    """Return a function that reads the registry at an address, at the head.
 
-    It raises ConfigurationError where no node is enabled, and what endpoints raise.
+    The function raises ConfigurationError where no node is enabled, and what endpoints raise.
     """
 
     def ask(endpoint: Endpoint) -> Mapping[int, NodeEntry]:
@@ -41,7 +41,7 @@ def registry_reader(pool: EndpointPool, address: bytes) -> ReadEntries:
 
 
 def readdressed(entries: Mapping[int, NodeEntry], given: Mapping[int, str]) -> dict[int, NodeEntry]:
-    """Return the given nodes, with the keys that the registry has of them."""
+    """Return the nodes at given URLs, with the registry's keys."""
     for node_id in given.keys() - entries.keys():
         listed = ", ".join(map(str, sorted(entries)))
         raise ConfigurationError("--node", f"an enabled node of the registry: {listed}", node_id)
@@ -49,10 +49,10 @@ def readdressed(entries: Mapping[int, NodeEntry], given: Mapping[int, str]) -> d
 
 
 class RegistryWatch:
-    """Keeps the nodes as the registry has them; the last ones while it cannot be read."""
+    """Keeps the nodes as in the registry; the last known nodes while the registry fails."""
 
     def __init__(self, read: ReadEntries, nodes: Nodes) -> None:
-        """Take what reads the registry, and the nodes to keep."""
+        """Take the function that reads the registry, and the nodes to update."""
         self._read = read
         self._nodes = nodes
         self._told: set[str] = set()

@@ -1,7 +1,7 @@
-"""Where a ClientEnvelope goes: to the chain or to a node, by its topic and payload (XIP-49 §3.1.2).
+"""Routes a ClientEnvelope to the chain or to a node, by topic and payload (XIP-49 §3.1.2).
 
-The rules that need nothing but its bytes are checked here, before anything is paid for: a payload
-that no node would serve costs as much as any other. Each node judges it again.
+The rules that need only the envelope's bytes are checked here, before anything is paid for: a
+payload that no node would serve costs as much as any other. Each node checks the envelope again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from chainkit_gateway.types import Publication
 
 
 def route(client_envelope: bytes, client: str) -> Publication:
-    """Return a client's envelope with its way. Raises PublishRefused where it breaks a rule."""
+    """Return an envelope with its route. Raises PublishRefused where the envelope breaks a rule."""
     parsed = parse_client_envelope(client_envelope)
     return Publication(
         digest=keccak256(client_envelope),

@@ -1,4 +1,4 @@
-"""The gateway as a service: PayerApi over gRPC, until it is asked to stop."""
+"""The gateway as a service: PayerApi over gRPC, until a signal stops the service."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Gateway:
     account: PayerAccount
     clients: Clients
     registry: RegistryWatch | None
-    """None where the nodes are given, and stay."""
+    """None where the command line gives the nodes."""
     registry_seconds: float
     """How often the registry is read."""
     monitor: GatewayMonitor
     listen: str | None
-    """``HOST:PORT`` for those that watch it."""
+    """``HOST:PORT`` of the monitor server; None for no monitor server."""
     address: str
     """``HOST:PORT`` for clients; port 0 takes a free one."""
 
@@ -96,7 +96,7 @@ def _watched(gateway: Gateway) -> MonitorServer | None:
 
 
 def _chores(gateway: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
-    """Give what is done again and again until the end."""
+    """Yield the periodic tasks of the service."""
     yield _repeat(_BEAT_SECONDS, lambda: _beat(gateway.monitor))
     yield _repeat(_LOOK_SECONDS, lambda: _tend(gateway.account, gateway.monitor))
     if gateway.registry is not None:
@@ -109,7 +109,7 @@ async def _repeat(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
         try:
             await chore()
         except Exception as error:
-            # The service goes on without one turn of it.
+            # The service goes on; the task runs again at its next time.
             text = f"chore: expected its end, got {error!r}"
             log_event(LogEvent("chore_failed", text, level=logging.ERROR))
 

@@ -18,23 +18,23 @@ _DAY_NS: Final = 86_400 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """A client's transactions of a day, each counted on the day on which it was sent first."""
+    """A client's transactions of a day, each counted on the day when it was first sent."""
 
     day: date
     client: str
     published: int = 0
     """Transactions that were mined and succeeded."""
     reverted: int = 0
-    """Transactions that were mined and reverted: they cost as well."""
+    """Transactions that were mined and reverted: a revert costs as well."""
     waiting: int = 0
     """Transactions without a receipt so far."""
     paid: int = 0
     """Wei: the sum of gas used × effective gas price, as the receipts have them."""
     reserved: int = 0
-    """Wei: the most that those which wait may cost."""
+    """Wei: the most that the waiting transactions may cost."""
 
     def plus(self, other: Spending) -> Spending:
-        """Return the sum of two of one day and client."""
+        """Return the sum of two Spendings of one day and client."""
         return Spending(
             self.day,
             self.client,
@@ -47,9 +47,9 @@ class Spending:
 
 
 def sum_spending(rows: Iterable[tuple[str, Sent]]) -> list[Spending]:
-    """Return what clients spent, by day and client, from their transactions in order of nonces.
+    """Return what clients spent, by day and client, from transactions in nonce order.
 
-    Those of one nonce, replacements of each other, count once: the one that was mined, else the
+    The transactions of one nonce replace each other and count once: the mined one, else the
     dearest.
     """
     sums: dict[tuple[date, str], Spending] = {}
@@ -72,16 +72,16 @@ def _of_nonce(rows: list[tuple[str, Sent]]) -> Spending:
 
 
 def spent_today(journal: Journal, now_ns: int, client: str | None = None) -> int:
-    """Return the wei that a client, or all, spent since midnight of UTC, and may still have to."""
+    """Return the wei that a client, or all clients, spent and may still pay since midnight UTC."""
     rows = journal.sent_by_clients(now_ns - now_ns % _DAY_NS, client)
     return sum(each.paid + each.reserved for each in sum_spending(rows))
 
 
 class SpendingLimit:
-    """The most that a client may spend on a day; what waits counts with the most it may cost."""
+    """A client's limit for a day; a waiting transaction counts with the most that it may cost."""
 
     def __init__(self, journal: Journal, most: int, now_ns: Callable[[], int]) -> None:
-        """Take where transactions are journalled, the limit in wei, and a clock."""
+        """Take the journal of transactions, the limit in wei, and a clock."""
         self._journal = journal
         self._most = most
         self._now_ns = now_ns

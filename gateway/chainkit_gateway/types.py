@@ -10,20 +10,20 @@ from chainkit.types import BlockReference, TopicKind
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """One ClientEnvelope on its way, with what decides where it goes."""
+    """One ClientEnvelope to publish, with the facts that decide its route."""
 
     digest: bytes
-    """32 bytes: keccak256 of ``client_envelope``, by which it is published once."""
+    """32 bytes: keccak256 of ``client_envelope``; one digest is published once."""
     client_envelope: bytes
-    """As it came from the client."""
+    """The bytes as the client sent them."""
     kind: TopicKind
-    """The topic's."""
+    """The topic's kind."""
     identifier: bytes
-    """The topic after its kind byte: of a group, today's clients' have 16 bytes."""
+    """The topic after its kind byte; today's clients use 16 bytes for a group."""
     is_for_chain: bool
     """Commits, proposals and identity updates need the total order (XIP-49 §2)."""
     client: str
-    """The name of the client that sent it: its token's, else its address."""
+    """The sending client: its token's name, else its address."""
 
     @property
     def topic(self) -> bytes:
@@ -37,10 +37,10 @@ class Settlement:
 
     block: BlockReference
     succeeded: bool
-    """Status 1: a transaction that reverted costs as well."""
+    """Whether the status is 1; a reverted transaction costs as well."""
     gas_used: int
     gas_price: int
-    """Wei per gas: the effective one (EIP-1559)."""
+    """Wei per gas: the effective gas price (EIP-1559)."""
 
     @property
     def cost(self) -> int:
@@ -55,7 +55,7 @@ class Sent:
     hash: bytes
     """32 bytes."""
     digest: bytes
-    """32 bytes: its publication's."""
+    """32 bytes: the publication's digest."""
     nonce: int
     raw: bytes
     """EIP-2718 envelope."""
@@ -72,7 +72,7 @@ class Sent:
 
     @property
     def most_cost(self) -> int:
-        """Wei: the most that it may cost."""
+        """Wei: the most that the transaction may cost."""
         return self.gas * self.maximum_fee
 
 

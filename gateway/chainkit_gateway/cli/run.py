@@ -209,7 +209,7 @@ def run_command(options: _Options) -> None:
 
 def _clients(options: _Options) -> Clients:
     tokens = None if options.tokens_path is None else Tokens.read(options.tokens_path)
-    # Without tokens, nothing would tell strangers from the application.
+    # Without tokens, any machine could publish as the application.
     if tokens is None and not is_loopback(options.grpc_address):
         expected = "an address of this machine alone, or --tokens"
         raise ConfigurationError("--grpc", expected, options.grpc_address)

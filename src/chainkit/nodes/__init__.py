@@ -1,1 +1,1 @@
-"""Nodes and gateways, as all that ask them do so: client, gateway, node, audit and council."""
+"""Connections to nodes and gateways, for client, gateway, node, audit and council."""

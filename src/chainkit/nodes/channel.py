@@ -1,4 +1,4 @@
-"""Channels to a node or a gateway. A channel connects when it is used."""
+"""Channels to a node or a gateway. A channel connects at the first call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONNECT_SECONDS: Final = 3.0
 """How long a connection may take, before the next node is asked."""
 
 _MOST_RECONNECT_MS: Final = 5000
-"""A node that is back is not kept out for minutes."""
+"""Short, so that a client finds a restarted node within seconds."""
 _BOUNDS: Final = (
     ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
@@ -28,9 +28,8 @@ def connect(
 ) -> grpc.aio.Channel:
     """Return a channel to ``http://host:port`` or ``https://host:port``.
 
-    A server that is back is tried again after ``most_reconnect_ms`` at the latest. Certificates are
-    checked with the roots that gRPC trusts. Raises ConfigurationError about ``subject`` for another
-    URL.
+    The channel connects again after ``most_reconnect_ms`` at the latest. Certificates are checked
+    with the roots that gRPC trusts. Raises ConfigurationError about ``subject`` for another URL.
     """
     scheme, target = grpc_target(subject, url)
     options = (*_BOUNDS, ("grpc.max_reconnect_backoff_ms", most_reconnect_ms))
@@ -48,7 +47,7 @@ def connect_blocking(subject: str, url: str) -> grpc.Channel:
 
 
 async def wait_until_connected(subject: str, channel: grpc.aio.Channel) -> None:
-    """Wait until a channel is connected. Raises NodeUnreached where it fails, or takes long."""
+    """Wait for a channel's connection. Raises NodeUnreached after CONNECT_SECONDS or a failure."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             while (state := channel.get_state(try_to_connect=True)) is not _READY:

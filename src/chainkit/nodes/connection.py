@@ -1,4 +1,4 @@
-"""One node as a client asks it: publishes, queries, and what its errors say about what it did."""
+"""A connection to one node: publishes, queries, and errors that say whether the node did it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class NodeEntry:
     """A node as the registry lists it."""
 
     url: str
-    """``http://host:port`` or ``https://host:port``, once it was checked."""
+    """``http://host:port`` or ``https://host:port``, after the check."""
     public_key: bytes
-    """65 bytes: the key that signs its envelopes."""
+    """65 bytes: the key that signs the node's envelopes."""
 
 
 class NodeConnection:
@@ -42,7 +42,7 @@ class NodeConnection:
     def __init__(self, node_id: int, entry: NodeEntry) -> None:
         """Take the registry's entry; nothing is connected yet.
 
-        Raises ConfigurationError for a URL that is not of the form.
+        Raises ConfigurationError for a URL of another form.
         """
         self.node_id = node_id
         self.entry = entry
@@ -79,9 +79,9 @@ class NodeConnection:
         return await self._asked(self._query(request.SerializeToString(), timeout=seconds))
 
     async def inbox_id(self, address: str, seconds: float) -> str | None:
-        """Return the inbox id that the node has for an address, None where it has none.
+        """Return the inbox id that the node has for an address, None where the node has none.
 
-        Errors are those of ``publish``. Nobody signs it.
+        The answer is not signed. Errors are those of ``publish``.
         """
         await self.connect()
         request = message_api_pb2.GetInboxIdsRequest()
@@ -99,9 +99,9 @@ class NodeConnection:
     async def topic_head(
         self, topic: bytes, entries_after: int | None, seconds: float
     ) -> tuple[bytes, Sequence[Entry]]:
-        """Return the node's SignedTopicHead of a topic, with its entries behind an id, if wanted.
+        """Return the node's SignedTopicHead of a topic, with a page of entries behind an id.
 
-        A page of them at most. Errors are those of ``publish``.
+        Errors are those of ``publish``.
         """
         await self.connect()
         query = node_api_pb2.TopicHeadQuery(topic=topic, entries_after_sequence_id=entries_after)
@@ -132,9 +132,9 @@ class NodeConnection:
     async def indexed(
         self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
     ) -> bytes:
-        """Wait until the node serves a payload of the chain; return its envelope.
+        """Wait until the node serves a payload of the chain; return the envelope.
 
-        Raises NodeLost where it does not within the time.
+        Raises NodeLost where the node does not serve the payload in time.
         """
         query = _query(topic, {BLOCKCHAIN_ORIGINATOR_ID: sequence_id - 1})
         request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
@@ -152,15 +152,15 @@ class NodeConnection:
         raise NodeLost(f"stream of node {self.node_id}", f"payload {sequence_id}", got)
 
     def has_signed(self, envelope: bytes) -> bool:
-        """Tell whether the registered key signed an envelope: the node's own, or a chain's."""
+        """Return whether the node's key signed an envelope, its own or a chain's."""
         return signer_of(envelope) == self.entry.public_key
 
     async def close(self) -> None:
-        """End the connection; calls that are open may take as long as a node may."""
+        """End the connection; open calls may take their full time."""
         await self._channel.close(_GRACE_SECONDS)
 
     async def connect(self) -> None:
-        """Make sure of the connection first: a call that fails for want of one looks like any.
+        """Connect before a call: a call's error would not show that the connection failed.
 
         Raises NodeUnreached.
         """
@@ -182,7 +182,7 @@ class NodeConnection:
 def signer_of(envelope: bytes) -> bytes | None:
     """Return the 65-byte key that signed an OriginatorEnvelope, None where there is none.
 
-    As its originator, or as one that vouches for a payload of the chain.
+    The signer is the originator, or a node that vouches for a payload of the chain.
     """
     try:
         try:
@@ -203,5 +203,5 @@ def _is_of(envelope: bytes, transaction_hash: bytes) -> bool:
     try:
         return parse_originator_envelope(envelope).transaction_hash == transaction_hash
     except MalformedEnvelope:
-        # Another originator's, on the same topic.
+        # An envelope of another originator, on the same topic.
         return False

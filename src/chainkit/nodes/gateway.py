@@ -1,4 +1,4 @@
-"""An application's gateway as its clients ask it: it pays, and publishes to the chain or a node."""
+"""A connection to an application's gateway, which pays and publishes to the chain or a node."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class Gateway:
         self._publish: Any = self._channel.unary_unary(PUBLISH_CLIENT_ENVELOPES)
 
     async def publish(self, client_envelopes: Sequence[bytes], seconds: float) -> Sequence[bytes]:
-        """Publish ClientEnvelopes, and return the OriginatorEnvelope of each, in their order.
+        """Publish ClientEnvelopes, and return their OriginatorEnvelopes in the same order.
 
         Raises PassedOn where the gateway refuses (Conflict, Unavailable), NodeUnreached where there
-        is no connection to it, and NodeLost where nobody knows what became of them.
+        is no connection to the gateway, and NodeLost where the answer was lost.
         """
         await self.connect()
         request = payer_api_pb2.PublishClientEnvelopesRequest(envelopes=client_envelopes)
         try:
             answer = await self._publish(request.SerializeToString(), timeout=seconds)
-            # The field has the number of a query's answer.
+            # Envelopes has the field number of the gateway's answer.
             envelopes = Envelopes.FromString(answer).envelopes
         except grpc.aio.AioRpcError as error:
             raise sorted_out("gateway", error) from error
@@ -50,7 +50,7 @@ class Gateway:
         return envelopes
 
     async def connect(self) -> None:
-        """Make sure of the connection first: then nothing was sent. Raises NodeUnreached."""
+        """Connect before a call: after a failure nothing was sent. Raises NodeUnreached."""
         await wait_until_connected(f"gateway {self.url}", self._channel)
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
-"""The highest sequence id that a node holds, found by questions that any node answers.
+"""The highest sequence id that a node holds, found by queries that any node answers.
 
-A search begins at a guess, goes up or down in steps that double, and halves the last one: two
-questions where the guess is right, and 2 log n for a difference of n.
+A search begins at a guess, goes up or down in steps that double, and halves the last step: two
+queries where the guess is right, and 2 log n for a difference of n.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 FirstBehind = Callable[[int], Awaitable[int | None]]
-"""Returns the first id that is held behind another one, None where there is none."""
+"""Returns the first held id above an id, None where there is none."""
 
 _LARGEST_ID = 2**63 - 1
 
@@ -17,7 +17,7 @@ _LARGEST_ID = 2**63 - 1
 async def find_highest(first_behind: FirstBehind, guess: int = 0) -> int | None:
     """Return the highest id, 0 where there is none; None where the answers contradict each other.
 
-    ``guess`` is where it may be, such as the highest id before. Errors of the questions go through.
+    ``guess`` is a likely id, such as the last result. Errors of the queries pass through.
     """
     bounds = await _bounds(first_behind, guess)
     while bounds is not None and bounds[0] < bounds[1]:
@@ -31,7 +31,7 @@ async def find_highest(first_behind: FirstBehind, guess: int = 0) -> int | None:
 
 
 async def _bounds(first_behind: FirstBehind, guess: int) -> tuple[int, int] | None:
-    """Return an id that is held, or 0, and one that none is above."""
+    """Return a held id, or 0, and an id above which none is held."""
     low, step = guess, 1
     found = await first_behind(guess)
     if found is None:

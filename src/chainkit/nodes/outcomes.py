@@ -1,7 +1,7 @@
-"""The errors of calls that ended without an answer: a node refused, or a connection was lost.
+"""The errors of calls without an answer: a node refused, or a connection was lost.
 
-A node's own refusal has a google.rpc.Status in its details. gRPC itself makes errors without one,
-and so do other implementations: a code alone cannot always tell whether the node did something.
+A node's refusal has a google.rpc.Status in its details. Errors of gRPC and of other implementations
+have no status: a code alone does not always say whether the node did something.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TRANSIENT: Final = (
     grpc.StatusCode.DEADLINE_EXCEEDED,
 )
 _MOST_WORDS: Final = 200
-"""Characters of a node's own words in an error of ours."""
+"""Characters of a node's words that an error repeats."""
 
 
 class NodeUnreached(ChainkitError):
@@ -48,7 +48,7 @@ class NodeUnreached(ChainkitError):
 
 
 class NodeLost(ChainkitError):
-    """The node was asked, and did not answer: nobody knows whether it did what it was asked."""
+    """The node did not answer a request: the node may have done the request, or not."""
 
 
 class Conflict(PassedOn):
@@ -61,21 +61,21 @@ class Conflict(PassedOn):
 
 
 class Unavailable(PassedOn):
-    """503: the node answers nothing of this kind now, and did nothing."""
+    """503: the node answers no such request now, and did nothing."""
 
 
 def sorted_out(subject: str, error: grpc.aio.AioRpcError) -> ChainkitError:
-    """Tell a refusal from an answer that was lost: then the node may have stored it."""
+    """Return a refusal, or NodeLost where the node may have done what was asked."""
     words = error.details() or error.code().name
     details = status_details(error)
-    # gRPC itself makes the others too, of a connection that broke or took too long.
+    # gRPC uses the other codes, too, for a connection that broke or took too long.
     if error.code() in _REFUSALS or (details is not None and error.code() in _OWN_WORDS):
         return _refusal(error.code(), words, details)
     return NodeLost(subject, "an answer", words)
 
 
 def as_endpoint_error(subject: str, expected: str, error: Any, hint: str = "") -> ChainError:
-    """Return the error of a node that is only read, as of any endpoint.
+    """Return the error of a read from a node as an endpoint's error.
 
     Only EndpointUnavailable and RateLimited are worth another try. ``error`` is gRPC's.
     """

@@ -1,4 +1,4 @@
-"""Several nodes, and one connection to each for as long as its entry stays the same."""
+"""Several nodes, with one connection per node for as long as the registry entry stays the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainkit.nodes.preference import in_order_of_preference
 
 
 class Nodes:
-    """The nodes that are asked; used on the event loop's thread."""
+    """The connected nodes; used on the event loop's thread."""
 
     def __init__(self, entries: Mapping[int, NodeEntry]) -> None:
         """Take the nodes by id. Raises ConfigurationError for a URL that cannot be used."""
@@ -22,9 +22,9 @@ class Nodes:
         return {each: connection.entry.url for each, connection in self._connections.items()}
 
     async def update(self, entries: Mapping[int, NodeEntry]) -> Mapping[int, ConfigurationError]:
-        """Take other entries; connections stay where theirs is the same.
+        """Take new entries; a node whose entry is unchanged keeps its connection.
 
-        Returns why a URL cannot be used, by the id of its node, which is left out then.
+        Returns the errors of unusable URLs by node id; these nodes are left out.
         """
         kept, unusable = {}, {}
         for node_id, entry in entries.items():
@@ -46,7 +46,7 @@ class Nodes:
         return [self._connections[each] for each in order]
 
     def node(self, node_id: int) -> NodeConnection | None:
-        """Return a node, or None where it is not one of them any more."""
+        """Return a node, None where the node was removed."""
         return self._connections.get(node_id)
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ class Nodes:
         return len(self._connections)
 
     def __iter__(self) -> Iterator[NodeConnection]:
-        """Give every connection."""
+        """Yield every connection."""
         return iter(self._connections.values())
 
     async def close(self) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Collection
 def in_order_of_preference(topic: bytes, node_ids: Collection[int]) -> list[int]:
     """Return node ids in the order in which a topic prefers them.
 
-    All clients of a topic begin with the same node. Each next one is the node that the topic
-    prefers once those before it are excluded.
+    All clients of a topic begin with the same node. Each next node is the one that the topic
+    prefers once the earlier nodes are excluded.
     """
     remaining, digest = sorted(node_ids), zlib.crc32(topic)
     return [remaining.pop(digest % len(remaining)) for _ in node_ids]

@@ -1,10 +1,10 @@
 """How much each address may still ask for: buckets of tokens, and open streams. No I/O, no clock.
 
-A bucket fills at a rate up to a burst. The tokens of an answer are known only when it is there,
-so a bucket may go below zero, and nothing is taken from it until it holds a whole one again.
+A bucket fills at a rate up to a burst. The cost of an answer is known only after the answer, so a
+bucket may go below zero; then nothing is taken from the bucket until it holds a whole token again.
 
-The number of buckets is bounded. An address that is forgotten begins with a full bucket; it takes
-as many addresses as there are buckets to forget one that is in use.
+The number of buckets is bounded. A forgotten address begins with a full bucket again; an attacker
+needs as many addresses as there are buckets to make the service forget an address in use.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ MOST_ADDRESSES: Final = 10_000
 """Addresses that are remembered at a time."""
 
 _IPV6_NETWORK_BITS: Final = 64
-"""One subscriber gets a network of this size, and with it as many addresses as he likes."""
+"""A provider gives a subscriber a network of this size, with any number of addresses."""
 
 
 @lru_cache(MOST_ADDRESSES)
 def address_of(peer: str) -> str:
-    """Return whom gRPC's peer counts as: an IPv4 address, or an IPv6 network of 64 bits.
+    """Return what gRPC's peer counts as: an IPv4 address, or an IPv6 network of 64 bits.
 
     A peer is ``ipv4:192.0.2.1:51234`` or ``ipv6:[2001:db8::1]:51234``; this machine's own address,
-    and what is no address, count as they are.
+    and a peer that is no address, count unchanged.
     """
     kind, _, rest = peer.partition(":")
     host = unquote(rest).rpartition(":")[0].removeprefix("[").removesuffix("]")
@@ -57,13 +57,13 @@ class Buckets:
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many addresses are remembered."""
+        """Return how many addresses are remembered."""
         return len(self._levels)
 
     def seconds_to_wait(self, address: str, now: float, tokens: float = 1.0) -> float:
-        """Return how long it takes until so many tokens are there; 0 for now.
+        """Return the seconds until a bucket holds so many tokens; 0 for now.
 
-        More than the burst never are.
+        A bucket never holds more tokens than the burst.
         """
         if not self._per_second:
             return 0.0
@@ -71,7 +71,7 @@ class Buckets:
         return 0.0 if level >= tokens else (tokens - level) / self._per_second
 
     def take(self, address: str, now: float, tokens: float = 1.0) -> None:
-        """Take tokens, also more than there are."""
+        """Take tokens; the bucket may go below zero."""
         if not self._per_second:
             return
         self._levels[address] = (self._level(address, now) - tokens, now)
@@ -85,34 +85,34 @@ class Buckets:
 
 
 class Held:
-    """How much of something is held at the moment, in all and by address."""
+    """A count of what is held at the moment, in total and by address."""
 
     def __init__(self, most: int, most_of_one: int) -> None:
-        """Begin with nothing; ``most`` in all, and of one address; 0 for no limit."""
+        """Begin at zero; ``most`` in total, ``most_of_one`` for one address; 0 for no limit."""
         self.most = most
         self.most_of_one = most_of_one
         self.total = 0
         self._by_address: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        """How many addresses hold something."""
+        """Return how many addresses hold something."""
         return len(self._by_address)
 
     def has_room(self, amount: int) -> bool:
-        """Tell whether so much more fits under the limit for all."""
+        """Return whether so much more fits under the total limit."""
         return not self.most or self.total + amount <= self.most
 
     def has_room_for(self, address: str, amount: int) -> bool:
-        """Tell whether so much more fits under the limit of an address."""
+        """Return whether so much more fits under the limit of an address."""
         return not self.most_of_one or self._by_address[address] + amount <= self.most_of_one
 
     def take(self, address: str, amount: int) -> None:
-        """Take note of more."""
+        """Add to an address's amount."""
         self.total += amount
         self._by_address[address] += amount
 
     def give_back(self, address: str, amount: int) -> None:
-        """Take note of less; an address that holds nothing is forgotten."""
+        """Subtract from an address's amount; an address that holds nothing is forgotten."""
         self.total -= amount
         self._by_address[address] -= amount
         if not self._by_address[address]:

@@ -1,8 +1,8 @@
-"""A gRPC server whose methods take and give bytes: what is stored is answered as it is.
+"""A gRPC server whose methods take and return bytes: stored bytes are answered unchanged.
 
 A method answers, or raises a Refusal, which names gRPC's code and may have a cursor for details.
-Each refusal has a google.rpc.Status, so that a caller can tell it from a connection that broke.
-Nothing else reaches a stranger: a fault of ours is logged, and told as INTERNAL without its words.
+Each refusal has a google.rpc.Status, which distinguishes a refusal from a broken connection. A
+caller sees no other error: a fault of the service is logged, and answered as INTERNAL without text.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from chainkit.service.refusals import STATUS_KEY, NotReady, PassedOn, Refusal
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The other end of a call, for methods that have to know it."""
+    """The client of a call, for methods that depend on the client."""
 
     peer: str
-    """As gRPC names it, such as ``ipv4:127.0.0.1:41234`` or ``ipv6:%5B::1%5D:41234``."""
+    """gRPC's name of the peer: ``ipv4:127.0.0.1:41234`` or ``ipv6:%5B::1%5D:41234``."""
     authorization: str | None = field(default=None, repr=False)
-    """The metadata of that name; None where it is missing or there more than once."""
+    """The metadata ``authorization``; None where it is missing or occurs more than once."""
 
     @property
     def address(self) -> str:
-        """Whom the caller counts as, without a token: see ``address_of``."""
+        """The address that the caller counts as, without a token: see ``address_of``."""
         return address_of(self.peer)
 
 
@@ -46,7 +46,7 @@ CallerUnary = Callable[[bytes, Caller], Awaitable[bytes]]
 Streaming = Callable[[bytes], AsyncIterator[bytes]]
 
 _OPTIONS: Final = (
-    # Two processes on one port would each get a share of the readers.
+    # With this option, two processes on one port would each get a share of the readers.
     ("grpc.so_reuseport", 0),
     ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
@@ -55,7 +55,7 @@ _OPTIONS: Final = (
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
-    # A connection that has not said by then that it speaks HTTP/2 is closed.
+    # Close a connection whose HTTP/2 handshake takes longer.
     ("grpc.server_handshake_timeout_ms", 20_000),
     ("grpc.max_metadata_size", 8 << 10),
     ("grpc.absolute_max_metadata_size", 16 << 10),
@@ -69,18 +69,18 @@ class Methods:
     unary: Mapping[str, Unary] = field(default_factory=dict)
     streams: Mapping[str, Streaming] = field(default_factory=dict)
     of_callers: Mapping[str, CallerUnary] = field(default_factory=dict)
-    """Unary methods that are told who calls."""
+    """Unary methods that take the caller as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How strangers are bounded, beyond the sizes of messages."""
+    """The limits of strangers, beside the sizes of messages."""
 
     interceptors: Sequence[grpc.aio.ServerInterceptor] = ()
     options: Sequence[tuple[str, int]] = ()
-    """gRPC's own, about connections; they go before the server's."""
+    """gRPC's options for connections; these options override the server's."""
     calls: int | None = None
-    """Calls at a time, streams too; one more is refused before its request is read."""
+    """Calls at a time, streams too; one more call is refused before the request is read."""
 
 
 _UNBOUNDED: Final = Bounds()
@@ -141,14 +141,14 @@ class GrpcServer:
         return port
 
     async def say_ready(self, is_ready: bool) -> None:
-        """Let health checks see whether the node serves (grpc.health.v1)."""
+        """Answer health checks with whether the node serves (grpc.health.v1)."""
         status = health_pb2.HealthCheckResponse
         word = status.SERVING if is_ready else status.NOT_SERVING
         for name in ("", *self._services):
             await self._health.set(name, word)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Take no more calls, and end those that are open after so many seconds."""
+        """Accept no more calls, and end open calls after so many seconds."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(grace_seconds)
 
@@ -156,14 +156,14 @@ class GrpcServer:
 def _try_to_bind(address: str, shares_port: bool) -> None:
     """Raise OSError where nobody can listen at any of a name's addresses.
 
-    gRPC does not say why it cannot, and prints lines of its own on standard error.
+    gRPC does not say why binding failed, and prints its own lines to standard error.
     """
     host, _, port = address.rpartition(":")
     found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     errors = []
     for family, kind, protocol, _, place in found:
         with socket.socket(family, kind, protocol) as trial:
-            # As gRPC does: connections of a process that has just ended stand in nobody's way.
+            # As gRPC does: connections of a process that has just ended do not block the port.
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shares_port)
             try:
@@ -218,7 +218,7 @@ def _streaming(method: Streaming) -> Any:
 
 
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: Exception) -> NoReturn:
-    """End a call with the error as a stranger may see it: typed, or INTERNAL without its words."""
+    """End a call with a refusal, or with INTERNAL and no text for any other error."""
     refusal = _refusal(error)
     status = refusal.details if isinstance(refusal, PassedOn) else None
     details = ((STATUS_KEY, _status(refusal) if status is None else status),)

@@ -24,11 +24,11 @@ class LogEvent:
     """Something that happened, in words and in fields."""
 
     name: str
-    """Stable, for whoever filters by it."""
+    """Stable, so that operators can filter by name."""
     text: str
     """One sentence for a person."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """Values that JSON can hold, in the unit that their name says."""
+    """Values that JSON can hold; a field's name says the unit."""
     level: int = logging.INFO
 
 
@@ -38,39 +38,39 @@ def log_event(event: LogEvent) -> None:
 
 
 def configure_logging(log_format: str = "text") -> None:
-    """Write log lines to stderr; their time is the only place where the local clock shows.
+    """Write log lines to stderr; only the lines' time is by the local clock.
 
     ``log_format`` is ``text`` or ``json``.
     """
     formatter: logging.Formatter = _JsonFormatter()
     if log_format == "text":
-        # A progress bar may stand there; it draws itself again.
+        # Erase a progress bar on the last line; the bar draws itself again.
         formatter = _TextFormatter(_ERASE_LINE if sys.stderr.isatty() else "")
     formatter.converter = time.gmtime
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
-    # The library's own modules log below the same name.
+    # The library's own modules log under the same name.
     _logger.handlers[:] = [handler]
     _logger.setLevel(logging.INFO)
 
 
 def without_secrets(text: str) -> str:
-    """Reduce each URL to scheme, host and port: its other parts may hold a key or a password.
+    """Reduce each URL to scheme, host and port: other parts may hold a key or a password.
 
-    Endpoints and databases choose parts of an error, and some of them quote the URL.
+    Some endpoints and databases quote the URL in their errors.
     """
     return _URL.sub(r"\1\2", text)
 
 
 class _TextFormatter(logging.Formatter):
-    """``2026-11-20T12:14:55Z INFO    sentence``, after what prepares the terminal."""
+    """``2026-11-20T12:14:55Z INFO    sentence``, after a prefix that prepares the terminal."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__()
         self._prefix = prefix
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one line, whatever the message holds."""
+        """Write one line, whatever the message contains."""
         moment = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
         sentence = one_line(without_secrets(record.getMessage()))
         return f"{self._prefix}{moment}Z {record.levelname:<7} {sentence}"
@@ -80,7 +80,7 @@ class _JsonFormatter(logging.Formatter):
     """One object: time, level, event and message, then the event's own fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one line; a record that came without an event is an event named ``message``."""
+        """Write one line; a record without an event becomes an event named ``message``."""
         event = getattr(record, "event", None) or LogEvent("message", record.getMessage())
         moment = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
         content = {

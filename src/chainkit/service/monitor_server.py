@@ -1,7 +1,7 @@
-"""HTTP for machines that watch the indexer: ``/metrics``, ``/healthz`` and ``/readyz``.
+"""HTTP for machines that watch a service: ``/metrics``, ``/healthz`` and ``/readyz``.
 
-It runs in threads of its own and only reads. Requests are few, small and short. A client that asks
-in another way gets an error or loses its connection, and the loop does not notice.
+The server runs in threads of its own and only reads. Requests are few, small and short. Any other
+request gets an error or loses its connection, without an effect on the service's loop.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from chainkit.errors import ConfigurationError
 from chainkit.service.log_lines import LogEvent, log_event
 
 MOST_CONNECTIONS: Final = 16
-"""At one time; one more is closed at once."""
+"""Connections at one time; one more connection is closed at once."""
 
 REQUEST_SECONDS: Final = 5.0
-"""In which a client must send its request and take the answer."""
+"""The time in which a client must send its request and read the answer."""
 
 _STOP_POLL_SECONDS: Final = 0.05
 
@@ -37,7 +37,7 @@ class Answer:
     content_type: str
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Beside those of every answer."""
+    """Headers beside the headers of every answer."""
 
     @classmethod
     def of_json(cls, is_ok: bool, content: Any) -> Answer:
@@ -81,12 +81,12 @@ class MonitorServer:
 
     @property
     def address(self) -> str:
-        """``HOST:PORT`` as it listens."""
+        """The ``HOST:PORT`` at which the server listens."""
         host, port = self._server.server_address[:2]
         return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
 
     def close(self) -> None:
-        """End it; open connections end with the process."""
+        """Stop the server; open connections end with the process."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -95,7 +95,7 @@ class MonitorServer:
 class _Server(ThreadingHTTPServer):
     request_queue_size = MOST_CONNECTIONS
     daemon_threads = True
-    # Else a closed server would wait for every slow client.
+    # Otherwise close would wait for every slow client.
     block_on_close = False
 
     def __init__(
@@ -108,7 +108,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def server_bind(self) -> None:
-        # HTTPServer's own asks a name server who it is, which may take long and is never used.
+        # HTTPServer.server_bind looks up the host's name, which may take long and is never used.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = "chainkit", self.server_address[1]
 
@@ -125,7 +125,7 @@ class _Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log faults of our own; a client that closed its connection is not one."""
+        """Log faults of the service; a client that closed its connection is no fault."""
         error = sys.exception()
         if not isinstance(error, OSError):
             text = f"monitor: expected an answer, got {error!r}"

@@ -1,11 +1,11 @@
-"""Tokens by which a node tells another who it is (XIP-49 §3.2.5). No I/O, no clock.
+"""Tokens by which a node authenticates to another node (XIP-49 §3.2.5). No I/O, no clock.
 
-A token is a JWT that a node's registered key signed for one server. ``read_token`` does what needs
-the token alone, and takes longest; ``check_issued`` and ``check_registered`` are cheap, and depend
-on the moment and on the registry. So a server reads a token once, and checks it again and again.
+A token is a JWT that a node's registered key signed for one server. ``read_token`` needs the token
+alone, and takes longest; ``check_issued`` and ``check_registered`` are cheap, and depend on the
+time and on the registry. So a server reads a token once, and checks the token for each call.
 
-The signature is over keccak256 of ``jwt|`` and the JWT's signing input, as today's nodes have it;
-they also send ``exp`` and a list for ``aud``, which XIP-49 does not have. Both forms are taken.
+The signature is over keccak256 of ``jwt|`` and the JWT's signing input, as in today's nodes, which
+also send ``exp`` and a list for ``aud``; XIP-49 does not have these. Both forms are accepted.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from chainkit.signatures import JWT_LABEL, SigningKey, keccak256, recover_public
 from chainkit.types import Node
 
 NODE_TOKEN_KEY: Final = "node-authorization"
-"""Metadata that today's nodes send a token in."""
+"""The metadata key in which today's nodes send a token."""
 TOKEN_KEY: Final = "authorization"
-"""Metadata that XIP-49 names; the token may stand behind ``Bearer``."""
+"""The metadata key of XIP-49; the token may follow ``Bearer``."""
 
 MOST_AGE_SECONDS: Final = 3600
 """How long ago a token may have been issued."""
@@ -53,7 +53,7 @@ class TokenFault(StrEnum):
     WRONG_ALGORITHM = "wrong_algorithm"
     """The header names another algorithm, or another type than JWT."""
     INVALID_SIGNATURE = "invalid_signature"
-    """The signature is nobody's."""
+    """The signature is not valid for any key."""
     TOO_OLD = "too_old"
     FROM_THE_FUTURE = "from_the_future"
     EXPIRED = "expired"
@@ -62,11 +62,11 @@ class TokenFault(StrEnum):
     """The registry lists no such node."""
     DISABLED_SUBJECT = "disabled_subject"
     WRONG_KEY = "wrong_key"
-    """The signature is by another key than the subject's."""
+    """Another key than the subject's made the signature."""
 
 
 class RefusedToken(Unauthenticated):
-    """A token does not show which node asks; ``fault`` tells why. No part of it is repeated."""
+    """A token does not prove which node asks; ``fault`` is the reason, without any of the token."""
 
     fault: TokenFault = TokenFault.MALFORMED
 
@@ -78,16 +78,16 @@ class SignedToken:
     subject: int
     """Id of the node that asks."""
     audience: frozenset[str]
-    """Ids of the nodes that it is for, as text."""
+    """Ids of the nodes that the token is for, as text."""
     issued_at: int
     """Seconds since 1970."""
     expires_at: int | None
-    """Seconds since 1970; None where the token does not say."""
+    """Seconds since 1970; None where the token has no ``exp``."""
     public_key: bytes
     """65 bytes."""
 
     def check_issued(self, own_id: int | None, now: float) -> None:
-        """Check whom the token is for, and when; ``now`` is in seconds since 1970.
+        """Check the token's audience and time; ``now`` is in seconds since 1970.
 
         Raises RefusedToken.
         """
@@ -137,7 +137,7 @@ def write_token(
 
 
 def token_digest(signing_input: str) -> bytes:
-    """Return the 32 bytes that are signed of a token's header and claims, in ASCII."""
+    """Return the 32-byte digest to sign, of a token's header and claims in ASCII."""
     return keccak256(JWT_LABEL + signing_input.encode("ascii"))
 
 
@@ -147,9 +147,9 @@ def token_in(value: str) -> str:
 
 
 def read_token(token: str) -> SignedToken:
-    """Return who signed what. Whether the signer may say so is not checked.
+    """Return the claims and the signer's key; the registry is not checked.
 
-    Raises RefusedToken, and nothing else, whatever the text is.
+    Raises RefusedToken, and no other error, for any text.
     """
     if len(token) > MOST_TOKEN_LENGTH:
         raise _malformed(f"up to {MOST_TOKEN_LENGTH} characters", "more")
@@ -171,7 +171,7 @@ def read_token(token: str) -> SignedToken:
 
 def _check_header(header: Mapping[str, Any]) -> None:
     if "crit" in header:
-        # It names extensions without which nobody may accept the token (RFC 7515 §4.1.11).
+        # A header names extensions without which nobody may accept the token (RFC 7515 §4.1.11).
         raise _malformed("a header without critical extensions", "one with them")
     if any(header.get(name) != value for name, value in _HEADER.items()):
         expected = "a header with alg ES256K and typ JWT"
@@ -195,7 +195,7 @@ def _audience(claims: Mapping[str, Any]) -> frozenset[str]:
 
 def _seconds(claims: Mapping[str, Any], name: str) -> int:
     value = claims.get(name)
-    # JSON's true is Python's 1, but no number.
+    # JSON's true equals 1 in Python, but is no number.
     if type(value) is not int or not 0 <= value <= _MOST_SECONDS:
         raise _malformed(f"{name}: whole seconds since 1970", "another value")
     return value

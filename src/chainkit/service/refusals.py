@@ -23,14 +23,14 @@ import grpc
 from chainkit.errors import ChainkitError
 
 MOST_PASSED_ON: Final = 2048
-"""Characters of another service's words, and bytes of its details, that are passed on: gRPC carries
-8 KiB of metadata in all."""
+"""Characters of another service's words, and bytes of its details, that are passed on: gRPC
+carries 8 KiB of metadata in total."""
 
 STATUS_KEY: Final = "grpc-status-details-bin"
-"""Where gRPC carries the google.rpc.Status of a refusal."""
+"""The metadata key of a refusal's google.rpc.Status."""
 
 LIMIT_CODES: Final = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAUTHENTICATED)
-"""Codes with which a node does as its limits say: they are no failure of it."""
+"""Codes by which a node applies its limits; these codes are no failure of the node."""
 
 
 class Refusal(ChainkitError):
@@ -41,13 +41,13 @@ class Refusal(ChainkitError):
 
 
 class InvalidRequest(Refusal):
-    """The request is not one that can be answered."""
+    """The request is not valid."""
 
     code = grpc.StatusCode.INVALID_ARGUMENT
 
 
 class Unauthenticated(Refusal):
-    """The request does not say who asks, or not truly."""
+    """The request does not prove who asks."""
 
     code = grpc.StatusCode.UNAUTHENTICATED
 
@@ -68,7 +68,7 @@ class TakenBack(Refusal):
 
 
 class Overloaded(Refusal):
-    """More is asked than the node gives to one reader, or to all."""
+    """The request exceeds the limit of one reader, or of all readers."""
 
     code = grpc.StatusCode.RESOURCE_EXHAUSTED
 
@@ -86,12 +86,12 @@ class PassedOn(Refusal):
     """
 
     def __init__(self, code: grpc.StatusCode, words: str, details: bytes | None = None) -> None:
-        """Take what the other service answered."""
+        """Take the other service's answer."""
         super().__init__("another service", None, words)
         self.code = code
         self.words = words[:MOST_PASSED_ON]
         is_small = details is not None and len(details) <= MOST_PASSED_ON
-        # The details repeat the words, and a reader may refuse those that differ.
+        # The details repeat the words, and a reader may refuse details that differ.
         self.details = details if is_small and self.words == words else None
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ class PassedOn(Refusal):
 
 
 def taken_back(cursor: Mapping[int, int]) -> TakenBack:
-    """Tell a stream's reader from where to go on: originator ids to their last sequence ids."""
+    """Return the refusal with a stream reader's new cursor: originator ids to last sequence ids."""
     shown = ", ".join(f"{last} of originator {each}" for each, last in cursor.items())
     why = "a reorg took it back, or a gap was filled"
     refusal = TakenBack("stream", None, f"ends: what lies above {shown} has changed ({why})")

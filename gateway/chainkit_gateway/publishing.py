@@ -59,7 +59,7 @@ class Node(Protocol):
         ...
 
     def has_signed(self, envelope: bytes) -> bool:
-        """Tell whether the node's registered key signed an envelope."""
+        """Return whether the node's registered key signed an envelope."""
         ...
 
     async def indexed(

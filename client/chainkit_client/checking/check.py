@@ -33,7 +33,7 @@ MOST_CHAIN_PAYLOADS: Final = 100
 """Payloads of one check that are looked up on the chain, the newest ones."""
 
 JudgeByChain = Callable[[int, bytes], Awaitable[Verdict]]
-"""Tells whether a node vouched for what the chain does not hold; raises ChainError."""
+"""Returns whether a node vouched for what the chain does not hold; raises ChainError."""
 
 Told = Callable[[str], None]
 """Gets a line for each stage."""

@@ -1,7 +1,7 @@
-"""Payloads of a group's topic in their order: each is applied once, or kept until it may succeed.
+"""Applies payloads of a group's topic in order, each once, or stores one until it may succeed.
 
-Payloads come in the causal order, those of the chain in the chain's (R6). One of the chain that
-comes late takes the group back to before its place. A payload that failed is tried again where the
+Payloads come in the causal order, payloads of the chain in the chain's order (R6). A late payload
+of the chain takes the group back to before its place. A failed payload is tried again where the
 history changes (R26).
 """
 
@@ -22,10 +22,10 @@ from chainkit_client.storage.payloads import PayloadResult
 
 
 def apply(session: Session, received: Iterable[Payload]) -> Iterator[Outcome]:
-    """Apply payloads, each once; those of the chain one by one, and the others by the page.
+    """Apply payloads, each once: payloads of the chain one by one, payloads of nodes by the page.
 
-    Raises EngineFailed where the engine did not answer: those before are recorded, and nothing of
-    the payload at fault.
+    Raises EngineFailed where the engine did not answer: the payloads before are recorded, and
+    nothing of the payload at fault.
     """
     chain_ids = session.tools.chain_ids
     for is_chain, several in groupby(received, lambda each: each.originator_id in chain_ids):
@@ -33,7 +33,6 @@ def apply(session: Session, received: Iterable[Payload]) -> Iterator[Outcome]:
             for payload in several:
                 yield _apply_whole(session, payload)
             continue
-        # The engine is asked once for each, before anything is written.
         while page := list(islice(several, MOST_PAYLOADS)):
             yield from _apply_page(session, page)
 
@@ -70,7 +69,7 @@ def _apply_chain(session: Session, payload: Payload) -> Outcome:
     session.flush()
     cursor = payloads.read_cursor(session.connection, session.topic)
     if payload.sequence_id <= cursor.get(payload.originator_id, 0):
-        # Another payload stood here, or one was hidden: what lies behind it is read again.
+        # Another payload was here, or this one was hidden: read later payloads again.
         retract(session, payload.originator_id, payload.sequence_id - 1)
     outcome, _ = receive(session, payload, page)
     session.read_up_to(*payload.place, payload.originator_ns)
@@ -85,7 +84,7 @@ def _repeated(known: PayloadResult) -> Outcome:
 
 
 def settle(session: Session) -> None:
-    """Try the kept payloads again that the group's history may let succeed now."""
+    """Try stored payloads again that may succeed with the group's history now."""
     while session.current is not None and session.is_member and _next_commit(session):
         pass
     if session.current is None:
@@ -97,7 +96,7 @@ def settle(session: Session) -> None:
 
 
 def _next_commit(session: Session) -> bool:
-    """Try the next kept commit; return whether one was accepted."""
+    """Try the next stored commit; return whether a commit was accepted."""
     session.flush()
     kept = payloads.read_kept(session.connection, session.topic, session.epoch)
     place = session.current.place if session.current else None

@@ -1,7 +1,7 @@
-"""Makes the payload of an intent for the current epoch, and stores it before it is sent (R20, R22).
+"""Builds an intent's payload for the current epoch, and stores the payload first (R20, R22).
 
-The authenticated data of each is the hash of the AuthenticatedData around it (C8). Nothing is
-published up to the first commit that adds others (§3.3.7): until then there is nobody to read it.
+A payload's authenticated data is the hash of the AuthenticatedData around the payload (C8). Nothing
+is published before the first commit that adds others (§3.3.7): before, nobody can read it.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class Outgoing:
     intent_id: int
     group_id: bytes
     payload_hash: bytes
-    """keccak256 of its MLSMessage: by it the topic is searched."""
+    """keccak256 of the MLSMessage, for the search of the topic."""
     client_envelope: bytes
     """A ClientEnvelope: the bytes to publish, the same each time."""
     is_commit: bool
     """A commit goes to the chain, a message to an originator."""
     sent_at_ns: int | None
-    """Nanoseconds since 1970, the last time; None where the network does not hold it."""
+    """Nanoseconds since 1970 of the last sending; None where the network lacks the payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Nothing:
-    """There is nothing to do, or no more."""
+    """The intent has nothing to do, or nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ _Made: TypeAlias = _Nothing | _Commit
 
 
 def needed_key_packages(session: Session, intent: Intent) -> tuple[bytes, ...]:
-    """Return the installations of which a key package is needed to build an intent now."""
+    """Return the installations whose key packages are needed to build an intent now."""
     if not isinstance(intent.arguments, AddMembers) or not session.is_active:
         return ()
     members = {each.public_key for each in session.tools.engine.view(session.state).members}
@@ -76,7 +76,7 @@ def build(
     key_packages: Mapping[bytes, bytes],
     now_ns: int,
 ) -> Outgoing | None:
-    """Build an intent that waits; return what is to be sent, None where nothing is, or not now.
+    """Build a waiting intent; return the payload to send, None where there is none now.
 
     ``authenticated_data`` is an AuthenticatedData, ``key_packages`` are public ones by
     installation, ``now_ns`` is the client's clock in nanoseconds since 1970. Raises EngineFailed,
@@ -112,7 +112,7 @@ def build(
 
 
 def refuse_build(session: Session, intent: Intent, reason: str) -> None:
-    """Count that an intent could not be built; the last time it is given up."""
+    """Count a failed build of an intent; the last failure gives up the intent."""
     refusals = intent.refusals + 1
     rows.move(session.connection, intent.id, Event.UNBUILT, refusals=refusals)
     if is_given_up(refusals):
@@ -134,7 +134,7 @@ def _build_message(
     now_ns: int,
 ) -> Outgoing | None:
     if not session.is_published:
-        # Nobody else can read it: it is where it belongs.
+        # Nobody else is in the group: the message needs no network.
         rows.move(
             session.connection,
             intent.id,
@@ -176,7 +176,7 @@ def _make(
 
 
 def _offer(session: Session, installation: bytes, key_packages: Mapping[bytes, bytes]) -> bytes:
-    """Return a key package that is the installation's own."""
+    """Return an installation's key package. Raises MlsRefused for another installation's."""
     offer = key_packages.get(installation)
     subject = f"key package of installation 0x{installation.hex()}"
     if offer is None:

@@ -1,7 +1,7 @@
-"""A commit of a group's topic: it ends the epoch that it is valid in (R5, R8).
+"""Commits of a group's topic: a commit ends the epoch in which it is valid (R5, R8).
 
-One of another member is followed, of an own one the state is taken that was kept, and one that
-brings this installation in is joined by its welcome.
+The engine applies another member's commit, an own commit has its stored state, and a commit that
+adds this installation is joined by its welcome.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chainkit_client.storage.schema import PayloadStatus, WelcomeState
 def receive_commit(
     session: Session, payload: Payload, header: MessageHeader, page: Page
 ) -> Outcome:
-    """Accept a commit that is next. Raises Refused, Waiting, MalformedData, EngineFailed."""
+    """Accept the next commit. Raises Refused, Waiting, MalformedData, EngineFailed."""
     if payload.originator_id not in session.tools.chain_ids:
         raise Refused("a commit belongs to the chain")
     welcome = find_welcome(session, payload.payload_hash)
@@ -49,7 +49,7 @@ def _follow(session: Session, payload: Payload, header: MessageHeader) -> None:
     view = received.view
     authenticator = view.epoch_authenticator
     if not view.is_member:
-        # This installation was removed, and cannot know the next epoch's: a hash stands for it.
+        # A removed installation cannot know the next authenticator: use a hash instead.
         authenticator = keccak256(session.authenticator + payload.payload_hash)
     session.commit(
         received.state,
@@ -62,9 +62,9 @@ def _follow(session: Session, payload: Payload, header: MessageHeader) -> None:
 
 
 def adopt(session: Session, attempt: Attempt, time_ns: int, payload: Payload | None = None) -> None:
-    """Accept an own commit: take the state that was kept for it.
+    """Accept an own commit: take the commit's stored state.
 
-    Without a payload it is one that is not published (§3.3.7).
+    Without a payload, the commit is not published (§3.3.7).
     """
     if attempt.authenticator != session.authenticator or attempt.staged_commit is None:
         raise Refused("an own commit of another history of the group")

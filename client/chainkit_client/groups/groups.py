@@ -1,9 +1,9 @@
 """All groups of an installation: each method is one transaction, all or nothing.
 
-Several threads and processes may use one database. Two that hand in the same payload apply it once;
-two that build the same intent build it once. Methods raise StoreUnavailable where the database is
-busy for long, and EngineFailed where the engine did not answer: then nothing was changed, and the
-same call may succeed later.
+Several threads and processes may use one database: a payload that two processes apply is applied
+once, and an intent that two processes build is built once. Methods raise StoreUnavailable where the
+database is busy for long, and EngineFailed where the engine did not answer: then nothing was
+changed, and the same call may succeed later.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class OutgoingWelcome:
     """A welcome whose commit was accepted."""
 
     payload_hash: bytes
-    """The commit's."""
+    """The commit's payload hash."""
     installation: bytes
-    """32 bytes: its topic of welcomes is the target."""
+    """32 bytes: the welcome goes to this installation's topic of welcomes."""
     data: bytes
-    """A ``groups.welcome.Welcome``, encoded; whoever can read it learns who is in the group."""
+    """A ``groups.welcome.Welcome``, encoded; secret: a reader would learn the group's members."""
 
 
 class Groups:
@@ -105,9 +105,9 @@ class Groups:
             session.connection.execute(statement.values(membership_state=membership.value))
 
     def send(self, group_id: bytes, content: bytes, now_ns: int) -> bytes:
-        """Queue a message, and return its id; its row is unpublished until it is read back.
+        """Queue a message, and return its id; the row is unpublished until it is read back.
 
-        The same words twice within a nanosecond would be one message: the later one is set later.
+        The same words twice within a nanosecond would be one message: the second gets a later time.
         """
         with self._active(group_id) as session:
             sent_at_ns = now_ns
@@ -146,7 +146,7 @@ class Groups:
     def apply(self, group_id: bytes, received: Iterable[Payload]) -> list[Outcome]:
         """Apply payloads of a group's topic that are next in the causal order, in one transaction.
 
-        Where the engine fails, those before are kept, and EngineFailed is raised.
+        Where the engine fails, the payloads before stay applied, and EngineFailed is raised.
         """
         outcomes: list[Outcome] = []
         failure: EngineFailed | None = None
@@ -163,7 +163,7 @@ class Groups:
     def take_welcome(self, payload: WelcomePayload) -> bytes | None:
         """Take a payload of this installation's topic of welcomes; return the group's id.
 
-        None where it opens with no key package, or was taken before.
+        None where no key package opens the welcome, or where it was taken before.
         """
         with self._store.writing() as connection:
             group_id = joining.take_welcome(connection, self._tools, payload)
@@ -185,16 +185,16 @@ class Groups:
             return is_back
 
     def take_back(self, group_id: bytes, gone: Iterable[Payload]) -> bool:
-        """As ``retract``, of payloads that the chain has no more; see ``rewinding.take_back``."""
+        """Take back payloads that the chain has lost; see ``rewinding.take_back``."""
         with self._session(group_id) as session:
             is_back = rewinding.take_back(session, gone)
             applying.settle(session)
             return is_back
 
     def have_applied(self, received: Iterable[Payload]) -> bool:
-        """Tell whether each of some payloads is the one that was applied in its place.
+        """Return whether each of some payloads is the one that was applied in its place.
 
-        It is not where one in a place before it came late, or another process applied another one.
+        A payload is not where an earlier one came late, or another process applied another one.
         """
         given = list(received)
         if not given:
@@ -203,14 +203,14 @@ class Groups:
             return len(applied_of(connection, given)) == len(given)
 
     def finalize(self, group_id: bytes, sequence_id: int) -> None:
-        """Take note that the chain's payloads up to an id are final: old states are deleted."""
+        """Record that the chain's payloads up to an id are final, and delete old states."""
         with self._session(group_id) as session:
             is_deleted = rewinding.finalize(session, sequence_id)
         if is_deleted:
             self._store.forget_deleted()
 
     def last_final(self, group_id: bytes) -> int:
-        """Return the id up to which ``finalize`` was told that the chain's payloads stay."""
+        """Return the id up to which ``finalize`` recorded the chain's payloads as final."""
         is_it = schema.groups.c.id == group_id
         with self._store.reading() as connection:
             query = select(schema.groups.c.final_sequence_id).where(is_it)
@@ -220,7 +220,7 @@ class Groups:
     # On the way out.
 
     def needed_key_packages(self, intent_id: int) -> tuple[bytes, ...]:
-        """Return the installations of which a key package is to be fetched for an intent."""
+        """Return the installations whose key packages an intent needs."""
         with self._intent(intent_id) as (session, intent):
             return needed_key_packages(session, intent)
 
@@ -236,7 +236,7 @@ class Groups:
             return build(session, intent, authenticated_data, key_packages, now_ns)
 
     def outgoing(self, intent_id: int) -> Outgoing | None:
-        """Return the payload of an intent that was built and not read back yet, None for none."""
+        """Return an intent's payload that was built and not read back yet, None for no payload."""
         with self._store.reading() as connection:
             intent = rows.read_intent(connection, self._tools.seal, intent_id)
         if intent is None or intent.state is not IntentState.PUBLISHED:
@@ -252,15 +252,15 @@ class Groups:
         )
 
     def not_taken(self, outgoing: Outgoing) -> None:
-        """Write that the network said that it holds no such payload (409, busy): it may be sent."""
+        """Record that the network does not hold a payload (409, busy): the payload may be sent."""
         self._mark(outgoing, Event.OUTCOME_UNKNOWN, None)
 
     def about_to_send(self, outgoing: Outgoing, now_ns: int) -> bool:
-        """Write that a payload is sent again; return False where it is not wanted any more."""
+        """Record that a payload is sent again; return False where its intent no longer needs it."""
         return self._mark(outgoing, Event.TAKEN, now_ns)
 
     def refused(self, outgoing: Outgoing, reason: str) -> None:
-        """Write that the network refuses a payload; after the third time the intent is given up."""
+        """Record that the network refused a payload; the third refusal gives up the intent."""
         with self._intent(outgoing.intent_id) as (session, intent):
             if not _is_out(intent, outgoing):
                 return
@@ -271,7 +271,7 @@ class Groups:
                 session.give_up(intent, reason)
 
     def welcomes(self, group_id: bytes) -> list[OutgoingWelcome]:
-        """Return the welcomes that may be sent now: their commits were accepted (R17)."""
+        """Return the welcomes whose commits were accepted: these may be sent now (R17)."""
         with self._store.reading() as connection:
             ready = rows.read_ready_welcomes(connection, self._tools.seal, group_id)
         found = []
@@ -287,7 +287,7 @@ class Groups:
             rows.send_welcomes(connection, payload_hash)
 
     def follow_up(self, group_id: bytes) -> None:
-        """Let the intents be PROCESSED that were read back and have nothing more to send."""
+        """Move intents that were read back and have no welcome to send to PROCESSED."""
         with self._session(group_id) as session:
             connection, seal = session.connection, self._tools.seal
             ready = rows.read_ready_welcomes(connection, seal, group_id)
@@ -329,12 +329,12 @@ class Groups:
             return rows.read_intents(connection, self._tools.seal, group_id, states)
 
     def results(self, group_id: bytes) -> list[PayloadResult]:
-        """Return what became of each payload of a group's topic (R28)."""
+        """Return the result of each payload of a group's topic (R28)."""
         with self._store.reading() as connection:
             return payloads.read_results(connection, group_topic(group_id))
 
     def cursor(self, topic: bytes) -> Mapping[int, int]:
-        """Return how far a topic was read: the highest id of each originator."""
+        """Return the highest id that was read of a topic, by originator."""
         with self._store.reading() as connection:
             return payloads.read_cursor(connection, topic)
 
@@ -374,6 +374,6 @@ class Groups:
 
 
 def _is_out(intent: Intent, outgoing: Outgoing) -> bool:
-    """Tell whether a payload is still the one that its intent waits for."""
+    """Return whether an intent still waits for a payload."""
     is_same = intent.payload_hash == outgoing.payload_hash
     return intent.state is IntentState.PUBLISHED and is_same

@@ -20,7 +20,7 @@ _LAST: Final = (
     select(_EPOCHS)
     .where(_EPOCHS.c.group_id == bindparam("group"), _EPOCHS.c.epoch <= bindparam("up_to"))
     .order_by(_EPOCHS.c.epoch.desc())
-    # SQLite takes a negative one for none.
+    # SQLite takes a negative limit for no limit.
     .limit(bindparam("most"))
 )
 _READ: Final = select(_STATES.c.state).where(
@@ -35,10 +35,10 @@ class Epoch:
 
     number: int
     previous: int | None
-    """None of the epoch in which this installation came in."""
+    """The previous epoch; None for the epoch in which this installation joined."""
     authenticator: bytes
     payload_hash: bytes | None = None
-    """The commit that made it; None where it was not published."""
+    """The commit that made the epoch; None where the commit was not published."""
     place: Place | None = None
 
 
@@ -67,7 +67,7 @@ def read_epochs(
 
 
 def first_epoch(connection: Connection, group_id: bytes) -> Epoch | None:
-    """Return the epoch in which this installation came in, the last time that it did."""
+    """Return the epoch in which this installation joined the last time."""
     query = select(func.max(_EPOCHS.c.epoch))
     is_first = _EPOCHS.c.group_id == group_id, _EPOCHS.c.previous_epoch.is_(None)
     number = connection.scalar(query.where(*is_first))
@@ -75,7 +75,7 @@ def first_epoch(connection: Connection, group_id: bytes) -> Epoch | None:
 
 
 def insert_epoch(connection: Connection, group_id: bytes, epoch: Epoch) -> None:
-    """Add an epoch. Raises IntegrityError where its previous one is not there."""
+    """Add an epoch. Raises IntegrityError where the previous epoch is missing."""
     originator_id, sequence_id = epoch.place or (None, None)
     connection.execute(
         insert(_EPOCHS).values(
@@ -91,20 +91,20 @@ def insert_epoch(connection: Connection, group_id: bytes, epoch: Epoch) -> None:
 
 
 def delete_epochs(connection: Connection, group_id: bytes, first_epoch: int) -> None:
-    """Delete the epochs from one on; their states stay until their place is final."""
+    """Delete the epochs from ``first_epoch`` on; the states stay until their place is final."""
     is_later = _EPOCHS.c.group_id == group_id, _EPOCHS.c.epoch >= first_epoch
     connection.execute(delete(_EPOCHS).where(*is_later))
 
 
 def first_epoch_after(connection: Connection, group_id: bytes, sequence_id: int) -> int | None:
-    """Return the first epoch that was made behind a place of the chain, None for no such one."""
+    """Return the first epoch made behind a place of the chain, None where there is none."""
     is_behind = _EPOCHS.c.group_id == group_id, _EPOCHS.c.sequence_id > sequence_id
     found: int | None = connection.scalar(select(func.min(_EPOCHS.c.epoch)).where(*is_behind))
     return found
 
 
 def final_epoch(connection: Connection, group_id: bytes, final_sequence_id: int) -> int | None:
-    """Return the last epoch whose commit is final, or was not published; None for no such one."""
+    """Return the last epoch whose commit is final or unpublished, None where there is none."""
     is_final = or_(_EPOCHS.c.sequence_id.is_(None), _EPOCHS.c.sequence_id <= final_sequence_id)
     is_it = _EPOCHS.c.group_id == group_id, is_final
     found: int | None = connection.scalar(select(func.max(_EPOCHS.c.epoch)).where(*is_it))
@@ -112,7 +112,7 @@ def final_epoch(connection: Connection, group_id: bytes, final_sequence_id: int)
 
 
 def is_confirmed(connection: Connection, group_id: bytes) -> bool:
-    """Tell whether a commit of another member was accepted since this installation came in."""
+    """Return whether a commit of another member was accepted since this installation joined."""
     first = first_epoch(connection, group_id)
     if first is None:
         return False
@@ -129,7 +129,7 @@ def is_confirmed(connection: Connection, group_id: bytes) -> bool:
 def read_state(
     connection: Connection, seal: Seal, group_id: bytes, authenticator: bytes
 ) -> bytes | None:
-    """Return the newest state of an epoch, on whichever branch, None where none is kept."""
+    """Return the newest state of an epoch, on any branch, None where no state is stored."""
     sealed = connection.scalar(_READ, {"group": group_id, "told": authenticator})
     return None if sealed is None else seal.opened(sealed, _STATE, group_id + authenticator)
 
@@ -153,9 +153,9 @@ def write_state(
 def forget_states(
     connection: Connection, group_id: bytes, final: int, current: Sequence[bytes]
 ) -> bool:
-    """Delete the states before a final epoch, and those of branches that lost up to it.
+    """Delete the states before a final epoch, and the states of lost branches up to that epoch.
 
-    ``current`` are the authenticators of the branch that stands. Returns whether any was deleted.
+    ``current`` are the authenticators of the current branch. Returns whether a state was deleted.
     """
     is_of = _STATES.c.group_id == group_id
     is_lost = (_STATES.c.epoch <= final) & _STATES.c.authenticator.not_in(current)

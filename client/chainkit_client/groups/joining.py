@@ -1,8 +1,8 @@
-"""Welcomes: a group comes in as pending (R29), and is joined where its commit is on the chain.
+"""Welcomes: a group begins as pending (R29), and is joined at its commit on the chain.
 
-A welcome can be old: a reorg replaced its commit, and its sender invites again. So each is kept
-until the commit that it names is read. A later one replaces the state of an earlier one until
-another member's commit was accepted, which shows that the earlier one was right.
+A welcome can be outdated: a reorg replaced the commit, and the sender invites again. So each
+welcome is stored until its commit is read. A later welcome replaces the state of an earlier welcome
+until another member's commit is accepted, which proves that the earlier welcome was right.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class WelcomePayload:
 
 @dataclass(frozen=True, slots=True)
 class KeptWelcome:
-    """An invitation that was opened."""
+    """An opened welcome."""
 
     hash: bytes
     epoch: int
@@ -56,8 +56,8 @@ class KeptWelcome:
 def take_welcome(connection: Connection, tools: Tools, payload: WelcomePayload) -> bytes | None:
     """Open a welcome, and join its group if its commit was read; return the group's id.
 
-    None where it opens with no key package, or was taken before. Raises EngineFailed, and changes
-    nothing, where the engine did not answer.
+    None where no key package opens the welcome, or where it was taken before. Raises EngineFailed,
+    and changes nothing, where the engine did not answer.
     """
     topic = TopicKind.WELCOME.topic(tools.installation.public_key)
     place = payload.originator_id, payload.sequence_id
@@ -77,12 +77,12 @@ def take_welcome(connection: Connection, tools: Tools, payload: WelcomePayload) 
 
 
 def find_welcome(session: Session, commit_hash: bytes) -> KeptWelcome | None:
-    """Return the invitation that names a commit."""
+    """Return the welcome that names a commit."""
     return _find(session, _WELCOMES.c.commit_hash == commit_hash)
 
 
 def can_join(session: Session, welcome: KeptWelcome, place: Place | None) -> bool:
-    """Tell whether a welcome is to be followed, whose commit stands at a place."""
+    """Return whether to join by a welcome whose commit is at a place."""
     current = session.current
     if welcome.state is None or (current and current.authenticator == welcome.authenticator):
         return False
@@ -102,7 +102,7 @@ def can_join(session: Session, welcome: KeptWelcome, place: Place | None) -> boo
 def join(
     session: Session, welcome: KeptWelcome, commit_hash: bytes | None, place: Place | None
 ) -> None:
-    """Enter a group where the commit of a welcome stands."""
+    """Enter a group at the place of a welcome's commit."""
     assert welcome.state is not None
     session.flush()
     history.delete_epochs(session.connection, session.group_id, welcome.epoch)
@@ -112,7 +112,7 @@ def join(
 
 
 def forget_welcomes(session: Session, final_epoch: int) -> None:
-    """Delete the states of invitations to epochs up to a final one."""
+    """Delete the states of welcomes to epochs up to a final epoch."""
     is_of = _WELCOMES.c.group_id == session.group_id
     statement = update(_WELCOMES).where(is_of, _WELCOMES.c.epoch <= final_epoch)
     session.connection.execute(statement.values(state=None))

@@ -1,4 +1,4 @@
-"""A message of a group's topic: its words are stored, and its sender's history is compared (R4)."""
+"""Messages of a group's topic: stores the text, and compares the sender's history (R4)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def receive_message(
     received = decrypted(session, payload, header)
     if not isinstance(received, ApplicationReceived):
         raise Refused("its header claims a message")
-    # Its key is used up, even if it says nothing that can be read.
+    # The message's key is used up, even if the plaintext is malformed.
     session.use(received.state)
     _look_ahead(session, payload, page)
     plaintext = parse_plaintext(received.plaintext)
@@ -55,7 +55,7 @@ def _look_ahead(session: Session, payload: Payload, page: Page) -> None:
 
 
 def _receive_own(session: Session, payload: Payload, attempt: Attempt) -> Outcome:
-    """Take note that an own message is on the network."""
+    """Record that an own message is on the network."""
     intent = rows.read_intent(session.connection, session.tools.seal, attempt.intent_id)
     assert intent is not None
     standing = history.read_epochs(
@@ -99,7 +99,7 @@ def _store_message(
 
 
 def _find_fork(session: Session, plaintext: Plaintext, sender: Member) -> Fork | None:
-    """Compare the sender's history with this one (R4), and keep the first epoch that differs."""
+    """Compare the sender's history with the own one (R4); store the first epoch that differs."""
     ours = {each.number: each for each in session.recent()}
     differing: list[tuple[Epoch, bytes]] = []
     for back, theirs in enumerate(plaintext.history):

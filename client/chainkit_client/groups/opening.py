@@ -1,7 +1,4 @@
-"""A payload of a group's topic is opened: its header, its content, and the intent of an own one.
-
-Commits and messages have this in common.
-"""
+"""Opens payloads of a group's topic, commits and messages: header, content, and an own intent."""
 
 from __future__ import annotations
 
@@ -17,15 +14,15 @@ from chainkit_client.storage.schema import DeliveryStatus
 
 
 class Refused(Exception):
-    """The payload fails in the group as it is."""
+    """The payload fails in the group's current history."""
 
 
 class Waiting(Exception):
-    """The payload is of an epoch that is not reached."""
+    """The payload's epoch is not reached yet."""
 
 
 def read_header(session: Session, payload: Payload) -> MessageHeader:
-    """Read the header before any cryptography (R3), and check what it authenticates (C8).
+    """Read the header before any cryptography (R3), and check its authenticated data (C8).
 
     Raises Refused, and MalformedData.
     """
@@ -49,7 +46,7 @@ def decrypted(session: Session, payload: Payload, header: MessageHeader) -> Rece
 
 
 def take_own(session: Session, attempt: Attempt, payload: Payload | None) -> None:
-    """Commit the intent of an own payload, unless another one of its payloads did."""
+    """Commit the intent of an own payload, unless another payload of the intent did."""
     intent = rows.read_intent(session.connection, session.tools.seal, attempt.intent_id)
     assert intent is not None
     if intent.state not in sources(Event.OWN_READ):

@@ -23,7 +23,7 @@ class Group:
     """Nanoseconds since 1970: of the welcome, or of the creation."""
     membership: MembershipState
     epoch: int | None
-    """None until the commit that lets this installation in was read."""
+    """The current epoch; None until this installation's first commit was read."""
     is_member: bool
     forked_at_epoch: int | None
     """The first epoch in which another member's history differs; None for no fork."""
@@ -35,7 +35,7 @@ def read_groups(connection: Connection) -> list[Group]:
 
 
 def read_group(connection: Connection, group_id: bytes) -> Group:
-    """Return a group that is there."""
+    """Return a group that exists."""
     query = select(schema.groups).where(schema.groups.c.id == group_id)
     return _group(connection, connection.execute(query).mappings().one())
 

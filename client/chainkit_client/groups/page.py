@@ -1,4 +1,4 @@
-"""Payloads that are applied together: what the database has of all of them is read at once."""
+"""Payloads that are applied together: the database's rows of all payloads are read at once."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from chainkit_client.storage.payloads import PayloadResult
 from chainkit_client.storage.sealing import Seal
 
 MOST_PAYLOADS: Final = 500
-"""In one page: SQLite bounds the values of a statement."""
+"""Payloads of one page: SQLite bounds the values of a statement."""
 
 
 class Page:
-    """Some payloads of one topic, in their order, with what was known of them before."""
+    """Some payloads of one topic, in their order, with the stored results and own payloads."""
 
     def __init__(
         self,
@@ -31,9 +31,9 @@ class Page:
     ) -> None:
         """Use ``read``."""
         self.known = known
-        """Results of those that were read before."""
+        """Results of the payloads that were read before."""
         self.own = own
-        """Those that this installation built, by payload hash."""
+        """Payloads that this installation built, by payload hash."""
         self._next = {each.place: following for each, following in pairwise(received)}
 
     @classmethod
@@ -47,7 +47,7 @@ class Page:
         return cls(received, known, own)
 
     def other_after(self, payload: Payload) -> Payload | None:
-        """Return the next payload, where it is another member's and was not read before."""
+        """Return the next payload, None unless it is another member's and was not read before."""
         following = self._next.get(payload.place)
         if following is None or following.place in self.known:
             return None

@@ -1,4 +1,4 @@
-"""Payloads as groups take them, and what they say about each."""
+"""Payloads that groups apply, and the outcome of each payload."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Payload:
 
     @property
     def payload_hash(self) -> bytes:
-        """keccak256 of the MLSMessage: by it an own payload is known again."""
+        """keccak256 of the MLSMessage: identifies an own payload."""
         return keccak256(self.message)
 
 
@@ -65,9 +65,9 @@ class Fork:
     """A member has another history of the group than this installation."""
 
     epoch: int
-    """The first epoch in which they differ, as far as can be told."""
+    """The first known epoch in which the two histories differ."""
     commit: Place | None
-    """The commit that made this epoch here; None where it was not published."""
+    """The commit that made this epoch here; None where the commit was not published."""
     ours: bytes
     """Authenticator."""
     theirs: bytes
@@ -82,9 +82,9 @@ class Outcome:
     place: Place
     status: PayloadStatus
     reason: str = ""
-    """Words for people, where it did not succeed."""
+    """Words for people, where the payload did not succeed."""
     is_repeated: bool = False
-    """It was applied before, and nothing was done."""
+    """Whether the payload was applied before, and nothing was done."""
     message_id: bytes | None = None
     """The row of an application message."""
     epoch: int | None = None

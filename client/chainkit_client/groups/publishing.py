@@ -1,8 +1,8 @@
-"""Drives intents over a network that is handed in: builds, sends, looks up, invites.
+"""Drives intents over a given network: builds, sends, looks up, invites.
 
-One ``advance`` is one pass over a group. The caller syncs the group's topic before and after it,
-and calls it again while intents wait. It may be ended at any await: what was sent is found again by
-its hash.
+One ``advance`` is one pass over a group. The caller syncs the group's topic before and after
+``advance``, and calls ``advance`` again while intents wait. A pass may end at any await: a payload
+that was sent is found again by its hash.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Verdict(Enum):
     UNKNOWN = "unknown"
     """No answer, or one that says nothing (503): the network may hold it."""
     NOT_TAKEN = "not taken"
-    """A node lacks what the payload depends on (409), or is busy: it holds nothing, and the same
-    bytes may be sent again."""
+    """A node lacks a dependency of the payload (409), or is busy: the node stored nothing, and the
+    same bytes may be sent again."""
     REFUSED = "refused"
     """The payload breaks a rule: another one is needed."""
 
@@ -43,29 +43,30 @@ class Answer:
 
 
 class Network(Protocol):
-    """The questions of a group; each call may raise the network's own errors."""
+    """The network as intents use it; each call may raise the network's errors."""
 
     async def authenticated_data(self, group_id: bytes, is_commit: bool) -> bytes:
-        """Return an AuthenticatedData for a payload of now: target, topic and what was applied."""
+        """Return an AuthenticatedData for a new payload: target, topic and the applied ids."""
 
     async def fetch_key_packages(self, installations: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        """Return the newest key packages, by installation; those that nobody offers are missing."""
+        """Return the newest key package of each installation that offers one."""
 
     async def publish(self, outgoing: Outgoing) -> Answer:
         """Send a payload."""
 
     async def is_absent(self, outgoing: Outgoing) -> bool:
-        """Tell whether a payload that may have been sent is nowhere, and for good.
+        """Return whether a payload that may have been sent is lost for good.
 
-        True only once all that was sent before is final: the topic was searched for its hash.
+        True only once the chain is final beyond the time of sending, and the topic does not have
+        the payload's hash.
         """
 
     async def send_welcome(self, welcome: OutgoingWelcome) -> bool:
-        """Send a welcome; return whether it was taken."""
+        """Send a welcome; return whether the network took it."""
 
 
 async def advance(groups: Groups, network: Network, group_id: bytes, now_ns: int) -> None:
-    """Do for each intent of a group what can be done now, in the order of their ids.
+    """Do the next possible step of each intent of a group, in the order of ids.
 
     ``now_ns`` is the client's clock in nanoseconds since 1970.
     """
@@ -88,7 +89,7 @@ async def _build_and_send(groups: Groups, network: Network, intent: Intent, now_
 
 
 async def _look_up(groups: Groups, network: Network, intent: Intent, now_ns: int) -> None:
-    """Send the same bytes again where the network does not hold them; else wait."""
+    """Send a payload's bytes again where the network does not hold the payload; else wait."""
     outgoing = groups.outgoing(intent.id)
     if outgoing is None:
         return

@@ -1,9 +1,9 @@
-"""A payload of a group's topic, applied in a session: what follows is one transaction (R25).
+"""Applies a payload of a group's topic in a session: all changes are one transaction (R25).
 
-Payloads come in the causal order, those of the chain in the chain's (R6). The first commit that is
-valid in the current epoch ends it (R8); one of another epoch is refused by its header (R5). A
-payload that fails may succeed yet: its epoch is ahead, or a reorg gives its epoch another history.
-So it is kept until its epoch is final, and tried again when the history changes (R26).
+Payloads come in the causal order, payloads of the chain in the chain's order (R6). The first valid
+commit of the current epoch ends the epoch (R8); a commit of another epoch is refused by its header
+(R5). A failed payload may succeed later: its epoch is ahead, or a reorg changes the epoch's
+history. So the payload is stored until its epoch is final, and tried again after each change (R26).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from chainkit_client.storage.schema import PayloadStatus
 
 
 def receive(session: Session, payload: Payload, page: Page) -> tuple[Outcome, PayloadResult]:
-    """Receive a payload that is next, and record what became of it.
+    """Receive the next payload, and record the result.
 
     Raises EngineFailed where the engine did not answer: nothing is recorded then.
     """

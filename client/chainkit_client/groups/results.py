@@ -1,7 +1,7 @@
-"""Results of payloads: which one was applied in its place, and which of those that failed may yet.
+"""Results of payloads: the applied payload of each place, and failed payloads that may succeed.
 
-A payload that failed is kept until its epoch is final, with the history that it was tried with
-(R26). It is worth another try where its epoch has another history now.
+A failed payload is stored until its epoch is final, with the authenticator of the history in which
+it failed (R26). Another try is worth it once the epoch has another history.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chainkit_client.storage.payloads import PayloadResult
 
 
 def applied_of(connection: Connection, received: Sequence[Payload]) -> list[Payload]:
-    """Return the payloads of a topic that were applied in their places, whatever came of them."""
+    """Return the payloads of a topic that were applied in their places, with any result."""
     if not received:
         return []
     places = [each.place for each in received]
@@ -28,19 +28,19 @@ def applied_of(connection: Connection, received: Sequence[Payload]) -> list[Payl
 
 
 def is_same(known: PayloadResult, payload: Payload) -> bool:
-    """Tell whether a result is this payload's: a reorg may bring it again in another block."""
+    """Return whether a result is this payload's: a reorg may move a payload to another block."""
     theirs = payload.payload_hash, payload.originator_ns
     return (known.payload_hash, known.originator_ns) == theirs
 
 
 def is_commit(result: PayloadResult) -> bool:
-    """Tell whether a kept payload is a commit."""
+    """Return whether a kept payload is a commit."""
     assert result.message is not None
     return parse_message_header(result.message).content_type is ContentType.COMMIT
 
 
 def may_succeed(session: Session, header: MessageHeader) -> bool:
-    """Tell whether a payload that failed may succeed with another history of the group."""
+    """Return whether a payload that failed may succeed with another history of the group."""
     if session.current is None or header.epoch > session.epoch:
         return True
     final = history.final_epoch(session.connection, session.group_id, session.final_sequence_id)
@@ -50,7 +50,7 @@ def may_succeed(session: Session, header: MessageHeader) -> bool:
 
 
 def tried_with(session: Session, header: MessageHeader) -> bytes | None:
-    """Return the authenticator of a payload's epoch now; None where that is not reached."""
+    """Return the current authenticator of a payload's epoch; None before that epoch."""
     if session.current is None or header.epoch > session.epoch:
         return None
     found = history.read_epochs(session.connection, session.group_id, header.epoch, most=1)
@@ -59,14 +59,14 @@ def tried_with(session: Session, header: MessageHeader) -> bytes | None:
 
 
 def is_worth_trying(session: Session, result: PayloadResult) -> bool:
-    """Tell whether the epoch of a kept payload has another history than when it failed."""
+    """Return whether the epoch's history changed since a stored payload failed."""
     assert result.message is not None
     now = tried_with(session, parse_message_header(result.message))
     return now is not None and now != result.tried_with
 
 
 def kept_payload(session: Session, result: PayloadResult) -> Payload:
-    """Return the payload of a result that is kept."""
+    """Return the stored payload of a result."""
     assert result.message is not None and result.aad_hash is not None
     return Payload(
         session.group_id,

@@ -1,8 +1,8 @@
 """Reorgs and finality: the history goes back to before the first commit that changed.
 
-The state before it was kept, and the newest one: keys that were used are not used again. Intents
-whose payloads were read back on the branch that is gone are built again; if the same payloads come
-back on the new branch, they count as before. States before a final block are deleted (ADR 37).
+The newest state before that commit is restored, so that used keys are not used again. Intents whose
+payloads were read back on the lost branch are built again; payloads that come back on the new
+branch count as before. States before a final block are deleted (ADR 37).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chainkit_client.storage.schema import IntentState
 def retract(session: Session, originator_id: int, after: int) -> bool:
     """Take back the chain's payloads behind an id; return whether the group's epoch went back.
 
-    The topic's cursor goes back to ``after``: the new branch is handed in from there. Raises
+    The topic's cursor goes back to ``after``, from where the new branch is applied. Raises
     ReorgTooDeep, and changes nothing, where a final payload would be taken back.
     """
     if after < session.final_sequence_id:
@@ -51,9 +51,9 @@ def retract(session: Session, originator_id: int, after: int) -> bool:
 
 
 def take_back(session: Session, gone: Iterable[Payload]) -> bool:
-    """As ``retract``, of payloads that the chain has no more: from the first that is applied.
+    """Take back payloads that the chain has lost, from the first applied one on, as ``retract``.
 
-    Another process may have taken them back before, and have applied others in their places.
+    Another process may have taken the payloads back before, and have applied other payloads.
     """
     applied = applied_of(session.connection, list(gone))
     if not applied:
@@ -63,7 +63,7 @@ def take_back(session: Session, gone: Iterable[Payload]) -> bool:
 
 
 def finalize(session: Session, sequence_id: int) -> bool:
-    """Take note that the chain's payloads up to an id stay; return whether states were deleted."""
+    """Record payloads of the chain as final up to an id; return whether states were deleted."""
     if sequence_id <= session.final_sequence_id:
         return False
     session.flush()
@@ -84,7 +84,7 @@ def finalize(session: Session, sequence_id: int) -> bool:
 
 
 def _rests_on(intent: Intent, first_epoch: int) -> bool:
-    """Tell whether an intent is where it is because of an epoch from one on."""
+    """Return whether an intent's state depends on an epoch from ``first_epoch`` on."""
     epoch = intent.published_in_epoch
     if epoch is None:
         return False
@@ -98,7 +98,7 @@ def _rests_on(intent: Intent, first_epoch: int) -> bool:
 
 
 def _end_intents(session: Session) -> None:
-    """Give up what waits: this installation was removed for good."""
+    """Give up waiting intents: this installation was removed for good."""
     connection, seal, group_id = session.connection, session.tools.seal, session.group_id
     for intent in rows.read_intents(connection, seal, group_id, (IntentState.PUBLISHED,)):
         session.give_back(intent, Event.EPOCH_OVER)

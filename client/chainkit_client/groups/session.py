@@ -47,7 +47,7 @@ class Tools:
 
     @property
     def itself(self) -> Member:
-        """The installation as a member; its leaf is -1."""
+        """The installation as a member, with leaf -1."""
         return Member(-1, self.installation.credential, self.installation.public_key)
 
 
@@ -80,7 +80,7 @@ class Session:
 
     @classmethod
     def load(cls, connection: Connection, tools: Tools, group_id: bytes) -> Self:
-        """Begin with a group as it is. Raises NoSuchGroup."""
+        """Read a group's session from the database. Raises NoSuchGroup."""
         return cls(connection, tools, _row(connection, group_id))
 
     @property
@@ -114,9 +114,9 @@ class Session:
         self._state, self._is_changed = state, True
 
     def recent(self) -> list[Epoch]:
-        """Return the epochs that messages tell of, the last one first.
+        """Return the epochs whose authenticators messages carry, the last one first.
 
-        Those since this installation came in: of what was before it, others know more.
+        Only the epochs since this installation joined: other members know earlier epochs better.
         """
         if self._recent is None:
             found = history.read_epochs(self.connection, self.group_id, most=2 * MOST_HISTORY)
@@ -135,7 +135,7 @@ class Session:
         self._read_up_to[originator_id] = after
 
     def record_result(self, result: PayloadResult) -> None:
-        """Take note of what became of a payload."""
+        """Record the result of a payload."""
         self._results.append(result)
 
     def accept(
@@ -146,7 +146,7 @@ class Session:
     ) -> None:
         """Enter an epoch (R1): by a commit, by a welcome, or as the creator.
 
-        A state that was kept of this epoch is taken instead of ``state``: its keys are used.
+        A stored state of this epoch is used instead of ``state``: the stored state has used keys.
         """
         self.flush()
         history.insert_epoch(self.connection, self.group_id, epoch)
@@ -166,7 +166,7 @@ class Session:
         place: Place | None,
         own_intent: int | None = None,
     ) -> None:
-        """Enter the next epoch by a commit; payloads of this one that are on their way are over."""
+        """Enter the next epoch by a commit; own unread payloads of the current epoch are over."""
         before = self._joined()
         number = before.number + 1
         epoch = Epoch(number, before.number, authenticator, payload_hash, place)
@@ -180,7 +180,7 @@ class Session:
         sender: Member,
         time_ns: int,
     ) -> None:
-        """Write who came and went by the commit that made the current epoch (R18)."""
+        """Write the members that the current epoch's commit added and removed (R18)."""
         changes = [(MessageKind.MEMBER_ADDED, each) for each in added]
         changes += [(MessageKind.MEMBER_REMOVED, each) for each in removed]
         epoch = self._joined()
@@ -198,7 +198,7 @@ class Session:
             )
 
     def go_back(self, first_epoch: int) -> None:
-        """Leave the epochs from one on, and restore the newest state before it."""
+        """Leave the epochs from ``first_epoch`` on, and restore the newest state before."""
         self.flush()
         history.delete_epochs(self.connection, self.group_id, first_epoch)
         self.current = history.read_last_epoch(self.connection, self.group_id)
@@ -211,11 +211,11 @@ class Session:
         self._set(is_published=True)
 
     def finalize(self, sequence_id: int) -> None:
-        """Write up to which id the chain's payloads are final."""
+        """Write the id up to which the chain's payloads are final."""
         self._set(final_sequence_id=sequence_id)
 
     def mark_fork(self, epoch: int) -> None:
-        """Write that another member's history differs from an epoch on; the first one stays."""
+        """Write the epoch from which another member's history differs; an earlier fork stays."""
         if self.forked_at_epoch is None or epoch < self.forked_at_epoch:
             self._set(forked_at_epoch=epoch)
 
@@ -239,11 +239,11 @@ class Session:
             )
 
     def reload(self) -> None:
-        """Begin again with the group as it is in the database; what was not written is lost."""
+        """Read the group from the database again; changes that were not written are lost."""
         self._read(_row(self.connection, self.group_id))
 
     def give_back(self, intent: rows.Intent, event: Event) -> None:
-        """Let an intent be built again; its message is not published any more."""
+        """Let an intent be built again, and mark its message unpublished."""
         rows.give_back(self.connection, intent.id, event)
         if intent.message_id is not None:
             change_delivery(self.connection, intent.message_id, DeliveryStatus.UNPUBLISHED)
@@ -255,7 +255,7 @@ class Session:
             change_delivery(self.connection, intent.message_id, DeliveryStatus.FAILED)
 
     def end_payloads(self, own_intent: int | None = None) -> None:
-        """Let intents be built again whose payloads nobody accepts, or can read, any more."""
+        """Let intents be built again whose payloads members no longer accept, or cannot read."""
         published = (IntentState.PUBLISHED,)
         for intent in rows.read_intents(self.connection, self.tools.seal, self.group_id, published):
             epoch = intent.published_in_epoch

@@ -1,4 +1,4 @@
-"""The rows that a user reads: messages, and who came and went (R11, R18)."""
+"""The rows that a user reads: messages, and changes of members (R11, R18)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Message:
     group_id: bytes
     kind: MessageKind
     content: bytes = field(repr=False)
-    """An application's bytes; of a change of members see ``changed_installation``."""
+    """An application's bytes; for a change of members see ``changed_installation``."""
     sent_at_ns: int
     """Nanoseconds since 1970: the sender's clock, of a change of members the block's time."""
     sender: bytes
@@ -38,7 +38,7 @@ class Message:
     delivery: DeliveryStatus
     epoch: int | None
     place: Place | None
-    """Where its payload stands; None while it is not published, or was never sent."""
+    """The payload's place; None where the message is not published, or was never sent."""
     warning: str = ""
 
     @property
@@ -87,8 +87,8 @@ def insert_change(
     time_ns: int,
     place: Place | None,
 ) -> None:
-    """Store that a member came or went by the commit that made an epoch."""
-    # The epoch sets a second coming within one block apart from the first.
+    """Store that an epoch's commit added or removed a member."""
+    # The epoch distinguishes two additions of a member within one block.
     content = bytes([kind]) + epoch.to_bytes(8, "big") + member.public_key + member.credential
     insert_message(
         connection,
@@ -109,7 +109,7 @@ def insert_change(
 
 
 def retract_changes(connection: Connection, group_id: bytes, first_epoch: int) -> None:
-    """Delete who came and went by commits that made an epoch, or a later one."""
+    """Delete the changes of members from an epoch on."""
     is_change = _MESSAGES.c.kind != MessageKind.APPLICATION.value
     is_later = _MESSAGES.c.group_id == group_id, _MESSAGES.c.epoch >= first_epoch
     connection.execute(delete(_MESSAGES).where(*is_later, is_change))
@@ -123,7 +123,7 @@ def change_delivery(
     place: Place | None = None,
     warning: str = "",
 ) -> None:
-    """Write how far an own message is, and where it was read."""
+    """Write the delivery status of an own message, and its place."""
     originator_id, sequence_id = place or (None, None)
     values = {"delivery_status": delivery.value, "epoch": epoch, "warning": warning}
     connection.execute(
@@ -139,13 +139,13 @@ def read_messages(connection: Connection, seal: Seal, group_id: bytes) -> list[M
 
 
 def read_message(connection: Connection, seal: Seal, message_id: bytes) -> Message | None:
-    """Return a row, None where there is none with this id."""
+    """Return a message, None where no message has this id."""
     found = _read(connection, seal, _MESSAGES.c.id == message_id)
     return found[0] if found else None
 
 
 def is_taken(connection: Connection, message_id: bytes) -> bool:
-    """Tell whether there is a row with an id."""
+    """Return whether a message has this id."""
     found = connection.scalar(select(_MESSAGES.c.kind).where(_MESSAGES.c.id == message_id))
     return found is not None
 

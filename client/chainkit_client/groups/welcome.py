@@ -1,8 +1,8 @@
-"""The form of a welcome: the MLS welcome, and which commit it belongs to; version 1.
+"""The form of a welcome: the MLS welcome, and the hash of its commit; version 1.
 
-An installation that joins cannot read the commit that adds it, and a reorg may take that back.
-So the welcome names the commit by its hash, and the installation joins where that stands on the
-chain.
+A joining installation cannot read the commit that adds the installation, and a reorg may take that
+commit back. So the welcome names the commit by its hash, and the installation joins at the
+commit's place on the chain.
 """
 
 from __future__ import annotations

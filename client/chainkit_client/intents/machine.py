@@ -94,10 +94,10 @@ def sources(event: Event) -> tuple[IntentState, ...]:
 
 
 def is_given_up(refusals: int) -> bool:
-    """Tell whether an intent that was refused so often is given up."""
+    """Return whether an intent that was refused so often is given up."""
     return refusals >= MOST_REFUSALS
 
 
 def is_too_old(epoch: int, current: int, past_epochs: int) -> bool:
-    """Tell whether a message of an epoch must be encrypted anew: soon others cannot read it."""
+    """Return whether a message of an epoch must be encrypted anew: soon others cannot read it."""
     return epoch + past_epochs <= current

@@ -1,1 +1,1 @@
-"""Topics and publishes over several nodes, none of which is believed."""
+"""Topics and publishes over several nodes, none of which is trusted."""

@@ -1,4 +1,4 @@
-"""A node as this room asks it."""
+"""The part of a node's connection that this package uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.topic_heads import Entry
 
 ASK_SECONDS: Final = 5.0
-"""For how long one answer is waited for."""
+"""How long to wait for one answer."""
 
 
 class AskedNode(Protocol):
@@ -25,4 +25,4 @@ class AskedNode(Protocol):
     async def topic_head(
         self, topic: bytes, entries_after: int | None, seconds: float
     ) -> tuple[bytes, Sequence[Entry]]:
-        """Return the node's SignedTopicHead of a topic, and entries behind an id, if wanted."""
+        """Return the node's SignedTopicHead of a topic, and its entries behind an id."""

@@ -1,4 +1,4 @@
-"""The chain behind an endpoint, as a client asks it: who is registered, and what was posted where.
+"""The chain behind an endpoint: registered nodes and posted payloads.
 
 All functions block; call them in a thread.
 """
@@ -28,7 +28,7 @@ class Chain:
     endpoint: Endpoint
     record: DeploymentRecord
     originator_ids: frozenset[int]
-    """The chain's."""
+    """Originators that are the chain."""
 
     def read_nodes(self, wanted: Sequence[int] = ()) -> tuple[BlockReference, Sequence[Node]]:
         """Return the head, and the registry there.
@@ -53,7 +53,7 @@ class Chain:
     def find(
         self, node: Node, block: BlockReference, envelope: bytes, transaction_hash: bytes
     ) -> Found:
-        """Tell whether the chain has a payload up to a block, exactly as a node vouched for it."""
+        """Look a payload up on the chain up to a block, exactly as a node vouched for it."""
         mined = fetch_mined(self.endpoint, transaction_hash)
 
         def known(wanted: bytes) -> MinedTransaction | None:
@@ -65,16 +65,16 @@ class Chain:
         return Found(Standing.FALSE if verdict is Verdict.PROVED else Standing.ABSENT)
 
     def still_there(self, blocks: Iterable[BlockReference]) -> frozenset[BlockReference]:
-        """Return those of some blocks that the chain has now, by one batch of requests.
+        """Return which of some blocks the chain has now, by one batch of requests.
 
-        A payload that was found in one of them is still there.
+        A payload that was found in such a block is still on the chain.
         """
         wanted = sorted(set(blocks), key=lambda each: each.number)
         found = self.endpoint.headers([each.number for each in wanted])
         return frozenset(each.reference for each in found if each is not None) & set(wanted)
 
     def final(self) -> BlockHeader | None:
-        """Return the last final block, None where the endpoint knows of none."""
+        """Return the last final block, None where the endpoint knows no final block."""
         return self.endpoint.tagged_header("finalized")
 
     def _judge(self, node: Node, block: BlockReference, find: Find, envelope: bytes) -> Verdict:

@@ -22,7 +22,7 @@ from chainkit_client.network.session import NetworkSession
 from chainkit_client.topics.following import Topic
 
 LOST_SECONDS: Final = 60
-"""A message that is on no node so long after it was sent is not on its way any more."""
+"""A message that no node has so long after sending counts as lost."""
 
 _NOTHING_STORED: Final = frozenset(
     {grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAUTHENTICATED}
@@ -30,7 +30,7 @@ _NOTHING_STORED: Final = frozenset(
 
 
 class GroupNetwork:
-    """As ``groups.publishing.Network``, for the groups of one client."""
+    """The ``groups.publishing.Network`` for the groups of one client."""
 
     def __init__(
         self,
@@ -38,15 +38,15 @@ class GroupNetwork:
         engine: MlsEngine,
         topic_of: Callable[[bytes], Topic],
     ) -> None:
-        """Take the session, what checks key packages, and the topic of a group as it was read."""
+        """Take the session, a check of key packages, and each group's topic as it was read."""
         self._session = session
         self._engine = engine
         self._topic_of = topic_of
         self.unreached: NodeUnreached | None = None
-        """The gateway's, where the last payload was not sent for want of a connection."""
+        """The error where the last payload was not sent without a connection to the gateway."""
 
     async def authenticated_data(self, group_id: bytes, is_commit: bool) -> bytes:
-        """Return an AuthenticatedData with all that was applied of the group's topic (C11)."""
+        """Return an AuthenticatedData with the applied ids of the group's topic (C11)."""
         data = envelopes_pb2.AuthenticatedData(target_topic=TopicKind.GROUP_MESSAGE.topic(group_id))
         seen = self._topic_of(group_id).last_seen.sequence_ids
         data.last_seen.node_id_to_sequence_id.update(seen)
@@ -69,11 +69,11 @@ class GroupNetwork:
         return await self._publish(outgoing.client_envelope)
 
     async def is_absent(self, outgoing: Outgoing) -> bool:
-        """Tell whether a payload is nowhere, and for good. Its topic was just read, without it.
+        """Return whether a payload is lost for good. The topic was just read, without the payload.
 
-        A commit may be in a transaction that is not mined yet: it is given up where the chain is
-        final beyond the time at which it was sent. A message that comes late is a copy, which all
-        readers know by its content.
+        A commit may be in a transaction that is not mined yet: the commit is lost once the chain is
+        final beyond the time of sending. A message that comes late is a copy, which all readers
+        know by the content.
         """
         if outgoing.sent_at_ns is None:
             return True
@@ -93,7 +93,7 @@ class GroupNetwork:
         try:
             await self._session.publisher.publish(client_envelope, self._session.now_ns())
         except (Conflict, Unavailable) as error:
-            # A gateway that says so may have sent it before: only 409 says that nobody has it.
+            # A gateway that answers so may have sent the payload before: only 409 denies that.
             is_conflict = isinstance(error, Conflict)
             return Answer(Verdict.NOT_TAKEN if is_conflict else Verdict.UNKNOWN, str(error))
         except PassedOn as error:

@@ -1,9 +1,9 @@
 """Brings one group up to date: its topic is read, and what the chain confirms is applied.
 
-A payload of the chain counts where the chain has it exactly so. It is looked up again in each round
-until it is final: where a reorg took it back, the group goes back.
+A payload of the chain counts where the chain has exactly the same payload. Each round looks the
+payload up again until it is final: where a reorg took the payload back, the group goes back.
 
-``sync_machine`` says what follows what; here is the work of each of its steps.
+``sync_machine`` has the transitions; this module does the work of each step.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Round:
     """The outcome of one round."""
 
     outcomes: list[Outcome] = field(default_factory=list)
-    """Those of the payloads that were applied."""
+    """The outcomes of applied payloads."""
     reorgs: int = 0
     """How often payloads of the chain were taken back."""
     waits_for_chain: bool = False
-    """A payload is served that the chain does not have yet, or not any more."""
+    """Whether a node serves a payload that the chain does not have yet, or no longer has."""
 
 
 class GroupSync:
@@ -92,7 +92,7 @@ class GroupSync:
             self._begin()
 
     async def _work(self, done: Round) -> Event:
-        """Do the work of the step, and return what came of it."""
+        """Do the work of the step, and return the resulting event."""
         match self._state.step:
             case Step.CHECKING | Step.RECHECKING:
                 return await self._check()
@@ -110,7 +110,7 @@ class GroupSync:
                 return await self._finalize()
 
     def _begin(self) -> None:
-        """Begin with what is kept of the topic, without what is doubted."""
+        """Begin with the stored envelopes of the topic, except doubted ones."""
         topic = Topic(group_topic(self._group_id), doubted=self._state.doubted.keys())
         self._reader = self._session.reader(topic)
         with self._store.reading() as connection:
@@ -121,7 +121,7 @@ class GroupSync:
                 topic.hold(envelopes, server_id, keys, now_ns)
 
     async def _check(self) -> Event:
-        """Look up what is not final, and let the group go back where the chain took some back."""
+        """Look up payloads that are not final; the group goes back where the chain lost one."""
         there = await self._still_there(self._state.standing.values())
         looked: list[LookedUp] = []
         try:
@@ -151,21 +151,21 @@ class GroupSync:
     async def _read(self) -> Event:
         if self._state.reads == MOST_READS:
             return Event.READ_OFTEN
-        # A node may have left out a payload of the chain between others, or served what a reorg
-        # took back: what is not final is read again, from all that are asked.
+        # A node may have left out a payload of the chain, or served a payload that a reorg took
+        # back: read payloads that are not final again, from all asked nodes.
         self.topic.read_again = {
             each: self._state.final.get(each, 0) + 1 for each in self._session.keys.chain_ids
         }
         self.topic.doubted = self._state.doubted.keys()
         found = await self._reader.read()
         self._session.keep(found.breaches)
-        # Also those that wait: another node may hide them by the next time.
+        # Keep waiting envelopes, too: another node may hide them in the next round.
         self._keep(found.accepted)
         self._state = sync_machine.read(self._state, found)
         return Event.READ
 
     async def _settle_conflicts(self) -> Event:
-        """Ask for what is served in a held payload's place; the held one is asked for later on."""
+        """Look up payloads served in a held payload's place; RECHECKING looks up the held one."""
         confirmed: list[VerifiedEnvelope] = []
         lacking: list[LookedUp] = []
         try:
@@ -181,7 +181,7 @@ class GroupSync:
         return Event.REPLACED if confirmed else Event.UNCHANGED
 
     async def _confirm(self) -> Event:
-        """Look up what is next, up to a payload that the chain does not have."""
+        """Look up the next payloads, up to a payload that the chain does not have."""
         looked: list[LookedUp] = []
         count = 0
         try:
@@ -195,7 +195,7 @@ class GroupSync:
         return Event.LOOKED_UP
 
     async def _stands(self, envelope: VerifiedEnvelope, looked: list[LookedUp]) -> bool:
-        """Tell whether an envelope is a node's own, or the chain has it; add what was looked up."""
+        """Return whether an envelope is a node's or on the chain; add look-ups to ``looked``."""
         known = self._state.standing.get(envelope.place)
         is_known = known is not None and known.envelope.digest == envelope.digest
         if envelope.transaction_hash is None or is_known:
@@ -207,16 +207,16 @@ class GroupSync:
         return found.standing is Standing.CONFIRMED
 
     async def _was_final(self, envelope: VerifiedEnvelope) -> bool:
-        """Tell whether the group has applied exactly this, and it is final."""
+        """Return whether the group has applied exactly this envelope, and it is final."""
         if envelope.sequence_id > self._state.final.get(envelope.originator_id, 0):
             return False
         return await asyncio.to_thread(self._groups.have_applied, [Payload.of(envelope)])
 
     async def _apply(self, done: Round) -> Event:
-        """Hand in what is confirmed.
+        """Apply the confirmed payloads to the group.
 
-        A payload of the chain that comes late takes the group back to before it; then all that lies
-        behind it is to be handed in again.
+        A payload of the chain that comes late takes the group back to before that payload; then all
+        later payloads are applied again.
         """
         payloads = [_payload(each) for each in self._state.ready if not each.is_copy]
         done.outcomes += await asyncio.to_thread(self._groups.apply, self._group_id, payloads)
@@ -226,7 +226,7 @@ class GroupSync:
         return Event.APPLIED if await self._have_applied() else Event.LEFT
 
     async def _have_applied(self) -> bool:
-        """Tell whether the group is where this object took it: other processes apply, too."""
+        """Return whether no other process changed what this object has applied to the group."""
         given = list(self._state.handed_in.values())
         return await asyncio.to_thread(self._groups.have_applied, given)
 
@@ -240,7 +240,7 @@ class GroupSync:
     async def _finalize_up_to(self, block: int) -> None:
         passed = sync_machine.passed(self._state, block)
         there = await self._still_there(passed.values())
-        # A reorg may have come since they were looked up: the next round takes them back.
+        # A reorg may have come since the look-up: the next round takes the payloads back.
         is_right = all(each.block in there for each in passed.values())
         if passed and is_right and await self._have_applied():
             highest = max(sequence_id for _, sequence_id in passed)
@@ -248,7 +248,7 @@ class GroupSync:
             self._state = sync_machine.finalized(self._state, passed)
 
     async def _still_there(self, standing: Iterable[Stands]) -> frozenset[BlockReference]:
-        """Return the blocks of payloads that the chain has now."""
+        """Return which of the payloads' blocks the chain has now."""
         blocks = {each.block for each in standing}
         if not blocks:
             return frozenset()

@@ -1,4 +1,4 @@
-"""Inboxes as the chain has them: their wallets and installations, by no node's word (XIP-46)."""
+"""Inboxes on the chain: wallets and installations, without trust in a node (XIP-46)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from chainkit_client.reading.verified import VerifiedEnvelope
 
 
 class NoSuchInbox(ChainkitError):
-    """No inbox has this id or address, as far as the chain shows."""
+    """No inbox on the chain has this id or address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """The members of an inbox now."""
+    """The current members of an inbox."""
 
     id: bytes
     """32 bytes."""
@@ -38,8 +38,8 @@ class Inbox:
 def read_inbox(inbox_id: bytes, updates: Iterable[VerifiedEnvelope]) -> Inbox | None:
     """Return an inbox after its updates, which are in the chain's order; None before the first.
 
-    One that breaks a rule changes nothing. Signatures of contract wallets are not followed: an
-    update that needs one counts as refused here.
+    An update that breaks a rule changes nothing. Signatures of contract wallets are not checked:
+    an update with such a signature counts as refused here.
     """
     state: AssociationState | None = None
     for each in updates:
@@ -60,8 +60,8 @@ def read_inbox(inbox_id: bytes, updates: Iterable[VerifiedEnvelope]) -> Inbox | 
 async def find_inbox(session: NetworkSession, name: str) -> Inbox:
     """Return an inbox by its id in hex, or by an address.
 
-    Nodes are asked which inbox an address has; it counts if that inbox's own updates say so. Raises
-    MalformedData for another form, NoSuchInbox, and NodesSilent.
+    Nodes answer the inbox of an address; the answer counts if the inbox's updates confirm the
+    address. Raises MalformedData for another form, NoSuchInbox, and NodesSilent.
     """
     if name.startswith("0x"):
         address = name.lower()

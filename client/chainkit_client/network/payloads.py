@@ -1,4 +1,4 @@
-"""Payloads that belong to no intent: key packages, welcomes and identity updates, as sent."""
+"""Payloads without an intent: key packages, welcomes and identity updates, as sent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainkit.protocol.proto import identity_associations_pb2 as associations_pb
 from chainkit.types import TopicKind
 
 _MESSAGE_HEAD: Final = b"\0\1\0\5"
-"""MLS 1.0 and the wire format of key packages: XMTP's payloads have them without it."""
+"""MLS 1.0 and the wire format of key packages: XMTP's payloads omit these bytes."""
 
 
 def key_package_payload(installation: bytes, message: bytes) -> bytes:
@@ -37,7 +37,7 @@ def welcome_payload(installation: bytes, data: bytes) -> bytes:
 
 
 def received_welcome(client_envelope: bytes) -> bytes:
-    """Return the data of a welcome's ClientEnvelope; empty where it is a pointer to another."""
+    """Return the data of a welcome's ClientEnvelope; empty for a pointer to another welcome."""
     envelope = envelopes_pb2.ClientEnvelope.FromString(client_envelope)
     return envelope.welcome_message.v1.data
 

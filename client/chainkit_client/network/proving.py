@@ -1,4 +1,4 @@
-"""Proves an envelope to others: finds the one transaction of the chain on which it rests.
+"""Proves an envelope to others: finds the transaction of the chain that proves the envelope.
 
 All functions block; call them in a thread.
 """
@@ -27,13 +27,13 @@ from chainkit.text.hexadecimal import hex0x
 from chainkit_client.network.chain import Chain
 
 Advance = Callable[[int], None]
-"""Takes how many blocks more were searched."""
+"""Takes the number of blocks that were searched since the last call."""
 
 
 def prove(
     chain: Chain, envelope: bytes, advance: Advance = lambda blocks: None
 ) -> tuple[MessageProof, ProvedMessage]:
-    """Return the proof of an envelope, and what it shows: it was verified as others will verify it.
+    """Return the proof of an envelope, and what it proves, verified as others will verify it.
 
     Raises ConfigurationError where the chain has no such node or payload, MalformedData for an
     envelope that proves nothing, and ChainError where the endpoint gives no clear answer.

@@ -1,7 +1,7 @@
-"""Publishes a payload, and believes only what its originator signed (XIP-49 §3.3.4).
+"""Publishes a payload, and accepts only an answer that the originator signed (XIP-49 §3.3.4).
 
-Evidence of a broken rule is kept before anything else is done. The same bytes may be sent again,
-then perhaps to another originator: readers show a payload once (§3.3.6).
+Evidence of a broken rule is stored before anything else is done. The same bytes may be sent again,
+perhaps to another originator: readers show a payload once (§3.3.6).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from chainkit_client.reading.publish_answer import Published, read_publish_answe
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
 
 PUBLISH_SECONDS: Final = 30.0
-"""For how long an answer is waited for: a gateway may wait for the chain."""
+"""How long to wait for an answer: a gateway may wait for the chain."""
 
 KeepEvidence = Callable[[Sequence[Breach]], None]
-"""Keeps broken rules before anything else is done."""
+"""Stores broken rules before anything else is done."""
 
 
 class OutcomeUnknown(ChainkitError):
-    """A node may have stored the payload: look for it on its topic before it is published again."""
+    """A node may have stored the payload: search the topic before publishing again."""
 
 
 class AsksGateway(Protocol):
@@ -44,18 +44,18 @@ class GatewayPublisher:
         now_ns: Callable[[], int],
         keep: KeepEvidence,
     ) -> None:
-        """Take the gateway, the registry's keys, a clock since 1970, and who keeps evidence."""
+        """Take the gateway, the registry's keys, a clock since 1970, and a store of evidence."""
         self._gateway = gateway
         self._keys = keys
         self._now_ns = now_ns
         self._keep = keep
 
     async def publish(self, client_envelope: bytes, first_sent_ns: int) -> VerifiedEnvelope:
-        """Publish a ClientEnvelope, and return what its originator signed.
+        """Publish a ClientEnvelope, and return the envelope that the originator signed.
 
         ``first_sent_ns`` is the clock when the same bytes were sent for the first time. Raises
-        PassedOn where they are refused, NodeUnreached where nothing was sent, and OutcomeUnknown
-        where no answer proves what became of them.
+        PassedOn where the payload is refused, NodeUnreached where nothing was sent, and
+        OutcomeUnknown where no answer proves that the payload is stored.
         """
         try:
             [answer] = await self._gateway.publish([client_envelope], PUBLISH_SECONDS)

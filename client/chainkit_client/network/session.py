@@ -1,4 +1,4 @@
-"""Everything that a client talks to, and what it knows of it: nodes, registry, chain, gateway."""
+"""A client's connections: nodes, registry, chain and gateway."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from chainkit_client.storage.store import Store
 from chainkit_client.topics.following import Topic
 
 MOST_READS: Final = 4
-"""How often one topic is read, each time without what turned out to be false."""
+"""How often one topic is read, each time without the payloads that the chain lacks."""
 
 REGISTRY_SECONDS: Final = 10.0
-"""How long the registry, and the head of the chain, are believed."""
+"""How long the registry and the head of the chain stay valid."""
 
 
 class NetworkSession:
-    """Used on one event loop, between ``refresh`` and ``close``."""
+    """The connections of one event loop, used between ``refresh`` and ``close``."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class NetworkSession:
         now_ns: Callable[[], int] = time.time_ns,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the chain, the gateway, where evidence is kept, and clocks; nothing is asked yet."""
+        """Take the chain, the gateway, the store of evidence, and clocks; nothing is asked yet."""
         self.chain = chain
         self.gateway = gateway
         self.nodes = Nodes({})
@@ -54,7 +54,7 @@ class NetworkSession:
         self.publisher = GatewayPublisher(gateway, lambda: self._keys, now_ns, self.keep)
 
     async def refresh(self) -> None:
-        """Read the registry and the head again, where they are old.
+        """Read the registry and the head again after REGISTRY_SECONDS.
 
         Raises ChainError, and ConfigurationError where no node is enabled.
         """
@@ -92,8 +92,8 @@ class NetworkSession:
     async def read_topic(self, topic: bytes) -> list[VerifiedEnvelope]:
         """Return a whole topic in its order, without copies and payloads that the chain lacks.
 
-        Where the chain has not what one node serves, the topic is read again without it: another
-        node may serve another payload in its place. Raises NodesSilent, and ChainError.
+        Where the chain lacks a served payload, the topic is read again without that payload:
+        another node may serve another payload in its place. Raises NodesSilent, and ChainError.
         """
         doubted: set[bytes] = set()
         envelopes: list[VerifiedEnvelope] = []
@@ -109,13 +109,13 @@ class NetworkSession:
         return [each for each in envelopes if each.digest not in doubted]
 
     async def is_confirmed(self, envelope: VerifiedEnvelope) -> bool:
-        """Tell whether an envelope is a node's own, or the chain has it."""
+        """Return whether an envelope is a node's own, or the chain has it."""
         return envelope.transaction_hash is None or (
             (await self.find(envelope)).standing is Standing.CONFIRMED
         )
 
     async def find(self, envelope: VerifiedEnvelope) -> Found:
-        """Look a payload of the chain up there (C10); keep what its node vouched for falsely.
+        """Look up a payload on the chain (C10); store evidence where its node vouched falsely.
 
         Raises ChainError.
         """

@@ -1,4 +1,4 @@
-"""Which registered node signed an envelope: its originator, or one that vouches for the chain."""
+"""The registered node that signed an envelope: its originator, or a node that vouches for it."""
 
 from __future__ import annotations
 

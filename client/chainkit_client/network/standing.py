@@ -1,4 +1,4 @@
-"""Where a payload that a node vouched for stands on the chain."""
+"""Whether a payload that a node vouched for is on the chain."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ class Standing(StrEnum):
     """Whether the chain has a payload that a node vouched for."""
 
     CONFIRMED = "confirmed"
-    """Exactly so, in a block up to the one that was asked for."""
+    """The same payload is in a block up to the asked one."""
     ABSENT = "absent"
-    """Not now: it is not mined here yet, or a reorg took it back or moved it."""
+    """The payload is not mined here yet, or a reorg took it back or moved it."""
     FALSE = "false"
-    """No branch of the chain ever had it."""
+    """No branch of the chain ever had the payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A payload's standing, and where it stands."""
+    """The result of a look-up, and the payload's block."""
 
     standing: Standing
     block: BlockReference | None = None
-    """The block of a confirmed one."""
+    """The block of a confirmed payload; None for any other."""

@@ -1,18 +1,18 @@
 """The machine of a group's rounds: all steps and events, as a table. Any other pair is an error.
 
-A round looks up what is applied and not final (CHECKING), and what is doubted (LOOKING_UP). Then
-the topic is read (READING), the chain decides between two payloads in one place (SETTLING), what is
-next is looked up (CONFIRMING) and handed in to the group (APPLYING), which forgets what no reorg
-takes back any more (FINALIZING).
+A round looks up applied payloads that are not final (CHECKING) and doubted payloads (LOOKING_UP),
+reads the topic (READING), lets the chain decide between two payloads in one place (SETTLING), looks
+up the next payloads (CONFIRMING), applies these to the group (APPLYING), and marks final payloads
+(FINALIZING).
 
-- Where the chain took something back, or another process moved the group, the topic is read from
-  its beginning: groups apply nothing twice, so that costs time and nothing else.
+- Where the chain took a payload back, or another process moved the group, the topic is read from
+  its beginning: groups apply nothing twice, so reading again costs only time.
 - A payload that the chain does not have is doubted, and left out: the chain's endpoint may lag
-  behind nodes, or another node may serve another one in its place. The topic is read again in the
-  same round, and the doubted payload is looked up again in the next ones.
-- A round that fails ends where it is. The next one goes on with what is known by then.
+  behind nodes, or another node may serve another payload in its place. The topic is read again in
+  the same round, and the next rounds look up the doubted payload again.
+- A round that fails ends at its step. The next round continues from the state.
 
-Pure: the caller does the work of each step, and writes what came of it into the state.
+Pure: the caller does the work of each step, and writes the result into the state.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ MOST_READS: Final = 4
 """How often a topic is read in one round; the next round goes on."""
 
 MOST_DOUBTED: Final = 100
-"""Each is looked up once in a round; the oldest is forgotten where there are more."""
+"""Doubted payloads, each looked up once in a round; beyond it the oldest is forgotten."""
 
 LookedUp: TypeAlias = tuple[VerifiedEnvelope, Found]
 
 
 class Step(Enum):
-    """Where a round is. The work of each step ends in an event."""
+    """A step of a round. The work of each step ends in an event."""
 
     IDLE = "between two rounds"
     CHECKING = "look up what is applied and not final"
@@ -55,7 +55,7 @@ class Step(Enum):
 
 
 class Event(Enum):
-    """Anything that may come of a step."""
+    """A possible result of a step."""
 
     STARTED = "a round is asked for"
     UNCHANGED = "nothing is new"
@@ -95,12 +95,12 @@ TRANSITIONS: Final[Mapping[tuple[Step, Event], Move]] = MappingProxyType(
         (Step.READING, Event.READ): Move(Step.SETTLING),
         (Step.READING, Event.READ_OFTEN): Move(Step.FINALIZING),
         (Step.READING, Event.SILENT): Move(Step.IDLE),
-        # The topic may have given out what nobody keeps: no later answer brings it again.
+        # The topic may have returned envelopes that were not stored: no later answer has them.
         (Step.READING, Event.FAILED): Move(Step.IDLE, begins_again=True),
         (Step.SETTLING, Event.UNCHANGED): Move(Step.CONFIRMING),
         (Step.SETTLING, Event.REPLACED): Move(Step.RECHECKING),
         (Step.SETTLING, Event.FAILED): Move(Step.IDLE),
-        # The served one is kept: it is held instead from now on.
+        # The served payload is stored, and replaces the held payload from now on.
         (Step.RECHECKING, Event.UNCHANGED): Move(Step.READING, begins_again=True),
         (Step.RECHECKING, Event.TAKEN_BACK): Move(Step.READING, begins_again=True),
         (Step.RECHECKING, Event.LEFT): Move(Step.READING, begins_again=True),
@@ -110,7 +110,7 @@ TRANSITIONS: Final[Mapping[tuple[Step, Event], Move]] = MappingProxyType(
         (Step.APPLYING, Event.APPLIED): Move(Step.FINALIZING),
         (Step.APPLYING, Event.HELD_UP): Move(Step.READING, begins_again=True),
         (Step.APPLYING, Event.LEFT): Move(Step.READING, begins_again=True),
-        # Nobody knows how many were applied: all are handed in again.
+        # The number of applied payloads is unknown: apply all again.
         (Step.APPLYING, Event.FAILED): Move(Step.IDLE, begins_again=True),
         (Step.FINALIZING, Event.FINALIZED): Move(Step.IDLE),
         (Step.FINALIZING, Event.FAILED): Move(Step.IDLE),
@@ -131,7 +131,7 @@ class SyncState:
     """Everything that is known of a group's topic beside the topic itself."""
 
     final: Mapping[int, int]
-    """The last id of each originator of the chain that is final."""
+    """The last final id of each originator of the chain."""
     step: Step = Step.IDLE
     reads: int = 0
     """How often the topic was read in this round."""
@@ -140,17 +140,17 @@ class SyncState:
     doubted: Mapping[bytes, tuple[VerifiedEnvelope, Standing]] = field(default_factory=dict)
     """Payloads that the chain does not have, by digest; the oldest first."""
     conflicts: Sequence[Conflict] = ()
-    """Those of the last answer: a payload was served in the place of a held one."""
+    """Conflicts of the last answer: a payload was served in a held payload's place."""
     pending: tuple[Applied, ...] = ()
-    """Next in the order, and not confirmed yet."""
+    """Envelopes that are next in the order, and not confirmed yet."""
     ready: tuple[Applied, ...] = ()
-    """Next in the order before those: confirmed, and not handed in yet."""
+    """Confirmed envelopes before ``pending`` in the order, not yet applied to the group."""
     handed_in: Mapping[Place, Payload] = field(default_factory=dict)
-    """Payloads of the chain that the group was given, and that are not final."""
+    """Payloads of the chain that were applied to the group and are not final."""
 
     @property
     def waits_for_chain(self) -> bool:
-        """Whether the chain may have yet, or again, what it does not have now."""
+        """Whether the chain lacks a payload now that it may have later."""
         return any(standing is Standing.ABSENT for _, standing in self.doubted.values())
 
 
@@ -175,7 +175,7 @@ def moved(state: SyncState, event: Event) -> SyncState:
 
 
 def looked_up(state: SyncState, found: Iterable[LookedUp]) -> SyncState:
-    """Take what the chain says about payloads: each stands, or is doubted."""
+    """Take the results of look-ups: each payload is confirmed, or doubted."""
     stand, lack = dict(state.standing), []
     for envelope, each in found:
         if each.standing is Standing.CONFIRMED and each.block is not None:
@@ -186,7 +186,7 @@ def looked_up(state: SyncState, found: Iterable[LookedUp]) -> SyncState:
 
 
 def doubting(state: SyncState, found: Iterable[LookedUp]) -> SyncState:
-    """Doubt payloads, and forget the oldest of those that were doubted where there are too many."""
+    """Doubt payloads, and forget the oldest doubted ones beyond MOST_DOUBTED."""
     doubted = dict(state.doubted)
     for envelope, each in found:
         doubted[envelope.digest] = envelope, each.standing
@@ -196,13 +196,13 @@ def doubting(state: SyncState, found: Iterable[LookedUp]) -> SyncState:
 
 
 def trusting(state: SyncState, digests: Collection[bytes]) -> SyncState:
-    """Doubt payloads no more."""
+    """Stop doubting payloads."""
     doubted = {each: one for each, one in state.doubted.items() if each not in digests}
     return replace(state, doubted=doubted)
 
 
 def taken_back(state: SyncState, gone: Iterable[VerifiedEnvelope]) -> SyncState:
-    """Let nothing stand from the first payload on that an originator of the chain has no more."""
+    """Drop confirmed payloads from the first one on that an originator of the chain has lost."""
     lowest: dict[int, int] = {}
     for each in gone:
         first = lowest.get(each.originator_id, each.sequence_id)
@@ -216,31 +216,31 @@ def taken_back(state: SyncState, gone: Iterable[VerifiedEnvelope]) -> SyncState:
 
 
 def read(state: SyncState, found: Followed) -> SyncState:
-    """Take what nodes answered."""
+    """Take the envelopes that nodes answered."""
     pending = (*state.pending, *found.applied)
     return replace(state, reads=state.reads + 1, conflicts=found.conflicts, pending=pending)
 
 
 def confirmed(state: SyncState, count: int) -> SyncState:
-    """Let the first ``count`` that are pending be ready."""
+    """Move the first ``count`` pending envelopes to ``ready``."""
     return replace(state, ready=state.pending[:count], pending=state.pending[count:])
 
 
 def handed_in(state: SyncState, payloads: Iterable[Payload]) -> SyncState:
-    """Take note of what the group was given."""
+    """Record payloads that were applied to the group."""
     given = {each.place: each for each in payloads if each.place in state.standing}
     return replace(state, ready=(), handed_in={**state.handed_in, **given})
 
 
 def passed(state: SyncState, final_block: int) -> Mapping[Place, Stands]:
-    """Return what stands in blocks up to a height."""
+    """Return the confirmed payloads in blocks up to a height."""
     return {
         place: each for place, each in state.standing.items() if each.block.number <= final_block
     }
 
 
 def finalized(state: SyncState, places: Collection[Place]) -> SyncState:
-    """Take note that payloads are final."""
+    """Record that payloads are final."""
     final = dict(state.final)
     for one, number in places:
         final[one] = max(number, final.get(one, 0))

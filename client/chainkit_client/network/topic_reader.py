@@ -1,8 +1,8 @@
-"""Reads one topic from several nodes at once, and asks on for what they leave out (§3.3.4, §3.3.5).
+"""Reads one topic from several nodes, and asks for what nodes left out (§3.3.4, §3.3.5).
 
-A round asks some nodes for all that is new, every node for the head of its own envelopes, and then
-for each missing range: first its originator, then all others. A node may answer whatever it likes:
-pages must lead on, lists end, and a node that breaks off is left out of the round.
+A round asks some nodes for all new envelopes, every node for the head of its own envelopes, and
+then for each missing range: first the originator, then all other nodes. A node may answer anything:
+pages must advance, lists must end, and a node that fails is left out of the round.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_RANGES: Final = 100
 """Missing ranges that one round asks for; the next round goes on."""
 
 ROUND_SECONDS: Final = 60.0
-"""A node has so long for each part of a round."""
+"""How long a node may take for each part of a round."""
 
 _LARGEST_ID: Final = 2**63 - 1
 _GONE: Final = (MalformedData, NodeLost, NodeUnreached, PassedOn, TimeoutError)
@@ -56,7 +56,7 @@ class TopicReader:
     ) -> None:
         """Take the topic, its nodes in the order of preference, keys, and a clock since 1970.
 
-        ``at_once`` nodes are asked for all that is new, as far as so many answer.
+        ``at_once`` nodes are asked for all new envelopes, if so many answer.
         """
         self.topic = topic
         self._nodes = nodes
@@ -67,7 +67,7 @@ class TopicReader:
         """Why nodes did not answer in the last round, by their ids."""
 
     async def read(self) -> Followed:
-        """Do one round, and return what came of it. Raises NodesSilent."""
+        """Do one round, and return the result. Raises NodesSilent."""
         found, nodes = Followed(), self._nodes()
         self.silent = {}
         await self._read_new(nodes, found)
@@ -82,9 +82,9 @@ class TopicReader:
         return found
 
     async def _read_new(self, nodes: Sequence[AskedNode], found: Followed) -> None:
-        """Ask nodes for what is new, some at a time, until enough of them have answered it all."""
+        """Ask nodes for new envelopes, some at a time, until ``at_once`` nodes answered all."""
         waiting, answered = list(nodes), 0
-        # The same for all: what one answers must not keep another from being asked for it.
+        # All nodes get the same cursor: one node's answer must not hide what another one has.
         begin = self.topic.cursor.sequence_ids
 
         async def read(node: AskedNode, into: Followed) -> None:
@@ -102,7 +102,7 @@ class TopicReader:
         read: Callable[[AskedNode, Followed], Awaitable[None]],
         found: Followed,
     ) -> None:
-        """Note why a node gave no answer, if it did not."""
+        """Record why a node gave no answer, if it gave none."""
         try:
             async with asyncio.timeout(ROUND_SECONDS):
                 await read(node, found)
@@ -127,7 +127,7 @@ class TopicReader:
         try:
             head, _ = await node.topic_head(topic.topic, None, ASK_SECONDS)
         except (NodeLost, NodeUnreached, PassedOn):
-            # Other implementations have no heads, and one that restarts has none for a while.
+            # Other implementations have no heads, and a restarting node has none for a while.
             return
         taken = self._take_head(node, head, found)
         if taken.must_list is not None:
@@ -155,7 +155,7 @@ class TopicReader:
     async def _read_range(
         self, wanted: RangeRequest, nodes: Sequence[AskedNode], found: Followed
     ) -> None:
-        """Ask for a range until it is not missing any more: its originator first."""
+        """Ask nodes for a range until no part is missing: its originator first."""
         originator_id = wanted.originator_id
         for node in sorted(nodes, key=lambda each: each.node_id != originator_id):
             if node.node_id not in self.silent:
@@ -183,7 +183,7 @@ class TopicReader:
             await self._look_elsewhere(node, wanted, found)
 
     async def _look_elsewhere(self, node: AskedNode, wanted: RangeRequest, found: Followed) -> None:
-        """Ask whether the range's end is an envelope of another topic: nobody waits for it then."""
+        """Ask whether a range's end is of another topic: then no envelope waits for the end."""
         originator_id, number = wanted.originator_id, wanted.through
         request = message_api_pb2.QueryEnvelopesRequest(
             query=envelopes_behind(originator_id, number - 1), limit=1

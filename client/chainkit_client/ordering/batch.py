@@ -13,7 +13,7 @@ from chainkit_client.ordering.components import Groups, cyclic_components
 from chainkit_client.ordering.timestamps import CausalEnvelope, E, is_of_future, timestamp_key
 
 IsKnown = Callable[[int, int], bool]
-"""Tells whether exactly this originator id and sequence id need not be waited for."""
+"""Returns whether exactly this originator id and sequence id need not be waited for."""
 
 
 class Batch(Generic[E]):

@@ -72,7 +72,7 @@ class Groups:
         )
 
     def waits(self, node: int) -> bool:
-        """Tell whether a node's group waits for others."""
+        """Return whether a node's group waits for others."""
         return self._awaited[self._group(node)] > 0
 
     def released(self, node: int, follower: int) -> Sequence[int]:

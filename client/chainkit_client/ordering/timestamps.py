@@ -51,6 +51,6 @@ def timestamp_key(envelope: CausalEnvelope) -> tuple[int, bool, int, int, int]:
 
 
 def is_of_future(envelope: CausalEnvelope, place: Place) -> bool:
-    """Tell whether a place is the envelope's own, or one that its originator gave later."""
+    """Return whether a place is the envelope's own, or one that its originator gave later."""
     originator_id, sequence_id = place
     return originator_id == envelope.originator_id and sequence_id >= envelope.sequence_id

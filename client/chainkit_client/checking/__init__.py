@@ -1,5 +1,5 @@
-"""Checks of nodes by anybody: the same logs asked of all of them, and compared.
+"""Checks of nodes by anybody: all nodes are asked for the same logs, which are compared.
 
-``asking`` reads logs and takes times, ``comparison`` finds what differs (pure), ``findings`` has it
-for people and scripts.
+``asking`` reads logs and measures times, ``comparison`` finds differences (pure), ``findings`` has
+the faults for people and scripts.
 """

@@ -1,7 +1,7 @@
-"""Reads the ends of all logs from one node, as a stranger, and takes the time of each answer.
+"""Reads the ends of all logs from one node, as a stranger, and measures the time of each answer.
 
-Used on one event loop. Requests to one node go one after the other, so that its times are its own.
-A node may answer whatever it likes: pages must lead on, and all of them together end.
+Used on one event loop. Requests to one node go one after the other, so that no request delays
+another one. A node may answer anything: pages must advance, and the number of pages is bounded.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ PAGE: Final = 200
 """Envelopes of one request."""
 
 MOST_PATIENCES: Final = 5
-"""All ends, and all logs, may take so many times as long as one answer."""
+"""The time for all ends, and for all logs, in times of one answer."""
 
 _AGAIN_SECONDS: Final = 0.2
 
 
 class NodeGone(ChainkitError):
-    """A node does not answer; the finding says so, and there is no need to ask it more."""
+    """A node does not answer; the finding says so, and the node is not asked again."""
 
 
 @dataclass(slots=True)
 class NodeAnswers:
-    """A node's answers of one check, as far as it gave any."""
+    """A node's answers of one check."""
 
     node_id: int
     logs: dict[int, NodeLog] = field(default_factory=dict)
-    """By originator."""
+    """The logs by originator."""
     highest: dict[int, int] = field(default_factory=dict)
     """The highest id by originator."""
     seconds: list[float] = field(default_factory=list)
     """The time of each answer."""
     breaches: list[Breach] = field(default_factory=list)
-    """The rules that its answers show as broken, by whoever signed them."""
+    """The broken rules that the answers prove, by any signer."""
     findings: list[Finding] = field(default_factory=list)
-    """All else that is wrong with them."""
+    """All other faults of the answers."""
     error: str | None = None
-    """Why it was asked no more."""
+    """Why the node was not asked again; None where it answered everything."""
 
 
 class NodeAsker:
@@ -73,7 +73,7 @@ class NodeAsker:
     ) -> None:
         """Take the node, the registry's keys, a clock, and how long one answer may take.
 
-        ``patience_seconds`` are more than UNRESPONSIVE_SECONDS: a node has these at least.
+        ``patience_seconds`` are more than UNRESPONSIVE_SECONDS, the least time of a node.
         """
         self.node_id = connection.node_id
         self._connection = connection
@@ -84,7 +84,7 @@ class NodeAsker:
     async def find_ends(
         self, originator_ids: Iterable[int], guesses: Mapping[int, int], answers: NodeAnswers
     ) -> None:
-        """Find the highest ids that the node holds; a good guess saves most of the questions."""
+        """Find the highest ids that the node holds; a good guess saves most of the queries."""
         if answers.error is not None:
             return
         async with self._in_time(answers):
@@ -93,7 +93,7 @@ class NodeAsker:
                 answers.highest[each] = end
 
     async def read_logs(self, after: Mapping[int, int], most: int, answers: NodeAnswers) -> None:
-        """Read each log behind an id to the end that was found, ``most`` envelopes of it."""
+        """Read each log behind an id to the found end, at most ``most`` envelopes."""
         if answers.error is not None:
             return
         async with self._in_time(answers):
@@ -103,7 +103,7 @@ class NodeAsker:
 
     @asynccontextmanager
     async def _in_time(self, answers: NodeAnswers) -> AsyncIterator[None]:
-        """Note why the node is asked no more, if it is not."""
+        """Record why the node is not asked again, if it failed."""
         seconds = MOST_PATIENCES * self._patience_seconds
         try:
             async with asyncio.timeout(seconds):

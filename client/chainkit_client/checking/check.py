@@ -27,13 +27,13 @@ from chainkit_client.checking.findings import Finding, found_breach
 from chainkit_client.reading.verified import Keys
 
 SETTLE_SECONDS: Final = 5.0
-"""A node that repairs its log has so long for it, before an omission counts."""
+"""How long a node may take to repair its log, before an omission counts."""
 
 MOST_CHAIN_PAYLOADS: Final = 100
-"""Payloads of one check that are looked up on the chain, the newest ones."""
+"""The newest payloads of one check, which are looked up on the chain."""
 
 JudgeByChain = Callable[[int, bytes], Awaitable[Verdict]]
-"""Returns whether a node vouched for what the chain does not hold; raises ChainError."""
+"""Returns whether a node vouched for a payload that the chain lacks; raises ChainError."""
 
 Told = Callable[[str], None]
 """Gets a line for each stage."""
@@ -45,13 +45,13 @@ class NodeCheck:
 
     node_id: int
     error: str | None
-    """Why it was asked no more, or not at all; None where it answered everything."""
+    """Why the node was not asked, or not asked again; None where it answered everything."""
     seconds: tuple[float, ...]
     """The time of each answer."""
     envelopes: int
-    """Envelopes of its answers that somebody signed who may."""
+    """The number of answered envelopes with a valid signature."""
     highest: Mapping[int, int]
-    """The highest id that it holds of each originator."""
+    """The highest id that the node holds, by originator."""
     findings: tuple[Finding, ...]
 
 
@@ -66,7 +66,7 @@ class Checker:
         judge_by_chain: JudgeByChain,
         settle_seconds: float = SETTLE_SECONDS,
     ) -> None:
-        """Take the nodes, the registry's keys, a clock, and what asks the chain."""
+        """Take the nodes, the registry's keys, a clock, and a look-up on the chain."""
         self._askers = {each.node_id: each for each in askers}
         self._keys = keys
         self._now_ns = now_ns
@@ -74,17 +74,17 @@ class Checker:
         self._settle_seconds = settle_seconds
 
     async def check(self, latest: int, told: Told = lambda stage: None) -> list[NodeCheck]:
-        """Compare so many ids of each log, up to its end, at all nodes.
+        """Compare the latest ids of each log at all nodes.
 
-        Nodes that are not asked are in the outcome where others' answers show what they signed.
-        Raises ChainError where the chain does not answer.
+        The outcome also has nodes that were not asked, where other nodes' answers have evidence
+        against them. Raises ChainError where the chain does not answer.
         """
         told(f"asking {len(self._askers)} nodes for the ends of their logs")
         answers = await self._find_ends(self._askers, {})
         after = self._beginnings(answers, latest)
         told("reading the logs")
         await self._read(after, latest, answers)
-        # Several nodes answer the same: each breach is judged once.
+        # Several nodes may answer the same evidence: each breach is judged once.
         breaches = [breach for each in answers for breach in each.breaches]
         findings = [finding for each in answers for finding in each.findings]
         for originator_id, logs in _by_originator(answers).items():
@@ -104,9 +104,9 @@ class Checker:
     async def _find_ends(
         self, node_ids: Iterable[int], guesses: Mapping[int, int]
     ) -> list[NodeAnswers]:
-        """Ask nodes for the ends of all logs: first for the chain's and their own.
+        """Ask nodes for the ends of all logs: first of the chain's logs and the node's own log.
 
-        An originator's own end is a good guess for where the others' copies end.
+        The end at the originator is a good guess for the end of the other nodes' copies.
         """
         answers = [NodeAnswers(each) for each in node_ids]
 
@@ -125,9 +125,9 @@ class Checker:
         return answers
 
     def _beginnings(self, answers: Iterable[NodeAnswers], latest: int) -> dict[int, int]:
-        """Return behind which id each log is read.
+        """Return the id behind which each log is read.
 
-        The middle of all ends decides: a node that makes up a high id turns nobody's eyes away.
+        The median of all ends decides: a node that invents a high id does not move the start.
         """
         found = {}
         for originator_id in (*sorted(self._keys.chain_ids), *sorted(self._keys.by_node)):
@@ -141,7 +141,7 @@ class Checker:
     async def _read(
         self, after: Mapping[int, int], latest: int, answers: Iterable[NodeAnswers]
     ) -> None:
-        # A node whose log goes on for longer than twice what was asked for is cut off there.
+        # A node's log is read up to twice the wanted number of envelopes.
         reads = (self._askers[each.node_id].read_logs(after, 2 * latest, each) for each in answers)
         await asyncio.gather(*reads)
 
@@ -152,13 +152,13 @@ class Checker:
     async def _find_lasting(
         self, answers: Sequence[NodeAnswers], after: Mapping[int, int], latest: int, told: Told
     ) -> _Lasting:
-        """Return what is missing, and is still missing after a while."""
+        """Return the omissions that are still there after SETTLE_SECONDS."""
         first = self._left_out(answers)
         if not first and not _dangling(answers, answers):
             return _Lasting([], [])
         told(f"waiting {self._settle_seconds:g} s: nodes may be repairing what they lack")
         await asyncio.sleep(self._settle_seconds)
-        # A node that gave up is not asked again.
+        # A node that failed is not asked again.
         willing = [each.node_id for each in answers if each.error is None]
         again = await self._find_ends(willing, _highest(answers))
         if first:
@@ -179,8 +179,8 @@ class Checker:
         ]
 
     async def _chain_findings(self, logs: Sequence[NodeLog]) -> list[Finding]:
-        """Return the payloads that are not the chain's, by the node that vouched for them."""
-        # Ids that a single node makes up push no others out.
+        """Return findings for the payloads that nodes vouched for and the chain lacks."""
+        # A single node that invents high ids does not displace other payloads.
         end = statistics.median_low(each.last_id for each in logs)
         vouched: dict[int, dict[bytes, list[tuple[int, HeldEnvelope]]]] = {}
         for log in logs:
@@ -197,7 +197,7 @@ class Checker:
     async def _judged(
         self, voices: Sequence[tuple[int, HeldEnvelope]], is_disputed: bool
     ) -> list[Finding]:
-        """Look one payload up for all nodes that vouched for the same."""
+        """Look one payload up for all nodes that vouched for it."""
         node_id, envelope = voices[0]
         verdict = await self._judge_by_chain(node_id, envelope.envelope)
         if verdict is Verdict.PROVED:
@@ -233,7 +233,7 @@ def _highest(answers: Iterable[NodeAnswers]) -> dict[int, int]:
 
 
 def _dangling(answers: Iterable[NodeAnswers], asked_later: Iterable[NodeAnswers]) -> list[Breach]:
-    """Return envelopes with dependencies that no node has, by ends that were asked for later."""
+    """Return envelopes with dependencies that no node has, by the later ends."""
     logs = [log for each in answers for log in each.logs.values()]
     return find_dangling(logs, _highest(asked_later))
 

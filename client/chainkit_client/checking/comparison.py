@@ -1,8 +1,8 @@
-"""The same log as several nodes answered it: what one left out, and what two have differently.
+"""Compares several nodes' answers for one log: finds omissions and differences.
 
-Pure. A node may lag: only what stands below its own last answer counts as left out. It may have
-removed what expired. It may answer while it repairs itself, so an omission counts when it is found
-twice.
+Pure. A node may lag: only ids below the node's last answered id count as left out. A node may have
+removed expired envelopes. A node may answer during a repair, so an omission counts when it is
+found twice.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ _CLOCKS_SECONDS: Final = 2 * MOST_SECONDS_AHEAD
 
 @dataclass(frozen=True, slots=True)
 class NodeLog:
-    """An originator's log behind an id, as one node answered it."""
+    """An originator's log behind an id, as answered by one node."""
 
     node_id: int
     originator_id: int
     after_id: int
     envelopes: Mapping[int, VerifiedEnvelope]
-    """By sequence id, those that keep all rules."""
+    """The envelopes that keep all rules, by sequence id."""
     held: Mapping[int, HeldEnvelope]
-    """All, by sequence id."""
+    """All envelopes, by sequence id."""
 
     @property
     def last_id(self) -> int:
-        """The highest id that it answered, ``after_id`` where it answered none."""
+        """The highest answered id, ``after_id`` where there is none."""
         return max(self.held, default=self.after_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Ids that a node left out of a log, and others have."""
+    """Ids that a node left out of a log, and that other nodes have."""
 
     node_id: int
     originator_id: int
     missing: tuple[int, ...]
     """In rising order."""
     witnesses: tuple[int, ...]
-    """Nodes that answered at least one of them."""
+    """Nodes that answered at least one of the missing ids."""
 
 
 def find_omissions(logs: Sequence[NodeLog], now_ns: int) -> list[Omission]:
-    """Return what each node left out of a log that several nodes answered.
+    """Return each node's omissions from a log that several nodes answered.
 
-    ``now_ns`` is the checker's clock in nanoseconds since 1970: what may have expired by it is not
-    missed.
+    ``now_ns`` is the checker's clock in nanoseconds since 1970: envelopes that may have expired by
+    then do not count.
     """
     answered: dict[int, list[NodeLog]] = {}
     for log in logs:
@@ -86,9 +86,9 @@ def _may_be_gone(sequence_id: int, holders: Iterable[NodeLog], now_ns: int) -> b
 
 
 def find_own_gaps(log: NodeLog, now_ns: int) -> list[Breach]:
-    """Return the gaps in what a node answered of its own log, where nothing can have expired.
+    """Return the gaps in a node's answer for its own log, where nothing can have expired.
 
-    A node signs its ids one after the other, so it needs no witness.
+    A node signs its ids one after the other, so a gap needs no witness.
     """
     found = []
     for earlier, later in pairwise(sorted(log.held)):
@@ -102,7 +102,7 @@ def find_own_gaps(log: NodeLog, now_ns: int) -> list[Breach]:
 
 
 def find_dangling(logs: Iterable[NodeLog], highest: Mapping[int, int]) -> list[Breach]:
-    """Return the envelopes that depend on more than any node has of an originator.
+    """Return the envelopes that depend on a higher id of an originator than any node has.
 
     ``highest`` is each originator's highest id at any node, asked for after the logs were read.
     """

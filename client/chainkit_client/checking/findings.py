@@ -1,4 +1,4 @@
-"""A fault that a check found in a node: its type, what it is worth, and its report."""
+"""A fault that a check found in a node: its type, its weight, and its report."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Finding:
     text: str
     """A few words, for people."""
     misbehavior: Misbehavior | None = None
-    """Its type in XIP-49 §3.2.7; None where the node signed nothing that shows it."""
+    """The type in XIP-49 §3.2.7; None where the node signed no evidence."""
     weight: Weight | None = None
-    """None where it was only seen."""
+    """The weight of the report; None where the fault was only seen."""
     unsigned_report: bytes | None = field(default=None, repr=False)
-    """An UnsignedMisbehaviorReport; None where no node would take one."""
+    """An UnsignedMisbehaviorReport; None where no node would take a report."""
 
     @property
     def key(self) -> tuple[int, Misbehavior | None, str]:
-        """The same for the same fault found again."""
+        """The key of a fault, the same each time the fault is found."""
         return self.node_id, self.misbehavior, self.text
 
 
 def found_breach(breach: Breach, keys: Keys, now_ns: int) -> Finding:
-    """Return a breach as a finding, judged as whoever gets its report judges it."""
+    """Return a breach as a finding, judged as the receivers of its report judge it."""
     report = breach.report(now_ns)
     weight = None
     if report is not None:
@@ -49,7 +49,7 @@ def found_delay(
     text: str,
     now_ns: int,
 ) -> Finding:
-    """Return a request that was answered late, with an error, or not at all."""
+    """Return the finding of a late, failed or missing answer."""
     response_ns = int(seconds * NANOSECONDS_PER_SECOND)
     report = liveness_report(node_id, misbehavior, request, response_ns, now_ns, is_from_node=False)
     return Finding(node_id, text, misbehavior, Weight.CLAIMED, report)

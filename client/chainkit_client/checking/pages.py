@@ -1,4 +1,4 @@
-"""A check as a person reads it, as a script does, and as Prometheus collects it."""
+"""The outcome of a check for people, for scripts, and for Prometheus."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from chainkit_client.checking.check import NodeCheck
 from chainkit_client.checking.findings import Finding
 
 _MOST_FINDINGS: Final = 20
-"""Findings of a node that people are shown."""
+"""The most findings of a node in the text for people."""
 _MOST_TEXT: Final = 400
-"""Characters of a finding: a part of it may be a stranger's."""
+"""The most characters of a finding, which may contain a stranger's text."""
 
 
 def check_as_text(checks: Sequence[NodeCheck], block: BlockReference, taken_ns: int) -> str:

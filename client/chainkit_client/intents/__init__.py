@@ -1,1 +1,1 @@
-"""Intents: what the user wants of a group, until the network has it or refuses it for good."""
+"""Intents: the user's wishes for a group, until the network accepts or finally refuses each."""

@@ -1,4 +1,4 @@
-"""The arguments of intents, as bytes that are kept: an intent can be built again from them."""
+"""The arguments of intents as stored bytes, from which an intent can be built again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SendMessage:
 
 @dataclass(frozen=True, slots=True)
 class AddMembers:
-    """Installations that are to come in, by their public keys of 32 bytes."""
+    """Installations to add, by their public keys of 32 bytes."""
 
     installations: tuple[bytes, ...]
 
@@ -35,7 +35,7 @@ class AddMembers:
 
 @dataclass(frozen=True, slots=True)
 class RemoveMembers:
-    """Installations that are to go, by their public keys of 32 bytes."""
+    """Installations to remove, by their public keys of 32 bytes."""
 
     installations: tuple[bytes, ...]
 

@@ -1,17 +1,17 @@
 """The intent machine: all transitions, as a table. Any other transition is an error.
 
 An intent waits (TO_SEND), is built for the group's epoch and sent (PUBLISHED), and is read back
-from the network (COMMITTED). Then welcomes follow, if there are any (PROCESSED). If the epoch is
-over before it was read back, it is built again from its arguments.
+from the network (COMMITTED). Then welcomes follow, if there are any (PROCESSED). If the epoch ends
+before the payload is read back, the intent is built again from its arguments.
 
-- A payload is stored before it is sent. Nobody knows what became of one whose answer is lost, so it
-  stays PUBLISHED: it is looked up, and the same bytes are sent again only if they are absent for
-  good.
-- The network may show any payload that was ever built, late. It counts if the group is still where
-  it was built, in each state: all other members accept it.
-- A reorg takes a commit back, and all that was built on it.
+- A payload is stored before it is sent. After a lost answer, the outcome is unknown and the intent
+  stays PUBLISHED: the payload is looked up, and the same bytes are sent again only if the payload
+  is absent for good.
+- The network may deliver any payload that was ever built, late. In each state, the payload counts
+  if the group is still in the payload's epoch: all other members accept the payload.
+- A reorg takes a commit back, and every payload that was built on the commit.
 
-Pure: the caller knows the events, and writes what follows in one transaction.
+Pure: the caller knows the events, and writes the new states in one transaction.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from chainkit.errors import ChainkitError
 from chainkit_client.storage.schema import IntentState
 
 MOST_REFUSALS: Final = 3
-"""How often an intent may be refused, before it is given up."""
+"""Refusals after which an intent is given up."""
 
 
 class IllegalTransition(ChainkitError):
-    """An event that the machine has no transition for; nothing was changed."""
+    """An event without a transition in the machine; nothing was changed."""
 
 
 class Event(Enum):
-    """Anything that may happen to an intent."""
+    """An event of an intent."""
 
     BUILT = "built for the current epoch"
     NOTHING_TO_DO = "nothing to do"
@@ -54,18 +54,18 @@ TRANSITIONS: Final[Mapping[tuple[IntentState, Event], IntentState]] = MappingPro
     {
         (_S.TO_SEND, Event.BUILT): _S.PUBLISHED,
         (_S.TO_SEND, Event.NOTHING_TO_DO): _S.PROCESSED,
-        # Nobody offered a key package: it counts as a refusal.
+        # A missing key package counts as a refusal.
         (_S.TO_SEND, Event.UNBUILT): _S.TO_SEND,
         (_S.TO_SEND, Event.GIVEN_UP): _S.ERROR,
         (_S.PUBLISHED, Event.OUTCOME_UNKNOWN): _S.PUBLISHED,
         (_S.PUBLISHED, Event.TAKEN): _S.PUBLISHED,
-        # A refusal says that the payload is not there; it is built again, for the epoch of then.
+        # The network does not have a refused payload: build again, for the epoch of that time.
         (_S.PUBLISHED, Event.REFUSED): _S.TO_SEND,
         (_S.PUBLISHED, Event.OWN_READ): _S.COMMITTED,
-        # Another's commit was accepted, or a message became too old for others to read.
+        # Another member's commit was accepted, or members can no longer read the message.
         (_S.PUBLISHED, Event.EPOCH_OVER): _S.TO_SEND,
         (_S.COMMITTED, Event.FOLLOWED_UP): _S.PROCESSED,
-        # An earlier payload comes after all: after a reorg, or one that was said to be refused.
+        # An earlier payload arrives after all: after a reorg, or in spite of a refusal.
         (_S.TO_SEND, Event.OWN_READ): _S.COMMITTED,
         (_S.ERROR, Event.OWN_READ): _S.COMMITTED,
         (_S.PUBLISHED, Event.RETRACTED): _S.TO_SEND,
@@ -75,7 +75,7 @@ TRANSITIONS: Final[Mapping[tuple[IntentState, Event], IntentState]] = MappingPro
 )
 
 UNFINISHED: Final = (_S.TO_SEND, _S.PUBLISHED, _S.COMMITTED)
-"""States in which something is still to be done."""
+"""States of intents with work left."""
 
 
 def next_state(state: IntentState, event: Event) -> IntentState:
@@ -99,5 +99,5 @@ def is_given_up(refusals: int) -> bool:
 
 
 def is_too_old(epoch: int, current: int, past_epochs: int) -> bool:
-    """Return whether a message of an epoch must be encrypted anew: soon others cannot read it."""
+    """Return whether a message must be encrypted anew: soon members cannot read its epoch."""
     return epoch + past_epochs <= current

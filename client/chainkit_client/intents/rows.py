@@ -1,6 +1,6 @@
 """Intents in the database: each UPDATE names the states that its event may happen in.
 
-Every function is within a transaction of the caller, who moves the group with the intent.
+Every function runs in the caller's transaction, which moves the group with the intent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chainkit_client.storage.sealing import Seal
 
 _INTENTS: Final = schema.group_intents
 _ATTEMPTS: Final = schema.attempts
-# Written once: SQLAlchemy takes as long to make a statement as to run it.
+# Built once: SQLAlchemy takes as long to build a statement as to run the statement.
 _INTENT: Final = select(_INTENTS).where(_INTENTS.c.id == bindparam("intent"))
 _INTENTS_OF: Final = (
     select(_INTENTS)
@@ -54,12 +54,12 @@ class Intent:
     state: IntentState
     arguments: Arguments = field(repr=False)
     published_in_epoch: int | None
-    """The epoch it was built in, or in which there was nothing to do."""
+    """The epoch for which the intent was built, or in which it had nothing to do."""
     payload_hash: bytes | None
     client_envelope: bytes
-    """The payload as it is sent; empty while there is none."""
+    """The payload's bytes to send; empty while there is no payload."""
     sent_at_ns: int | None
-    """Nanoseconds since 1970, the last time; None where the network does not hold it."""
+    """Nanoseconds since 1970 of the last sending; None where the network lacks the payload."""
     refusals: int
     publish_attempts: int
     message_id: bytes | None
@@ -67,29 +67,29 @@ class Intent:
 
     @property
     def kind(self) -> IntentKind:
-        """The kind of its arguments."""
+        """The kind of the intent's arguments."""
         return self.arguments.kind
 
     @property
     def is_commit(self) -> bool:
-        """Whether its payload is a commit."""
+        """Whether the intent's payload is a commit."""
         return self.kind is not IntentKind.SEND_MESSAGE
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A payload that was built; the network may show it at any time."""
+    """A payload that was built; the network may deliver the payload at any time."""
 
     payload_hash: bytes
     intent_id: int
     epoch: int
-    """The epoch it was built in."""
+    """The epoch for which the payload was built."""
     authenticator: bytes
-    """That epoch's."""
+    """The authenticator of ``epoch``."""
     staged_commit: bytes | None = field(repr=False)
-    """The state once it is accepted; None of a message, and once its epoch is final."""
+    """The state after the commit; None for a message, and once the epoch is final."""
     welcomes: bytes | None = field(repr=False)
-    """The welcomes that follow it; None where there are none."""
+    """The welcomes that follow the commit; None where there are none."""
     welcome_state: WelcomeState | None
 
 
@@ -126,7 +126,7 @@ def queue(
     key = connection.execute(insert(_INTENTS).values(row)).inserted_primary_key
     assert key is not None
     intent_id: int = key[0]
-    # Its id is a part of what the seal binds.
+    # The seal binds the data to the intent's id.
     data = seal.sealed(encode_arguments(arguments), _DATA, _row(intent_id))
     connection.execute(update(_INTENTS).where(_INTENTS.c.id == intent_id).values(data=data))
     return intent_id
@@ -176,7 +176,7 @@ def move(connection: Connection, intent_id: int, event: Event, **values: Any) ->
         found = connection.scalar(select(_INTENTS.c.state).where(_INTENTS.c.id == intent_id))
         if found is None:
             raise IllegalTransition(f"intent {intent_id}", "one that was queued", "none")
-        # It raises: the row is not in a state of the event.
+        # The call raises: the row is in no state of the event.
         next_state(IntentState(found), event)
     return target
 
@@ -208,7 +208,7 @@ def publish(connection: Connection, seal: Seal, intent: Intent, built: Built) ->
         payload_hash=built.payload_hash,
         published_in_epoch=built.epoch,
         publish_attempts=intent.publish_attempts + 1,
-        # A process that ends now leaves nobody who knows whether it was sent.
+        # After a process that ends here, nobody knows whether the payload was sent.
         sent_at_ns=built.sent_at_ns,
     )
 
@@ -233,13 +233,13 @@ def read_attempts(
 
 
 def read_ready_welcomes(connection: Connection, seal: Seal, group_id: bytes) -> list[Attempt]:
-    """Return the commits whose welcomes may be sent, and were not."""
+    """Return the commits whose welcomes may be sent and were not sent."""
     is_ready = _ATTEMPTS.c.welcome_state == WelcomeState.READY_TO_SEND.value
     return _attempts(connection, seal, _ATTEMPTS.c.group_id == group_id, is_ready)
 
 
 def change_welcomes(connection: Connection, payload_hash: bytes, state: WelcomeState) -> None:
-    """Write how far the welcomes of a commit are, if it has any."""
+    """Write the state of a commit's welcomes, if the commit has any."""
     has_welcomes = _ATTEMPTS.c.welcome_state.is_not(None)
     is_it = _ATTEMPTS.c.payload_hash == payload_hash
     connection.execute(
@@ -248,7 +248,7 @@ def change_welcomes(connection: Connection, payload_hash: bytes, state: WelcomeS
 
 
 def send_welcomes(connection: Connection, payload_hash: bytes) -> None:
-    """READY_TO_SEND to SENT; others stay, as after a reorg in between."""
+    """READY_TO_SEND to SENT; any other state stays, as after a reorg in between."""
     is_ready = _ATTEMPTS.c.welcome_state == WelcomeState.READY_TO_SEND.value
     statement = update(_ATTEMPTS).where(_ATTEMPTS.c.payload_hash == payload_hash, is_ready)
     connection.execute(statement.values(welcome_state=WelcomeState.SENT.value))
@@ -261,7 +261,7 @@ def count_refusals(connection: Connection, intent_id: int, refusals: int) -> Non
 
 
 def retract_welcomes(connection: Connection, group_id: bytes, first_epoch: int) -> None:
-    """Let the welcomes of commits that were built from an epoch on wait for their commits again."""
+    """Let welcomes wait again for commits that were built from ``first_epoch`` on."""
     connection.execute(
         update(_ATTEMPTS)
         .where(_ATTEMPTS.c.group_id == group_id, _ATTEMPTS.c.epoch >= first_epoch)

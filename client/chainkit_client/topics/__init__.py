@@ -1,4 +1,4 @@
-"""One topic as a client follows it: answers of nodes go in, an order that may be applied comes out.
+"""Follows one topic: takes the answers of nodes, and returns envelopes in an applicable order.
 
-Pure: the caller asks nodes, has the clock, and stores.
+Pure: the caller asks nodes, has the clock, and stores envelopes.
 """

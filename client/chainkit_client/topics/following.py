@@ -1,18 +1,19 @@
-"""The decisions about a topic: what may be applied, what waits, and what is asked for (§3.3.5).
+"""Decides for a topic which envelopes may be applied, which wait, and what to ask for (§3.3.5).
 
-An envelope waits for each place that its author had seen and that is not here. Such a place is
-asked for by its exact range: first at its originator, then at others. It may turn out to be
+An envelope waits for each place that its author had seen and that this client lacks. The client
+asks for the exact range of a missing place: first the originator, then other nodes. The place is
 
-- here after all, and what waited is applied;
-- an envelope of another topic, which an author may name as well: nobody waits for it any more;
-- nowhere, when the patience is over: what depends on it is applied with a warning, and its
-  originator, which let the dependency pass, is accused.
+- received after all: the waiting envelopes are applied;
+- an envelope of another topic, which an author may name as well: no envelope waits for the place;
+- missing after PATIENCE_SECONDS: envelopes that depend on the place are applied with a warning, and
+  the originator of such an envelope, which accepted the dependency, is accused.
 
-An originator's envelopes are applied in the order of their ids, so one that waits holds up its
-later ones, for as long as the patience at most.
+An originator's envelopes are applied in the order of their ids, so a waiting envelope delays later
+envelopes of its originator, for PATIENCE_SECONDS at most.
 
-A place that a topic head names (``heads``) is asked for, too, and holds up later ones of its
-originator. If nobody has it within the patience, its originator withholds what it has signed for.
+The client also asks for a place that a topic head lists (``heads``); such a place delays later
+envelopes of its originator, too. If no node has the envelope within PATIENCE_SECONDS, the
+originator withholds an envelope that its head lists.
 """
 
 from __future__ import annotations
@@ -36,40 +37,40 @@ from chainkit_client.reading.verified import Keys, VerifiedEnvelope
 from chainkit_client.topics.heads import HeadTaken, HeldHeads, SignedHead
 
 PATIENCE_SECONDS: Final = 10.0
-"""For how long a missing place is waited for."""
+"""How long envelopes wait for a missing place."""
 
 MOST_WAITING: Final = 10_000
-"""Envelopes that wait at a time: with more, nothing that is missing is waited for."""
+"""Envelopes that wait at a time: with more, no envelope waits for a missing place."""
 
 _MOST_SEARCHED: Final = 500
-"""Envelopes of a cycle in which a way around is looked for: that takes the square of it."""
+"""Envelopes of a cycle in which a shortest cycle is searched, in quadratic time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """An envelope that is next in the order."""
+    """The next envelope in the order."""
 
     envelope: VerifiedEnvelope
     without: tuple[Place, ...] = ()
-    """Places that it depends on and that were given up: a warning, to be kept with it."""
+    """Dependencies of the envelope that were given up: a warning to store with the envelope."""
     is_copy: bool = False
-    """The same payload was applied before, from another originator (§3.3.6): nobody shows it."""
+    """Whether the same payload of another originator was applied before (§3.3.6): not shown."""
 
 
 @dataclass(slots=True)
 class Followed:
-    """The outcome of an answer, or of time that went by."""
+    """The outcome of an answer, or of passed time."""
 
     applied: list[Applied] = field(default_factory=list)
     accepted: list[VerifiedEnvelope] = field(default_factory=list)
-    """New ones, whether they are applied or wait."""
+    """New envelopes, applied or waiting."""
     breaches: list[Breach] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
-    """Payloads of the chain that are not as before: a reorg, or a lie."""
+    """Payloads of the chain that differ from held ones: a reorg, or a lie."""
     refused: int = 0
-    """Faults of the answer that its node can deny."""
+    """Faults of the answer that the node can deny."""
     must_list: HeadTaken | None = None
-    """A head that has something else than is here: its node is to list its entries."""
+    """A head that differs from the held envelopes: ask the node for the head's entries."""
 
 
 class Topic:
@@ -82,51 +83,51 @@ class Topic:
         most_waiting: int = MOST_WAITING,
         doubted: Collection[bytes] = (),
     ) -> None:
-        """Begin with nothing; envelopes of the ``doubted`` digests are not taken."""
+        """Begin with nothing; envelopes of the ``doubted`` digests are ignored."""
         self.topic = topic
         self._patience_ns = int(patience_seconds * NANOSECONDS_PER_SECOND)
         self._most_waiting = most_waiting
         self.doubted = doubted
-        """Digests of envelopes that are not taken."""
+        """Digests of envelopes to ignore."""
         self._logs = MemoryLogs()
         self._reads = KnownReads()
         self._heads = HeldHeads(topic, self._logs)
         self._named: dict[Place, tuple[int, SignedHead]] = {}
-        """Places that are in a head and not here, since when they are missed, and the head."""
+        """Missing places of a head: the time since which each is missing, and the head."""
         self._waiting: dict[Place, VerifiedEnvelope] = {}
         self._missing: dict[Place, int] = {}
-        """Since when each place is missed, by the caller's clock in nanoseconds."""
+        """The time since which each place is missing, by the caller's clock in nanoseconds."""
         self._known: set[Place] = set()
-        """Applied, void, or of another topic: nobody waits for them."""
+        """Places that are applied, void, or of another topic: no envelope waits for these."""
         self._given_up: set[Place] = set()
         self._applied: dict[int, int] = {}
         self._payloads: set[bytes] = set()
         self.read_again: Mapping[int, int] = {}
-        """By originator the first id that is asked for again, though later ones are here."""
+        """The first id to ask for again, although later ids are held, by originator."""
 
     @property
     def last_seen(self) -> Cursor:
-        """The highest id of each originator that was applied: it goes into what is published."""
+        """The highest applied id of each originator, which new payloads carry as their cursor."""
         return Cursor(dict(self._applied))
 
     @property
     def cursor(self) -> Cursor:
-        """The last id of each originator that is asked for no more: what is here, or waits."""
+        """The highest id of each originator that nodes need not send again."""
         highest = self._logs.highest()
         again = {each: min(highest.get(each, 0), one - 1) for each, one in self.read_again.items()}
         return Cursor({**highest, **again})
 
     @property
     def waiting(self) -> Collection[VerifiedEnvelope]:
-        """Those that cannot be applied yet."""
+        """The envelopes that cannot be applied yet."""
         return self._waiting.values()
 
     def requests(self) -> list[RangeRequest]:
-        """Return the ranges to ask for, each first at its originator."""
+        """Return the ranges to ask for; ask the originator of each range first."""
         return range_requests({*self._missing, *self._named}, self.last_seen)
 
     def take(self, envelopes: Iterable[bytes], server_id: int, keys: Keys, now_ns: int) -> Followed:
-        """Take a node's answer about the topic, and apply what is next in the order.
+        """Take a node's answer about the topic, and apply the next envelopes in the order.
 
         ``now_ns`` is the caller's clock since 1970.
         """
@@ -135,9 +136,9 @@ class Topic:
         return followed
 
     def hold(self, envelopes: Iterable[bytes], server_id: int, keys: Keys, now_ns: int) -> Followed:
-        """Take a node's answer, and apply nothing yet: another answer may fill what it leaves out.
+        """Take a node's answer, and apply nothing yet: another answer may fill the gaps.
 
-        ``look`` applies.
+        ``look`` applies the envelopes.
         """
         reading = read_answer(
             envelopes, self.topic, server_id, keys, self._logs, now_ns, self._reads.read
@@ -161,28 +162,28 @@ class Topic:
         return followed
 
     def take_head(self, data: bytes, node_id: int, keys: Keys) -> Followed:
-        """Take a node's SignedTopicHead. Raises MalformedData where nobody can be held to it."""
+        """Take a node's SignedTopicHead. Raises MalformedData where the head is no evidence."""
         taken = self._heads.take(data, node_id, keys)
         return Followed(breaches=[*taken.breaches], must_list=None if taken.is_same else taken)
 
     def take_entries(
         self, head: SignedHead, entries: Sequence[Entry], after: int, now_ns: int
     ) -> Followed:
-        """Take the entries of a head behind an id, as its node lists them.
+        """Take the entries of a head behind an id, as the node lists the entries.
 
-        Raises MalformedData where they are not those of the head.
+        Raises MalformedData where the entries do not give the head's hash.
         """
         listed = self._heads.listed(head, entries, after, now_ns)
         for place in listed.missing:
             self._named.setdefault(place, (now_ns, head))
-        # Those that depend on them need not wait.
+        # Envelopes that depend on expired ones need not wait.
         for place in listed.expired:
             self._known.add(place)
             self._stop_asking(place)
         return Followed(breaches=[*listed.breaches])
 
     def found_elsewhere(self, places: Iterable[Place], now_ns: int) -> Followed:
-        """Take note of envelopes that exist and belong to other topics."""
+        """Record envelopes that exist and belong to other topics."""
         followed = Followed()
         for place in places:
             self._known.add(place)
@@ -191,7 +192,7 @@ class Topic:
         return followed
 
     def look(self, now_ns: int) -> Followed:
-        """Give up what was waited for too long."""
+        """Give up places that have been missing for too long."""
         followed = Followed()
         is_full = len(self._waiting) > self._most_waiting
         late = {
@@ -206,21 +207,21 @@ class Topic:
         return followed
 
     def _go_on(self, followed: Followed, now_ns: int) -> None:
-        """Apply what may be applied, and see what is missing then."""
+        """Apply envelopes that may be applied, and record the places still missing."""
         order = causally_ordered(self._free(), self._is_known)
         self._apply(order.ordered, {}, followed)
         if order.cycles and not order.missing:
-            # Each of the cycle depends on another one of it: somebody lied, and no order is right.
+            # In a cycle no order is right: an author or an originator lied.
             for cycle in order.cycles:
                 self._accuse_cycle(cycle, followed)
             forced = causally_ordered(self._free(), self._is_known, Policy.APPLY)
             self._apply(forced.ordered, forced.unmet, followed)
-        # Others may depend on what is here and held up.
+        # A dependency that is held and delayed is not missing.
         missing = (place for place in order.missing if place not in self._waiting)
         self._missing = {place: self._missing.get(place, now_ns) for place in missing}
 
     def _free(self) -> list[VerifiedEnvelope]:
-        """Return those that wait, but for those behind a place of their originator in a head."""
+        """Return waiting envelopes that no missing place of a head delays."""
         lowest: dict[int, int] = {}
         for originator_id, number in self._named:
             lowest[originator_id] = min(number, lowest.get(originator_id, number))
@@ -231,7 +232,7 @@ class Topic:
         ]
 
     def _stop_asking(self, place: Place) -> None:
-        """Ask for a place no more."""
+        """Stop asking for a place."""
         self._missing.pop(place, None)
         self._named.pop(place, None)
 
@@ -258,7 +259,7 @@ class Topic:
             self._payloads.add(payload)
 
     def _accuse_of_withholding(self, now_ns: int, followed: Followed) -> None:
-        """Keep the heads that name what nobody serves: no report's type fits them."""
+        """Record the heads that list envelopes nobody serves; no report has a type for this."""
         for place, (since_ns, head) in list(self._named.items()):
             if now_ns - since_ns >= self._patience_ns:
                 del self._named[place]
@@ -267,10 +268,10 @@ class Topic:
                 followed.breaches.append(Breach(place[0], None, reason, (), evidence))
 
     def _accuse(self, given_up: Collection[Place], followed: Followed) -> None:
-        """Accuse the originators of what depends on places that nobody has."""
+        """Accuse the originators of envelopes that depend on places nobody has."""
         for each in self._waiting.values():
             lacking = [place for place in each.depends_on.items() if place in given_up]
-            # The chain orders what clients post, and judges no dependency.
+            # The chain orders the payloads of clients, and checks no dependency.
             if lacking and each.transaction_hash is None:
                 shown = ", ".join(f"{number} of originator {one}" for one, number in lacking[:3])
                 reason = f"{each.sequence_id} depends on {shown}, which nobody has"
@@ -280,9 +281,9 @@ class Topic:
     def _accuse_cycle(self, cycle: Sequence[VerifiedEnvelope], followed: Followed) -> None:
         """Accuse each originator that signed a part of a cycle.
 
-        One of them lied, and the evidence does not show which. Those of one envelope are found when
-        it is read. A cycle through a payload of the chain shows nothing: a reorg may have put it
-        where its authors had seen another one.
+        One originator lied, and the evidence does not show which one. A cycle of one envelope is
+        found when the envelope is read. A cycle through a payload of the chain proves nothing: a
+        reorg may have put the payload in the place of the one that the authors had seen.
         """
         if not 1 < len(cycle) <= _MOST_SEARCHED:
             return
@@ -300,8 +301,8 @@ class Topic:
 def shortest_cycle(cycle: Sequence[VerifiedEnvelope]) -> list[VerifiedEnvelope]:
     """Return a shortest way around a cycle that begins at its first envelope.
 
-    Each depends on the next one, and the last one on the first. Nothing where the first one is held
-    up by its originator's order alone.
+    Each envelope depends on the next one, and the last one on the first. Empty where only its
+    originator's order delays the first envelope.
     """
     first, came_from = cycle[0], {cycle[0].place: cycle[0]}
     border = [first]

@@ -1,9 +1,9 @@
-"""Topic heads beside the envelopes that are here: what a node has and this client lacks, and lies.
+"""Compares topic heads with the held envelopes: finds missing envelopes, and lies of nodes.
 
-A node's answer may leave an envelope out, and nothing in it shows that. Its head has the hash of
-all. Where the hash is another one than that of the envelopes here, the node lists what is in its
-head, and the list must give the hash. So each difference is named: an envelope that is missing here
-is asked for, and one that the head lacks is a proof against the node.
+A node's answer may leave an envelope out without a trace. The node's head has a hash over all its
+envelopes. Where the hash differs from the held envelopes' hash, the node lists the entries of the
+head, and the entries must give the hash. So each difference is found: the client asks for an
+envelope that it lacks, and an envelope that the head lacks is evidence against the node.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class HeadTaken:
 
     signed: SignedHead
     is_same: bool
-    """It has exactly what is here. Where False, its entries are to be asked for."""
+    """Whether the head has exactly the held envelopes. Where False, ask for its entries."""
     entries_after: int
-    """Behind which id they are to be listed: both have the same up to there."""
+    """The id behind which to list entries: head and held envelopes are the same up to this id."""
     breaches: tuple[Breach, ...] = ()
 
 
@@ -47,9 +47,9 @@ class Listed:
     """The outcome of a head's entries."""
 
     missing: tuple[Place, ...] = ()
-    """Envelopes that the node has originated, that have not expired, and that are not here."""
+    """Envelopes that the node has originated, that have not expired, and that are not held."""
     expired: tuple[Place, ...] = ()
-    """Those that are not here and have expired: nobody serves them any more."""
+    """Expired envelopes that are not held: nobody serves these any more."""
     breaches: tuple[Breach, ...] = ()
 
 
@@ -57,20 +57,20 @@ class HeldHeads:
     """The heads of one topic; not for several threads."""
 
     def __init__(self, topic: bytes, logs: MemoryLogs) -> None:
-        """Take the topic, and what is here of it, which others add to."""
+        """Take the topic, and its held envelopes, to which the owner adds."""
         self._topic = topic
         self._logs = logs
         self._last: dict[int, SignedHead] = {}
         """The head of the highest id, by originator."""
         self._same: dict[int, SignedHead] = {}
-        """The last head that had exactly what was here, by originator."""
+        """The last head that had exactly the held envelopes, by originator."""
         self._expired: dict[int, dict[int, Entry]] = {}
-        """Entries of what came never here and has expired, by originator and id."""
+        """Entries of expired envelopes that were never held, by originator and id."""
 
     def take(self, data: bytes, node_id: int, keys: Keys) -> HeadTaken:
-        """Compare a node's SignedTopicHead with an earlier one, and with what is here.
+        """Compare a node's SignedTopicHead with an earlier head, and with the held envelopes.
 
-        Raises MalformedData where nobody can be held to it.
+        Raises MalformedData where the head is no evidence.
         """
         signed = self._read(data, node_id, keys)
         breaches = self._contradictions(signed)
@@ -83,7 +83,7 @@ class HeldHeads:
     def listed(
         self, signed: SignedHead, entries: Sequence[Entry], after: int, now_ns: int
     ) -> Listed:
-        """Compare a head's entries behind an id, which its node listed, with what is here.
+        """Compare a head's entries behind an id, which the node listed, with the held envelopes.
 
         ``after`` is 0, or the ``entries_after`` of the head; ``now_ns`` is the client's clock since
         1970. Raises MalformedData for entries that do not give the head's hash.
@@ -118,7 +118,7 @@ class HeldHeads:
         return SignedHead(head, data)
 
     def _contradictions(self, signed: SignedHead) -> tuple[Breach, ...]:
-        """Compare a head with the last one, and keep that of the higher id."""
+        """Compare a head with the last one, and store the head of the higher id."""
         node_id = signed.head.originator_id
         last = self._last.setdefault(node_id, signed)
         earlier, later = sorted((last, signed), key=lambda each: each.head.through_id)
@@ -130,7 +130,7 @@ class HeldHeads:
         return (Breach(node_id, Misbehavior.OUT_OF_ORDER, reason, (), evidence),)
 
     def _base(self, signed: SignedHead) -> SignedHead | None:
-        """Return an earlier head that still has exactly what is here up to its end."""
+        """Return an earlier head that still has exactly the held envelopes up to its end."""
         base = self._same.get(signed.head.originator_id)
         if base is None or base.head.through_id > signed.head.through_id:
             return None
@@ -143,7 +143,7 @@ class HeldHeads:
         return self._entries(signed.head.originator_id, _through(base), signed.head.through_id)
 
     def _entries(self, node_id: int, after: int, through: int) -> list[Entry]:
-        """Return those of what is here, and of what has expired."""
+        """Return the entries of held and of expired envelopes."""
         log, expired = self._logs.log(node_id), self._expired.get(node_id, {})
         gone = [each for n, each in expired.items() if after < n <= through and log.at(n) is None]
         return sorted([*log.entries(after, through), *gone])
@@ -160,7 +160,7 @@ class HeldHeads:
         assert held is not None
         reason = f"its topic head up to {signed.head.through_id} lacks {number}"
         heads = (signed.data,) if base is None else (base.data, signed.data)
-        # More than that fits into no report.
+        # More entries fit into no report.
         kind = Misbehavior.OUT_OF_ORDER if len(entries) <= MOST_ENTRIES else None
         evidence = TopicEvidence(heads, tuple(entries))
         return Breach(node_id, kind, reason, (held.envelope,), evidence)
